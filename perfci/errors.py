@@ -1,0 +1,61 @@
+"""Everything perfci raises on purpose.
+
+    PerfciError                 slug, what happened, what to do; carries the exit code
+    ├── UsageError        (2)   a wrong option, ref, configuration or benchmark definition
+    │   └── BenchmarkError      a benchmark is written wrongly; names file and line
+    ├── MeasureError      (3)   no trustworthy verdict can be reached
+    └── OutsideError      (4)   git, disk, database or GitHub failed
+        └── DamagedFile         a stored file can't be believed: truncated, NaN, another schema
+
+Caught once, in ``cli/``. A traceback on a user's screen is a bug.
+"""
+
+from __future__ import annotations
+
+EXIT_PASS = 0
+EXIT_REGRESSION = 1
+EXIT_USAGE = 2
+EXIT_NO_VERDICT = 3
+EXIT_OUTSIDE = 4
+
+
+class PerfciError(Exception):
+    """An error that tells people what to do.
+
+    ``slug`` is stable and searchable; ``message`` says what happened; ``advice`` what to do.
+    """
+
+    exit_code = EXIT_USAGE
+
+    def __init__(self, slug: str, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.slug = slug
+        self.message = message
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.advice}" if self.advice else self.message
+
+
+class UsageError(PerfciError):
+    """The command line, the configuration or a ref is wrong."""
+
+
+class BenchmarkError(UsageError):
+    """A benchmark is written wrongly; the message begins with ``file:line``."""
+
+
+class MeasureError(PerfciError):
+    """Nothing that could be believed was measured."""
+
+    exit_code = EXIT_NO_VERDICT
+
+
+class OutsideError(PerfciError):
+    """Git, the disk, a database or GitHub failed."""
+
+    exit_code = EXIT_OUTSIDE
+
+
+class DamagedFile(OutsideError):
+    """A stored file is truncated, malformed or of another schema. Never "no baseline"."""

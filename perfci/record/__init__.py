@@ -1,0 +1,4 @@
+"""WHAT was measured: frozen types and their codec. No I/O.
+
+All but ``codec`` needs the standard library only, because workers import it.
+"""

@@ -1,0 +1,54 @@
+"""A case: one benchmark at one point of its axes, as discovery finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Stage = Literal[
+    "discovery", "start", "import", "setup", "first_call", "warmup", "measure", "finish", "protocol"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case. ``axes`` maps each axis to its value's label; ``file`` is relative to the benchmark folder's side; ``line`` is 1-based.
+
+    ``source_hash`` is of the benchmark's source (its whole file): the version of its meaning.
+    ``thresholds`` maps metric names to shares; ``timeout`` is in s; ``skip`` is a reason.
+    """
+
+    id: str
+    benchmark: str
+    axes: Mapping[str, str]
+    file: str
+    line: int
+    source_hash: str
+    tags: tuple[str, ...] = ()
+    skip: str | None = None
+    timeout: float | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    metrics: tuple[str, ...] | None = None
+    compiled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why something could not be measured; field names are those of the report file."""
+
+    case: str
+    side: str
+    stage: str
+    kind: str
+    message: str
+    log_tail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What one side's benchmark files hold: cases, the files that failed, and the side's facts."""
+
+    cases: tuple[Case, ...]
+    failures: tuple[Failure, ...]
+    facts: Mapping[str, str]

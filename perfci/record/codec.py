@@ -1,0 +1,85 @@
+"""Records to and from JSON, strictly. The parent's half: it uses msgspec, workers never do.
+
+Encoding refuses non-finite numbers; decoding refuses a wrong type, a missing or unknown field
+and NaN, and says where in the document it found it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class CodecError(ValueError):
+    """The text isn't such a record; the message says where and why."""
+
+
+def encode(record: Any) -> str:
+    """Return ``record`` as indented JSON in stable field order, with a final newline."""
+    plain = to_plain(record)
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
+
+
+def to_plain(record: Any) -> Any:
+    """Return ``record`` as dicts, lists and scalars. CodecError on a non-finite number."""
+    return _finite(msgspec.to_builtins(record), "$")
+
+
+def decode(text: str | bytes, kind: type[T]) -> T:
+    """Return the ``kind`` that ``text`` encodes. CodecError on anything else."""
+    try:
+        plain = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise CodecError(str(error)) from error
+    return from_plain(plain, kind)
+
+
+def from_plain(plain: Any, kind: type[T]) -> T:
+    """Return the ``kind`` that dicts and lists stand for. CodecError on anything else."""
+    try:
+        record = msgspec.convert(plain, type=kind, strict=True)
+    except msgspec.ValidationError as error:
+        raise CodecError(str(error)) from error
+    unknown = _first_unknown(plain, record, "$")
+    if unknown:
+        raise CodecError(f"unknown field `{unknown}`")
+    _finite(plain, "$")
+    return record
+
+
+def _finite(plain: Any, path: str) -> Any:
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise CodecError(f"not a finite number at `{path}`")
+    if isinstance(plain, dict):
+        for key, value in plain.items():
+            _finite(value, f"{path}.{key}")
+    elif isinstance(plain, (list, tuple)):
+        for index, value in enumerate(plain):
+            _finite(value, f"{path}[{index}]")
+    return plain
+
+
+def _first_unknown(plain: Any, record: Any, path: str) -> str:
+    """msgspec ignores unknown fields of dataclasses; a mistyped key must not be kept silently."""
+    if dataclasses.is_dataclass(record) and isinstance(plain, dict):
+        names = {field.name for field in dataclasses.fields(record)}
+        for key in plain:
+            if key not in names:
+                return f"{path}.{key}"
+        pairs = [(f"{path}.{key}", value, getattr(record, key)) for key, value in plain.items()]
+    elif isinstance(record, Mapping) and isinstance(plain, dict):
+        pairs = [(f"{path}.{key}", value, record.get(key)) for key, value in plain.items()]
+    elif isinstance(record, tuple) and isinstance(plain, list):
+        pairs = [
+            (f"{path}[{index}]", value, item)
+            for index, (value, item) in enumerate(zip(plain, record, strict=False))
+        ]
+    else:
+        return ""
+    return next(filter(None, (_first_unknown(v, r, p) for p, v, r in pairs)), "")

@@ -1,0 +1,125 @@
+"""The report: comparisons, verdict and all that a renderer needs. Schema ``perfci.report/1``.
+
+Field names are fixed: scripts read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from perfci.record.case import Failure
+from perfci.record.metric import Gate
+from perfci.record.run import Environment, Side
+from perfci.record.version import REPORT_SCHEMA
+
+Status = Literal[
+    "regressed",
+    "improved",
+    "unchanged",
+    "inconclusive",
+    "new",
+    "removed",
+    "failed",
+    "not_comparable",
+]
+VerdictStatus = Literal["pass", "fail", "inconclusive", "error"]
+Method = Literal["paired_t", "welch_t", "exact", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One side of a comparison: centre and 95 % interval in the metric's unit."""
+
+    center: float | None
+    lo: float | None
+    hi: float | None
+    workers: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The numbers for one case and metric, and what policy made of them.
+
+    ``ratio`` is head ÷ base with its 95 % interval; for absolute metrics it is absent and
+    ``difference`` (head - base, in ``unit``) stands with its interval. ``detectable`` is the
+    smallest change, as a share of base, that this comparison would have called significant in
+    95 % of runs. ``welch_p`` stands beside the paired test.
+    """
+
+    case: str
+    metric: str
+    unit: str
+    status: Status
+    gate: Gate
+    method: Method
+    base: Estimate | None
+    head: Estimate | None
+    ratio: float | None
+    ratio_lo: float | None
+    ratio_hi: float | None
+    threshold: float
+    p: float | None
+    p_adjusted: float | None
+    cohens_d: float | None
+    detectable: float | None
+    warnings: tuple[str, ...] = ()
+    difference: float | None = None
+    difference_lo: float | None = None
+    difference_hi: float | None = None
+    welch_p: float | None = None
+    direction: str = "lower"
+    confirmed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The whole in one word, with its reasons, the most important first."""
+
+    status: VerdictStatus
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where the session's time went, in s; ``measured_s`` is inside bursts only."""
+
+    wall_s: float
+    measured_s: float
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a comparison moved: a graph break at file:line, an import, a cold-start phase."""
+
+    case: str
+    metric: str
+    kind: str
+    text: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One compare, check or run, ready to be rendered."""
+
+    perfci_version: str
+    created_at: str
+    command: str
+    base: Side | None
+    head: Side
+    environment: Environment
+    verdict: Verdict
+    timing: Timing
+    results: tuple[Comparison, ...]
+    failures: tuple[Failure, ...]
+    explanations: tuple[Explanation, ...] = ()
+    notes: tuple[str, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    not_measured: Mapping[str, str] = field(default_factory=dict)
+    base_environment: Environment | None = None
+    schema: str = REPORT_SCHEMA

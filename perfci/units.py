@@ -1,0 +1,78 @@
+"""The one place that turns base units (s, bytes, ratio) into text for people, and back."""
+
+from __future__ import annotations
+
+import math
+
+_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+_PERCENT = 100.0
+
+
+def format_value(value: float | None, unit: str) -> str:
+    """Return ``value`` (in base ``unit``) as a person reads it; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if unit == "s":
+        return _scaled(value, _TIME)
+    if unit in {"bytes", "bytes/call"}:
+        return _scaled(value, _BYTES) + ("/call" if unit == "bytes/call" else "")
+    if unit == "count":
+        return f"{value:.0f}"
+    number = _three_digits(value)
+    return number if unit == "ratio" else f"{number} {unit}"
+
+
+def format_change(ratio: float | None) -> str:
+    """Return a ratio head ÷ base as a signed change: ``1.052`` becomes ``+5.2 %``."""
+    if ratio is None or not math.isfinite(ratio):
+        return "–"
+    return f"{(ratio - 1.0) * _PERCENT:+.1f} %"
+
+
+def format_share(share: float | None) -> str:
+    """Return a share as a percentage without a sign: ``0.05`` becomes ``5 %``."""
+    if share is None or not math.isfinite(share):
+        return "–"
+    return f"{share * _PERCENT:.3g} %"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration for progress lines: ``75.2`` becomes ``1 min 15 s``."""
+    whole = max(0, round(seconds))
+    minutes, rest = divmod(whole, 60)
+    if not minutes:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def parse_duration(text: str) -> float:
+    """Return seconds for ``90``, ``90s``, ``5m`` or ``1h``; ValueError for all else."""
+    stripped = text.strip().lower().replace(" ", "")
+    scale = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(stripped[-1:])
+    seconds = float(stripped[:-1]) * scale if scale else float(stripped)
+    if not math.isfinite(seconds) or seconds <= 0:
+        raise ValueError(f"not a duration: {text!r}")
+    return seconds
+
+
+def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:
+    for scale, name in steps:
+        if abs(value) >= scale:
+            return f"{_three_digits(value / scale)} {name}"
+    scale, name = steps[-1]
+    return f"{_three_digits(value / scale)} {name}"
+
+
+def _three_digits(value: float) -> str:
+    magnitude = abs(value)
+    if magnitude >= 1e6:
+        return f"{value:.3g}"
+    if magnitude >= 100:
+        return f"{value:.0f}"
+    if magnitude >= 10:
+        return f"{value:.1f}"
+    if magnitude >= 0.001 or magnitude == 0:
+        return f"{value:.3g}"
+    return f"{value:.2e}"
