@@ -4,7 +4,21 @@ This module is what a benchmark file imports. It needs the standard library only
 workers import it under any Python that has torch.
 """
 
-from perfci.bench.api import benchmark, inference, metric, training_step
+from __future__ import annotations
+
 from perfci.record.version import VERSION as __version__
 
+TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers know this name
+if TYPE_CHECKING:
+    from perfci.bench.api import benchmark, inference, metric, training_step
+
 __all__ = ["__version__", "benchmark", "inference", "metric", "training_step"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the benchmark API when a benchmark file asks for it; the command line never does."""
+    if name in __all__:
+        from perfci.bench import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'perfci' has no attribute {name!r}")

@@ -1,0 +1,39 @@
+# The two commands of the README, and what CI calls. Each makes its own virtual environment.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint wheel-check gpu-check clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo         compare two commits of a small PyTorch project"
+	@echo "make test         run the tests"
+	@echo "make lint         ruff, mypy, import contracts"
+	@echo "make wheel-check  build the wheel and try it in a fresh environment"
+	@echo "make gpu-check    tests and measurements that need a GPU"
+
+# pip, not uv: the pinned torch may come from a local index that only pip is told of
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip -c constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch]' --group dev
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/python examples/demo.py demo-output
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+wheel-check: $(VENV)/.installed
+	$(BIN)/python tests/wheel_check.py
+
+clean:
+	rm -rf $(VENV) demo-output dist build

@@ -1,0 +1,72 @@
+"""Build a small git repository whose head commit got worse, and run ``perfci compare`` on it.
+
+    python examples/demo.py [FOLDER] [perfci compare's options]
+
+The repository is made from ``examples/demo/base``; its second commit lays ``examples/demo/head``
+over it: one model slower, a graph break in another, the third untouched.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+IDENTITY = ["-c", "user.name=perfci demo", "-c", "user.email=demo@example.invalid"]
+
+
+def build(folder: Path) -> Path:
+    """Make the demo's repository in ``folder`` anew; branches ``main`` and ``feature``."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    shutil.copytree(HERE / "demo" / "base", folder)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    commit(folder, "Three models")
+    git(folder, "checkout", "--quiet", "-b", "feature")
+    shutil.copytree(HERE / "demo" / "head", folder, dirs_exist_ok=True)
+    commit(folder, "Guard against overflow and divergence")
+    return folder
+
+
+def commit(folder: Path, message: str) -> None:
+    """Commit everything in ``folder``."""
+    git(folder, "add", "--all")
+    git(folder, *IDENTITY, "commit", "--quiet", "--no-verify", "--message", message)
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git in ``folder``."""
+    subprocess.run(["git", *arguments], cwd=folder, check=True)
+
+
+def main() -> int:
+    """Build, compare, and say where the files are."""
+    options = sys.argv[1:]
+    named = bool(options) and not options[0].startswith("-")
+    out = Path(options.pop(0) if named else "demo-output").resolve()
+    repository = build(out / "repository")
+    files = {
+        "--markdown": out / "comment.md",
+        "--json": out / "report.json",
+        "--junit": out / "junit.xml",
+        "--log-dir": out / "logs",
+    }
+    command = [sys.executable, "-m", "perfci", "compare", "main", "feature"]
+    for option, path in files.items():
+        command += [option, str(path)]
+    done = subprocess.run([*command, *options], cwd=repository, check=False)
+    print("\nLeft behind:")
+    for option, path in {"repository": repository, **files}.items():
+        print(f"  {option.lstrip('-'):<11} {path}")
+    print(
+        f"\nperfci's exit code was {done.returncode}: head got worse, as it was built to."
+        if done.returncode == 1
+        else f"\nperfci's exit code was {done.returncode}; 1 (a regression) was expected."
+    )
+    return 0 if done.returncode == 1 else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

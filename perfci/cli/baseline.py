@@ -1,0 +1,184 @@
+"""``perfci baseline``: update, list, show, diff and remove stored baselines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from perfci.cli.options import (
+    config_option,
+    configuration,
+    interpreter,
+    measuring_options,
+    python_option,
+)
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
+from perfci.units import format_change, format_value
+
+if TYPE_CHECKING:
+    from perfci.store.files import BaselineStore
+
+
+@click.group("baseline", epilog="Example: perfci baseline update HEAD")
+def command() -> None:
+    """Update, list, show, diff or remove stored baselines."""
+
+
+@command.command("update", epilog="Example: perfci baseline update main -k encoder")
+@click.argument("rev", default="HEAD")
+@measuring_options
+@python_option
+@click.option("--log-dir", type=click.Path(file_okay=False, path_type=Path))
+def update(
+    rev: str, selection: str, python: str | None, log_dir: Path | None, **options: Any
+) -> int:
+    """Measure REV (default: HEAD) and store it as this environment's baseline.
+
+    Measuring the stored commit again adds a session to it; another commit replaces it.
+    """
+    from perfci.cli.progress import ProgressLine
+    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.measure.compare import Request
+    from perfci.measure.run import run
+    from perfci.measure.workplace import Wanted
+    from perfci.store.files import BaselineStore
+
+    repository = open_here()
+    config = configuration(repository.root, **options)
+    resolved = repository.resolve(rev)
+    if resolved.dirty:
+        raise UsageError(
+            "dirty-baseline",
+            "the working tree has changes, and a baseline belongs to a commit",
+            "Commit them, or update from a commit: perfci baseline update HEAD",
+        )
+    store = BaselineStore(repository.root / config.baselines)
+    store.require_writable()
+    with shown_by(ProgressLine(quiet=False)) as shown:
+        measured, report = run(
+            repository,
+            Wanted("head", resolved, interpreter(python)),
+            config,
+            Request(selection, log_folder=log_dir),
+            cache=cache_folder(),
+            inherited=dict(os.environ),
+            shown=shown,
+        )
+    written = store.save_run(measured, session_id=measured.created_at)
+    for path in written:
+        click.echo(f"stored {os.path.relpath(path)}")
+    for failure in report.failures:
+        click.secho(f"failed {failure.case}: {failure.message}", fg="red", err=True)
+    click.echo("Commit these files: they are reviewed and merged like code.")
+    return EXIT_NO_VERDICT if report.failures else EXIT_PASS
+
+
+@command.command("list", epilog="Example: perfci baseline list")
+@config_option
+def list_baselines(config_path: Path | None) -> None:
+    """List the stored baselines, environment by environment."""
+    store = _store(config_path)
+    environments = store.environments()
+    if not environments:
+        click.echo("No baselines yet; `perfci baseline update` stores the first.")
+    for key in environments:
+        click.echo(key)
+        for one in store.load_all(key):
+            workers = sum(len(session.workers) for session in one.sessions)
+            click.echo(
+                f"  {one.case}  commit {one.sha[:12]}  {len(one.sessions)} session(s), "
+                f"{workers} workers  {one.created_at}"
+            )
+
+
+@command.command("show", epilog="Example: perfci baseline show 'encoder[batch=1]'")
+@click.argument("case")
+@click.option("--environment", "key", help="The environment's key (default: every one).")
+@config_option
+def show(case: str, key: str | None, config_path: Path | None) -> None:
+    """Show the numbers of CASE's baseline."""
+    from statistics import median
+
+    from perfci.record.metric import METRICS
+
+    store = _store(config_path)
+    shown = 0
+    for environment in store.environments() if key is None else (key,):
+        baseline = store.load(environment, case)
+        if baseline is None:
+            continue
+        shown += 1
+        click.echo(f"{environment}  commit {baseline.sha}  source {baseline.source_hash}")
+        workers = [worker for session in baseline.sessions for worker in session.workers]
+        for name in sorted({name for worker in workers for name in worker.values}):
+            values = sorted(worker.values[name] for worker in workers if name in worker.values)
+            unit = METRICS[name].unit if name in METRICS else ""
+            low, middle, high = (
+                format_value(value, unit) for value in (values[0], median(values), values[-1])
+            )
+            click.echo(f"  {name:<28} {middle:>12}   ({low} … {high}, {len(values)} workers)")
+    if not shown:
+        raise _unknown(case, store)
+
+
+@command.command("diff", epilog="Example: perfci baseline diff ENVIRONMENT_A ENVIRONMENT_B")
+@click.argument("first")
+@click.argument("second")
+@config_option
+def diff(first: str, second: str, config_path: Path | None) -> None:
+    """Show how the baselines of two environments differ: their facts, and their medians."""
+    store = _store(config_path)
+    known = store.environments()
+    for key in (first, second):
+        if key not in known:
+            raise UsageError(
+                "unknown-environment",
+                f"there are no baselines of environment {key}",
+                f"Stored: {', '.join(known) or 'none'}",
+            )
+    for name, (one, other) in store.differences(first, second).items():
+        click.echo(f"{name}: {one} → {other}")
+    for row in store.diff(first, second):
+        click.echo(
+            f"{row.case}  {row.metric}: {format_value(row.first, row.unit)} → "
+            f"{format_value(row.second, row.unit)}  {format_change(row.ratio)}"
+        )
+
+
+@command.command("remove", epilog="Example: perfci baseline remove ENVIRONMENT 'encoder[batch=1]'")
+@click.argument("environment")
+@click.argument("case", required=False)
+@config_option
+def remove(environment: str, case: str | None, config_path: Path | None) -> None:
+    """Remove CASE's baseline of ENVIRONMENT, or all of that environment's."""
+    store = _store(config_path)
+    removed = store.remove(environment, case)
+    if not removed:
+        raise _unknown(case or environment, store)
+    for path in removed:
+        click.echo(f"removed {os.path.relpath(path)}")
+
+
+def _store(config_path: Path | None) -> BaselineStore:
+    from perfci.cli.surroundings import open_here
+    from perfci.store.files import BaselineStore
+
+    repository = open_here()
+    config = configuration(repository.root, config_path)
+    return BaselineStore(repository.root / config.baselines)
+
+
+def _unknown(what: str, store: BaselineStore) -> UsageError:
+    known = [one.case for key in store.environments() for one in store.load_all(key)]
+    import difflib
+
+    near = difflib.get_close_matches(what, known, n=1)
+    hint = f"Did you mean `{near[0]}`? " if near else ""
+    return UsageError(
+        "unknown-baseline",
+        f"no baseline is stored for {what}",
+        f"{hint}`perfci baseline list` shows all.",
+    )

@@ -1,0 +1,71 @@
+"""``perfci check``: head against the stored baseline."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from perfci.cli.options import (
+    configuration,
+    interpreter,
+    measuring_options,
+    output_options,
+    outputs,
+    python_option,
+)
+
+
+@click.command("check", epilog="Example: perfci check --markdown comment.md --json report.json")
+@click.argument("head", default=".")
+@measuring_options
+@python_option
+@click.option(
+    "--no-confirm",
+    is_flag=True,
+    help="Fail on a suspicion, without measuring both sides together.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 3 when the verdict is inconclusive.")
+@output_options
+def command(
+    head: str,
+    python: str | None,
+    selection: str,
+    no_confirm: bool,
+    verbose: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Measure HEAD (default: the working tree) and decide against the stored baseline.
+
+    What looks like a regression is confirmed by measuring the baseline's commit and HEAD
+    together before anything fails.
+    """
+    chosen = outputs(options)
+    from perfci.cli.output import check_writable, exit_code, show, write
+    from perfci.cli.progress import ProgressLine
+    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.measure.check import check
+    from perfci.measure.compare import Request
+    from perfci.measure.workplace import Wanted
+    from perfci.store.files import BaselineStore
+
+    check_writable(chosen)
+    repository = open_here()
+    config = configuration(repository.root, **options)
+    with shown_by(ProgressLine(quiet=quiet)) as shown:
+        report = check(
+            repository,
+            Wanted("head", repository.resolve(head), interpreter(python)),
+            BaselineStore(repository.root / config.baselines),
+            config,
+            Request(selection, log_folder=chosen.log_dir),
+            confirm=not no_confirm,
+            cache=cache_folder(),
+            inherited=dict(os.environ),
+            shown=shown,
+        )
+    show(report, verbose=verbose, quiet=quiet)
+    write(report, chosen)
+    return exit_code(report, strict=config.policy.strict)

@@ -1,0 +1,76 @@
+"""``perfci compare``: the main command."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from perfci.cli.options import (
+    configuration,
+    interpreter,
+    measuring_options,
+    output_options,
+    outputs,
+)
+
+
+@click.command(
+    "compare",
+    epilog="Example: perfci compare main HEAD -k encoder --markdown comment.md   "
+    "Exit codes: 0 no regression, 1 regression, 2 usage, 3 no trustworthy verdict, "
+    "4 git, disk or database.",
+)
+@click.argument("base")
+@click.argument("head", default=".")
+@measuring_options
+@click.option("--base-python", metavar="PATH", help="The Python that runs base.")
+@click.option("--head-python", metavar="PATH", help="The Python that runs head.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first regression or failure.")
+@click.option("--strict", is_flag=True, help="Exit with 3 when the verdict is inconclusive.")
+@output_options
+def command(
+    base: str,
+    head: str,
+    base_python: str | None,
+    head_python: str | None,
+    selection: str,
+    fail_fast: bool,
+    verbose: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Measure BASE and HEAD side by side and decide whether HEAD got worse.
+
+    BASE and HEAD are git revisions; HEAD defaults to `.`, the working tree with its uncommitted
+    changes. Your checkout is not touched.
+    """
+    chosen = outputs(options)
+    from perfci.cli.output import check_writable, exit_code, show, write
+    from perfci.cli.progress import ProgressLine
+    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.measure.compare import Request, compare
+    from perfci.measure.workplace import Wanted
+
+    check_writable(chosen)
+    repository = open_here()
+    config = configuration(repository.root, **options)
+    sides = [
+        Wanted("base", repository.resolve(base), interpreter(base_python)),
+        Wanted("head", repository.resolve(head), interpreter(head_python)),
+    ]
+    line = ProgressLine(quiet=quiet)
+    with shown_by(line) as shown:
+        report = compare(
+            repository,
+            *sides,
+            config,
+            Request(selection, fail_fast=fail_fast, log_folder=chosen.log_dir),
+            cache=cache_folder(),
+            inherited=dict(os.environ),
+            shown=shown,
+        )
+    show(report, verbose=verbose, quiet=quiet)
+    write(report, chosen)
+    return exit_code(report, strict=config.policy.strict)

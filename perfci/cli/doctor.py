@@ -1,0 +1,38 @@
+"""``perfci doctor``: what on this machine makes measurements worse or impossible."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from perfci.cli.options import interpreter, python_option
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
+
+_MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("STOP", "red")}
+
+
+@click.command("doctor", epilog="Example: perfci doctor --python .venv/bin/python")
+@python_option
+def command(python: str | None) -> int:
+    """Look at this machine and say what makes measurements worse or impossible, and what to do.
+
+    Exits with 3 when measuring is impossible.
+    """
+    from perfci.cli.surroundings import cache_folder
+    from perfci.measure.examination import examine
+
+    findings = examine(interpreter(python), cache_folder(), dict(os.environ))
+    for finding in findings:
+        text, color = _MARKS[finding.level]
+        click.echo(f"{click.style(f'{text:>5}', fg=color)}  {finding.subject}: {finding.found}")
+        if finding.advice:
+            click.echo(f"       → {finding.advice}")
+    stops = sum(finding.level == "impossible" for finding in findings)
+    worse = sum(finding.level == "worse" for finding in findings)
+    click.echo(
+        f"\n{stops} make measuring impossible, {worse} make it worse."
+        if stops or worse
+        else "\nThis machine is ready."
+    )
+    return EXIT_NO_VERDICT if stops else EXIT_PASS

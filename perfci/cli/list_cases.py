@@ -1,0 +1,50 @@
+"""``perfci list``: the cases that would be measured."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from perfci.cli.options import (
+    config_option,
+    configuration,
+    interpreter,
+    python_option,
+    select_option,
+)
+
+
+@click.command("list", epilog="Example: perfci list -k 'encoder and not slow'")
+@click.argument("rev", default=".")
+@config_option
+@select_option
+@python_option
+def command(rev: str, config_path: Path | None, selection: str, python: str | None) -> None:
+    """List the cases of REV (default: the working tree), a line each: id, place, tags, skips."""
+    from perfci.cli.progress import ProgressLine
+    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.measure.run import list_cases
+    from perfci.measure.workplace import Wanted
+
+    repository = open_here()
+    config = configuration(repository.root, config_path)
+    with shown_by(ProgressLine(quiet=False)) as shown:
+        cases, failed = list_cases(
+            repository,
+            Wanted("head", repository.resolve(rev), interpreter(python)),
+            config,
+            selection,
+            cache=cache_folder(),
+            inherited=dict(os.environ),
+            shown=shown,
+        )
+    width = max((len(case.id) for case in cases), default=0)
+    for case in cases:
+        place = f"{case.file}:{case.line}" if case.line else case.file
+        tags = "".join(f"  #{tag}" for tag in case.tags)
+        skip = f"  (skipped: {case.skip})" if case.skip else ""
+        click.echo(f"{case.id:<{width}}  {place}{tags}{skip}")
+    for line in failed:
+        click.secho(f"failed: {line}", fg="red", err=True)

@@ -1,0 +1,123 @@
+"""``perfci``: finds the command, and turns every PerfciError into a message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+import click
+
+from perfci.errors import EXIT_OUTSIDE, PerfciError
+from perfci.record.version import VERSION
+
+_COMMANDS = {
+    "compare": "perfci.cli.compare",
+    "check": "perfci.cli.check",
+    "run": "perfci.cli.run",
+    "list": "perfci.cli.list_cases",
+    "baseline": "perfci.cli.baseline",
+    "report": "perfci.cli.report",
+    "init": "perfci.cli.init",
+    "doctor": "perfci.cli.doctor",
+    "completion": "perfci.cli.completion",
+}
+_SUMMARIES = {
+    "compare": "Measure two commits side by side and decide whether head got worse.",
+    "check": "Measure head against the stored baseline.",
+    "run": "Measure one commit and show its numbers.",
+    "list": "List the cases that would be measured.",
+    "baseline": "Update, list, show, diff or remove stored baselines.",
+    "report": "Render a report file again, in any format.",
+    "init": "Write a configuration and a first benchmark.",
+    "doctor": "Tell what on this machine makes measuring worse or impossible.",
+    "completion": "Print the shell's completion script.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Imports a command's module only when it is called: ``perfci --help`` stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        import importlib
+
+        command = importlib.import_module(_COMMANDS[cmd_name]).command
+        assert isinstance(command, click.Command)  # noqa: S101 (the table above says so)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_SUMMARIES.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else ""
+            ctx.fail(f"there is no command `{args[0]}`.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: perfci compare main HEAD",
+)
+@click.version_option(VERSION, prog_name="perfci")
+def cli() -> None:
+    """A performance-regression gate for PyTorch whose verdicts are believed."""
+
+
+def main() -> None:
+    """Run the command line and exit with the code that design 8 gives."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = cli.main(prog_name="perfci", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except PerfciError as error:
+        _say_error(error)
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("perfci: interrupted; nothing was measured.", err=True)
+        code = 128 + signal.SIGINT
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = EXIT_OUTSIDE
+    except OSError as error:
+        code = _say_error(_outside(error))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say_error(error: PerfciError) -> int:
+    click.secho(f"perfci: {error.message}", fg="red", err=True)
+    if error.advice:
+        click.echo(error.advice, err=True)
+    click.secho(f"[{error.slug}]", dim=True, err=True)
+    return error.exit_code
+
+
+def _outside(error: OSError) -> PerfciError:
+    from perfci.errors import OutsideError
+
+    where = f" ({error.filename})" if error.filename else ""
+    return OutsideError(
+        "system",
+        f"the system refused: {error.strerror or error}{where}",
+        "Check that the disk is writable and has room; `perfci doctor` looks at both.",
+    )
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """A cancelled CI job gets SIGTERM: it ends like Ctrl-C, with a report of what is there."""
+    raise KeyboardInterrupt

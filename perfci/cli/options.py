@@ -1,0 +1,143 @@
+"""The options that several commands share, each written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from perfci.config import Config, load_config
+from perfci.errors import UsageError
+from perfci.units import parse_duration
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Duration(click.ParamType):
+    """``90``, ``90s``, ``5m`` or ``1h``, as seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return seconds, or fail with an example."""
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_duration(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no duration; write 90, 90s, 5m or 1h", param, ctx)
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Where the report goes besides the terminal."""
+
+    json: Path | None
+    markdown: Path | None
+    junit: Path | None
+    csv: Path | None
+    log_dir: Path | None
+
+    def files(self) -> dict[str, Path]:
+        """Return each format that was asked for, with its file."""
+        chosen = {
+            "json": self.json,
+            "markdown": self.markdown,
+            "junit": self.junit,
+            "csv": self.csv,
+        }
+        return {name: path for name, path in chosen.items() if path is not None}
+
+
+def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+config_option = click.option(
+    "--config", "config_path", type=_FILE, help="Read this file instead of pyproject.toml."
+)
+select_option = click.option(
+    "-k", "selection", default="", metavar="WORDS", help="Only the cases these words select."
+)
+python_option = click.option(
+    "--python", "python", metavar="PATH", help="The Python that measures (default: perfci's own)."
+)
+measuring_options = _stack(
+    config_option,
+    select_option,
+    click.option("--rounds", type=click.IntRange(2), help="Least rounds a case."),
+    click.option("--budget", type=Duration(), help="Time for everything: 90s, 10m, 1h."),
+    click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data."),
+)
+output_options = _stack(
+    click.option("--json", "json_path", type=_FILE, help="Write the report file here."),
+    click.option("--markdown", "markdown_path", type=_FILE, help="Write the comment here."),
+    click.option("--junit", "junit_path", type=_FILE, help="Write JUnit XML here."),
+    click.option("--csv", "csv_path", type=_FILE, help="Write the table of results here."),
+    click.option("--log-dir", type=_FOLDER, help="Keep the session's log files here."),
+    click.option("-v", "--verbose", is_flag=True, help="Show every comparison."),
+    click.option("-q", "--quiet", is_flag=True, help="Show the verdict only; no progress."),
+)
+
+
+def outputs(options: dict[str, Any]) -> Outputs:
+    """Take the output options out of a command's ``options``."""
+    return Outputs(
+        json=options.pop("json_path"),
+        markdown=options.pop("markdown_path"),
+        junit=options.pop("junit_path"),
+        csv=options.pop("csv_path"),
+        log_dir=options.pop("log_dir"),
+    )
+
+
+def configuration(
+    root: Path,
+    config_path: Path | None,
+    *,
+    rounds: int | None = None,
+    budget: float | None = None,
+    seed: int | None = None,
+    strict: bool = False,
+) -> Config:
+    """Return the configuration with the command line's options laid over it."""
+    config = load_config(root, config_path)
+    settings = config.settings
+    if rounds is not None:
+        settings = replace(settings, rounds=rounds, max_rounds=max(rounds, settings.max_rounds))
+    if budget is not None:
+        settings = replace(settings, budget=budget)
+    if seed is not None:
+        settings = replace(settings, seed=seed)
+    policy = replace(config.policy, strict=True) if strict else config.policy
+    return replace(config, settings=settings, policy=policy)
+
+
+def interpreter(given: str | None) -> str:
+    """Return the absolute path of the Python to measure with; UsageError where it isn't one."""
+    import shutil
+    import sys
+
+    if given is None:
+        return sys.executable
+    found = shutil.which(str(Path(given).expanduser()))
+    if found is None:
+        raise UsageError(
+            "no-python",
+            f"{given} is not an executable Python",
+            "Give the interpreter itself: --head-python /path/to/venv/bin/python",
+        )
+    return str(Path(found).absolute())

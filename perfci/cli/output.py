@@ -1,0 +1,80 @@
+"""Writing reports to files and to the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from perfci.cli.options import Outputs
+from perfci.errors import (
+    EXIT_NO_VERDICT,
+    EXIT_PASS,
+    EXIT_REGRESSION,
+    OutsideError,
+)
+from perfci.record.report import Report
+
+
+def check_writable(outputs: Outputs) -> None:
+    """Fail before anything is measured where a file could not be written afterwards."""
+    for path in outputs.files().values():
+        existed = path.exists()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab"):
+                pass
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        if not existed:
+            path.unlink()
+
+
+def write(report: Report, outputs: Outputs) -> None:
+    """Write every file that was asked for; one that fails doesn't keep the others back."""
+    from perfci.report.formats import render
+
+    problems = []
+    for name, path in outputs.files().items():
+        try:
+            path.write_text(render(report, name), encoding="utf-8")
+        except OSError as error:
+            problems.append(_unwritable(path, error))
+    if problems:
+        raise problems[0]
+
+
+def show(report: Report, *, verbose: bool, quiet: bool) -> None:
+    """Print the report as a terminal table, or the verdict alone."""
+    from perfci.report.terminal import render_terminal
+
+    if quiet:
+        click.echo(f"{report.verdict.status}: {'; '.join(report.verdict.reasons) or 'no change'}")
+        return
+    width = shutil.get_terminal_size((100, 24)).columns
+    click.echo(
+        render_terminal(report, width=width, color=sys.stdout.isatty(), verbose=verbose), nl=False
+    )
+
+
+def exit_code(report: Report, *, strict: bool) -> int:
+    """Return design 8's exit code of a report's verdict."""
+    match report.verdict.status:
+        case "fail":
+            return EXIT_REGRESSION
+        case "error":
+            return EXIT_NO_VERDICT
+        case "inconclusive":
+            return EXIT_NO_VERDICT if strict else EXIT_PASS
+        case "pass":
+            return EXIT_PASS
+
+
+def _unwritable(path: Path, error: OSError) -> OutsideError:
+    return OutsideError(
+        "unwritable",
+        f"{path} can't be written: {error.strerror}",
+        "Choose another path, or make room; what was measured is shown on the terminal.",
+    )

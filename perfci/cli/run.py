@@ -1,0 +1,52 @@
+"""``perfci run``: one commit's numbers."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from perfci.cli.options import (
+    configuration,
+    interpreter,
+    measuring_options,
+    output_options,
+    outputs,
+    python_option,
+)
+
+
+@click.command("run", epilog="Example: perfci run HEAD -k encoder --json run.json")
+@click.argument("rev", default=".")
+@measuring_options
+@python_option
+@output_options
+def command(
+    rev: str, python: str | None, selection: str, verbose: bool, quiet: bool, **options: Any
+) -> int:
+    """Measure REV (default: the working tree) alone and show its numbers."""
+    chosen = outputs(options)
+    from perfci.cli.output import check_writable, exit_code, show, write
+    from perfci.cli.progress import ProgressLine
+    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.measure.compare import Request
+    from perfci.measure.run import run
+    from perfci.measure.workplace import Wanted
+
+    check_writable(chosen)
+    repository = open_here()
+    config = configuration(repository.root, **options)
+    with shown_by(ProgressLine(quiet=quiet)) as shown:
+        _, report = run(
+            repository,
+            Wanted("head", repository.resolve(rev), interpreter(python)),
+            config,
+            Request(selection, log_folder=chosen.log_dir),
+            cache=cache_folder(),
+            inherited=dict(os.environ),
+            shown=shown,
+        )
+    show(report, verbose=verbose, quiet=quiet)
+    write(report, chosen)
+    return exit_code(report, strict=config.policy.strict)

@@ -1,0 +1,40 @@
+"""What commands find around them: the repository, the cache folder, the terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perfci.checkout.repository import Repository
+    from perfci.cli.progress import ProgressLine
+    from perfci.measure.workplace import Shown
+
+
+def open_here() -> Repository:
+    """Return the repository around the current folder."""
+    from perfci.checkout.repository import open_repository
+
+    return open_repository(Path.cwd())
+
+
+def cache_folder() -> Path:
+    """Return where perfci keeps worktrees and builds: PERFCI_CACHE_DIR or the user's cache."""
+    from platformdirs import user_cache_path
+
+    chosen = os.environ.get("PERFCI_CACHE_DIR")
+    return Path(chosen).absolute() if chosen else user_cache_path("perfci")
+
+
+@contextmanager
+def shown_by(line: ProgressLine) -> Iterator[Shown]:
+    """Show a session's way on ``line``, and clear the line whatever happens."""
+    from perfci.measure.workplace import Shown
+
+    try:
+        yield Shown(step=line.say, progress=line)
+    finally:
+        line.close()

@@ -1,0 +1,238 @@
+"""``check``: head against the stored baseline; a suspicion is confirmed side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfci.checkout.repository import Repository
+from perfci.config import Config
+from perfci.errors import UsageError
+from perfci.measure.compare import Request, compare, facts_of
+from perfci.measure.conclude import Facts, assemble
+from perfci.measure.run import measure_alone
+from perfci.measure.session import SessionResult
+from perfci.measure.workplace import Shown, Wanted, open_workplace
+from perfci.record.case import Case, Failure
+from perfci.record.report import Comparison, Report, Timing
+from perfci.record.run import Environment, Run, Side
+from perfci.store.baseline import Baseline
+from perfci.store.comparable import why_not_comparable
+from perfci.store.files import BaselineStore
+from perfci.verdict.comparing import adjust, compare_case
+from perfci.verdict.deciding import decide
+from perfci.verdict.explaining import explain
+from perfci.verdict.failing import failure_rows, placeholder
+from perfci.verdict.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Head as it was measured alone."""
+
+    cases: tuple[Case, ...]
+    result: SessionResult
+    run: Run
+    failures: tuple[Failure, ...]
+    facts: Facts
+
+
+def check(
+    repository: Repository,
+    head: Wanted,
+    store: BaselineStore,
+    config: Config,
+    request: Request,
+    *,
+    confirm: bool,
+    cache: Path,
+    inherited: Mapping[str, str],
+    shown: Shown,
+) -> Report:
+    """Measure ``head`` and return the report against the baselines of its environment."""
+    with open_workplace(
+        repository,
+        (head,),
+        config,
+        cache=cache,
+        inherited=inherited,
+        log_folder=request.log_folder,
+        shown=shown,
+    ) as workplace:
+        environment = workplace.environments["head"]
+        baselines = {one.case: one for one in store.load_all(environment.key)}
+        cases, result, run = measure_alone(workplace, request)
+        failures = (
+            *workplace.failures(cases),
+            *(failure for state in result.states for failure in state.failures),
+        )
+        facts = replace(facts_of("check", workplace, result), base=_base_side(baselines, head))
+        measured = _Measured(cases, result, run, failures, facts)
+    report = against_baselines(measured, baselines, store, config.policy, request.selection)
+    suspects = tuple(
+        row.case for row in report.results if row.status == "regressed" and row.gate == "fail"
+    )
+    if not suspects:
+        return report
+    if not confirm:
+        return _unconfirmed(report, config.policy, "measured against the stored baseline only")
+    return _confirmed(
+        report,
+        suspects,
+        baselines,
+        repository,
+        head,
+        config,
+        request,
+        cache=cache,
+        inherited=inherited,
+        shown=shown,
+    )
+
+
+def against_baselines(
+    measured: _Measured,
+    baselines: Mapping[str, Baseline],
+    store: BaselineStore,
+    policy: Policy,
+    selection: str,
+) -> Report:
+    """Compare each case with its baseline, with Welch's t: head was measured alone."""
+    environment = measured.facts.environment
+    broken = {failure.case for failure in measured.failures}
+    rows: list[Comparison] = []
+    explanations = []
+    outputs = {case.case.id: case.workers for case in measured.run.cases}
+    for case in measured.cases:
+        if case.skip or case.id in broken:
+            continue
+        baseline = baselines.get(case.id)
+        if baseline is None:
+            rows.append(_without_baseline(case, environment, store, policy))
+            continue
+        reason = why_not_comparable(baseline, environment, case)
+        if reason:
+            rows.append(placeholder(case.id, "not_comparable", policy, reason))
+            continue
+        base, head = baseline.outputs(), outputs.get(case.id, ())
+        compared = compare_case(
+            case,
+            base,
+            head,
+            policy,
+            paired=False,
+            base_sessions=tuple(len(session.workers) for session in baseline.sessions),
+        )
+        rows += compared or (placeholder(case.id, "inconclusive", policy, "nothing measured"),)
+    adjusted = adjust(rows, policy)
+    for case in measured.cases:
+        if case.id in baselines and case.id in outputs:
+            mine = tuple(row for row in adjusted if row.case == case.id)
+            base = baselines[case.id].outputs()
+            explanations += explain(case, base, outputs[case.id], mine)
+    known = {case.id for case in measured.cases}
+    removed = () if selection else tuple(case for case in baselines if case not in known)
+    return assemble(
+        (*adjusted, *failure_rows(measured.failures, removed, policy)),
+        measured.failures,
+        explanations,
+        measured.cases,
+        measured.result,
+        policy,
+        measured.facts,
+    )
+
+
+def _confirmed(
+    report: Report,
+    suspects: Sequence[str],
+    baselines: Mapping[str, Baseline],
+    repository: Repository,
+    head: Wanted,
+    config: Config,
+    request: Request,
+    *,
+    cache: Path,
+    inherited: Mapping[str, str],
+    shown: Shown,
+) -> Report:
+    """Measure the suspects' baseline commit and head together; their rows replace the suspicion."""
+    commits = {baselines[case].sha for case in suspects}
+    sha = sorted(commits)[0]
+    try:
+        base = Wanted("base", repository.resolve(sha), head.python)
+    except UsageError:
+        return _unconfirmed(
+            report, config.policy, f"the baseline's commit {sha[:12]} isn't in this clone"
+        )
+    if len(commits) > 1:
+        return _unconfirmed(
+            report, config.policy, "the baselines of the suspected cases are of different commits"
+        )
+    together = compare(
+        repository,
+        base,
+        head,
+        config,
+        replace(request, only=tuple(dict.fromkeys(suspects))),
+        cache=cache,
+        inherited=inherited,
+        shown=shown,
+    )
+    kept = [row for row in report.results if row.case not in suspects]
+    rows = (*kept, *(replace(row, confirmed=True) for row in together.results))
+    failures = (*report.failures, *together.failures)
+    explanations = (
+        *(one for one in report.explanations if one.case not in suspects),
+        *together.explanations,
+    )
+    return replace(
+        report,
+        verdict=decide(rows, failures, config.policy),
+        results=rows,
+        failures=failures,
+        explanations=explanations,
+        base=together.base,
+        notes=(
+            *report.notes,
+            f"{len(set(suspects))} suspected case(s) were measured again, both sides together; "
+            "their rows are from there.",
+            *together.notes,
+        ),
+        timing=Timing(
+            report.timing.wall_s + together.timing.wall_s,
+            report.timing.measured_s + together.timing.measured_s,
+            report.timing.rounds + together.timing.rounds,
+        ),
+    )
+
+
+def _unconfirmed(report: Report, policy: Policy, why: str) -> Report:
+    rows = tuple(
+        replace(row, confirmed=False) if row.status == "regressed" else row
+        for row in report.results
+    )
+    return replace(
+        report,
+        results=rows,
+        verdict=decide(rows, report.failures, policy, unconfirmed=True),
+        notes=(*report.notes, f"Unconfirmed: {why}."),
+    )
+
+
+def _base_side(baselines: Mapping[str, Baseline], head: Wanted) -> Side | None:
+    if not baselines:
+        return None
+    newest = max(baselines.values(), key=lambda one: one.created_at)
+    return Side(rev=f"baseline of {newest.sha[:12]}", sha=newest.sha, python=head.python)
+
+
+def _without_baseline(
+    case: Case, environment: Environment, store: BaselineStore, policy: Policy
+) -> Comparison:
+    others = [key for key in store.environments() if key != environment.key]
+    if others and not store.load_all(environment.key):
+        reason = f"baselines are of other environments ({', '.join(others[:3])})"
+        return placeholder(case.id, "not_comparable", policy, reason)
+    return placeholder(case.id, "new", policy, "no baseline yet: `perfci baseline update`")

@@ -1,0 +1,202 @@
+"""From what a session measured to runs, comparisons, verdict and report. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfci.measure.session import SessionResult
+from perfci.record.case import Case, Failure
+from perfci.record.report import Comparison, Explanation, Report, Timing
+from perfci.record.run import CaseRun, Environment, Run, Side
+from perfci.record.version import VERSION
+from perfci.record.worker import WorkerOutput
+from perfci.verdict.comparing import adjust, compare_case, number_rows
+from perfci.verdict.deciding import decide
+from perfci.verdict.explaining import explain
+from perfci.verdict.failing import failure_rows, placeholder
+from perfci.verdict.policy import Policy
+
+_SLOWER_IMPORT_S = 0.005
+_SHOWN_IMPORTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a report says beside the numbers."""
+
+    command: str
+    created_at: str
+    base: Side | None
+    head: Side
+    environment: Environment
+    base_environment: Environment | None = None
+    notes: tuple[str, ...] = ()
+    timing: Timing = Timing(0.0, 0.0, 0)
+
+
+def run_of(
+    result: SessionResult, name: str, side: Side, environment: Environment, created_at: str
+) -> Run:
+    """Return one side of a session as a run."""
+    return Run(
+        side=side,
+        environment=environment,
+        created_at=created_at,
+        cases=tuple(
+            CaseRun(
+                case=state.case,
+                workers=tuple(state.outputs[name]),
+                failures=tuple(f for f in state.failures if f.side == name),
+            )
+            for state in result.states
+        ),
+    )
+
+
+def conclude(
+    cases: Sequence[Case],
+    removed: Sequence[str],
+    result: SessionResult,
+    failures: Sequence[Failure],
+    policy: Policy,
+    facts: Facts,
+) -> Report:
+    """Return the report of two sides that were measured together."""
+    failed = (*failures, *(failure for state in result.states for failure in state.failures))
+    broken = {failure.case for failure in failed}
+    compared: list[Comparison] = []
+    explanations: list[Explanation] = []
+    for state in result.states:
+        base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
+        if state.case.id in broken:
+            continue
+        rows = compare_case(state.case, base, head, policy, paired=True)
+        if not rows:
+            rows = (placeholder(state.case.id, "inconclusive", policy, _why_unmeasured(result)),)
+        compared += rows
+    adjusted = adjust(compared, policy)
+    for state in result.states:
+        base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
+        mine = tuple(row for row in adjusted if row.case == state.case.id)
+        explanations += explain(state.case, base, head, mine)
+    explanations += slower_imports(result, adjusted)
+    rows_of_failures = failure_rows(failed, removed, policy)
+    return assemble(
+        (*adjusted, *rows_of_failures), failed, explanations, cases, result, policy, facts
+    )
+
+
+def alone(
+    cases: Sequence[Case],
+    result: SessionResult,
+    failures: Sequence[Failure],
+    policy: Policy,
+    facts: Facts,
+) -> Report:
+    """Return the report of one side: its numbers, and nothing to compare them with."""
+    failed = (*failures, *(failure for state in result.states for failure in state.failures))
+    rows = [
+        row
+        for state in result.states
+        for row in number_rows(state.case, tuple(state.outputs["head"]), policy)
+    ]
+    return assemble(rows, failed, (), cases, result, policy, facts)
+
+
+def assemble(
+    rows: Sequence[Comparison],
+    failed: Sequence[Failure],
+    explanations: Sequence[Explanation],
+    cases: Sequence[Case],
+    result: SessionResult,
+    policy: Policy,
+    facts: Facts,
+    *,
+    unconfirmed: bool = False,
+) -> Report:
+    """Return the report with its verdict."""
+    verdict = decide(
+        rows, failed, policy, unconfirmed=unconfirmed, interrupted=result.ended == "interrupted"
+    )
+    return Report(
+        perfci_version=VERSION,
+        created_at=facts.created_at,
+        command=facts.command,
+        base=facts.base,
+        head=facts.head,
+        environment=facts.environment,
+        base_environment=facts.base_environment,
+        verdict=verdict,
+        timing=facts.timing,
+        results=tuple(rows),
+        failures=tuple(failed),
+        explanations=tuple(explanations),
+        notes=(*facts.notes, *result.notes, *set_aside_notes(result)),
+        skipped={case.id: case.skip for case in cases if case.skip},
+        not_measured=not_measured(result),
+    )
+
+
+def not_measured(result: SessionResult) -> dict[str, str]:
+    """Return each metric that no worker could measure, with the reason the workers gave."""
+    measured = {name for output in _outputs(result) for name in output.values}
+    reasons: dict[str, str] = {}
+    for output in _outputs(result):
+        for name, reason in output.missing.items():
+            if name not in measured:
+                reasons.setdefault(name, reason)
+    return dict(sorted(reasons.items()))
+
+
+def set_aside_notes(result: SessionResult) -> tuple[str, ...]:
+    """Return how many bursts were left out, if any were."""
+    count = sum(output.bursts_set_aside for output in _outputs(result))
+    if not count:
+        return ()
+    return (f"{count} bursts were set aside: the core or the card was taken meanwhile.",)
+
+
+def slower_imports(result: SessionResult, rows: Sequence[Comparison]) -> tuple[Explanation, ...]:
+    """Return the modules that got slow to import, where imports or cold start regressed.
+
+    Told from one start a side: it says where to look, and decides nothing.
+    """
+    moved = [
+        row
+        for row in rows
+        if row.status == "regressed" and row.metric in {"cold_start", "import_time"}
+    ]
+    if not moved:
+        return ()
+    base, head = (result.found[name].import_times for name in ("base", "head"))
+    grown = sorted(
+        ((head[name] - base.get(name, 0.0), name) for name in head), key=lambda item: -item[0]
+    )
+    return tuple(
+        Explanation(
+            case=moved[0].case,
+            metric=moved[0].metric,
+            kind="slow_import",
+            text=f"import {name}: {base.get(name, 0.0) * 1e3:.1f} → {head[name] * 1e3:.1f} ms",
+        )
+        for growth, name in grown[:_SHOWN_IMPORTS]
+        if growth > _SLOWER_IMPORT_S
+    )
+
+
+def _outputs(result: SessionResult) -> list[WorkerOutput]:
+    return [
+        output
+        for state in result.states
+        for outputs in state.outputs.values()
+        for output in outputs
+    ]
+
+
+def _why_unmeasured(result: SessionResult) -> str:
+    return {
+        "budget": "the time budget ended before one round was complete",
+        "interrupted": "interrupted before one round was complete",
+        "fail-fast": "not reached: stopped at the first regression (--fail-fast)",
+    }.get(result.ended, "no round was complete")

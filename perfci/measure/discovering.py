@@ -1,0 +1,104 @@
+"""Asking each side what its benchmarks are, in a worker of its own.
+
+That worker is also the throw-away start which writes ``.pyc`` files and fills the page cache,
+and with ``-X importtime`` it tells which modules are slow to import.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from perfci.errors import BenchmarkError, MeasureError, UsageError
+from perfci.measure.import_times import import_times
+from perfci.measure.plan import SessionPlan, SidePlan
+from perfci.measure.process import WorkerEnded, WorkerProcess
+from perfci.record.case import Case, Discovery, Failure
+from perfci.record.codec import from_plain
+from perfci.record.worker import WorkOrder
+
+_DEFINITION_ERRORS = frozenset({"BenchmarkError", "duplicate_id"})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one side answered, and each module's import time in s."""
+
+    discovery: Discovery
+    import_times: Mapping[str, float]
+
+
+def discover(plan: SessionPlan, side: SidePlan, budget_end: float) -> Found:
+    """Return what this side's benchmark files hold.
+
+    A file that kills the worker is found by asking for each file alone; the others go on.
+    Raises BenchmarkError where a benchmark is written wrongly: nothing was measured yet.
+    """
+    order = plan.discovery_order(side)
+    try:
+        found = _ask(plan, side, order, budget_end)
+    except WorkerEnded as ended:
+        if len(order.benchmark_files) <= 1:
+            found = Found(Discovery((), (_of_file(ended.failure, order),), {}), {})
+        else:
+            found = _one_by_one(plan, side, order, budget_end)
+    for failure in found.discovery.failures:
+        if failure.kind in _DEFINITION_ERRORS:
+            raise BenchmarkError(failure.kind, failure.message)
+    return found
+
+
+def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float) -> Found:
+    cases: list[Case] = []
+    failures: list[Failure] = []
+    facts: dict[str, str] = {}
+    times: dict[str, float] = {}
+    saved = order.saved
+    for file in order.benchmark_files:
+        alone = replace(order, benchmark_files=(file,), saved=saved)
+        saved = ()
+        try:
+            found = _ask(plan, side, alone, budget_end)
+        except WorkerEnded as ended:
+            failures.append(_of_file(ended.failure, alone))
+            continue
+        cases += found.discovery.cases
+        failures += found.discovery.failures
+        facts |= found.discovery.facts
+        times |= found.import_times
+    return Found(Discovery(tuple(cases), tuple(failures), facts), times)
+
+
+def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float) -> Found:
+    launch = replace(plan.launch(side), import_times=True)
+    worker = WorkerProcess(order, launch, secrets.token_hex(8), budget_end)
+    try:
+        said = worker.expect("discovery", plan.settings.timeout)
+        worker.stage = "done"
+    finally:
+        worker.close()
+    return Found(from_plain(said["discovery"], Discovery), import_times(worker.log))
+
+
+def _of_file(failure: Failure, order: WorkOrder) -> Failure:
+    named = [file.removeprefix(f"{order.root}/") for file in order.benchmark_files]
+    return replace(failure, case=", ".join(named) or "saved models", stage="import")
+
+
+def require_cases(cases: tuple[Case, ...], failures: tuple[Failure, ...], where: str) -> None:
+    """Raise where nothing is left to measure: UsageError for none written, MeasureError else."""
+    if cases:
+        return
+    if failures:
+        first = failures[0]
+        raise MeasureError(
+            "no-benchmark-imports",
+            f"no benchmark file in {where} could be imported; {first.case}: {first.message}",
+            f"{first.log_tail}\nFix the import; `perfci list` shows what is found.".strip(),
+        )
+    raise UsageError(
+        "no-benchmarks",
+        f"no benchmarks in {where}",
+        "Write one with `perfci init`, or set `benchmarks` in [tool.perfci].",
+    )

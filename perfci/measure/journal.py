@@ -1,0 +1,49 @@
+"""The session's log files: one line an event, and what workers printed."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from perfci.record.worker import WorkerFailure, WorkerOutput, WorkerResult
+
+
+def slug(text: str) -> str:
+    """Return ``text`` as part of a file name; different texts may give the same."""
+    return re.sub(r"[^A-Za-z0-9_.=-]+", "_", text).strip("_")[:100] or "case"
+
+
+class Journal:
+    """Writes ``session.log`` and ``workers/*.log`` under one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "workers").mkdir(parents=True, exist_ok=True)
+        self._path = folder / "session.log"
+        self._started = time.monotonic()
+
+    def note(self, text: str) -> None:
+        """Append one line with the time since the start, in s."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{time.monotonic() - self._started:9.2f} {text}\n")
+
+    def result(self, case_slug: str, result: WorkerResult, printed: str) -> None:
+        """Note one worker's result and keep what it printed."""
+        match result:
+            case WorkerOutput() as output:
+                p50 = output.values.get("latency_p50")
+                self.note(
+                    f"{output.case} round {output.round} {output.side}: "
+                    f"{output.samples} samples, p50 {p50 if p50 is None else f'{p50:.6g} s'}, "
+                    f"{output.bursts_set_aside} bursts set aside"
+                )
+                side, number = output.side, output.round
+            case WorkerFailure(round=number, failure=failure):
+                side = failure.side
+                self.note(
+                    f"{failure.case} round {number} {side}: FAILED {failure.kind}: {failure.message}"
+                )
+        if printed.strip():
+            path = self.folder / "workers" / f"{case_slug}-{number}-{side}.log"
+            path.write_text(printed, encoding="utf-8")

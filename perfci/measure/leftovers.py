@@ -1,0 +1,52 @@
+"""Finding and ending every process that a worker started, wherever it hid.
+
+A process that double-forks leaves its group and its parent, but not its environment: each
+worker carries ``PERFCI_WORKER`` and each session ``PERFCI_SESSION``. Standard library only:
+the guardian runs this file by path.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+SESSION_VARIABLE = "PERFCI_SESSION"
+WORKER_VARIABLE = "PERFCI_WORKER"
+
+
+def carrying(variable: str, value: str) -> list[int]:
+    """Return the ids of the living processes (this one apart) that carry ``variable=value``."""
+    needle = f"{variable}={value}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes()
+        except OSError:  # another user's, or gone meanwhile
+            continue
+        if needle in environment.split(b"\0"):
+            found.append(int(entry.name))
+    return found
+
+
+def end_all(variable: str, value: str, within_s: float = 2.0) -> int:
+    """Kill every process that carries ``variable=value``; return how many there were.
+
+    Repeats until none is left, because a dying process may still fork.
+    """
+    ended: set[int] = set()
+    deadline = time.monotonic() + within_s
+    while pids := carrying(variable, value):
+        ended.update(pids)
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.005)
+    return len(ended)

@@ -1,0 +1,127 @@
+"""What each worker of a session is told and how it is started: orders, caches, environments."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfci.measure.leftovers import SESSION_VARIABLE
+from perfci.measure.process import Launch
+from perfci.measure.quiet import CorePlan, child_environment
+from perfci.measure.round import Task
+from perfci.measure.schedule import has_cold_cache
+from perfci.record.case import Case
+from perfci.record.run import Side
+from perfci.record.settings import MeasureSettings, Quiet
+from perfci.record.worker import SavedModel, WorkOrder
+
+ACCURACY_ROUNDS = 2
+GROWTH_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SidePlan:
+    """One side of a session: its name (base or head), what it is, its tree and its Python."""
+
+    name: str
+    side: Side
+    root: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    """All that a session needs to know before it starts.
+
+    ``benchmark_root`` is the tree whose benchmark files both sides run: head's.
+    ``scratch`` is emptied by the session's owner at the end.
+    """
+
+    sides: tuple[SidePlan, ...]
+    benchmark_root: Path
+    benchmarks: str
+    pattern: str
+    python_path: tuple[str, ...]
+    saved: tuple[SavedModel, ...]
+    settings: MeasureSettings
+    quiet: Quiet
+    cores: CorePlan
+    passed: tuple[str, ...]
+    inherited: Mapping[str, str]
+    scratch: Path
+    token: str
+
+    def benchmark_files(self, root: Path) -> tuple[str, ...]:
+        """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
+        folder = root / self.benchmarks
+        return tuple(str(path) for path in sorted(folder.rglob(self.pattern)) if path.is_file())
+
+    def discovery_order(self, side: SidePlan) -> WorkOrder:
+        """Return the order that makes a worker list the benchmarks."""
+        return WorkOrder(
+            root=str(side.root),
+            python_path=self._python_path(side),
+            benchmark_root=str(self.benchmark_root / self.benchmarks),
+            benchmark_files=self.benchmark_files(self.benchmark_root),
+            saved=self.saved,
+            side=side.name,
+            threads=self.cores.threads,
+            seed=self.settings.seed,
+        )
+
+    def launch(self, side: SidePlan, caches: Path | None = None) -> Launch:
+        """Return how this side's workers are started; ``caches`` holds its compile caches."""
+        temporary = self.scratch / "tmp"
+        temporary.mkdir(exist_ok=True)
+        extra = {"TMPDIR": str(temporary), SESSION_VARIABLE: self.token}
+        if caches:
+            extra |= {
+                "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+                "TRITON_CACHE_DIR": str(caches / "triton"),
+            }
+        return Launch(
+            python=side.side.python,
+            environment=child_environment(
+                self.inherited, self.quiet, self.cores.threads, self.passed, extra
+            ),
+            affinity=self.cores.workers,
+            memory_limit=self.settings.memory_limit,
+        )
+
+    def task(self, side: SidePlan, case: Case, round_number: int, slug: str) -> Task:
+        """Return one worker's task in one round.
+
+        The first round fills the cache that the warm rounds share; other cold ones get their own.
+        """
+        cold = has_cold_cache(round_number, self.settings.compile_rounds, compiled=case.compiled)
+        name = f"cold-{round_number}" if cold and round_number > 1 else "warm"
+        caches = self.scratch / "caches" / side.name / slug / name
+        caches.mkdir(parents=True, exist_ok=True)
+        order = replace(
+            self.discovery_order(side),
+            case=case.id,
+            benchmark_file=str(self.benchmark_root / case.file) if case.line else "",
+            benchmark_files=(),
+            cold_cache=cold,
+            accuracy=round_number <= ACCURACY_ROUNDS,
+            growth=round_number <= GROWTH_ROUNDS,
+            warmup_s=self.settings.warmup,
+        )
+        return Task(
+            order=order,
+            launch=self.launch(side, caches),
+            token=secrets.token_hex(8),
+            timeout_s=case.timeout or self.settings.timeout,
+        )
+
+    def forget_cold_caches(self, slug: str) -> None:
+        """Remove the caches that only one cold round used: Inductor's grow large."""
+        for side in self.sides:
+            for folder in (self.scratch / "caches" / side.name / slug).glob("cold-*"):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _python_path(self, side: SidePlan) -> tuple[str, ...]:
+        folders = (side.root / entry for entry in self.python_path)
+        return tuple(str(folder.resolve()) for folder in folders if folder.is_dir())

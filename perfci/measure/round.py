@@ -1,0 +1,161 @@
+"""One round: a worker of each side, alive together, taking bursts in turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfci.measure.gpu_watch import GpuState, GpuWatch, set_aside_reason
+from perfci.measure.process import Launch, WorkerEnded, WorkerProcess
+from perfci.measure.reduce import reduce
+from perfci.measure.schedule import burst_count, burst_order
+from perfci.record.codec import CodecError, decode
+from perfci.record.settings import MeasureSettings
+from perfci.record.worker import Burst, Measurement, WorkerFailure, WorkerResult, WorkOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One worker of a round: what it does, how it is started, and its unique token."""
+
+    order: WorkOrder
+    launch: Launch
+    token: str
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """What a round gave: a result a side, what the workers printed, and time inside bursts."""
+
+    results: tuple[WorkerResult, ...]
+    logs: Mapping[str, str]
+    measured_s: float
+
+
+class _Seat:
+    """One side's place in a round: its worker while it lives, then its result."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.worker: WorkerProcess | None = None
+        self.call_s = 0.0
+        self.result: WorkerResult | None = None
+        self.log = ""
+        self.measured_s = 0.0
+        self.bursts: list[Burst] = []
+        self.energy = 0.0
+
+
+def measure_round(
+    tasks: Sequence[Task],
+    round_number: int,
+    settings: MeasureSettings,
+    *,
+    budget_end: float,
+    gpu: GpuWatch | None = None,
+) -> RoundResult:
+    """Measure one round; ``tasks`` come in starting order. A failed side leaves the other going.
+
+    Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
+    """
+    seats = [_Seat(task) for task in tasks]
+
+    def attempt(seat: _Seat, step: Callable[[_Seat], None]) -> None:
+        if seat.result is None:
+            try:
+                step(seat)
+            except WorkerEnded as ended:
+                seat.result = WorkerFailure(round_number, ended.failure)
+
+    def start(seat: _Seat) -> None:
+        task = seat.task
+        seat.worker = WorkerProcess(task.order, task.launch, task.token, budget_end)
+        seat.call_s = float(seat.worker.expect("ready", task.timeout_s)["call_s"])
+
+    def burst(seat: _Seat) -> None:
+        before = gpu.read() if gpu else None
+        worker = _alive(seat)
+        worker.send({"do": "burst", "seconds": settings.burst, "least": 1})
+        said = worker.expect("burst", seat.task.timeout_s)
+        after = gpu.read() if gpu else None
+        seat.measured_s += float(said["duration"])
+        seat.bursts.append(_watched(said, before, after, seats))
+        if before and after and before.energy is not None and after.energy is not None:
+            seat.energy += after.energy - before.energy
+
+    def finish(seat: _Seat) -> None:
+        worker = _alive(seat)
+        worker.send({"do": "finish"})
+        said = worker.expect("output", seat.task.timeout_s)
+        worker.stage = "done"
+        seat.result = _result(seat, said, round_number)
+
+    try:
+        for seat in seats:  # one after the other: cold starts never overlap
+            attempt(seat, start)
+        slowest = max(seat.call_s for seat in seats)
+        bursts = burst_count(slowest, settings.burst, settings.round_time)
+        for seat in burst_order(seats, bursts):
+            attempt(seat, burst)
+        for seat in seats:
+            attempt(seat, finish)
+    finally:
+        for seat in seats:
+            _end(seat, round_number)
+    return RoundResult(
+        results=tuple(seat.result for seat in seats if seat.result is not None),
+        logs={seat.task.order.side: seat.log for seat in seats},
+        measured_s=sum(seat.measured_s for seat in seats),
+    )
+
+
+def _alive(seat: _Seat) -> WorkerProcess:
+    assert seat.worker is not None  # noqa: S101 (a seat without a worker has a result)
+    return seat.worker
+
+
+def _end(seat: _Seat, round_number: int) -> None:
+    if seat.worker is None:
+        return
+    left = seat.worker.close()
+    seat.log = seat.worker.log
+    finished = not isinstance(seat.result, WorkerFailure) and seat.result is not None
+    if left and finished:
+        seat.result = WorkerFailure(round_number, seat.worker.left_behind(left))
+
+
+def _watched(
+    said: Mapping[str, object],
+    before: GpuState | None,
+    after: GpuState | None,
+    seats: Sequence[_Seat],
+) -> Burst:
+    fields = {name: value for name, value in said.items() if name != "say"}
+    burst = decode(json.dumps(fields), Burst)
+    if before is None or after is None:
+        return burst
+    own = [seat.worker.pid for seat in seats if seat.worker]
+    return replace(burst, set_aside=set_aside_reason(before, after, own))
+
+
+def _result(seat: _Seat, said: Mapping[str, object], round_number: int) -> WorkerResult:
+    try:
+        raw = decode(json.dumps(said["measurement"]), Measurement)
+    except (CodecError, KeyError) as error:
+        worker = _alive(seat)
+        failure = replace(worker.left_behind(0), kind="protocol", message=f"bad output: {error}")
+        return WorkerFailure(round_number, failure)
+    calls = sum(burst.samples for burst in seat.bursts)
+    values = dict(raw.values)
+    if seat.energy and calls:
+        values["energy"] = seat.energy / calls
+    order = seat.task.order
+    return reduce(
+        replace(raw, bursts=tuple(seat.bursts), values=values),
+        case=order.case,
+        side=order.side,
+        round_number=round_number,
+        cold_cache=order.cold_cache,
+    )

@@ -1,0 +1,52 @@
+"""Pure: in which order cases, sides and bursts come. Order is a bias, so it is drawn or balanced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import TypeVar
+
+T = TypeVar("T")
+
+LEAST_BURSTS = 4
+"""Two ABBA blocks at least, so that a linear drift within a round cancels."""
+LEAST_CALLS_WHEN_SLOW = 3
+
+
+def visiting_order(cases: Sequence[T], rng: Random) -> tuple[T, ...]:
+    """Return one sweep over ``cases`` in an order drawn from ``rng``."""
+    order = list(cases)
+    rng.shuffle(order)
+    return tuple(order)
+
+
+def starting_order(sides: Sequence[T], round_number: int) -> tuple[T, ...]:
+    """Return which side's worker starts first: it alternates from round to round."""
+    return tuple(sides) if round_number % 2 else tuple(reversed(sides))
+
+
+def burst_order(sides: Sequence[T], count: int) -> Iterator[T]:
+    """Yield sides as A B B A A B B A … until each has had ``count`` bursts."""
+    for index in range(count):
+        yield from sides if index % 2 == 0 else reversed(sides)
+
+
+def burst_count(call_s: float, burst_s: float, round_time_s: float) -> int:
+    """Return how many bursts each side gets in a round, given the slower side's call in s.
+
+    Calls longer than a burst make bursts of one call; a slow call is still made a few times.
+    """
+    if call_s >= round_time_s:
+        return LEAST_CALLS_WHEN_SLOW
+    return max(LEAST_BURSTS, math.ceil(round_time_s / max(burst_s, call_s)))
+
+
+def least_rounds(rounds: int, compile_rounds: int, *, compiled: bool) -> int:
+    """Return a case's minimum: a compiled one also needs rounds that start with a warm cache."""
+    return max(rounds, compile_rounds + 3) if compiled else rounds
+
+
+def has_cold_cache(round_number: int, compile_rounds: int, *, compiled: bool) -> bool:
+    """Return whether this round (counted from 1) starts with an empty compile cache."""
+    return compiled and round_number <= compile_rounds

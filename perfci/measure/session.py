@@ -1,0 +1,242 @@
+"""The session: every case gets its minimum of rounds, then the undecided ones get more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from perfci.measure.discovering import Found
+from perfci.measure.gpu_watch import GpuWatch
+from perfci.measure.journal import Journal, slug
+from perfci.measure.plan import SessionPlan
+from perfci.measure.process import BudgetEnded
+from perfci.measure.round import measure_round
+from perfci.measure.schedule import least_rounds, starting_order, visiting_order
+from perfci.measure.stopping import undecided_metrics
+from perfci.record.case import Case, Failure
+from perfci.record.report import Comparison
+from perfci.record.worker import WorkerFailure, WorkerOutput
+from perfci.verdict.comparing import adjust, compare_case
+from perfci.verdict.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a session is. ``left_s`` is an estimate of the time to go, or None at first."""
+
+    case: str
+    round: int
+    done: int
+    planned: int
+    elapsed_s: float
+    left_s: float | None
+
+
+@dataclass(slots=True)
+class CaseState:
+    """What is known of one case so far. Grows only; owned by the session."""
+
+    case: Case
+    slug: str
+    outputs: dict[str, list[WorkerOutput]]
+    failures: list[Failure] = field(default_factory=list)
+    rounds: int = 0
+    longest_round_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """All that was measured. ``ended`` says why no more was: done, budget, interrupted, fail-fast."""
+
+    states: tuple[CaseState, ...]
+    found: Mapping[str, Found]
+    wall_s: float
+    measured_s: float
+    rounds: int
+    ended: str
+    notes: tuple[str, ...]
+
+
+class Session:
+    """Measures cases of one side (run, check) or of two together (compare)."""
+
+    def __init__(
+        self,
+        plan: SessionPlan,
+        policy: Policy,
+        journal: Journal,
+        *,
+        budget_end: float,
+        gpu: GpuWatch | None = None,
+        fail_fast: bool = False,
+        progress: Callable[[Progress], None] = lambda _: None,
+    ) -> None:
+        self._plan = plan
+        self._policy = policy
+        self._journal = journal
+        self._budget_end = budget_end
+        self._gpu = gpu
+        self._fail_fast = fail_fast
+        self._progress = progress
+        self._rng = Random(plan.settings.seed)  # noqa: S311 (an order, not a secret)
+        self._measured_s = 0.0
+        self._rounds = 0
+        self._round_time_s = 0.0
+        self._started = time.monotonic()
+
+    def measure(self, cases: tuple[Case, ...], found: Mapping[str, Found]) -> SessionResult:
+        """Measure ``cases`` until all are decided, the budget ends, or the user interrupts."""
+        sides = [side.name for side in self._plan.sides]
+        slugs = _slugs(cases)
+        states = [CaseState(case, slugs[case.id], {name: [] for name in sides}) for case in cases]
+        notes: list[str] = []
+        ended = "done"
+        try:
+            ended = self._minimum(states) or self._more(states) or "done"
+        except KeyboardInterrupt:
+            ended = "interrupted"
+            notes.append("Interrupted: the report holds what was measured until then.")
+        except BudgetEnded:
+            ended = "budget"
+        if ended == "budget":
+            notes += self._budget_notes(states)
+        if ended == "fail-fast":
+            notes.append("Stopped at the first regression or failure (--fail-fast).")
+        return SessionResult(
+            states=tuple(states),
+            found=found,
+            wall_s=time.monotonic() - self._started,
+            measured_s=self._measured_s,
+            rounds=self._rounds,
+            ended=ended,
+            notes=tuple(notes),
+        )
+
+    def _minimum(self, states: list[CaseState]) -> str:
+        planned = sum(self._least(state) for state in states)
+        for state in self._visits(states):
+            if state.failures or state.rounds >= self._least(state):
+                continue
+            if not self._has_time_for(state):
+                return "budget"
+            self._round(state, planned)
+            if self._fail_fast and self._is_bad(states):
+                return "fail-fast"
+        return ""
+
+    def _more(self, states: list[CaseState]) -> str:
+        if len(self._plan.sides) < 2:
+            return ""
+        while undecided := [state for state in states if self._wants_more(state)]:
+            for state in visiting_order(undecided, self._rng):
+                if not self._has_time_for(state):
+                    return "budget"
+                self._round(state, self._rounds + len(undecided))
+                if self._fail_fast and self._is_bad(states):
+                    return "fail-fast"
+        return ""
+
+    def _visits(self, states: list[CaseState]) -> Iterator[CaseState]:
+        """Sweep over all cases again and again, so that drift meets all alike.
+
+        With --fail-fast each case is finished before the next: there the first answer counts.
+        """
+        most = max((self._least(state) for state in states), default=0)
+        if self._fail_fast:
+            for state in visiting_order(states, self._rng):
+                yield from [state] * self._least(state)
+            return
+        for _ in range(most):
+            yield from visiting_order(states, self._rng)
+
+    def _round(self, state: CaseState, planned: int) -> None:
+        number = state.rounds + 1
+        elapsed = time.monotonic() - self._started
+        left = (
+            self._round_time_s / self._rounds * (planned - self._rounds) if self._rounds else None
+        )
+        self._progress(Progress(state.case.id, number, self._rounds, planned, elapsed, left))
+        started = time.monotonic()
+        result = measure_round(
+            [
+                self._plan.task(side, state.case, number, state.slug)
+                for side in starting_order(self._plan.sides, number)
+            ],
+            number,
+            self._plan.settings,
+            budget_end=self._budget_end,
+            gpu=self._gpu,
+        )
+        self._plan.forget_cold_caches(state.slug)
+        took = time.monotonic() - started
+        state.longest_round_s = max(state.longest_round_s, took)
+        state.rounds = number
+        self._rounds += 1
+        self._round_time_s += took
+        self._measured_s += result.measured_s
+        for worker_result in result.results:
+            match worker_result:
+                case WorkerOutput() as output:
+                    state.outputs[output.side].append(output)
+                    self._journal.result(state.slug, output, result.logs.get(output.side, ""))
+                case WorkerFailure(failure=failure):
+                    state.failures.append(failure)
+                    log = result.logs.get(failure.side, "")
+                    self._journal.result(state.slug, worker_result, log)
+
+    def _least(self, state: CaseState) -> int:
+        settings = self._plan.settings
+        return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.case.compiled)
+
+    def _has_time_for(self, state: CaseState) -> bool:
+        left = self._budget_end - time.monotonic()
+        return left > 0 and (state.rounds < 2 or left > state.longest_round_s)
+
+    def _wants_more(self, state: CaseState) -> bool:
+        if state.failures or state.rounds >= max(
+            self._plan.settings.max_rounds, self._least(state)
+        ):
+            return False
+        return bool(undecided_metrics(self._compared(state), state.case, self._policy))
+
+    def _is_bad(self, states: list[CaseState]) -> bool:
+        if any(failure.side == "head" for state in states for failure in state.failures):
+            return True
+        ready = [state for state in states if state.rounds >= self._least(state)]
+        compared = [comparison for state in ready for comparison in self._compared(state)]
+        return any(
+            comparison.status == "regressed" and comparison.gate == "fail"
+            for comparison in adjust(compared, self._policy)
+        )
+
+    def _compared(self, state: CaseState) -> tuple[Comparison, ...]:
+        if len(self._plan.sides) < 2:
+            return ()
+        base, head = (state.outputs[side.name] for side in self._plan.sides)
+        return compare_case(state.case, tuple(base), tuple(head), self._policy, paired=True)
+
+    def _budget_notes(self, states: list[CaseState]) -> list[str]:
+        short = [s for s in states if s.rounds < self._least(s) and not s.failures]
+        if not short:
+            return ["The time budget ended before every case was decided; raise --budget."]
+        names = ", ".join(state.case.id for state in short[:5])
+        more = f" and {len(short) - 5} more" if len(short) > 5 else ""
+        return [
+            f"The time budget ended first: {names}{more} had fewer rounds than the minimum. "
+            "Raise --budget, or choose cases with -k."
+        ]
+
+
+def _slugs(cases: tuple[Case, ...]) -> dict[str, str]:
+    """Return a file name for each case; a number tells those apart that would be alike."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for case in cases:
+        name, number = slug(case.id), 2
+        while name in taken:
+            name, number = f"{slug(case.id)}-{number}", number + 1
+        taken.add(name)
+        names[case.id] = name
+    return names

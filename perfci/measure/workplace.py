@@ -1,0 +1,263 @@
+"""What a session needs around it: trees, scratch folder, guardian, and its plan. Cleans up."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfci.checkout.repository import Repository, Resolved
+from perfci.checkout.worktree import Worktrees
+from perfci.config import Config
+from perfci.errors import OutsideError
+from perfci.measure.discovering import Found, discover, require_cases
+from perfci.measure.gpu_watch import GpuWatch, open_gpu_watch
+from perfci.measure.guardian import Guardian
+from perfci.measure.host import host_facts
+from perfci.measure.journal import Journal
+from perfci.measure.plan import SessionPlan, SidePlan
+from perfci.measure.quiet import available_cores, child_environment, plan_cores, quiet_facts
+from perfci.measure.select import select
+from perfci.measure.session import Progress, Session, SessionResult
+from perfci.record.case import Case, Failure
+from perfci.record.run import Environment, Side
+from perfci.store.environment import make_environment
+
+_SECRETS = ("GITHUB_TOKEN", "GH_TOKEN")
+SECRETS_OVERRIDE = "PERFCI_ALLOW_TOKEN"  # noqa: S105 (a variable's name)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One side as it was asked for: its name, its resolved rev, and its Python."""
+
+    name: str
+    resolved: Resolved
+    python: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a session reports on its way: steps as text, rounds as ``Progress``."""
+
+    step: Callable[[str], None]
+    progress: Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """A session that is ready to measure."""
+
+    plan: SessionPlan
+    config: Config
+    journal: Journal
+    found: Mapping[str, Found]
+    environments: Mapping[str, Environment]
+    budget_end: float
+    gpu: GpuWatch | None
+    notes: tuple[str, ...]
+    shown: Shown
+    started: float
+
+    def elapsed_s(self) -> float:
+        """Return the time since the session began, checking out and building included."""
+        return time.monotonic() - self.started
+
+    def cases(self, selection: str) -> tuple[Case, ...]:
+        """Return head's cases that ``selection`` selects, skipped ones included."""
+        head = self.found["head"].discovery
+        require_cases(head.cases, head.failures, self.config.benchmarks)
+        return select(head.cases, selection)
+
+    def measure(self, cases: Sequence[Case], *, fail_fast: bool = False) -> SessionResult:
+        """Measure those of ``cases`` that every side has and that aren't skipped."""
+        known = [{case.id for case in found.discovery.cases} for found in self.found.values()]
+        chosen = tuple(
+            case for case in cases if not case.skip and all(case.id in ids for ids in known)
+        )
+        session = Session(
+            self.plan,
+            self.config.policy,
+            self.journal,
+            budget_end=self.budget_end,
+            gpu=self.gpu,
+            fail_fast=fail_fast,
+            progress=self.shown.progress,
+        )
+        return session.measure(chosen, self.found)
+
+    def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
+        """Return discovery's failures, and one for each case that base's library can't import."""
+        everything = tuple(
+            failure for found in self.found.values() for failure in found.discovery.failures
+        )
+        return everything + self._one_sided(cases)
+
+    def _one_sided(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
+        """A file that imports on one side only: its cases are new, or broken by head."""
+        if "base" not in self.found:
+            return ()
+        base, head = (self.found[name].discovery for name in ("base", "head"))
+        base_ids = {case.id for case in base.cases}
+        head_ids = {case.id for case in head.cases}
+        broken = {failure.case: failure for failure in (*base.failures, *head.failures)}
+        return tuple(
+            Failure(
+                case=case.id,
+                side=side,
+                stage="import",
+                kind=failure.kind,
+                message=failure.message,
+            )
+            for side, present, others in (
+                ("base", base_ids, cases),
+                ("head", head_ids, base.cases),
+            )
+            for case in others
+            if case.id not in present and (failure := broken.get(case.file)) is not None
+        )
+
+
+@contextmanager
+def open_workplace(
+    repository: Repository,
+    wanted: Sequence[Wanted],
+    config: Config,
+    *,
+    cache: Path,
+    inherited: Mapping[str, str],
+    log_folder: Path | None,
+    shown: Shown,
+) -> Iterator[Workplace]:
+    """Check out and build every side, find the benchmarks, and clean up whatever happens.
+
+    ``wanted`` is (base, head) or (head,): the last one's benchmark files are run on all sides.
+    Raises PerfciError with what to do; nothing of the user's checkout is touched.
+    """
+    refuse_secrets(inherited)
+    started = time.monotonic()
+    token = secrets.token_hex(8)
+    with ExitStack() as stack:
+        worktrees = Worktrees(cache, repository)
+        shown.step("sweeping what a killed run left …")
+        worktrees.sweep()
+        scratch = Path(stack.enter_context(_scratch(cache)))
+        journal = Journal(log_folder or scratch / "logs")
+        stack.enter_context(Guardian(token))
+        build_environment = child_environment(inherited, config.quiet, 1, config.pass_env, {})
+        sides = []
+        for one in wanted:
+            shown.step(f"checking out {one.name} ({one.resolved.rev}) …")
+            root = stack.enter_context(
+                worktrees.side(
+                    one.resolved,
+                    build=config.build,
+                    python=one.python,
+                    environment=build_environment,
+                    timeout=config.build_timeout,
+                )
+            )
+            side = Side(one.resolved.rev, one.resolved.sha, one.python, dirty=one.resolved.dirty)
+            sides.append(SidePlan(one.name, side, root))
+        plan = SessionPlan(
+            sides=tuple(sides),
+            benchmark_root=sides[-1].root,
+            benchmarks=config.benchmarks,
+            pattern=config.pattern,
+            python_path=config.python_path,
+            saved=config.saved,
+            settings=config.settings,
+            quiet=config.quiet,
+            cores=plan_cores(
+                available_cores(),
+                cores=config.settings.cores,
+                threads=config.settings.threads,
+                pin=config.quiet.pin,
+            ),
+            passed=config.pass_env,
+            inherited=inherited,
+            scratch=scratch,
+            token=token,
+        )
+        stack.enter_context(_parent_aside(plan.cores.parent))
+        budget_end = started + config.settings.budget
+        found = {}
+        for side_plan in sides:
+            shown.step(f"looking for benchmarks on {side_plan.name} …")
+            found[side_plan.name] = discover(plan, side_plan, budget_end)
+            _log_discovery(journal, side_plan.name, found[side_plan.name])
+        environments = {
+            name: make_environment(
+                {**host_facts(), **quiet_facts(plan.quiet, plan.cores), **one.discovery.facts}
+            )
+            for name, one in found.items()
+        }
+        with_gpu = any(one.discovery.facts.get("device_name") for one in found.values())
+        yield Workplace(
+            plan=plan,
+            config=config,
+            journal=journal,
+            found=found,
+            environments=environments,
+            budget_end=budget_end,
+            gpu=open_gpu_watch() if with_gpu else None,
+            notes=tuple(worktrees.notes),
+            shown=shown,
+            started=started,
+        )
+
+
+def refuse_secrets(inherited: Mapping[str, str]) -> None:
+    """Refuse to start benchmarks beside a token: the same user can read it from /proc."""
+    from perfci.errors import UsageError
+
+    present = [name for name in _SECRETS if inherited.get(name)]
+    if present and not inherited.get(SECRETS_OVERRIDE):
+        raise UsageError(
+            "token-in-environment",
+            f"{present[0]} is set, and benchmarks are other people's code",
+            f"Measure in a job without it (docs/security.md), or set {SECRETS_OVERRIDE}=1 if "
+            "you trust the code on both sides.",
+        )
+
+
+@contextmanager
+def _scratch(cache: Path) -> Iterator[str]:
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.mkdtemp(prefix="session-", dir=cache)
+    except OSError as error:
+        raise OutsideError(
+            "cache-unwritable",
+            f"the cache folder {cache} can't be written: {error.strerror}",
+            "Make room, or set PERFCI_CACHE_DIR to a folder on a disk that has some.",
+        ) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _parent_aside(cores: tuple[int, ...]) -> Iterator[None]:
+    """Keep the parent (its threads included) off the workers' cores, where there are others."""
+    before = os.sched_getaffinity(0)
+    if cores:
+        os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _log_discovery(journal: Journal, name: str, found: Found) -> None:
+    discovery = found.discovery
+    journal.note(f"{name}: {len(discovery.cases)} cases, {len(discovery.failures)} files failed")
+    for failure in discovery.failures:
+        journal.note(f"{name}: {failure.case}: {failure.kind}: {failure.message}")

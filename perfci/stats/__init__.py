@@ -1,0 +1,5 @@
+"""PURE maths on floats: tests, effect sizes, quantiles, power. Knows nothing of benchmarks.
+
+Sequences of floats go in, frozen dataclasses come out; warnings are data that travel with them.
+Only ``scipy.special`` is imported: ``scipy.stats`` takes half a second.
+"""

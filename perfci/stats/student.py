@@ -1,0 +1,84 @@
+"""Student's t: the distribution, sample moments, and the result every t test here returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy import special
+
+CONFIDENCE = 0.95
+_ROUNDING = 1e-12
+"""A spread below this share of the values is rounding error, not spread: clocks give 1e-9."""
+
+
+@dataclass(frozen=True, slots=True)
+class TTest:
+    """What one t test says. Everything but ``estimate`` is None where there is no evidence.
+
+    ``lo`` and ``hi`` bound ``estimate`` with 95 % confidence; ``p`` is two-sided against zero.
+    """
+
+    estimate: float | None
+    se: float | None = None
+    df: float | None = None
+    p: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def t_test(estimate: float, se: float, df: float, warnings: tuple[str, ...] = ()) -> TTest:
+    """Test ``estimate`` with standard error ``se`` against zero.
+
+    Notes
+    -----
+    ``p = 2 F(-|estimate / se|; df)`` and ``estimate ± t(0.975; df) se`` with F the distribution
+    function of Student's t (Student 1908, Biometrika 6:1-25). Assumes that the estimate is
+    about normal and that ``df se² / σ²`` is about chi-squared with ``df`` degrees of freedom.
+    """
+    half_width = t_quantile(0.5 + CONFIDENCE / 2, df) * se
+    return TTest(
+        estimate=estimate,
+        se=se,
+        df=df,
+        p=two_sided_p(estimate / se, df),
+        lo=estimate - half_width,
+        hi=estimate + half_width,
+        warnings=warnings,
+    )
+
+
+def two_sided_p(t: float, df: float) -> float:
+    """Return the probability of ``|T| >= |t|`` for Student's t with ``df`` degrees of freedom."""
+    return float(2.0 * special.stdtr(df, -abs(t)))
+
+
+def t_quantile(probability: float, df: float) -> float:
+    """Return the value that Student's t with ``df`` degrees of freedom stays below so often."""
+    return float(special.stdtrit(df, probability))
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the arithmetic mean; ValueError for no values."""
+    if not values:
+        raise ValueError("no values")
+    return math.fsum(values) / len(values)
+
+
+def variance(values: Sequence[float]) -> float:
+    """Return the unbiased sample variance; spread at rounding error's size counts as zero.
+
+    Notes
+    -----
+    ``Σ (x - mean)² / (n - 1)``, in two passes. Needs two values.
+    """
+    center = mean(values)
+    spread = math.fsum((value - center) ** 2 for value in values) / (len(values) - 1)
+    scale = max(1.0, max(abs(value) for value in values)) if spread < 1.0 else 0.0
+    return spread if math.sqrt(spread) > _ROUNDING * min(scale, _magnitude(values)) else 0.0
+
+
+def _magnitude(values: Sequence[float]) -> float:
+    return max(abs(value) for value in values)

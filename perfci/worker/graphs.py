@@ -1,0 +1,198 @@
+"""Graph breaks and recompiles, heard as torch.compile meets them.
+
+What is private to torch is read guarded: where it is absent the metric is missing, never 0.
+Verified on torch 2.13: a break inside a loop skips the whole frame (no graph at all); a nested
+break is logged for every frame it passes; a break in a function that is called twice, twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from perfci.record.worker import GraphEvent
+from perfci.worker.graph_reason import Place, break_place, reason_of, recompile_place, relative_to
+
+GraphSummary = tuple[dict[str, float], dict[str, str], tuple[GraphEvent, ...], tuple[str, ...]]
+
+_FRONT_END = "torch._dynamo"
+_BREAKS, _RECOMPILES = ".__graph_breaks", ".__recompiles"
+_LIMITS = frozenset({"recompile_limit", "accumulated_recompile_limit", "cache_size_limit"})
+_METRICS = ("graph_breaks", "recompiles", "graphs")
+
+
+@dataclass(slots=True)
+class GraphWatch:
+    """Listens to one worker's compilations.
+
+    ``install`` goes between set-up and first call, and only where ``Work.compiled``: torch.compile
+    itself traces nothing before. It imports nothing. ``summary`` may be asked at any time after.
+    """
+
+    _breaks: list[tuple[Place, str]] = field(default_factory=list)
+    _recompiles: list[tuple[Place, str]] = field(default_factory=list)
+    _limits: list[tuple[Place, str]] = field(default_factory=list)
+    _by_leaf: dict[tuple[str, int], Place] = field(default_factory=dict)
+    _before: dict[str, Counter[str]] = field(default_factory=dict)
+    _resumed_before: int = 0
+    _why_deaf: str = "the worker didn't listen to torch.compile"
+
+    def install(self) -> None:
+        """Listen from now on. Nothing that torch would not print anyway is printed."""
+        if "TORCH_LOGS" in os.environ:
+            self._why_deaf = "TORCH_LOGS is set, which keeps perfci from listening to torch.compile"
+            return
+        try:
+            import torch._logging
+
+            torch._logging.set_logs(graph_breaks=True, recompiles=True)  # noqa: SLF001
+        except (ImportError, AttributeError, TypeError, ValueError) as error:
+            self._why_deaf = f"this torch can't log graph breaks ({error})"
+            return
+        front_end = logging.getLogger(_FRONT_END)
+        for torchs_own in front_end.handlers:
+            torchs_own.addFilter(_is_not_ours)
+        front_end.addHandler(_Listener(self))
+        self._before = _counters() or {}
+        self._resumed_before = len(_resumed())
+        self._why_deaf = ""
+
+    def hear(self, record: logging.LogRecord) -> None:
+        """Take what one record of torch's front end says."""
+        if record.name.endswith(_BREAKS):
+            message = record.getMessage()
+            self._breaks.append((self._users(break_place(message)), reason_of(message)))
+        elif record.name.endswith(_RECOMPILES):
+            message = record.getMessage()
+            self._recompiles.append((recompile_place(message), reason_of(message)))
+        elif isinstance(record.args, tuple) and record.args and record.args[0] in _LIMITS:
+            message = record.getMessage()
+            self._limits.append((recompile_place(message), f"{record.args[0]} reached"))
+
+    def _users(self, place: Place) -> Place:
+        """The user's line for a break inside torch; torch tells it the first time only."""
+        if (place.file, place.line) != place.leaf:
+            self._by_leaf[place.leaf] = place
+        return self._by_leaf.get(place.leaf, place)
+
+    def summary(self, root: str) -> GraphSummary:
+        """Return values, reasons for missing ones, events and warnings; files relative to root."""
+        if self._why_deaf:
+            return {}, dict.fromkeys(_METRICS, self._why_deaf), (), ()
+        counters = _counters()
+        values: dict[str, float] = {"recompiles": float(len(self._recompiles))}
+        missing: dict[str, str] = {}
+        graphs = self._graphs(counters)
+        events = [
+            *_events("graph_break", self._breaks, root, self._skipped(counters)),
+            *_events("recompile", self._recompiles, root),
+            *_events("recompile_limit", self._limits, root),
+        ]
+        if graphs is None:
+            missing["graphs"] = "this torch doesn't count its graphs where perfci looks"
+        else:
+            values["graphs"] = float(graphs)
+        if graphs == 0:
+            missing["graph_breaks"] = "no graph was compiled"
+            if not any(event.kind == "skipped_frame" for event in events):
+                events.append(
+                    GraphEvent("skipped_frame", "torch.compile found nothing that it could compile")
+                )
+        elif graphs is None and not events:
+            missing["graph_breaks"] = "nothing shows that torch.compile compiled anything"
+            missing["recompiles"] = missing["graph_breaks"]
+            del values["recompiles"]
+        else:
+            broken = [event for event in events if event.kind in {"graph_break", "skipped_frame"}]
+            values["graph_breaks"] = float(len(broken))
+        return values, missing, tuple(events), self._warnings(events, counters)
+
+    def _graphs(self, counters: dict[str, Counter[str]] | None) -> int | None:
+        """How many graphs were made; None where torch doesn't say."""
+        if not counters:
+            return None
+        if "unique_graphs" in counters.get("stats", {}):
+            return self._since(counters, "stats", "unique_graphs")
+        # Frames were looked at and no graph counted: that is none, not unknown.
+        return 0 if self._since(counters, "frames", "total") else None
+
+    def _skipped(self, counters: dict[str, Counter[str]] | None) -> frozenset[Place]:
+        """Places of breaks that torch could not resume from: their frames run in eager."""
+        if not counters or "total" not in counters.get("frames", {}):
+            return frozenset()
+        failed = self._since(counters, "frames", "total") - self._since(counters, "frames", "ok")
+        if failed <= len(self._limits):
+            return frozenset()
+        resumed = frozenset(_resumed()[self._resumed_before :])
+        return frozenset(place for place, _ in self._breaks if place.leaf not in resumed)
+
+    def _since(self, counters: dict[str, Counter[str]], group: str, name: str) -> int:
+        now = counters.get(group, Counter())[name]
+        return now - self._before.get(group, Counter())[name]
+
+    def _warnings(
+        self, events: list[GraphEvent], counters: dict[str, Counter[str]] | None
+    ) -> tuple[str, ...]:
+        found = []
+        if any(event.kind == "recompile_limit" for event in events):
+            found.append("torch.compile reached its recompile limit; further calls run in eager")
+        skipped = sum(event.kind == "skipped_frame" for event in events)
+        if skipped:
+            found.append(f"torch.compile gave up on {skipped} frame(s); they run in eager")
+        if counters and self._since(counters, "inductor", "cudagraph_skips") > 0:
+            found.append("CUDA graphs were asked for and not used (on a CPU there are none)")
+        return tuple(found)
+
+
+class _Listener(logging.Handler):
+    def __init__(self, watch: GraphWatch) -> None:
+        super().__init__(logging.DEBUG)
+        self.watch = watch
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self.watch.hear(record)
+        except Exception:  # noqa: BLE001 - logging's own convention: it reports, torch goes on
+            self.handleError(record)
+
+
+def _is_not_ours(record: logging.LogRecord) -> bool:
+    return not record.name.endswith((_BREAKS, _RECOMPILES))
+
+
+def _events(
+    kind: str,
+    heard: list[tuple[Place, str]],
+    root: str,
+    skipped: frozenset[Place] = frozenset(),
+) -> list[GraphEvent]:
+    counts = Counter(heard)
+    return [
+        GraphEvent(
+            kind="skipped_frame" if place in skipped else kind,
+            reason=relative_to(root, reason) or "torch gave no reason",
+            file=relative_to(root, place.file),
+            line=place.line,
+            count=count,
+        )
+        for (place, reason), count in counts.items()
+    ]
+
+
+def _counters() -> dict[str, Counter[str]] | None:
+    """torch._dynamo.utils.counters, copied; None where there are none (yet)."""
+    counters: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    if not isinstance(counters, dict):
+        return None
+    return {group: Counter(counts) for group, counts in counters.items()}
+
+
+def _resumed() -> list[tuple[str, int]]:
+    """(file, line) of each break that torch resumes after, as objects rather than text."""
+    reasons: Any = getattr(sys.modules.get("torch._dynamo.utils"), "graph_break_reasons", ())
+    stacks = [getattr(reason, "user_stack", ()) for reason in reasons]
+    return [(stack[-1].filename, stack[-1].lineno) for stack in stacks if stack]
