@@ -37,3 +37,7 @@ wheel-check: $(VENV)/.installed
 
 clean:
 	rm -rf $(VENV) demo-output dist build
+
+# On a machine with a CUDA device, in an environment that has its torch: make gpu-check BIN=/path/to/bin
+gpu-check:
+	$(BIN)/python benchmarks/gpu_check.py --json gpu-check.json

@@ -1,7 +1,8 @@
 """Saved files, looked at without loading them: what one is, and which parts are pickles.
 
 torch.export.load falls back to plain unpickling for example inputs, constants and weights that
-need it, so an exported program can carry a pickle. Its graph is data to torch's own loader.
+need it, so an exported program can carry a pickle; those are found here. What remains is not
+a sandbox: torch evaluates the graph's symbolic expressions and guards, which are text.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from perfci.record.metric import Direction, Gate, Metric
+from perfci.record.metric import Direction, Gate, Kind, Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +46,5 @@ def metric(
     exact: bool = False,
 ) -> ExtraMetric:
     """Return a metric of the benchmark's own, to be returned beside its callable."""
-    kind = "exact" if exact else "per_worker"
+    kind: Kind = "exact" if exact else "per_worker"
     return ExtraMetric(Metric(name, unit, kind, threshold, gate, direction), measure)

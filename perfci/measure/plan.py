@@ -63,7 +63,7 @@ class SessionPlan:
         return WorkOrder(
             root=str(side.root),
             python_path=self._python_path(side),
-            benchmark_root=str(self.benchmark_root / self.benchmarks),
+            benchmark_root=str(self.benchmark_root),
             benchmark_files=self.benchmark_files(self.benchmark_root),
             saved=self.saved,
             side=side.name,

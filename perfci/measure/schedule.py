@@ -48,5 +48,8 @@ def least_rounds(rounds: int, compile_rounds: int, *, compiled: bool) -> int:
 
 
 def has_cold_cache(round_number: int, compile_rounds: int, *, compiled: bool) -> bool:
-    """Return whether this round (counted from 1) starts with an empty compile cache."""
-    return compiled and round_number <= compile_rounds
+    """Return whether this round (counted from 1) starts with an empty compile cache.
+
+    The first always does: a benchmark may compile without an axis that says so.
+    """
+    return round_number == 1 or (compiled and round_number <= compile_rounds)

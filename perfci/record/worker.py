@@ -29,7 +29,8 @@ class SavedModel:
 class WorkOrder:
     """What one worker has to do. Sent as JSON on its order pipe.
 
-    ``root`` is the side's tree (the worker's directory); ``benchmark_file`` an absolute path;
+    ``root`` is the side's tree (the worker's directory), ``benchmark_root`` the tree whose
+    benchmark files are run; ``benchmark_file`` is an absolute path, empty for a saved model.
     ``case`` empty asks for discovery of ``benchmark_files``; the worker finds its case again by
     its id, so that axis values need not be JSON. Times in s.
     """

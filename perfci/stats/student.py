@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from scipy import special
 
 CONFIDENCE = 0.95
-_ROUNDING = 1e-12
-"""A spread below this share of the values is rounding error, not spread: clocks give 1e-9."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +65,15 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def variance(values: Sequence[float]) -> float:
-    """Return the unbiased sample variance; spread at rounding error's size counts as zero.
+def variance(values: Sequence[float], resolution: float = 0.0) -> float:
+    """Return the unbiased sample variance; a spread up to ``resolution`` counts as none.
 
     Notes
     -----
-    ``Σ (x - mean)² / (n - 1)``, in two passes. Needs two values.
+    ``Σ (x - mean)² / (n - 1)``, in two passes. Needs two values. ``resolution`` is what
+    rounding alone can do to the values: without it a constant times 1.1 shows a spread of 1e-16
+    and any change of it would be "significant".
     """
     center = mean(values)
     spread = math.fsum((value - center) ** 2 for value in values) / (len(values) - 1)
-    scale = max(1.0, max(abs(value) for value in values)) if spread < 1.0 else 0.0
-    return spread if math.sqrt(spread) > _ROUNDING * min(scale, _magnitude(values)) else 0.0
-
-
-def _magnitude(values: Sequence[float]) -> float:
-    return max(abs(value) for value in values)
+    return spread if math.sqrt(spread) > resolution else 0.0

@@ -1,4 +1,6 @@
-"""Small programs to compile, each with a graph break of its own kind. Line numbers are looked up."""
+"""Small programs to compile, each with a graph break of its own kind."""
+
+from pathlib import Path
 
 import torch
 
@@ -44,8 +46,7 @@ def breaks_over_several_lines(x):
     return torch.stack(
         [
             x,
-            x
-            * x.sum().item(),  # break: several lines
+            x * x.sum().item(),  # break: several lines
         ]
     )
 
@@ -55,6 +56,5 @@ def returns_its_input(x):
 
 
 def line_of(mark):
-    with open(__file__, encoding="utf-8") as file:
-        lines = file.read().splitlines()
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     return next(i for i, line in enumerate(lines, 1) if line.endswith(f"# break: {mark}"))

@@ -1,0 +1,66 @@
+"""What a full or read-only disk says, turned into what to do; and removing whole folders."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from perfci.errors import OutsideError
+
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+_REFUSED = tuple(os.strerror(code) for code in (errno.EROFS, errno.EACCES, errno.EPERM))
+
+
+def disk_error(doing: str, said: str) -> OutsideError | None:
+    """Return the error for a disk that is full or refuses writes; None where ``said`` is neither.
+
+    ``said`` is what git or the system reported; both use the same words.
+    """
+    if any(words in said for words in _FULL):
+        return OutsideError(
+            "disk-full",
+            f"{doing}: the disk is full: {said}",
+            "Make room on it, or set PERFCI_CACHE_DIR to a folder on a disk that has some: "
+            "worktrees and builds are kept there.",
+        )
+    if any(words in said for words in _REFUSED):
+        return OutsideError(
+            "not-writable",
+            f"{doing}: not allowed to write: {said}",
+            "perfci writes worktrees and builds below PERFCI_CACHE_DIR (set it to a folder that "
+            "can be written) and registers them in the repository's .git folder, which must be "
+            "writable too: measure a clone where it is not.",
+        )
+    return None
+
+
+@contextmanager
+def explaining(doing: str) -> Iterator[None]:
+    """Turn an OSError of the block into an OutsideError with what to do."""
+    try:
+        yield
+    except OSError as error:
+        said = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+        raise disk_error(doing, said) or OutsideError(
+            "disk-failed",
+            f"{doing}: {said}",
+            "See that the disk is healthy, or set PERFCI_CACHE_DIR to a folder on another one.",
+        ) from error
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove ``folder`` and all below it, write-protected folders included. OSError if it can't."""
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        if folder.exists():  # a process that is still at work there removed something first
+            shutil.rmtree(folder)
+    except PermissionError:
+        for below, _, _ in os.walk(folder):
+            Path(below).chmod(stat.S_IRWXU)
+        shutil.rmtree(folder)

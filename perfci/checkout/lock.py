@@ -1,0 +1,69 @@
+"""A lock file that the system lets go of when its holder dies, however it dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+
+
+class Lock:
+    """A held ``flock``. Children don't inherit it: a worker that lives on holds nothing."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def release(self, *, remove: bool = False) -> None:
+        """Let go; with ``remove``, of the file too (while held, so that nobody else has it)."""
+        try:
+            if remove:
+                self.path.unlink(missing_ok=True)
+        finally:
+            os.close(self._descriptor)
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def take(path: Path, *, shared: bool = False) -> Lock:
+    """Wait for the lock at ``path`` and return it held."""
+    return _take(path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+
+
+def take_if_free(path: Path) -> Lock | None:
+    """Return the lock at ``path`` held alone, or None where a living process has it."""
+    try:
+        return _take(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return None
+
+
+def _take(path: Path, how: int) -> Lock:
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, how)
+            same = _is_at(path, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if same:
+            return Lock(path, descriptor)
+        os.close(descriptor)  # removed between opening and locking: that lock protects nothing
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

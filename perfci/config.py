@@ -1,0 +1,184 @@
+"""Configuration: ``[tool.perfci]`` of pyproject.toml, or perfci.toml, to a frozen ``Config``.
+
+A mistyped key is an error that names the nearest right one: kept silently, it would mean that a
+gate somebody relies on isn't there.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_args
+
+from perfci import config_values as values
+from perfci.config_values import Table
+from perfci.errors import UsageError
+from perfci.record.metric import METRICS, Gate, Undecided
+from perfci.record.settings import MeasureSettings, Quiet
+from perfci.record.worker import SavedModel
+from perfci.verdict.policy import MetricPolicy, Policy, default_policy, metric_policy
+
+OWN_FILE = "perfci.toml"
+PROJECT_FILE = "pyproject.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All that can be configured. Paths are relative to the repository's root."""
+
+    benchmarks: str = "benchmarks"
+    pattern: str = "bench_*.py"
+    python_path: tuple[str, ...] = (".", "src")
+    build: tuple[str, ...] = ()
+    build_timeout: float = 1800.0
+    pass_env: tuple[str, ...] = ()
+    baselines: str = "baselines"
+    settings: MeasureSettings = field(default_factory=MeasureSettings)
+    quiet: Quiet = field(default_factory=Quiet)
+    policy: Policy = field(default_factory=default_policy)
+    saved: tuple[SavedModel, ...] = ()
+
+
+def load_config(root: Path, explicit: Path | None = None) -> Config:
+    """Return the configuration of the repository at ``root``; the defaults where it has none.
+
+    ``explicit`` names the file; else perfci.toml goes before pyproject.toml. UsageError where
+    it can't be read or understood.
+    """
+    files = (explicit,) if explicit else (root / OWN_FILE, root / PROJECT_FILE)
+    for file in files:
+        if explicit is None and not file.is_file():
+            continue
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise UsageError(
+                "unreadable-configuration",
+                f"{file} can't be read: {reason}",
+                "Check the path given as --config.",
+            ) from error
+        return parse_config(text, str(file), root)
+    return Config()
+
+
+def parse_config(text: str, where: str, root: Path = Path()) -> Config:
+    """Return the ``Config`` that TOML ``text`` of the file ``where`` stands for.
+
+    A file whose name is pyproject.toml, or which has a ``[tool.perfci]``, is read there; any
+    other is all perfci's own. Paths of saved models are taken from ``root``.
+    """
+    try:
+        content: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(
+            "configuration-syntax", f"{where} is not TOML: {error}", "Correct that line."
+        ) from error
+    name = ""
+    if Path(where).name == PROJECT_FILE or "tool" in content:
+        for part in ("tool", "perfci"):
+            content = content.get(part, {})
+            name = f"{name}.{part}".lstrip(".")
+            if not isinstance(content, dict):
+                raise UsageError(
+                    "configuration-type", f"{where}: `{name}` is {content!r}", "Write a table."
+                )
+    return _config(Table(content, where, name), root)
+
+
+def _config(table: Table, root: Path) -> Config:
+    default = Config()
+    config = Config(
+        benchmarks=table.take("benchmarks", values.inside, default.benchmarks),
+        pattern=table.take("pattern", values.text, default.pattern),
+        python_path=table.take("python_path", values.each(values.inside), default.python_path),
+        build=table.take("build", values.each(values.text), default.build),
+        build_timeout=table.take("build_timeout", values.duration, default.build_timeout),
+        pass_env=table.take("pass_env", values.each(values.text), default.pass_env),
+        baselines=table.take("baselines", values.inside, default.baselines),
+        settings=_settings(table),
+        quiet=_quiet(table.inner("quiet")),
+        policy=_policy(table),
+        saved=_saved(table, root),
+    )
+    table.finish()
+    return config
+
+
+def _settings(table: Table) -> MeasureSettings:
+    default = MeasureSettings()
+    rounds = table.take("rounds", values.whole(2), default.rounds)
+    max_rounds = table.take("max_rounds", values.whole(2), max(rounds, default.max_rounds))
+    if max_rounds < rounds:
+        raise table.wrong("max_rounds", f"at least `rounds`, which is {rounds}", max_rounds)
+    return MeasureSettings(
+        rounds=rounds,
+        max_rounds=max_rounds,
+        compile_rounds=table.take("compile_rounds", values.whole(1), default.compile_rounds),
+        budget=table.take("budget", values.duration, default.budget),
+        round_time=table.take("round_time", values.duration, default.round_time),
+        burst=table.take("burst", values.duration, default.burst),
+        warmup=table.take("warmup", values.duration, default.warmup),
+        timeout=table.take("timeout", values.duration, default.timeout),
+        seed=table.take("seed", values.whole(0), default.seed),
+        threads=table.take("threads", values.whole(0), default.threads),
+        cores=table.take("cores", values.whole(0), default.cores),
+        memory_limit=table.take("memory_limit", values.size, default.memory_limit),
+    )
+
+
+def _quiet(table: Table) -> Quiet:
+    switches = {
+        switch.name: table.take(switch.name, values.flag, default=True) for switch in fields(Quiet)
+    }
+    table.finish()
+    return Quiet(**switches)
+
+
+def _policy(table: Table) -> Policy:
+    default = default_policy()
+    return Policy(
+        alpha=table.take("alpha", values.share, default.alpha),
+        cohens_d=table.take("cohens_d", values.number(0.0), default.cohens_d),
+        strict=table.take("strict", values.flag, default.strict),
+        metrics=_metric_policies(table.inner("metrics"), default.metrics),
+    )
+
+
+def _metric_policies(table: Table, defaults: Mapping[str, MetricPolicy]) -> dict[str, MetricPolicy]:
+    policies = dict(defaults)
+    for name in METRICS:
+        if not table.has(name):
+            continue
+        inner = table.inner(name)
+        default = metric_policy(METRICS[name])
+        policies[name] = MetricPolicy(
+            threshold=inner.take("threshold", values.number(0.0), default.threshold),
+            gate=inner.take("gate", values.choice(*get_args(Gate)), default.gate),
+            undecided=inner.take(
+                "undecided", values.choice(*get_args(Undecided)), default.undecided
+            ),
+        )
+        inner.finish()
+    table.finish(known=METRICS)
+    return policies
+
+
+def _saved(table: Table, root: Path) -> tuple[SavedModel, ...]:
+    models: dict[str, SavedModel] = {}
+    for inner in table.array("saved"):
+        name = inner.require("name", values.benchmark_name)
+        if name in models:
+            raise inner.wrong("name", "a name that no other saved model has", name)
+        models[name] = SavedModel(
+            name=name,
+            model_path=str((root / inner.require("model_path", values.text)).absolute()),
+            inputs_path=str((root / inner.require("inputs_path", values.text)).absolute()),
+            modes=inner.take("modes", values.each(values.text, least=1), ("eager",)),
+            items=inner.take("items", values.positive, None),
+            allow_pickle=inner.take("allow_pickle", values.flag, default=False),
+        )
+        inner.finish()
+    return tuple(models.values())

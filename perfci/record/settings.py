@@ -1,0 +1,42 @@
+"""What configuration says about measuring: how long, how often, and how quietly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureSettings:
+    """How rounds are measured. Times in s, memory in bytes.
+
+    ``rounds`` is the least number of rounds of a case and ``max_rounds`` the most;
+    ``compile_rounds`` of them start with an empty compile cache. ``budget`` bounds the whole
+    session, ``timeout`` each step of a worker. A worker takes bursts of ``burst`` s until it
+    has ``round_time`` s of them. ``threads``, ``cores`` and ``memory_limit`` 0 mean: as many
+    as there are, chosen automatically, none.
+    """
+
+    rounds: int = 5
+    max_rounds: int = 20
+    compile_rounds: int = 3
+    budget: float = 600.0
+    round_time: float = 0.5
+    burst: float = 0.02
+    warmup: float = 2.0
+    timeout: float = 300.0
+    seed: int = 0
+    threads: int = 0
+    cores: int = 0
+    memory_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """The settings that keep a worker quiet (design 5.3), each of which can be switched off."""
+
+    pin: bool = True
+    malloc: bool = True
+    hash_seed: bool = True
+    gc: bool = True
+    threads: bool = True
+    vec_isa: bool = True

@@ -1,0 +1,52 @@
+"""Text from strangers without what can't be seen: control, bidi and zero-width characters."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
+"""Control, format (bidi, zero-width, tags), lone surrogates, private use, unassigned."""
+_BLANK = dict.fromkeys("\u115f\u1160\u3164\uffa0\u2800", " ")
+"""Letters by category that show nothing."""
+_MOST_MARKS = 4
+"""More combining marks on one letter would climb over the neighbouring lines."""
+
+
+def clean_line(text: str, limit: int = 300) -> str:
+    """Return ``text`` on one line, visible characters only, at most ``limit`` of them."""
+    # twice the limit is looked at, not a megabyte of it; runs of blanks shrink to one
+    line = " ".join(_visible(text[: 2 * limit + 1000].split()))
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def clean_block(text: str, lines: int = 40, limit: int = 4000) -> str:
+    """Return the end of ``text``, its last ``lines`` lines, visible characters only."""
+    tail = text[-2 * limit - 1000 :].replace("\r\n", "\n").replace("\t", "    ")
+    wanted = [line.rstrip() for line in _visible(tail.splitlines())]
+    block = "\n".join(wanted).strip("\n")
+    return "\n".join(block.splitlines()[-lines:])[-limit:]
+
+
+def _visible(parts: list[str]) -> list[str]:
+    return [_few_marks("".join(map(_shown, _ANSI.sub("", part)))) for part in parts]
+
+
+def _shown(character: str) -> str:
+    if character in _BLANK:
+        return _BLANK[character]
+    category = unicodedata.category(character)
+    if category in {"Zl", "Zp"}:
+        return " "
+    return "" if category in _INVISIBLE else character
+
+
+def _few_marks(text: str) -> str:
+    kept: list[str] = []
+    marks = 0
+    for character in text:
+        marks = marks + 1 if unicodedata.category(character) in {"Mn", "Me"} else 0
+        if marks <= _MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)

@@ -1,0 +1,63 @@
+"""Text from strangers in GitHub's Markdown: it stays text.
+
+Numeric entities alone aren't enough. GitHub looks for e-mail addresses, mentions, issue numbers
+and emoji after entities are decoded, so those are also broken with a zero-width space (seen with
+cmark-gfm: ``a&#64;b.com`` becomes a link).
+"""
+
+from __future__ import annotations
+
+import re
+
+from perfci.report.clean import clean_block, clean_line
+
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>()#|&@!~:$\"'=^]")
+_BREAKS = (
+    re.compile(r"(?<=@)(?=\S)"),
+    re.compile(r"(?<=#)(?=\d)"),
+    re.compile(r"(?<=:)(?=//)"),
+    re.compile(r"(?<=www)(?=\.)", re.IGNORECASE),
+    re.compile(r"(?<=\bGH)(?=-\d)", re.IGNORECASE),
+    re.compile(r"(?<=:)(?=[\w+-]+:)"),
+    re.compile(r"(?<=<!)(?=--)"),
+)
+_BREAK = "\u200b"
+
+
+class Safe(str):
+    """Markdown of perfci's own, or text that has been escaped: it goes into a template as it is."""
+
+    __slots__ = ()
+
+
+def escape(text: str, limit: int = 300) -> Safe:
+    """Return ``text`` as one line that shows as it stands, also in a table cell."""
+    line = clean_line(text, limit)
+    return Safe(_entities(_broken(line)))
+
+
+def code(text: str, limit: int = 300) -> Safe:
+    """Return ``text`` in ``<code>``: mentions, references and emoji aren't looked for there."""
+    return Safe(f"<code>{escape(text, limit)}</code>") if text else Safe("")
+
+
+def fence(text: str, lines: int = 40, limit: int = 4000) -> Safe:
+    """Return the end of ``text`` in a fence longer than any run of backticks in it."""
+    block = _BREAKS[-1].sub(_BREAK, clean_block(text, lines, limit))
+    longest = max((len(run) for run in re.findall(r"`+", block)), default=0)
+    ticks = "`" * max(3, longest + 1)
+    return Safe(f"{ticks}text\n{block}\n{ticks}")
+
+
+def _broken(line: str) -> str:
+    for pattern in _BREAKS:
+        line = pattern.sub(_BREAK, line)
+    return line
+
+
+def _entities(line: str) -> str:
+    text = _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", line)
+    # what makes a list, a heading's underline or a rule at the start of a line
+    text = re.sub(r"^([-+])", lambda match: f"&#{ord(match[0])};", text)
+    text = re.sub(r"^(\d{1,9})\.", r"\1&#46;", text)
+    return text.replace(_BREAK, "&#8203;")

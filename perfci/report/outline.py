@@ -1,0 +1,115 @@
+"""What of a report is said first, what next, and what is folded: the same in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from perfci.record.report import Comparison, Report
+from perfci.report.rows import change_text, size
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A report's rows by what a reader does with them; every row stands in exactly one."""
+
+    moved: tuple[Comparison, ...]
+    undecided: tuple[Comparison, ...]
+    unchanged: tuple[Comparison, ...]
+    informative: tuple[Comparison, ...]
+    new: tuple[Comparison, ...]
+    removed: tuple[Comparison, ...]
+    not_comparable: tuple[Comparison, ...]
+    cases: int
+
+
+def outline(report: Report) -> Outline:
+    """Sort the rows. What moved comes worst first; all else keeps the report's order."""
+    rows = report.results
+    moved = [row for row in rows if _is_loud(row)]
+    return Outline(
+        moved=tuple(sorted(moved, key=_rank)),
+        undecided=_with(rows, "inconclusive"),
+        unchanged=_with(rows, "unchanged"),
+        informative=tuple(
+            row for row in rows if row.status in {"regressed", "improved"} and not _is_loud(row)
+        ),
+        new=_with(rows, "new"),
+        removed=_with(rows, "removed"),
+        not_comparable=_with(rows, "not_comparable"),
+        cases=len({row.case for row in rows} | {failure.case for failure in report.failures}),
+    )
+
+
+def headline(report: Report) -> str:
+    """Return the one thing that matters, without the status word."""
+    found = outline(report)
+    cases = counted(found.cases, "case")
+    reasons = report.verdict.reasons
+    if report.base is None and report.command == "run":
+        failed = len({failure.case for failure in report.failures})
+        return f"{cases} measured, nothing compared" + (f"; {failed} failed" if failed else "")
+    match report.verdict.status:
+        case "fail":
+            worst = [row for row in found.moved if row.status == "regressed" and gates(row)]
+            text = f"{counted(len(worst), 'regression')} in {cases}"
+            if worst:
+                which = "" if len(worst) == 1 else "worst "
+                text += f": {which}{worst[0].case} {worst[0].metric} {change_text(worst[0])}"
+            return text
+        case "pass":
+            return f"no regression in {cases}{_also(found)}"
+        case _:
+            more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+            return (reasons[0] if reasons else f"no verdict on {cases}") + more
+
+
+def other_reasons(report: Report) -> tuple[str, ...]:
+    """Return the verdict's reasons that neither the headline nor a row already tells."""
+    told = {
+        f"{prefix}{row.case}: {row.metric} "
+        for row in outline(report).moved
+        for prefix in ("", "warning: ")
+    }
+    told |= {f"{failure.case}: " for failure in report.failures}
+    reasons = report.verdict.reasons
+    if report.verdict.status in {"error", "inconclusive"}:
+        reasons = reasons[1:]
+    return tuple(reason for reason in reasons if not reason.startswith(tuple(told)))
+
+
+def gates(row: Comparison) -> bool:
+    """Return whether this row can fail the report."""
+    return row.gate == "fail"
+
+
+def counted(number: int, word: str) -> str:
+    """Return ``1 case``, ``2 cases``."""
+    return f"{number} {word}" + ("" if number == 1 else "s")
+
+
+def _also(found: Outline) -> str:
+    improved = sum(row.status == "improved" for row in found.moved)
+    warned = sum(row.status == "regressed" for row in found.moved)
+    parts = []
+    if improved:
+        parts.append(counted(improved, "improvement"))
+    if warned:
+        parts.append(counted(warned, "warning"))
+    return "; " + ", ".join(parts) if parts else ""
+
+
+def _is_loud(row: Comparison) -> bool:
+    if row.status == "failed":
+        return True
+    return row.status in {"regressed", "improved"} and row.gate != "info"
+
+
+def _rank(row: Comparison) -> tuple[int, float]:
+    if row.status == "regressed":
+        return (0 if gates(row) else 2, -size(row))
+    return (1 if row.status == "failed" else 3, -size(row))
+
+
+def _with(rows: Iterable[Comparison], status: str) -> tuple[Comparison, ...]:
+    return tuple(row for row in rows if row.status == status)

@@ -1,0 +1,166 @@
+"""Evidence: all that one metric's values on both sides say, on the scale that fits them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from perfci.stats.effect import cohens_d
+from perfci.stats.paired import paired_t
+from perfci.stats.power import detectable_difference
+from perfci.stats.student import TTest, mean
+from perfci.stats.summary import bounded_exp
+from perfci.stats.welch import welch_t, welch_t_of_sessions
+
+_ROUNDING = 1e-12
+"""Spread below this share of the values is rounding: the best clocks resolve 1e-9."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What both sides' values say of head against base; intervals are of 95 %.
+
+    ``ratio`` is head ÷ base, or ``difference`` is head - base where asked for. ``se`` and
+    ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is a share of
+    base, at ``alpha`` for this test alone. Without evidence p is None, and a warning says why.
+    """
+
+    method: Literal["paired_t", "welch_t"]
+    ratio: float | None = None
+    ratio_lo: float | None = None
+    ratio_hi: float | None = None
+    difference: float | None = None
+    difference_lo: float | None = None
+    difference_hi: float | None = None
+    p: float | None = None
+    welch_p: float | None = None
+    cohens_d: float | None = None
+    detectable: float | None = None
+    se: float | None = None
+    df: float | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def together(
+    base: Sequence[float], head: Sequence[float], *, alpha: float, absolute: bool = False
+) -> Evidence:
+    """Return the evidence of pairs: paired t, with Welch's p beside it.
+
+    Notes
+    -----
+    On logarithms, so that the estimate is a ratio and swapping the sides inverts it. Values of
+    zero or below have no logarithm: their change is then of arithmetic means, as a share of
+    base's, which is taken as exact (and said so). ``absolute`` asks for the difference itself.
+    """
+    scale = _Scale.of(base, head, absolute=absolute)
+    before, after = scale.to(base), scale.to(head)
+    return scale.evidence(
+        "paired_t",
+        paired_t(before, after, resolution=scale.resolution),
+        alpha,
+        welch_p=welch_t(before, after, resolution=scale.resolution).p,
+        effect=cohens_d(before, after, resolution=scale.resolution),
+    )
+
+
+def apart(
+    base_sessions: Sequence[Sequence[float]],
+    head: Sequence[float],
+    *,
+    alpha: float,
+    absolute: bool = False,
+) -> Evidence:
+    """Return the evidence of head against a stored baseline of one or several sessions."""
+    base = [value for session in base_sessions for value in session]
+    scale = _Scale.of(base, head, absolute=absolute)
+    sessions = [scale.to(session) for session in base_sessions]
+    after = scale.to(head)
+    test = welch_t_of_sessions(sessions, after, resolution=scale.resolution)
+    effect = cohens_d(scale.to(base), after, resolution=scale.resolution)
+    return scale.evidence("welch_t", test, alpha, welch_p=test.p, effect=effect)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """How values enter the test, and how its estimate comes back."""
+
+    kind: Literal["log", "share", "difference"]
+    resolution: float
+    base_mean: float | None
+
+    @classmethod
+    def of(cls, base: Sequence[float], head: Sequence[float], *, absolute: bool) -> _Scale:
+        values = (*base, *head)
+        finite = all(map(math.isfinite, values))
+        largest = max(map(abs, values), default=0.0) if finite else 0.0
+        base_mean = mean(base) if base and finite else None
+        if absolute:
+            return cls("difference", _ROUNDING * largest, base_mean)
+        if min(values, default=0.0) > 0.0:
+            return cls("log", _ROUNDING, base_mean)
+        return cls("share", _ROUNDING * largest, base_mean)
+
+    def to(self, values: Sequence[float]) -> list[float]:
+        return [math.log(value) for value in values] if self.kind == "log" else list(values)
+
+    def evidence(
+        self,
+        method: Literal["paired_t", "welch_t"],
+        test: TTest,
+        alpha: float,
+        *,
+        welch_p: float | None,
+        effect: float | None,
+    ) -> Evidence:
+        warnings = test.warnings
+        if self.kind == "share" and self.base_mean is not None:
+            warnings += (
+                "values of zero or below: arithmetic means, with base's taken as exact"
+                if self.base_mean > 0.0
+                else "base's mean is not above zero: there is no ratio",
+            )
+        estimates = (test.estimate, test.lo, test.hi)
+        ratio, ratio_lo, ratio_hi = map(_optional(self._ratio), estimates)
+        absolute = self.kind == "difference"
+        difference, difference_lo, difference_hi = estimates if absolute else (None, None, None)
+        return Evidence(
+            method=method,
+            ratio=ratio,
+            ratio_lo=ratio_lo,
+            ratio_hi=ratio_hi,
+            difference=difference,
+            difference_lo=difference_lo,
+            difference_hi=difference_hi,
+            p=test.p,
+            welch_p=welch_p,
+            cohens_d=effect,
+            detectable=self._detectable(test, alpha),
+            se=test.se,
+            df=test.df,
+            warnings=warnings,
+        )
+
+    def _ratio(self, estimate: float) -> float | None:
+        if self.kind == "log":
+            return bounded_exp(estimate)
+        if self.kind == "share" and self.base_mean is not None and self.base_mean > 0.0:
+            return 1.0 + estimate / self.base_mean
+        return None
+
+    def _detectable(self, test: TTest, alpha: float) -> float | None:
+        if test.se is None or test.df is None:
+            return None
+        least = detectable_difference(test.se, test.df, alpha)
+        if self.kind == "log":
+            return bounded_exp(least) - 1.0
+        if self.base_mean is None or self.base_mean <= 0.0:
+            return None
+        return least / self.base_mean
+
+
+def _optional(
+    function: Callable[[float], float | None],
+) -> Callable[[float | None], float | None]:
+    return lambda value: None if value is None else function(value)

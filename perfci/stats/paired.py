@@ -1,0 +1,48 @@
+"""The paired t test: one difference a round, both sides measured together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from perfci.stats.student import TTest, mean, t_test, variance
+
+
+def paired_t(base: Sequence[float], head: Sequence[float], *, resolution: float = 0.0) -> TTest:
+    """Test the mean of ``head - base``, pair by pair, against zero.
+
+    Notes
+    -----
+    ``t = mean(d) / (s_d / √n)``, ``df = n - 1`` (Student 1908; Snedecor & Cochran 1989,
+    Statistical Methods, 6.3). Assumes pairs independent of each other and differences about
+    normal; nothing about the spread that both sides of a pair share. On logarithms the
+    difference is a log ratio.
+    """
+    if len(base) != len(head):
+        raise ValueError(f"{len(base)} values on base and {len(head)} on head are no pairs")
+    differences = [after - before for before, after in zip(base, head, strict=True)]
+    if not differences:
+        return TTest(None, warnings=("no pairs: no evidence",))
+    if not all(map(math.isfinite, differences)):
+        return TTest(None, warnings=("a value is not a finite number: no evidence",))
+    count = len(differences)
+    estimate = mean(differences)
+    if count < 2:
+        return TTest(estimate, warnings=("one pair only: no evidence; needs at least 2",))
+    spread = variance(differences, resolution)
+    if spread == 0.0:
+        return without_spread(estimate, resolution)
+    return t_test(estimate, math.sqrt(spread / count), count - 1)
+
+
+def without_spread(estimate: float, resolution: float) -> TTest:
+    """Return what values without any spread say: nothing of a change, even where they differ.
+
+    Sides that agree to the last digit bound the change at zero; sides that differ by a
+    constant may be a clock or a counter that is stuck, and bound nothing.
+    """
+    if abs(estimate) <= resolution:
+        return TTest(
+            0.0, lo=0.0, hi=0.0, warnings=("the same value on both sides each time: no test",)
+        )
+    return TTest(estimate, warnings=("no spread between the values: no evidence",))

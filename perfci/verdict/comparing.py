@@ -1,0 +1,198 @@
+"""Two sides' workers to comparisons, one per metric. Statuses of tested metrics come later.
+
+``compare_case`` says what was seen; ``adjust`` decides, once every comparison of the report is
+there to be corrected for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from perfci.record.case import Case
+from perfci.record.metric import METRICS, Metric
+from perfci.record.report import Comparison, Estimate
+from perfci.record.worker import WorkerOutput
+from perfci.stats.evidence import Evidence, apart, together
+from perfci.stats.summary import summarise
+from perfci.verdict.exact import compare_exactly, exact_value
+from perfci.verdict.judging import adjust
+from perfci.verdict.policy import Policy
+from perfci.verdict.row import empty_row
+
+__all__ = ["adjust", "compare_case", "number_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """One side's values of one metric, with the workers they were taken from."""
+
+    outputs: tuple[WorkerOutput, ...]
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, outputs: Iterable[WorkerOutput], metric: str) -> _Values:
+        having = tuple(output for output in outputs if metric in output.values)
+        return cls(having, tuple(float(output.values[metric]) for output in having))
+
+    @property
+    def samples(self) -> int:
+        return sum(output.samples for output in self.outputs)
+
+    def estimate(self, *, logarithmic: bool) -> Estimate:
+        summary = summarise(self.values, logarithmic=logarithmic)
+        return Estimate(summary.center, summary.lo, summary.hi, len(self.values), self.samples)
+
+    def exact_estimate(self) -> Estimate:
+        """The upper median; the ends are what the workers gave, not an interval."""
+        center, lo, hi = exact_value(self.values), min(self.values), max(self.values)
+        return Estimate(center, lo, hi, len(self.values), self.samples)
+
+
+def compare_case(
+    case: Case,
+    base: Sequence[WorkerOutput],
+    head: Sequence[WorkerOutput],
+    policy: Policy,
+    *,
+    paired: bool,
+    base_sessions: Sequence[int] = (),
+) -> tuple[Comparison, ...]:
+    """Return a comparison for each metric of ``case`` that both sides have.
+
+    ``paired`` sides were measured together: workers of one round make a pair. Otherwise base is
+    a stored baseline, whose workers stand session after session, ``base_sessions`` of them in
+    each. A gating metric that head's workers no longer give is told of, as inconclusive.
+    """
+    rows = []
+    for metric in _metrics(case, (*base, *head)):
+        empty = empty_row(case.id, metric, policy.for_metric(metric, case), "inconclusive")
+        before, after = _Values.of(base, metric.name), _Values.of(head, metric.name)
+        if before.values and after.values:
+            if metric.kind == "exact":
+                rows.append(_exactly(empty, metric, before, after))
+            elif paired:
+                rows.append(_in_pairs(empty, metric, policy.alpha, before, after))
+            else:
+                sessions = _sessions(base, base_sessions, metric.name)
+                evidence = apart(
+                    sessions, after.values, alpha=policy.alpha, absolute=metric.absolute
+                )
+                rows.append(_tested(empty, metric, evidence, before, after))
+        elif before.values and head and empty.gate == "fail":
+            rows.append(_vanished(empty, before, head))
+    return tuple(rows)
+
+
+def number_rows(
+    case: Case, outputs: Sequence[WorkerOutput], policy: Policy
+) -> tuple[Comparison, ...]:
+    """Return the metrics of a side that was measured alone: numbers, with nothing beside them."""
+    rows = []
+    for metric in _metrics(case, outputs):
+        side = _Values.of(outputs, metric.name)
+        if side.values:
+            row = empty_row(case.id, metric, policy.for_metric(metric, case), "new")
+            exact = metric.kind == "exact" and all(map(math.isfinite, side.values))
+            estimate = (
+                side.exact_estimate() if exact else side.estimate(logarithmic=not metric.absolute)
+            )
+            rows.append(replace(row, head=estimate))
+    return tuple(rows)
+
+
+def _metrics(case: Case, outputs: Sequence[WorkerOutput]) -> Iterator[Metric]:
+    """The metrics to report, in their order; ``Case.metrics`` can't limit those it added itself."""
+    for metric in METRICS.values():
+        if case.metrics is None or metric.name in case.metrics:
+            yield metric
+    extra = {metric.name: metric for output in outputs for metric in output.extra_metrics}
+    for name in sorted(extra.keys() - METRICS.keys()):
+        yield extra[name]
+
+
+def _in_pairs(
+    empty: Comparison, metric: Metric, alpha: float, base: _Values, head: _Values
+) -> Comparison:
+    before = {output.round: output for output in base.outputs}
+    after = {output.round: output for output in head.outputs}
+    rounds = sorted(before.keys() & after.keys())
+    alone = sorted(before.keys() ^ after.keys())
+    if alone:
+        which = ", ".join(map(str, alone))
+        warning = f"left out, with a value on one side only: round {which}"
+        empty = replace(empty, warnings=(*empty.warnings, warning))
+    base = _Values.of([before[number] for number in rounds], metric.name)
+    head = _Values.of([after[number] for number in rounds], metric.name)
+    evidence = together(base.values, head.values, alpha=alpha, absolute=metric.absolute)
+    return _tested(empty, metric, evidence, base, head)
+
+
+def _exactly(empty: Comparison, metric: Metric, base: _Values, head: _Values) -> Comparison:
+    if not all(map(math.isfinite, (*base.values, *head.values))):
+        return replace(
+            empty, method="exact", warnings=("a value is not a finite number: no evidence",)
+        )
+    change = compare_exactly(metric, base.values, head.values, empty.threshold)
+    return replace(
+        empty,
+        method="exact",
+        status=change.status,
+        base=base.exact_estimate(),
+        head=head.exact_estimate(),
+        ratio=change.ratio,
+        ratio_lo=change.ratio,
+        ratio_hi=change.ratio,
+        difference=change.difference,
+        difference_lo=change.difference,
+        difference_hi=change.difference,
+        warnings=(*empty.warnings, *change.warnings),
+    )
+
+
+def _vanished(empty: Comparison, base: _Values, head: Sequence[WorkerOutput]) -> Comparison:
+    reasons = [o.missing[empty.metric] for o in head if empty.metric in o.missing]
+    why = reasons[0] if reasons else "head's workers gave no value"
+    return replace(
+        empty,
+        base=base.estimate(logarithmic=True),
+        warnings=(*empty.warnings, f"measured on base only: {why}"),
+    )
+
+
+def _sessions(
+    base: Sequence[WorkerOutput], counts: Sequence[int], metric: str
+) -> tuple[tuple[float, ...], ...]:
+    if not counts:
+        return (_Values.of(base, metric).values,)
+    if sum(counts) != len(base):
+        raise ValueError(f"sessions of {sum(counts)} workers, but base has {len(base)}")
+    ends = [sum(counts[: index + 1]) for index in range(len(counts))]
+    return tuple(
+        _Values.of(base[end - count : end], metric).values
+        for end, count in zip(ends, counts, strict=True)
+    )
+
+
+def _tested(
+    empty: Comparison, metric: Metric, evidence: Evidence, base: _Values, head: _Values
+) -> Comparison:
+    logarithmic = not metric.absolute
+    return replace(
+        empty,
+        method=evidence.method,
+        base=base.estimate(logarithmic=logarithmic),
+        head=head.estimate(logarithmic=logarithmic),
+        ratio=evidence.ratio,
+        ratio_lo=evidence.ratio_lo,
+        ratio_hi=evidence.ratio_hi,
+        difference=evidence.difference,
+        difference_lo=evidence.difference_lo,
+        difference_hi=evidence.difference_hi,
+        p=evidence.p,
+        welch_p=evidence.welch_p,
+        cohens_d=evidence.cohens_d,
+        detectable=evidence.detectable,
+        warnings=(*empty.warnings, *evidence.warnings),
+    )

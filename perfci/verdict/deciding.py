@@ -1,0 +1,135 @@
+"""The verdict: comparisons and failures in one word, with reasons, the most important first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from perfci.record.case import Failure
+from perfci.record.report import Comparison, Verdict
+from perfci.units import format_change, format_share, format_value
+from perfci.verdict.failing import describe
+from perfci.verdict.judging import threshold_of, worse_by
+from perfci.verdict.policy import Policy
+
+
+def decide(
+    comparisons: Sequence[Comparison],
+    failures: Sequence[Failure],
+    policy: Policy,
+    *,
+    unconfirmed: bool = False,
+    interrupted: bool = False,
+) -> Verdict:
+    """Return the verdict.
+
+    ``fail`` where a gating comparison regressed, whatever else went wrong; ``error`` where head
+    fails what base does, or nothing was measured; ``inconclusive`` where a regression that would
+    gate can't be excluded. All reasons are kept, the deciding ones first.
+    """
+    regressions = _regressions(comparisons, gating=True)
+    errors = _errors(comparisons, failures)
+    doubts = _doubts(comparisons, failures, policy, interrupted=interrupted)
+    notes = tuple(f"warning: {reason}" for reason in _regressions(comparisons, gating=False))
+    if regressions:
+        said = ("unconfirmed: base and head were not measured together",) if unconfirmed else ()
+        return Verdict("fail", (*regressions, *said, *errors, *doubts, *notes))
+    if errors:
+        return Verdict("error", (*errors, *doubts, *notes))
+    if doubts:
+        return Verdict("inconclusive", (*doubts, *notes))
+    return Verdict("pass", notes)
+
+
+def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[str, ...]:
+    found = [
+        row
+        for row in rows
+        if row.status == "regressed" and (row.gate == "fail" if gating else row.gate == "warn")
+    ]
+    return tuple(_moved(row) for row in sorted(found, key=_severity, reverse=True))
+
+
+def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[str, ...]:
+    on_base = {failure.case for failure in failures if failure.side == "base"}
+    broken = dict.fromkeys(
+        f"{failure.case}: {describe(failure)}"
+        for failure in failures
+        if failure.side != "base" and failure.case not in on_base
+    )
+    if any(row.base or row.head for row in rows):
+        return tuple(broken)
+    answers = {"new", "not_comparable"}
+    if any(row.status in answers for row in rows):
+        return tuple(broken)
+    return (*broken, "nothing was measured")
+
+
+def _doubts(
+    rows: Sequence[Comparison],
+    failures: Sequence[Failure],
+    policy: Policy,
+    *,
+    interrupted: bool,
+) -> tuple[str, ...]:
+    on_base = {failure.case for failure in failures if failure.side == "base"}
+    twice = dict.fromkeys(
+        f"{failure.case}: fails on both sides: {describe(failure)}"
+        for failure in failures
+        if failure.side != "base" and failure.case in on_base
+    )
+    undecided = [
+        f"{row.case}: {row.metric} inconclusive{_because(row)}"
+        for row in rows
+        if row.status == "inconclusive"
+        and row.gate == "fail"
+        and policy.undecided(row.metric) == "inconclusive"
+        and not _excludes_regression(row)
+    ]
+    strangers = [
+        f"{row.case}: not comparable{_because(row)}"
+        for row in rows
+        if row.status == "not_comparable"
+    ]
+    compared = any(row.base or row.head or row.status == "inconclusive" for row in rows)
+    lonely = sum(row.status == "new" for row in rows)
+    nothing = (
+        (f"nothing to compare with: {lonely} new",)
+        if lonely and not compared and not strangers
+        else ()
+    )
+    ended = ("interrupted before everything was measured",) if interrupted else ()
+    return (*ended, *undecided, *twice, *strangers, *nothing)
+
+
+def _excludes_regression(row: Comparison) -> bool:
+    """Between better and unchanged isn't known, and needn't be: it isn't worse by so much."""
+    _, _, worst = worse_by(row)
+    return worst is not None and worst < threshold_of(row)
+
+
+def _severity(row: Comparison) -> float:
+    """How far beyond its threshold; counts that may not grow at all come first."""
+    change, _, _ = worse_by(row)
+    threshold = threshold_of(row)
+    if change is None or threshold <= 0.0:
+        return math.inf
+    return change / threshold
+
+
+def _moved(row: Comparison) -> str:
+    if row.difference is not None:
+        sign = "+" if row.difference > 0.0 else "-"
+        change = f"{sign}{format_value(abs(row.difference), row.unit)}"
+        limit = format_value(row.threshold, row.unit)
+    elif row.ratio is None:
+        before, after = (side.center if side else None for side in (row.base, row.head))
+        change = f"{format_value(before, row.unit)} → {format_value(after, row.unit)}"
+        limit = format_share(row.threshold)
+    else:
+        change, limit = format_change(row.ratio), format_share(row.threshold)
+    return f"{row.case}: {row.metric} {change} (threshold {limit})"
+
+
+def _because(row: Comparison) -> str:
+    return f" ({row.warnings[-1]})" if row.warnings else ""

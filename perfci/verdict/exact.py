@@ -1,0 +1,69 @@
+"""Exact metrics: no noise, so no test; one new graph break is one new graph break."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfci.record.metric import Metric
+from perfci.record.report import Status
+from perfci.verdict.stopping import margin
+
+
+@dataclass(frozen=True, slots=True)
+class ExactChange:
+    """How an exact metric changed: each side's value, and the status that follows."""
+
+    status: Status
+    base: float
+    head: float
+    ratio: float | None
+    difference: float | None
+    warnings: tuple[str, ...]
+
+
+def compare_exactly(
+    metric: Metric, base: Sequence[float], head: Sequence[float], threshold: float
+) -> ExactChange:
+    """Compare the upper medians of both sides' workers.
+
+    Not the mean: 0 and 1 graph breaks don't make half of one. Workers of one side that disagree
+    are told of.
+    """
+    warnings = tuple(
+        f"workers of {side} disagree: {min(values):g} to {max(values):g}"
+        for side, values in (("base", base), ("head", head))
+        if min(values) != max(values)
+    )
+    before, after = exact_value(base), exact_value(head)
+    if metric.absolute:
+        change = after - before
+        status = _status(change if metric.direction == "lower" else -change, threshold)
+        return ExactChange(status, before, after, None, change, warnings)
+    if metric.floor is not None and min(before, after) < metric.floor:
+        before, after = max(before, metric.floor), max(after, metric.floor)
+        warnings += (f"values below {metric.floor:g} count as {metric.floor:g}",)
+    if before == after:
+        return ExactChange("unchanged", before, after, 1.0, None, warnings)
+    worse = (after > before) == (metric.direction == "lower")
+    if before <= 0.0 or after <= 0.0:
+        warnings += ("one side is zero or below: there is no ratio",)
+        return ExactChange(
+            "regressed" if worse else "improved", before, after, None, None, warnings
+        )
+    ratio = after / before
+    _, upper = margin(threshold)
+    moved = max(ratio, 1.0 / ratio) >= upper
+    changed: Status = "regressed" if worse else "improved"
+    return ExactChange(changed if moved else "unchanged", before, after, ratio, None, warnings)
+
+
+def _status(worse_by: float, threshold: float) -> Status:
+    if worse_by == 0.0 or abs(worse_by) < threshold:
+        return "unchanged"
+    return "regressed" if worse_by > 0.0 else "improved"
+
+
+def exact_value(values: Sequence[float]) -> float:
+    """Return the upper median: a value that was really seen."""
+    return sorted(values)[len(values) // 2]

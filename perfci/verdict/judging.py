@@ -1,0 +1,150 @@
+"""Statuses: every tested comparison of a report, corrected for there being so many.
+
+A change is ``regressed`` or ``improved`` when the adjusted p is below alpha, Cohen's d is large
+enough, and the change reaches the threshold. ``unchanged`` is earned: the interval lies within
+the margin. All else is ``inconclusive``, and says what it would take to know.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from perfci.record.report import Comparison, Status
+from perfci.stats.holm import holm
+from perfci.stats.power import detectable_difference, pairs_needed
+from perfci.stats.student import CONFIDENCE, t_quantile
+from perfci.units import format_share, format_value
+from perfci.verdict.policy import Policy
+from perfci.verdict.stopping import is_within, margin
+
+_TESTED = ("paired_t", "welch_t")
+
+
+def adjust(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
+    """Return the comparisons with adjusted p and final status; twice is the same as once.
+
+    Gating comparisons are corrected for the gating ones alone, so that watching more metrics
+    doesn't blunt the gate; the others are corrected for all. Only p decides who is corrected
+    for: dropping comparisons after a look at them would undo the correction.
+    """
+    adjusted = list(comparisons)
+    tested = [index for index, row in enumerate(comparisons) if row.method in _TESTED]
+    gating = [index for index in tested if comparisons[index].gate == "fail"]
+    others = [index for index in tested if comparisons[index].gate != "fail"]
+    for members, family in ((gating, gating), (others, tested)):
+        p_adjusted = _adjusted_p([comparisons[index] for index in family])
+        for index, p in zip(family, p_adjusted, strict=True):
+            if index in members:
+                adjusted[index] = _judge(comparisons[index], p, policy, len(family))
+    return tuple(adjusted)
+
+
+def worse_by(row: Comparison) -> tuple[float | None, float | None, float | None]:
+    """Return the change and its interval turned so that more is worse: logs, or differences."""
+    estimate, lo, hi = (
+        (row.difference, row.difference_lo, row.difference_hi)
+        if row.difference is not None
+        else (_log(row.ratio), _log(row.ratio_lo), _log(row.ratio_hi))
+    )
+    if row.direction == "lower":
+        return estimate, lo, hi
+    return _minus(estimate), _minus(hi), _minus(lo)
+
+
+def threshold_of(row: Comparison) -> float:
+    """Return the row's threshold on the scale of ``worse_by``."""
+    return row.threshold if row.difference is not None else math.log1p(row.threshold)
+
+
+def _adjusted_p(rows: Sequence[Comparison]) -> list[float | None]:
+    corrected = iter(holm([row.p for row in rows if row.p is not None]))
+    return [None if row.p is None else next(corrected) for row in rows]
+
+
+def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: int) -> Comparison:
+    change, _, _ = worse_by(row)
+    moved: Status | None = None
+    warnings: tuple[str, ...] = ()
+    if change is not None and p_adjusted is not None and p_adjusted < policy.alpha:
+        large = row.cohens_d is not None and abs(row.cohens_d) >= policy.cohens_d
+        if _reaches(change, threshold_of(row)) and large:
+            moved = "regressed" if change > 0.0 else "improved"
+        elif large:
+            warnings = (f"significant, but below the threshold of {_threshold(row)}",)
+        else:
+            warnings = (f"significant, but Cohen's d is below {policy.cohens_d:g}",)
+    alpha = policy.alpha / max(1, family)
+    row = replace(row, p_adjusted=p_adjusted, detectable=_detectable(row, alpha))
+    status: Status = moved or ("unchanged" if _unchanged(row) else "inconclusive")
+    if status == "inconclusive" and not warnings:
+        warnings = (_what_it_takes(row, alpha),)
+    fresh = tuple(warning for warning in warnings if warning not in row.warnings)
+    return replace(row, status=status, warnings=(*row.warnings, *fresh))
+
+
+def _reaches(change: float, threshold: float) -> bool:
+    return change != 0.0 and abs(change) >= threshold * (1.0 - 1e-12)
+
+
+def _unchanged(row: Comparison) -> bool:
+    if row.difference is None:
+        return is_within(row.ratio_lo, row.ratio_hi, row.threshold)
+    _, lo, hi = worse_by(row)
+    return lo is not None and hi is not None and -row.threshold < lo and hi < row.threshold
+
+
+def _spread_of_pairs(row: Comparison) -> tuple[float, int] | None:
+    """Return the standard deviation of the log ratios and their number, from the interval."""
+    pairs = row.base.workers if row.base else 0
+    lo, hi = _log(row.ratio_lo), _log(row.ratio_hi)
+    if row.method != "paired_t" or row.p is None or pairs < 2 or lo is None or hi is None:
+        return None
+    half_width = (hi - lo) / 2.0
+    return half_width / t_quantile(0.5 + CONFIDENCE / 2, pairs - 1) * math.sqrt(pairs), pairs
+
+
+def _detectable(row: Comparison, alpha: float) -> float | None:
+    """Return what this comparison could have found as one of so many: at the family's alpha.
+
+    The first of ``m`` comparisons that Holm calls significant has ``p < alpha / m``. Welch's
+    degrees of freedom aren't in the row: its figure stays that of the comparison alone.
+    """
+    known = _spread_of_pairs(row)
+    if known is None:
+        return row.detectable
+    spread, pairs = known
+    least = detectable_difference(spread / math.sqrt(pairs), pairs - 1, alpha)
+    return math.expm1(min(least, 690.0))
+
+
+def _what_it_takes(row: Comparison, alpha: float) -> str:
+    if row.p is None or row.detectable is None:
+        return "not enough evidence either way"
+    found = f"could have detected a change of {format_share(row.detectable)}"
+    if row.method == "welch_t":
+        return f"{found}; `perfci compare` measures both sides together and sees less"
+    known = _spread_of_pairs(row)
+    if known is None or row.threshold <= 0.0:
+        return found
+    rounds = pairs_needed(known[0], math.log(margin(row.threshold)[1]), alpha)
+    if rounds is None:
+        return f"{found}; {format_share(row.threshold)} is out of reach at this spread"
+    if rounds <= known[1]:
+        return f"{found}; the change is too near the threshold of {_threshold(row)} to tell"
+    return f"{found}; about {rounds} rounds would show {format_share(row.threshold)}"
+
+
+def _threshold(row: Comparison) -> str:
+    if row.difference is not None:
+        return format_value(row.threshold, row.unit)
+    return format_share(row.threshold)
+
+
+def _log(ratio: float | None) -> float | None:
+    return math.log(ratio) if ratio is not None and ratio > 0.0 else None
+
+
+def _minus(value: float | None) -> float | None:
+    return None if value is None else -value

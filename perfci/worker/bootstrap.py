@@ -1,0 +1,32 @@
+"""The worker's first file: run by path, under any Python, with nothing of perfci installed.
+
+    PYTHON -P bootstrap.py ORDER_FD RESULT_FD SPAWNED_NS
+
+It puts the package ``perfci`` into ``sys.modules`` from where this file lies, so that nothing
+is put on ``sys.path`` and nothing of the parent's environment leaks into the side's.
+"""
+
+import time
+
+STARTED_NS = time.monotonic_ns()  # before any other import: the interpreter's phase ends here
+
+import importlib.util  # noqa: E402
+import os  # noqa: E402
+import sys  # noqa: E402
+
+
+def _register_package() -> None:
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    spec = importlib.util.spec_from_file_location(
+        "perfci", os.path.join(here, "__init__.py"), submodule_search_locations=[here]
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["perfci"] = module
+    spec.loader.exec_module(module)
+
+
+if __name__ == "__main__":
+    _register_package()
+    from perfci.worker.main import main
+
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), STARTED_NS)

@@ -1,0 +1,197 @@
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+import perfci  # noqa: E402
+from perfci.errors import BenchmarkError  # noqa: E402
+from perfci.worker.accuracy import accuracy_loss  # noqa: E402
+
+
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 2)).eval()
+
+
+def refused(*arguments, **options):
+    with pytest.raises(BenchmarkError) as caught:
+        perfci.inference(*arguments, **options)
+    assert caught.value.message.startswith(f"{__file__}:")
+    assert caught.value.advice
+    return caught.value
+
+
+def test_a_call_gives_the_models_answer_without_gradients():
+    network, x = model(), torch.randn(4, 8)
+    work = perfci.inference(network, x, items=4)
+    output = work.call()
+    assert torch.equal(output, network(x).detach())
+    assert output.is_inference()
+    assert (work.mode, work.compiled, work.items) == ("eager", False, 4)
+    assert work.device == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_positional_and_keyword_inputs_reach_the_model_nested_as_they_are():
+    def function(pair, *, scale):
+        return {"sum": pair["a"] + pair["b"][0], "scaled": pair["a"] * scale}
+
+    a, b = torch.ones(3), torch.full((3,), 2.0)
+    work = perfci.inference(function, {"a": a, "b": [b]}, scale=3, device="cpu")
+    assert work.call()["sum"].tolist() == [3.0] * 3
+    assert work.call()["scaled"].tolist() == [3.0] * 3
+
+
+class Batch:
+    """What tokenisers return: no tensor and no tree, but it can be moved."""
+
+    place = None
+
+    def to(self, place):
+        moved = Batch()
+        moved.place = place
+        return moved
+
+
+def test_inputs_that_can_be_moved_are_moved_to_the_device_asked_for():
+    work = perfci.inference(lambda pair: pair[0], (Batch(), 3), device="cpu")
+    assert work.call().place == torch.device("cpu")
+    assert work.device == "cpu"
+
+
+@pytest.mark.gpu
+def test_model_and_inputs_go_to_the_gpu_where_there_is_one():
+    work = perfci.inference(model(), torch.ones(1, 8), mode="reduce-overhead")
+    assert work.device == "cuda"
+    work.call()
+    assert work.call().device.type == "cuda"
+    assert accuracy_loss(*work.accuracy()) < 1e5  # TF32 may be on
+
+
+@pytest.mark.parametrize("mode", ["backend:eager", "aot_eager"])
+def test_a_backend_compiles_modules_and_plain_functions(mode):
+    network, x = model(), torch.randn(4, 8)
+    for target in (network, lambda value: network(value) + 1, network.forward):
+        torch._dynamo.reset()
+        work = perfci.inference(target, x, mode=mode, device="cpu")
+        assert work.compiled
+        assert torch.allclose(work.call(), target(x).detach())
+        assert work.call().is_inference()
+
+
+@pytest.mark.compile
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # Inductor's own imports
+def test_inductor_runs_under_inference_mode_and_agrees_with_eager():
+    torch._dynamo.reset()
+    network, x = model(), torch.randn(4, 8)
+    work = perfci.inference(network, x, mode="default", device="cpu")
+    assert torch.allclose(work.call(), network(x).detach(), atol=1e-6)
+    candidate, reference = work.accuracy()
+    assert reference.dtype == torch.float64
+    assert accuracy_loss(candidate, reference) < 10
+
+
+def test_a_training_flag_stays_as_the_user_set_it():
+    network = model().train()
+    perfci.inference(network, torch.randn(4, 8), device="cpu").call()
+    assert network.training
+
+
+def test_accuracy_compares_the_measured_output_with_float64():
+    network, x = model(), torch.randn(4, 8)
+    candidate, reference = perfci.inference(network, x, device="cpu").accuracy()
+    assert (candidate.dtype, reference.dtype) == (torch.float32, torch.float64)
+    assert 0 < accuracy_loss(candidate, reference) < 10
+    assert next(network.parameters()).dtype == torch.float32
+
+
+def test_accuracy_leaves_integer_inputs_integers():
+    network = torch.nn.Embedding(10, 4)
+    candidate, reference = perfci.inference(network, torch.tensor([1, 2]), device="cpu").accuracy()
+    assert accuracy_loss(candidate, reference) == 0
+
+
+def test_accuracy_of_a_method_uses_a_float64_copy_of_its_module():
+    network = model()
+    work = perfci.inference(network.forward, torch.randn(4, 8), device="cpu")
+    assert work.accuracy()[1].dtype == torch.float64
+
+
+def test_accuracy_of_a_random_output_is_refused():
+    work = perfci.inference(torch.nn.Dropout(), torch.ones(100), device="cpu")
+    with pytest.raises(ValueError, match="two calls with the same inputs differ"):
+        work.accuracy()
+
+
+def test_accuracy_of_a_model_that_cannot_be_copied_is_refused():
+    class Uncopyable(torch.nn.Module):
+        def __deepcopy__(self, memo):
+            raise TypeError("no copies")
+
+        def forward(self, x):
+            return x
+
+    work = perfci.inference(Uncopyable(), torch.ones(1), device="cpu")
+    with pytest.raises(ValueError, match="can't be copied and converted"):
+        work.accuracy()
+
+
+def test_accuracy_of_a_model_that_does_not_run_in_float64_is_refused():
+    network = model()
+    work = perfci.inference(lambda x: network(x) + 1, torch.ones(1, 8), device="cpu")
+    with pytest.raises(ValueError, match="doesn't run in float64"):
+        work.accuracy()
+
+
+def test_an_unknown_mode_names_the_nearest_one():
+    error = refused(model(), torch.ones(1, 8), mode="max-autotun")
+    assert error.slug == "unknown-mode"
+    assert "Did you mean `max-autotune`?" in error.advice
+
+
+def test_an_unknown_backend_names_the_nearest_one():
+    assert "`backend:aot_eager`" in refused(model(), mode="backend:aot_eage").advice
+
+
+def test_eager_is_not_compiled_and_the_eager_backend_is():
+    assert not perfci.inference(model(), torch.ones(1, 8), mode="eager", device="cpu").compiled
+    assert perfci.inference(model(), torch.ones(1, 8), mode="backend:eager", device="cpu").compiled
+
+
+@pytest.mark.parametrize("device", ["cud", "cuda:99", "cpu:x", 3.5, "meta"])
+def test_a_device_that_cannot_be_used_is_refused(device):
+    assert refused(model(), torch.ones(1, 8), device=device).slug == "device-unusable"
+
+
+@pytest.mark.parametrize("items", [0, -1, float("nan"), float("inf"), True, "4"])
+def test_items_have_to_be_a_positive_number(items):
+    assert refused(model(), torch.ones(1, 8), items=items).slug == "bad-items"
+
+
+@pytest.mark.parametrize("wrong", [None, 3, torch.nn.Linear])
+def test_what_cannot_be_called_is_refused(wrong):
+    assert refused(wrong, torch.ones(1)).slug == "not-callable"
+
+
+def test_a_model_that_is_compiled_already_is_refused():
+    assert (
+        refused(torch.compile(model(), backend="eager"), torch.ones(1, 8)).slug
+        == "already-compiled"
+    )
+    in_place = model()
+    in_place.compile(backend="eager")
+    assert refused(in_place, torch.ones(1, 8), mode="default").slug == "already-compiled"
+    assert (
+        refused(torch.compile(lambda x: x, backend="eager"), torch.ones(1)).slug
+        == "already-compiled"
+    )
+
+
+def test_compile_options_are_keywords_of_torch_compile():
+    work = perfci.inference(
+        model(), torch.ones(1, 8), mode="aot_eager", compile_options={"fullgraph": True}
+    )
+    assert work.compiled
+    error = refused(model(), mode="default", compile_options={"fulgraph": True})
+    assert "Did you mean `fullgraph`?" in error.advice
+    error = refused(model(), mode="max-autotune", compile_options={"options": {"max_autotune": 1}})
+    assert error.slug == "compile-refused"

@@ -1,0 +1,147 @@
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+import perfci  # noqa: E402
+from perfci.errors import BenchmarkError  # noqa: E402
+from perfci.worker.accuracy import accuracy_loss  # noqa: E402
+
+
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 2)
+    )
+
+
+def batch():
+    torch.manual_seed(1)
+    return torch.randn(16, 8), torch.randn(16, 2)
+
+
+def refused(*arguments, **options):
+    with pytest.raises(BenchmarkError) as caught:
+        perfci.training_step(*arguments, **options)
+    assert caught.value.message.startswith(f"{__file__}:")
+    assert caught.value.advice
+    return caught.value
+
+
+@pytest.mark.parametrize("mode", ["eager", "aot_eager"])
+def test_steps_lower_the_loss(mode):
+    torch._dynamo.reset()
+    x, y = batch()
+    work = perfci.training_step(
+        model(),
+        x,
+        y,
+        loss=torch.nn.functional.mse_loss,
+        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+        mode=mode,
+        items=16,
+    )
+    first = float(work.call())
+    for _ in range(20):
+        last = work.call()
+    assert float(last) < first
+    assert not last.requires_grad
+
+
+def test_every_mode_takes_the_same_steps():
+    ends = []
+    for mode in ("eager", "aot_eager"):
+        torch._dynamo.reset()
+        network, (x, y) = model(), batch()
+        work = perfci.training_step(
+            network, x, y, loss=torch.nn.functional.mse_loss, mode=mode, device="cpu"
+        )
+        for _ in range(3):
+            work.call()
+        ends.append(torch.cat([p.detach().flatten() for p in network.parameters()]))
+    assert torch.allclose(*ends, atol=1e-6)
+
+
+def test_a_tuple_of_inputs_is_positional_and_the_output_can_be_the_loss():
+    class Distance(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.ones(()))
+
+        def forward(self, one, other):
+            return (self.scale * one - other).square().mean()
+
+    work = perfci.training_step(Distance(), (torch.ones(3), torch.zeros(3)), device="cpu")
+    assert float(work.call()) == 1.0
+
+
+def test_the_users_optimizer_is_the_one_that_steps():
+    network, (x, y) = model(), batch()
+    optimizer = torch.optim.Adam(network.parameters())
+    perfci.training_step(
+        network, x, y, loss=torch.nn.functional.mse_loss, optimizer=optimizer
+    ).call()
+    assert optimizer.state
+
+
+@pytest.mark.parametrize("mode", ["eager", "aot_eager"])
+def test_accuracy_is_of_loss_and_gradients_at_the_first_step(mode):
+    torch._dynamo.reset()
+    network, (x, y) = model(), batch()
+    start = {name: value.clone() for name, value in network.state_dict().items()}
+    work = perfci.training_step(network, x, y, loss=torch.nn.MSELoss(), mode=mode, device="cpu")
+    first = work.call()
+    for _ in range(5):
+        work.call()
+    trained = {name: value.clone() for name, value in network.state_dict().items()}
+    candidate, reference = work.accuracy()
+    assert float(candidate["loss"]) == pytest.approx(float(first), rel=1e-6)
+    assert set(candidate["gradients"]) == {name for name, _ in network.named_parameters()}
+    assert reference["loss"].dtype == torch.float64
+    assert 0 < accuracy_loss(candidate, reference) < 100
+    after = network.state_dict()
+    assert all(torch.equal(after[name], trained[name]) for name in trained)
+    assert not all(torch.equal(after[name], start[name]) for name in start)
+    work.call()
+
+
+def test_accuracy_of_a_step_with_dropout_is_refused():
+    network = torch.nn.Sequential(torch.nn.Linear(8, 2), torch.nn.Dropout())
+    x, y = batch()
+    work = perfci.training_step(network, x, y, loss=torch.nn.functional.mse_loss)
+    with pytest.raises(ValueError, match="two calls with the same inputs differ"):
+        work.accuracy()
+    work.call()
+
+
+def test_a_loss_that_is_not_a_scalar_is_refused_at_the_first_call():
+    for options in ({}, {"loss": lambda output, _: (output, output)}):
+        work = perfci.training_step(model(), batch()[0], **options)
+        with pytest.raises(BenchmarkError) as caught:
+            work.call()
+        assert caught.value.slug == "loss-not-scalar"
+        assert caught.value.message.startswith(f"{__file__}:")
+
+
+def test_the_models_own_error_in_backward_is_not_renamed():
+    work = perfci.training_step(model(), batch()[0], loss=lambda output, _: torch.ones(()))
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        work.call()
+
+
+def test_what_cannot_be_trained_is_refused():
+    frozen = model().requires_grad_(False)
+    assert refused(frozen, batch()[0]).slug == "nothing-to-train"
+    assert refused(lambda x: x, batch()[0]).slug == "not-a-module"
+    assert refused(torch.compile(model(), backend="eager"), batch()[0]).slug == "already-compiled"
+
+
+def test_a_wrong_optimizer_loss_items_or_mode_is_refused():
+    x, y = batch()
+    assert refused(model(), x, y, optimizer=3).slug == "not-an-optimizer"
+    assert refused(model(), x, y, optimizer=lambda parameters: None).slug == "not-an-optimizer"
+    strange = torch.optim.SGD(model().parameters(), lr=0.1)
+    assert refused(model(), x, y, optimizer=strange).slug == "optimizer-of-another-model"
+    assert refused(model(), x, y, loss="mse").slug == "not-callable"
+    assert refused(model(), x, y, items=0).slug == "bad-items"
+    assert refused(model(), x, y, mode="eagr").slug == "unknown-mode"

@@ -1,0 +1,140 @@
+"""``perfci baseline`` and ``perfci check``: stored, believed only where they may be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.project import Project, rows
+
+
+@pytest.fixture
+def stored(project: Project) -> Project:
+    """A project whose first commit is stored as the baseline."""
+    project.counting(1000)
+    project.commit("base")
+    done = project.perfci("baseline", "update")
+    assert done.code == 0, done.text
+    return project
+
+
+def baseline_of(project: Project, case: str) -> Path:
+    """Return the file of one case's baseline."""
+    (path,) = (project.folder / "baselines").glob(f"*/{case}-*.json")
+    return path
+
+
+def slow_down(project: Project) -> None:
+    project.counting(1600)
+    project.commit("slower")
+
+
+def test_the_same_commit_passes(stored: Project) -> None:
+    report = stored.report("check", code=0)
+    assert report["verdict"]["status"] in {"pass", "inconclusive"}
+    assert {row["method"] for row in report["results"]} & {"welch_t"}
+
+
+def test_a_slowed_commit_fails_and_was_confirmed_side_by_side(stored: Project) -> None:
+    slow_down(stored)
+    report = stored.report("check", code=1)
+    slow = rows(report, "counting")["latency_p50"]
+    assert slow["status"] == "regressed"
+    assert slow["method"] == "paired_t"
+    assert slow["confirmed"] is True
+    assert rows(report, "steady")["latency_p50"]["method"] == "welch_t"
+
+
+def test_without_confirmation_the_verdict_says_so(stored: Project) -> None:
+    slow_down(stored)
+    report = stored.report("check", "--no-confirm", code=1)
+    assert rows(report, "counting")["latency_p50"]["confirmed"] is False
+    assert "unconfirmed" in " ".join((*report["verdict"]["reasons"], *report["notes"])).lower()
+
+
+def test_one_session_is_said_to_be_one(stored: Project) -> None:
+    row = rows(stored.report("check", "-k", "steady"), "steady")["latency_p50"]
+    assert any("session" in warning for warning in row["warnings"])
+
+
+def test_updating_the_same_commit_adds_a_session(stored: Project) -> None:
+    stored.perfci("baseline", "update", "-k", "steady")
+    kept = json.loads(baseline_of(stored, "steady").read_text())
+    assert len(kept["sessions"]) == 2
+    assert len(json.loads(baseline_of(stored, "counting").read_text())["sessions"]) == 1
+
+
+def test_a_new_benchmark_is_new_and_a_gone_one_removed(stored: Project) -> None:
+    text = "import perfci\n\n@perfci.benchmark\ndef fresh():\n    return int\n"
+    (stored.folder / "benchmarks" / "bench_counting.py").unlink()
+    stored.write("benchmarks/bench_fresh.py", text)
+    report = stored.report("check")
+    statuses = {row["case"]: row["status"] for row in report["results"]}
+    assert statuses == {"fresh": "new", "steady": "removed", "counting": "removed"}
+
+
+def test_a_changed_benchmark_is_not_comparable(stored: Project) -> None:
+    with (stored.folder / "benchmarks" / "bench_counting.py").open("a") as file:
+        file.write("\n# another meaning\n")
+    report = stored.report("check")
+    assert {row["status"] for row in report["results"]} == {"not_comparable"}
+    assert report["verdict"]["status"] == "inconclusive"
+
+
+def test_a_baseline_of_another_environment_is_not_comparable(stored: Project) -> None:
+    (folder,) = (p for p in (stored.folder / "baselines").iterdir() if p.is_dir())
+    with (stored.folder / "pyproject.toml").open("a") as file:
+        file.write("[tool.perfci.quiet]\nmalloc = false\n")
+    report = stored.report("check")
+    assert report["environment"]["key"] != folder.name
+    assert {row["status"] for row in report["results"]} == {"not_comparable"}
+    assert stored.perfci("check", "--strict").code == 3
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace('"schema": 1', '"schema": 99'),
+        lambda text: text.replace('"latency_p50": ', '"latency_p50": NaN, "x": ', 1),
+        lambda text: "",
+    ],
+    ids=["truncated", "newer schema", "NaN", "empty"],
+)
+def test_a_damaged_baseline_is_an_error_and_never_no_baseline(stored: Project, damage) -> None:
+    path = baseline_of(stored, "steady")
+    path.write_text(damage(path.read_text()))
+    done = stored.perfci("check").without_traceback()
+    assert done.code == 4, done.text
+    assert path.name in done.err
+
+
+def test_list_show_diff_and_remove(stored: Project) -> None:
+    listed = stored.perfci("baseline", "list").out
+    key = listed.splitlines()[0]
+    assert "steady" in listed
+    assert "latency_p50" in stored.perfci("baseline", "show", "steady").out
+    same = stored.perfci("baseline", "diff", key, key)
+    assert same.code == 0
+    assert "+0.0 %" in same.out
+    assert stored.perfci("baseline", "remove", key, "steady").code == 0
+    assert "steady" not in stored.perfci("baseline", "list").out
+    unknown = stored.perfci("baseline", "show", "stedy").without_traceback()
+    assert unknown.code == 2
+
+
+def test_a_dirty_tree_is_no_baseline(stored: Project) -> None:
+    stored.counting(50)
+    done = stored.perfci("baseline", "update", ".").without_traceback()
+    assert done.code == 2
+    assert "HEAD" in done.err
+
+
+def test_without_any_baseline_every_case_is_new(project: Project) -> None:
+    project.counting(1000)
+    project.commit("base")
+    report = project.report("check")
+    assert {row["status"] for row in report["results"]} == {"new"}
+    assert any("baseline update" in " ".join(row["warnings"]) for row in report["results"])

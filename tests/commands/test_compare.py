@@ -1,0 +1,135 @@
+"""``perfci compare`` as users run it: real repositories, real processes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.project import Project, rows
+
+
+@pytest.fixture
+def slowed(project: Project) -> Project:
+    """``main`` and ``feature``: feature's ``work`` costs half as much again."""
+    project.counting(1000)
+    project.commit("base")
+    project.git("checkout", "--quiet", "-b", "feature")
+    project.counting(1500)
+    project.commit("head")
+    return project
+
+
+def test_a_slowed_case_fails_and_its_neighbour_does_not(slowed: Project) -> None:
+    report = slowed.report("compare", "main", "feature", code=1)
+    slow, steady = rows(report, "counting")["latency_p50"], rows(report, "steady")["latency_p50"]
+    assert slow["status"] == "regressed"
+    assert slow["method"] == "paired_t"
+    assert 1.2 < slow["ratio"] < 1.9
+    assert steady["status"] != "regressed"
+    assert report["verdict"]["status"] == "fail"
+    assert "counting" in report["verdict"]["reasons"][0]
+
+
+def test_the_other_way_round_is_an_improvement_and_passes(slowed: Project) -> None:
+    report = slowed.report("compare", "feature", "main")
+    assert rows(report, "counting")["latency_p50"]["status"] == "improved"
+    assert report["verdict"]["status"] != "fail"
+
+
+def test_the_same_commit_passes(slowed: Project) -> None:
+    report = slowed.report("compare", "HEAD", "HEAD")
+    assert report["verdict"]["status"] in {"pass", "inconclusive"}
+    assert not [row for row in report["results"] if row["status"] == "regressed"]
+
+
+def test_uncommitted_changes_are_a_side_and_the_checkout_is_untouched(slowed: Project) -> None:
+    slowed.counting(3000)
+    slowed.write("scratch.txt", "mine")
+    before = slowed.git("status", "--porcelain")
+    report = slowed.report("compare", "HEAD", "-k", "counting", code=1)
+    assert report["head"]["dirty"] is True
+    assert rows(report, "counting")["latency_p50"]["ratio"] > 1.4
+    assert slowed.git("status", "--porcelain") == before
+    assert slowed.git("worktree", "list").count("\n") == 1
+
+
+def test_k_selects_cases(slowed: Project) -> None:
+    report = slowed.report("compare", "main", "feature", "-k", "not counting")
+    assert {row["case"] for row in report["results"]} == {"steady"}
+
+
+def test_fail_fast_stops_at_the_first_regression(slowed: Project) -> None:
+    report = slowed.report("compare", "main", "feature", "--fail-fast", "--seed", "1", code=1)
+    assert any("fail-fast" in note for note in report["notes"])
+
+
+def test_two_pythons_can_be_compared(slowed: Project) -> None:
+    report = slowed.report(
+        "compare", "HEAD", "HEAD", "--base-python", sys.executable, "-k", "steady"
+    )
+    assert report["base"]["python"] == report["head"]["python"]
+
+
+def test_more_rounds_are_measured_when_asked_for(slowed: Project) -> None:
+    report = slowed.report("compare", "HEAD", "HEAD", "-k", "steady", "--rounds", "7")
+    assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 7
+
+
+def test_interrupting_leaves_a_report_of_what_was_measured(slowed: Project, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    process = slowed.start(
+        "compare", "main", "feature", "--rounds", "500", "--json", str(path), "--log-dir",
+        str(tmp_path / "logs"),
+    )  # fmt: skip
+    log = tmp_path / "logs" / "session.log"
+    deadline = time.monotonic() + 60
+    while not (log.exists() and log.read_text().count("round 3") >= 2):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    text = path.read_text()
+    assert "nterrupted" in text
+    assert '"latency_p50"' in text
+    assert list((slowed.cache).glob("session-*")) == []
+
+
+def test_a_killed_parent_leaves_no_worker_behind(slowed: Project, tmp_path: Path) -> None:
+    said = tmp_path / "pid"
+    slowed.write("benchmarks/bench_slow.py", SLOW.format(path=str(said)))
+    slowed.commit("slow")
+    process = slowed.start("compare", "HEAD", "HEAD", "-k", "slow")
+    deadline = time.monotonic() + 60
+    while not said.exists() or not said.read_text():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    worker, child = (Path(f"/proc/{pid}") for pid in said.read_text().split())
+    assert worker.exists()
+    assert child.exists()
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 10
+    while (worker.exists() or child.exists()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not worker.exists()
+    assert not child.exists()
+
+
+SLOW = """\
+import os, subprocess, time, perfci
+
+@perfci.benchmark
+def slow():
+    child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    with open({path!r}, "w") as file:
+        file.write(f"{{os.getpid()}} {{child.pid}}")
+    time.sleep(60)
+    return lambda: None
+"""

@@ -1,0 +1,124 @@
+"""A user's project: a real git repository with benchmarks, and perfci run on it as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+QUICK = """\
+[tool.perfci]
+rounds = 5
+max_rounds = 6
+round_time = 0.02
+burst = 0.004
+warmup = 0.05
+timeout = 20
+budget = "60s"
+"""
+
+COUNTING = """\
+import perfci
+from lib import work
+
+@perfci.benchmark
+def counting():
+    return work
+
+@perfci.benchmark
+def steady():
+    return lambda: sum(range(500))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a perfci process ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out + self.err
+
+    def without_traceback(self) -> Done:
+        assert "Traceback" not in self.text, self.text
+        return self
+
+
+class Project:
+    """A repository in ``folder``; its cache folder lies beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cache = folder.parent / f"{folder.name}-cache"
+        folder.mkdir(parents=True)
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.write("pyproject.toml", QUICK)
+
+    def git(self, *arguments: str) -> str:
+        identity = ["-c", "user.name=T", "-c", "user.email=t@example.invalid"]
+        return subprocess.run(
+            ["git", *identity, *arguments],
+            cwd=self.folder,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    def write(self, path: str, text: str) -> Path:
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        return target
+
+    def commit(self, message: str = "change", **files: str) -> str:
+        for name, text in files.items():
+            self.write(name, text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", message)
+        return self.git("rev-parse", "HEAD").strip()
+
+    def counting(self, loops: int) -> None:
+        """Write a library whose ``work`` costs ``loops``, and its benchmarks."""
+        self.write("lib.py", f"def work():\n    return sum(range({loops}))\n")
+        self.write("benchmarks/bench_counting.py", COUNTING)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if k not in {"GITHUB_TOKEN", "GH_TOKEN"}}
+        return {**kept, "PERFCI_CACHE_DIR": str(self.cache), **more}
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "perfci", *arguments],
+            cwd=self.folder,
+            env=self.environment(**environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def perfci(self, *arguments: str, **environment: str) -> Done:
+        process = self.start(*arguments, **environment)
+        out, err = process.communicate(timeout=240)
+        return Done(process.returncode, out, err)
+
+    def report(self, *arguments: str, code: int | None = None) -> dict[str, Any]:
+        """Run a measuring command with ``--json`` and return the report."""
+        path = self.folder.parent / "report.json"
+        done = self.perfci(*arguments, "--json", str(path)).without_traceback()
+        assert path.exists(), done.text
+        if code is not None:
+            assert done.code == code, done.text
+        return json.loads(path.read_text(encoding="utf-8"))
+
+
+def rows(report: dict[str, Any], case: str) -> dict[str, dict[str, Any]]:
+    """Return the rows of one case by metric."""
+    return {row["metric"]: row for row in report["results"] if row["case"] == case}
