@@ -56,15 +56,14 @@ def command(
     check_writable(chosen)
     repository = open_here()
     config = configuration(repository.root, **options)
-    sides = [
-        Wanted("base", repository.resolve(base), interpreter(base_python)),
-        Wanted("head", repository.resolve(head), interpreter(head_python)),
-    ]
+    base_side = Wanted("base", repository.resolve(base), interpreter(base_python))
+    head_side = Wanted("head", repository.resolve(head), interpreter(head_python))
     line = ProgressLine(quiet=quiet)
     with shown_by(line) as shown:
         report = compare(
             repository,
-            *sides,
+            base_side,
+            head_side,
             config,
             Request(selection, fail_fast=fail_fast, log_folder=chosen.log_dir),
             cache=cache_folder(),

@@ -16,7 +16,7 @@ from perfci.units import parse_duration
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     """``90``, ``90s``, ``5m`` or ``1h``, as seconds."""
 
     name = "duration"

@@ -15,7 +15,7 @@ from perfci.measure.run import measure_alone
 from perfci.measure.session import SessionResult
 from perfci.measure.workplace import Shown, Wanted, open_workplace
 from perfci.record.case import Case, Failure
-from perfci.record.report import Comparison, Report, Timing
+from perfci.record.report import Comparison, Explanation, Report, Timing
 from perfci.record.run import Environment, Run, Side
 from perfci.store.baseline import Baseline
 from perfci.store.comparable import why_not_comparable
@@ -102,7 +102,7 @@ def against_baselines(
     environment = measured.facts.environment
     broken = {failure.case for failure in measured.failures}
     rows: list[Comparison] = []
-    explanations = []
+    explanations: list[Explanation] = []
     outputs = {case.case.id: case.workers for case in measured.run.cases}
     for case in measured.cases:
         if case.skip or case.id in broken:
@@ -159,7 +159,7 @@ def _confirmed(
 ) -> Report:
     """Measure the suspects' baseline commit and head together; their rows replace the suspicion."""
     commits = {baselines[case].sha for case in suspects}
-    sha = sorted(commits)[0]
+    sha = min(commits)
     try:
         base = Wanted("base", repository.resolve(sha), head.python)
     except UsageError:
@@ -196,8 +196,7 @@ def _confirmed(
         base=together.base,
         notes=(
             *report.notes,
-            f"{len(set(suspects))} suspected case(s) were measured again, both sides together; "
-            "their rows are from there.",
+            f"{len(set(suspects))} suspected case(s) were measured again, both sides together.",
             *together.notes,
         ),
         timing=Timing(

@@ -30,9 +30,9 @@ class Facts:
     base: Side | None
     head: Side
     environment: Environment
+    timing: Timing
     base_environment: Environment | None = None
     notes: tuple[str, ...] = ()
-    timing: Timing = Timing(0.0, 0.0, 0)
 
 
 def run_of(

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 
 class Guardian:
@@ -25,7 +26,7 @@ class Guardian:
             start_new_session=True,
         )
 
-    def __enter__(self) -> Guardian:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -1,4 +1,4 @@
-"""Pure: in which order cases, sides and bursts come. Order is a bias, so it is drawn or balanced."""
+"""Pure: the order of cases, sides and bursts. Order is a bias: it is drawn, or balanced."""
 
 from __future__ import annotations
 

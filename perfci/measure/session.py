@@ -48,7 +48,7 @@ class CaseState:
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """All that was measured. ``ended`` says why no more was: done, budget, interrupted, fail-fast."""
+    """All that was measured; ``ended`` is done, budget, interrupted or fail-fast."""
 
     states: tuple[CaseState, ...]
     found: Mapping[str, Found]
@@ -223,10 +223,8 @@ class Session:
             return ["The time budget ended before every case was decided; raise --budget."]
         names = ", ".join(state.case.id for state in short[:5])
         more = f" and {len(short) - 5} more" if len(short) > 5 else ""
-        return [
-            f"The time budget ended first: {names}{more} had fewer rounds than the minimum. "
-            "Raise --budget, or choose cases with -k."
-        ]
+        early = f"{names}{more} had fewer rounds than the minimum"
+        return [f"The time budget ended first: {early}. Raise --budget, or choose with -k."]
 
 
 def _slugs(cases: tuple[Case, ...]) -> dict[str, str]:

@@ -30,7 +30,7 @@ from perfci.record.run import Environment, Side
 from perfci.store.environment import make_environment
 
 _SECRETS = ("GITHUB_TOKEN", "GH_TOKEN")
-SECRETS_OVERRIDE = "PERFCI_ALLOW_TOKEN"  # noqa: S105 (a variable's name)
+SECRETS_OVERRIDE = "PERFCI_ALLOW_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
-
-Stage = Literal[
-    "discovery", "start", "import", "setup", "first_call", "warmup", "measure", "finish", "protocol"
-]
 
 
 @dataclass(frozen=True, slots=True)

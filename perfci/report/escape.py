@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from markupsafe import Markup
+
 from perfci.report.clean import clean_block, clean_line
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>()#|&@!~:$\"'=^]")
@@ -24,8 +26,11 @@ _BREAKS = (
 _BREAK = "\u200b"
 
 
-class Safe(str):
-    """Markdown of perfci's own, or text that has been escaped: it goes into a template as it is."""
+class Safe(Markup):
+    """Text that has been escaped, or perfci's own: it goes into a template as it is.
+
+    A Markup, so that Jinja knows the output of a template's own macros as safe, too.
+    """
 
     __slots__ = ()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from perfci.record.report import Report
 from perfci.record.run import Side
@@ -25,9 +26,10 @@ _SHOWN_REASONS = 5
 def render_markdown(report: Report, limit: int = LIMIT) -> str:
     """Return the comment, its first line ``MARKER``, at most ``limit`` characters long."""
     environment = Environment(
-        # escaping is the rule and not a filter to remember: what isn't Safe is a stranger's
-        finalize=lambda value: value if isinstance(value, Safe) else escape(str(value)),
-        autoescape=False,  # noqa: S701 (HTML's escaping isn't Markdown's; finalize does it)
+        # escaping is the rule and not a filter to remember: what isn't Markup is a stranger's,
+        # and Markdown's escaping comes before HTML's, which then finds nothing left to do
+        finalize=lambda value: value if isinstance(value, Markup) else escape(str(value)),
+        autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

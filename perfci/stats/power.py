@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from scipy import special
+
 from perfci.stats.student import t_quantile
 
 POWER = 0.95
@@ -15,11 +17,13 @@ def detectable_difference(se: float, df: float, alpha: float, power: float = POW
 
     Notes
     -----
-    ``(t(1 - alpha/2; df) + t(power; df)) se`` (NIST/SEMATECH e-Handbook of Statistical
-    Methods, 7.2.2.2, solved for the difference). The exact answer needs the noncentral t; with
-    5 pairs at alpha 0.01 this one is a few per cent larger.
+    ``δ se`` with ``P(T(df, δ) > t(1 - alpha/2; df)) = power`` for the noncentral t (Johnson &
+    Welch 1940, Biometrika 31:362-389); the other tail is left out, it holds less than 1e-6. The
+    usual ``(t(1 - alpha/2; df) + t(power; df)) se`` was rejected: with 6 pairs at alpha 0.01
+    it promises 95 % and keeps 92 %.
     """
-    return (t_quantile(1.0 - alpha / 2.0, df) + t_quantile(power, df)) * se
+    critical = t_quantile(1.0 - alpha / 2.0, df)
+    return float(special.nctdtrinc(df, 1.0 - power, critical)) * se
 
 
 def pairs_needed(

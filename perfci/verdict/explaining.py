@@ -135,7 +135,7 @@ def _import_explanations(
                 case=case,
                 metric=affected[0],
                 kind="slow_import",
-                text=f"import {name}: {_from_to(before.get(name, 0.0), after[name])}",
+                text=f"import {name}: {_from_to(before.get(name), after[name])}",
             )
 
 
@@ -147,5 +147,7 @@ def _imports(outputs: Sequence[WorkerOutput]) -> dict[str, float]:
     return {name: median(seconds) for name, seconds in times.items()}
 
 
-def _from_to(before: float, after: float) -> str:
+def _from_to(before: float | None, after: float) -> str:
+    if before is None:
+        return f"new, {format_value(after, 's')}"
     return f"{format_value(before, 's')} → {format_value(after, 's')}"

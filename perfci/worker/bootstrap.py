@@ -16,10 +16,12 @@ import sys  # noqa: E402
 
 
 def _register_package() -> None:
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 (pathlib takes 5 ms)
     spec = importlib.util.spec_from_file_location(
-        "perfci", os.path.join(here, "__init__.py"), submodule_search_locations=[here]
+        "perfci", f"{here}/__init__.py", submodule_search_locations=[here]
     )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no package at {here}")
     module = importlib.util.module_from_spec(spec)
     sys.modules["perfci"] = module
     spec.loader.exec_module(module)

@@ -41,7 +41,7 @@ def benchmarks_in(module: ModuleType) -> tuple[Benchmark, ...]:
     own = {
         id(value): value
         for value in vars(module).values()
-        if isinstance(value, Benchmark) and os.path.samefile(value.file, module.__file__ or "")
+        if isinstance(value, Benchmark) and Path(value.file).samefile(module.__file__ or "")
     }
     return tuple(sorted(own.values(), key=lambda benchmark: benchmark.line))
 

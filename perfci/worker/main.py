@@ -59,7 +59,7 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
 
 
 def _order(message: dict[str, Any]) -> WorkOrder:
-    fields = {
+    fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in message.items()
     }
     fields["saved"] = tuple(

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import base64
 import gc
-import math
 import os
 import random
 import sys
 import time
 from array import array
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfci.bench.work import ExtraMetric, Work
-from perfci.errors import BenchmarkError
+from perfci.bench.work import Work
 from perfci.record.worker import Burst, Measurement, WorkOrder
+from perfci.worker.afterwards import finished
+from perfci.worker.building import Unusable, builder, built_work
 from perfci.worker.device import Cuda, devices_of, open_device
-from perfci.worker.loading import benchmarks_in, load
 from perfci.worker.memory import host_memory, reset_peak
 from perfci.worker.timing import burst, synchronised_burst
 from perfci.worker.warmup import warm_up
@@ -32,14 +31,6 @@ if TYPE_CHECKING:
 _SCHEDSTAT = Path("/proc/self/schedstat")
 
 
-class Unusable(Exception):
-    """What the benchmark returned can't be measured; ``kind`` is the failure's."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
 def measure(
     order: WorkOrder,
     channel: Channel,
@@ -50,11 +41,11 @@ def measure(
 ) -> None:
     """Measure the order's case; bursts are made as the parent asks for them."""
     stage.enter("import")
-    build = _builder(order)
+    build = builder(order)
     imported_ns = time.monotonic_ns()
     _fix_threads_and_seed(order)
     stage.enter("setup")
-    work = _work(build)
+    work = built_work(build)
     set_up_ns = time.monotonic_ns()
     graphs = _watch_graphs(work)
     _fix_threads_and_seed(order, seed=False)
@@ -82,18 +73,8 @@ def measure(
         channel.send("burst", **asdict(session.run(command["seconds"], command["least"])))
     if command is None:
         os._exit(0)  # the parent is gone
-    values: dict[str, float] = {"import_time": (imported_ns - harness_ns) / 1e9}
-    missing: dict[str, str] = {}
-    if peak_missing:
-        missing["peak_host_memory"] = peak_missing
-    else:
-        values["peak_host_memory"] = float(host_memory("VmHWM"))
-        values["host_memory_over_setup"] = float(host_memory("VmHWM") - resident)
-    if device:
-        values |= device.peaks()
-    else:
-        missing["peak_device_memory"] = "no CUDA device"
-        missing["peak_device_memory_reserved"] = "no CUDA device"
+    values, missing = _peaks(device, resident, peak_missing)
+    values["import_time"] = (imported_ns - harness_ns) / 1e9
     if work.compiled and order.cold_cache:
         missing["cold_start"] = "the compile cache was empty"
     else:
@@ -117,7 +98,29 @@ def measure(
         compiled=work.compiled,
         extra_metrics=tuple(extra.metric for extra in work.metrics),
     )
-    channel.send("output", measurement=asdict(_finished(measurement, order, work, device, graphs, call_s)))
+    channel.send(
+        "output", measurement=asdict(finished(measurement, order, work, device, graphs, call_s))
+    )
+
+
+def _peaks(
+    device: Cuda | None, resident: int, peak_missing: str
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the memory peaks of the bursts, and why one is missing."""
+    values: dict[str, float] = {}
+    missing: dict[str, str] = {}
+    if peak_missing:
+        missing["peak_host_memory"] = peak_missing
+    else:
+        peak = host_memory("VmHWM")
+        values["peak_host_memory"] = float(peak)
+        values["host_memory_over_setup"] = float(peak - resident)
+    if device:
+        values |= device.peaks()
+    else:
+        missing["peak_device_memory"] = "no CUDA device"
+        missing["peak_device_memory_reserved"] = "no CUDA device"
+    return values, missing
 
 
 class _Bursts:
@@ -152,45 +155,6 @@ class _Bursts:
             duration=(ended - started) / 1e9,
             run_delay=(_run_delay_ns() - delay) / 1e9,
         )
-
-
-def _builder(order: WorkOrder) -> Callable[[], Any]:
-    """Return the benchmark at the order's point of its axes, ready to be called for set-up."""
-    if not order.benchmark_file:
-        for saved in order.saved:
-            for mode in saved.modes:
-                if order.case == f"{saved.name}[mode={mode}]":
-                    from perfci.bench.saved import saved_work
-
-                    return lambda: saved_work(saved, mode)
-    else:
-        for benchmark in benchmarks_in(load(order.benchmark_file)):
-            for point in benchmark.points():
-                if point.id == order.case:
-                    return lambda: _checked(benchmark, benchmark.function(**point.values))
-    raise Unusable("no_such_case", f"`{order.case}` is not in {order.benchmark_file}")
-
-
-def _checked(benchmark: Any, made: Any) -> Any:
-    first = made[0] if isinstance(made, tuple) and made else made
-    if isinstance(first, Work) or callable(first):
-        return made
-    what = "nothing" if made is None else repr(made)[:80]
-    raise Unusable(
-        "nothing_returned" if made is None else "not_callable",
-        f"{benchmark.file}:{benchmark.line}: `{benchmark.name}` returned {what}; return the "
-        "callable to measure: `return lambda: model(x)`, or perfci.inference(model, x)",
-    )
-
-
-def _work(build: Callable[[], Any]) -> Work:
-    made = build()
-    call, *extras = made if isinstance(made, tuple) else (made,)
-    for extra in extras:
-        if not isinstance(extra, ExtraMetric):
-            raise Unusable("not_a_metric", f"{extra!r} beside the work is no perfci.metric(...)")
-    work = call if isinstance(call, Work) else Work(call)
-    return replace(work, metrics=(*work.metrics, *extras))
 
 
 def _fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
@@ -250,83 +214,3 @@ def _encoded(samples: array[int]) -> str:
         samples = array("q", samples)
         samples.byteswap()
     return base64.b64encode(samples.tobytes()).decode("ascii")
-
-
-def _finished(
-    measurement: Measurement,
-    order: WorkOrder,
-    work: Work,
-    device: Cuda | None,
-    graphs: GraphWatch | None,
-    call_s: float,
-) -> Measurement:
-    """Add what would disturb the bursts: growth, accuracy, graphs, the benchmark's own metrics."""
-    values, missing = dict(measurement.values), dict(measurement.missing)
-    warnings: list[str] = []
-    events: tuple[Any, ...] = ()
-    _grow(values, missing, order, work, device, call_s)
-    _judge_accuracy(values, missing, order, work)
-    if graphs:
-        counted, uncounted, events, said = graphs.summary(order.root)
-        values |= counted
-        missing |= uncounted
-        warnings += said
-    else:
-        missing |= dict.fromkeys(("graph_breaks", "recompiles", "graphs"), "not compiled")
-    for extra in work.metrics:
-        value = float(extra.measure())
-        if math.isfinite(value):
-            values[extra.metric.name] = value
-        else:
-            missing[extra.metric.name] = f"the benchmark gave {value}"
-    return replace(
-        measurement,
-        values=values,
-        missing=missing,
-        graph_events=events,
-        warnings=tuple(warnings),
-    )
-
-
-def _grow(
-    values: dict[str, float],
-    missing: dict[str, str],
-    order: WorkOrder,
-    work: Work,
-    device: Cuda | None,
-    call_s: float,
-) -> None:
-    from perfci.worker.growth import host_allocated, memory_growth
-
-    if not order.growth:
-        return
-    allocated = device.allocated if device else host_allocated()
-    if allocated is None:
-        missing["memory_growth"] = "this C library doesn't tell what is allocated"
-        return
-    growth = memory_growth(work.call, call_s, allocated)
-    if growth is None:
-        missing["memory_growth"] = f"a call of {call_s:.2g} s is too slow for ten points"
-    else:
-        values["memory_growth"] = growth
-
-
-def _judge_accuracy(
-    values: dict[str, float], missing: dict[str, str], order: WorkOrder, work: Work
-) -> None:
-    if work.accuracy is None:
-        missing["accuracy_loss"] = "only inference and training steps have a reference"
-        return
-    if not order.accuracy:
-        return
-    from perfci.worker.accuracy import AccuracyMismatch, accuracy_loss
-
-    try:
-        candidate, reference = work.accuracy()
-        values["accuracy_loss"] = accuracy_loss(candidate, reference)
-    except AccuracyMismatch as error:
-        raise Unusable("accuracy", str(error)) from error
-    except BenchmarkError:
-        raise
-    except ValueError as error:  # no reference can be had: said, not failed
-        missing["accuracy_loss"] = str(error)

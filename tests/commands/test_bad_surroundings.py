@@ -48,7 +48,8 @@ def test_a_shallow_clone_without_the_base_says_how_to_fetch_it(
     small.commit("newer")
     clone = tmp_path / "clone"
     subprocess.run(
-        ["git", "clone", "--quiet", "--depth", "1", f"file://{small.folder}", str(clone)], check=True
+        ["git", "clone", "--quiet", "--depth", "1", f"file://{small.folder}", str(clone)],
+        check=True,
     )
     shallow = object.__new__(Project)
     shallow.folder, shallow.cache = clone, tmp_path / "clone-cache"
@@ -172,7 +173,9 @@ def test_a_read_only_disk(small: Project, tmp_path: Path) -> None:
 
 
 def test_a_python_that_is_none(small: Project) -> None:
-    errs(small.perfci("compare", "HEAD", "HEAD", "--head-python", "/bin/nothing"), 2, "/bin/nothing")
+    errs(
+        small.perfci("compare", "HEAD", "HEAD", "--head-python", "/bin/nothing"), 2, "/bin/nothing"
+    )
     errs(small.perfci("compare", "HEAD", "HEAD", "--head-python", "/bin/false"), 3, "no benchmark")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -72,7 +72,9 @@ def test_list_shows_ids_places_tags_and_skips(small: Project) -> None:
         "def more(n):\n    return int\n",
     )
     out = small.perfci("list", "-k", "quick").out
-    assert re.search(r"more\[n=1\]\s+benchmarks/bench_more.py:\d+  #quick  \(skipped: not today\)", out)
+    assert re.search(
+        r"more\[n=1\]\s+benchmarks/bench_more.py:\d+  #quick  \(skipped: not today\)", out
+    )
     assert "counting" not in out
 
 
@@ -106,7 +108,7 @@ def test_every_format_can_be_rendered_again_from_the_json(small: Project, tmp_pa
     markdown = small.perfci("report", str(path), "--format", "markdown")
     assert markdown.code == 0
     assert markdown.out.startswith("<!-- perfci")
-    ElementTree.fromstring(small.perfci("report", str(path), "--format", "junit").out)
+    ET.fromstring(small.perfci("report", str(path), "--format", "junit").out)
     assert json.loads(small.perfci("report", str(path), "--format", "json").out) == json.loads(
         path.read_text()
     )

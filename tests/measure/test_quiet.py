@@ -22,7 +22,10 @@ INHERITED = {
 }
 
 
-def made(quiet: Quiet = Quiet(), passed: tuple[str, ...] = ()) -> dict[str, str]:
+QUIET = Quiet()
+
+
+def made(quiet: Quiet = QUIET, passed: tuple[str, ...] = ()) -> dict[str, str]:
     return child_environment(INHERITED, quiet, 2, passed, {"TMPDIR": "/scratch"})
 
 

@@ -16,7 +16,7 @@ numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 
 
 def test_holm_gives_the_textbook_example() -> None:
-    # R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")
+    # as R's p.adjust gives it
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
     assert holm([]) == ()
 

@@ -1,0 +1,96 @@
+"""What would disturb the bursts, and is therefore measured after them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from perfci.bench.work import Work
+from perfci.errors import BenchmarkError
+from perfci.record.worker import Measurement, WorkOrder
+from perfci.worker.building import Unusable
+from perfci.worker.device import Cuda
+
+if TYPE_CHECKING:
+    from perfci.worker.graphs import GraphWatch
+
+
+def finished(
+    measurement: Measurement,
+    order: WorkOrder,
+    work: Work,
+    device: Cuda | None,
+    graphs: GraphWatch | None,
+    call_s: float,
+) -> Measurement:
+    """Add what would disturb the bursts: growth, accuracy, graphs, the benchmark's own metrics."""
+    values, missing = dict(measurement.values), dict(measurement.missing)
+    warnings: list[str] = []
+    events: tuple[Any, ...] = ()
+    _grow(values, missing, order, work, device, call_s)
+    _judge_accuracy(values, missing, order, work)
+    if graphs:
+        counted, uncounted, events, said = graphs.summary(order.root)
+        values |= counted
+        missing |= uncounted
+        warnings += said
+    else:
+        missing |= dict.fromkeys(("graph_breaks", "recompiles", "graphs"), "not compiled")
+    for extra in work.metrics:
+        value = float(extra.measure())
+        if math.isfinite(value):
+            values[extra.metric.name] = value
+        else:
+            missing[extra.metric.name] = f"the benchmark gave {value}"
+    return replace(
+        measurement,
+        values=values,
+        missing=missing,
+        graph_events=events,
+        warnings=tuple(warnings),
+    )
+
+
+def _grow(
+    values: dict[str, float],
+    missing: dict[str, str],
+    order: WorkOrder,
+    work: Work,
+    device: Cuda | None,
+    call_s: float,
+) -> None:
+    from perfci.worker.growth import host_allocated, memory_growth
+
+    if not order.growth:
+        return
+    allocated = device.allocated if device else host_allocated()
+    if allocated is None:
+        missing["memory_growth"] = "this C library doesn't tell what is allocated"
+        return
+    growth = memory_growth(work.call, call_s, allocated)
+    if growth is None:
+        missing["memory_growth"] = f"a call of {call_s:.2g} s is too slow for ten points"
+    else:
+        values["memory_growth"] = growth
+
+
+def _judge_accuracy(
+    values: dict[str, float], missing: dict[str, str], order: WorkOrder, work: Work
+) -> None:
+    if work.accuracy is None:
+        missing["accuracy_loss"] = "only inference and training steps have a reference"
+        return
+    if not order.accuracy:
+        return
+    from perfci.worker.accuracy import AccuracyMismatch, accuracy_loss
+
+    try:
+        candidate, reference = work.accuracy()
+        values["accuracy_loss"] = accuracy_loss(candidate, reference)
+    except AccuracyMismatch as error:
+        raise Unusable("accuracy", str(error)) from error
+    except BenchmarkError:
+        raise
+    except ValueError as error:  # no reference can be had: said, not failed
+        missing["accuracy_loss"] = str(error)

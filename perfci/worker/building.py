@@ -1,0 +1,59 @@
+"""Set-up: from an order to the work to be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from perfci.bench.definition import Benchmark
+from perfci.bench.work import ExtraMetric, Work
+from perfci.record.worker import WorkOrder
+from perfci.worker.loading import benchmarks_in, load
+
+
+class Unusable(Exception):
+    """What the benchmark returned can't be measured; ``kind`` is the failure's."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def builder(order: WorkOrder) -> Callable[[], Any]:
+    """Return the benchmark at the order's point of its axes, ready to be called for set-up."""
+    if not order.benchmark_file:
+        for saved in order.saved:
+            for mode in saved.modes:
+                if order.case == f"{saved.name}[mode={mode}]":
+                    from perfci.bench.saved import saved_work
+
+                    return lambda: saved_work(saved, mode)
+    else:
+        for benchmark in benchmarks_in(load(order.benchmark_file)):
+            for point in benchmark.points():
+                if point.id == order.case:
+                    return lambda: _checked(benchmark, benchmark.function(**point.values))
+    raise Unusable("no_such_case", f"`{order.case}` is not in {order.benchmark_file}")
+
+
+def _checked(benchmark: Benchmark, made: Any) -> Any:
+    first = made[0] if isinstance(made, tuple) and made else made
+    if isinstance(first, Work) or callable(first):
+        return made
+    what = "nothing" if made is None else repr(made)[:80]
+    raise Unusable(
+        "nothing_returned" if made is None else "not_callable",
+        f"{benchmark.file}:{benchmark.line}: `{benchmark.name}` returned {what}; return the "
+        "callable to measure: `return lambda: model(x)`, or perfci.inference(model, x)",
+    )
+
+
+def built_work(build: Callable[[], Any]) -> Work:
+    made = build()
+    call, *extras = made if isinstance(made, tuple) else (made,)
+    for extra in extras:
+        if not isinstance(extra, ExtraMetric):
+            raise Unusable("not_a_metric", f"{extra!r} beside the work is no perfci.metric(...)")
+    work = call if isinstance(call, Work) else Work(call)
+    return replace(work, metrics=(*work.metrics, *extras))

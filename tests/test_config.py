@@ -1,0 +1,151 @@
+"""Reading the configuration: what is kept, and what is refused with which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfci.config import Config, load_config, parse_config
+from perfci.errors import UsageError
+from perfci.record.settings import MeasureSettings
+
+EVERYTHING = """
+[tool.perfci]
+benchmarks = "perf"
+pattern = "time_*.py"
+python_path = ["lib"]
+build = ["make"]
+build_timeout = "1h"
+pass_env = ["HF_HOME"]
+baselines = "perf/baselines"
+budget = "5m"
+rounds = 30
+compile_rounds = 2
+round_time = 1
+burst = 0.05
+warmup = 3
+timeout = "90s"
+seed = 7
+threads = 2
+cores = 1
+memory_limit = "8GiB"
+strict = true
+alpha = 0.05
+cohens_d = 0.5
+[tool.perfci.quiet]
+pin = false
+[tool.perfci.metrics.latency_p50]
+threshold = 0.03
+undecided = "pass"
+[tool.perfci.metrics.cold_start]
+gate = "info"
+[[tool.perfci.saved]]
+name = "ranker"
+model_path = "models/ranker.pt2"
+inputs_path = "models/inputs.pt"
+modes = ["eager", "default"]
+items = 16
+"""
+
+
+def test_a_repository_without_configuration_gets_the_defaults(tmp_path: Path) -> None:
+    assert load_config(tmp_path) == Config()
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    assert load_config(tmp_path) == Config()
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(EVERYTHING)
+    config = load_config(tmp_path)
+    assert (config.benchmarks, config.pattern, config.python_path) == (
+        "perf",
+        "time_*.py",
+        ("lib",),
+    )
+    assert (config.build, config.build_timeout) == (("make",), 3600.0)
+    assert (config.pass_env, config.baselines) == (("HF_HOME",), "perf/baselines")
+    assert config.settings == MeasureSettings(
+        rounds=30,
+        max_rounds=30,
+        compile_rounds=2,
+        budget=300.0,
+        round_time=1.0,
+        burst=0.05,
+        warmup=3.0,
+        timeout=90.0,
+        seed=7,
+        threads=2,
+        cores=1,
+        memory_limit=8 * 2**30,
+    )
+    assert (config.quiet.pin, config.quiet.malloc) == (False, True)
+    assert (config.policy.strict, config.policy.alpha, config.policy.cohens_d) == (True, 0.05, 0.5)
+    latency, cold = (config.policy.metrics[name] for name in ("latency_p50", "cold_start"))
+    assert (latency.threshold, latency.gate, latency.undecided) == (0.03, "fail", "pass")
+    assert (cold.threshold, cold.gate) == (0.1, "info")
+    (saved,) = config.saved
+    assert saved.model_path == str(tmp_path / "models/ranker.pt2")
+    assert (saved.modes, saved.items, saved.allow_pickle) == (("eager", "default"), 16.0, False)
+
+
+def test_perfcis_own_file_goes_before_pyproject_and_the_named_one_before_both(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.perfci]\nseed = 1\n")
+    assert load_config(tmp_path).settings.seed == 1
+    (tmp_path / "perfci.toml").write_text("seed = 2\n")
+    assert load_config(tmp_path).settings.seed == 2
+    named = tmp_path / "other.toml"
+    named.write_text("[tool.perfci]\nseed = 3\n")
+    assert load_config(tmp_path, named).settings.seed == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("round = 7", ("`round`", "`rounds`")),
+        ("[quiet]\npins = true", ("`quiet.pins`", "`pin`")),
+        ("[metrics.latency_p5]\nthreshold = 1", ("`metrics.latency_p5`", "`latency_p95`")),
+        ("[metrics.latency_p50]\nthreshhold = 1", ("latency_p50.threshhold", "`threshold`")),
+        ('[[saved]]\nname = "a"', ("`saved[0].model_path` is missing",)),
+        ('rounds = "many"', ("`rounds` is 'many'", "whole number, at least 2")),
+        ("rounds = 1", ("`rounds` is 1", "at least 2")),
+        ("threads = true", ("`threads` is True", "whole number")),
+        ("rounds = 9\nmax_rounds = 8", ("`max_rounds` is 8", "which is 9")),
+        ("strict = 1", ("`strict` is 1", "true or false")),
+        ("alpha = 0", ("`alpha` is 0", "above zero")),
+        ("alpha = nan", ("`alpha` is nan", "number")),
+        ('budget = "soon"', ("`budget` is 'soon'", '"10m"')),
+        ("burst = 0", ("`burst` is 0", "above zero")),
+        ('memory_limit = "lots"', ("`memory_limit` is 'lots'", '"8GiB"')),
+        ('build = "make"', ("`build` is 'make'", "a list")),
+        ('benchmarks = "/etc"', ("`benchmarks` is '/etc'", "inside the repository")),
+        ('python_path = ["../x"]', ("`python_path`", "inside the repository")),
+        ("quiet = 3", ("`quiet` is 3", "a table")),
+        ('[metrics.latency_p50]\ngate = "block"', ("gate` is 'block'", "fail, warn, info")),
+        ("a = = 1", ("not TOML", "line 1")),
+    ],
+)
+def test_what_is_wrong_is_refused_with_the_key_and_what_is_right(
+    text: str, said: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_config(text, "perfci.toml")
+    assert caught.value.message.startswith("perfci.toml")
+    for part in said:
+        assert part in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_an_error_not_the_defaults(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't be read"):
+        load_config(tmp_path, tmp_path / "missing.toml")
+    (tmp_path / "perfci.toml").write_bytes(b"seed = \xff")
+    with pytest.raises(UsageError, match="UTF-8"):
+        load_config(tmp_path)
+
+
+def test_two_saved_models_cannot_share_a_name() -> None:
+    one = '[[saved]]\nname = "a"\nmodel_path = "m"\ninputs_path = "i"\n'
+    with pytest.raises(UsageError, match=r"saved\[1\].name"):
+        parse_config(one + one, "perfci.toml")
