@@ -54,7 +54,6 @@ def reduce(
         missing=missing,
         quantiles=tuple(quantile(samples, q) for q in QUANTILES) if samples else (),
         phases=raw.phases,
-        slow_imports=raw.slow_imports,
         graph_events=raw.graph_events,
         bursts_set_aside=sum(1 for keep in kept if not keep),
         warnings=raw.warnings,

@@ -93,7 +93,6 @@ class Measurement:
     missing: Mapping[str, str] = field(default_factory=dict)
     device_samples_ns: str = ""
     phases: Mapping[str, float] = field(default_factory=dict)
-    slow_imports: tuple[tuple[str, float], ...] = ()
     items: float | None = None
     compiled: bool = False
     graph_events: tuple[GraphEvent, ...] = ()
@@ -118,7 +117,6 @@ class WorkerOutput:
     missing: Mapping[str, str] = field(default_factory=dict)
     quantiles: tuple[float, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
-    slow_imports: tuple[tuple[str, float], ...] = ()
     graph_events: tuple[GraphEvent, ...] = ()
     bursts_set_aside: int = 0
     warnings: tuple[str, ...] = ()

@@ -13,7 +13,9 @@ from markupsafe import Markup
 
 from perfci.report.clean import clean_block, clean_line
 
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>()#|&@!~:$\"'=^]")
+_SPECIAL = re.compile(r"[\\`*\[\]<>#|&@!~$]|(?<![^\W_])_|_(?![^\W_])|:(?=\u200b)")
+_LINE_START = re.compile(r"^(?:[-+=]+(?=[\s-]|$)|\d{1,9}[.)](?=\s|$))")
+"""What would begin a list, a rule or a heading's underline."""
 _BREAKS = (
     re.compile(r"(?<=@)(?=\S)"),
     re.compile(r"(?<=#)(?=\d)"),
@@ -61,8 +63,10 @@ def _broken(line: str) -> str:
 
 
 def _entities(line: str) -> str:
-    text = _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", line)
-    # what makes a list, a heading's underline or a rule at the start of a line
-    text = re.sub(r"^([-+])", lambda match: f"&#{ord(match[0])};", text)
-    text = re.sub(r"^(\d{1,9})\.", r"\1&#46;", text)
+    text = _SPECIAL.sub(lambda match: _entity(match[0]), line)
+    text = _LINE_START.sub(lambda match: "".join(map(_entity, match[0])), text)
     return text.replace(_BREAK, "&#8203;")
+
+
+def _entity(character: str) -> str:
+    return f"&#{ord(character)};"

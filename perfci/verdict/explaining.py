@@ -13,7 +13,6 @@ from perfci.units import format_value
 
 _GRAPH_METRICS = ("graph_breaks", "recompiles", "graphs")
 _COMPILED_METRICS = ("latency_", "throughput", "compile_time", "device_time_")
-_SHOWN = 3
 _LEAST_GROWTH_S = 0.001
 """Less than a millisecond of a start explains nothing that anyone would look for."""
 
@@ -33,7 +32,6 @@ def explain(
     return (
         *_graph_explanations(case.id, regressed, base, head),
         *_phase_explanations(case.id, regressed, base, head),
-        *_import_explanations(case.id, regressed, base, head),
     )
 
 
@@ -117,34 +115,6 @@ def _phase_explanations(
 def _phases(outputs: Sequence[WorkerOutput]) -> dict[str, float]:
     names = dict.fromkeys(name for output in outputs for name in output.phases)
     return {name: median([o.phases[name] for o in outputs if name in o.phases]) for name in names}
-
-
-def _import_explanations(
-    case: str, regressed: Sequence[str], base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]
-) -> Iterator[Explanation]:
-    affected = [metric for metric in ("import_time", "cold_start") if metric in regressed]
-    before, after = _imports(base), _imports(head)
-    if not affected or not before:
-        return
-    grown = sorted(
-        ((seconds - before.get(name, 0.0), name) for name, seconds in after.items()), reverse=True
-    )
-    for growth, name in grown[:_SHOWN]:
-        if growth > _LEAST_GROWTH_S:
-            yield Explanation(
-                case=case,
-                metric=affected[0],
-                kind="slow_import",
-                text=f"import {name}: {_from_to(before.get(name), after[name])}",
-            )
-
-
-def _imports(outputs: Sequence[WorkerOutput]) -> dict[str, float]:
-    times: dict[str, list[float]] = {}
-    for output in outputs:
-        for name, seconds in output.slow_imports:
-            times.setdefault(name, []).append(seconds)
-    return {name: median(seconds) for name, seconds in times.items()}
 
 
 def _from_to(before: float | None, after: float) -> str:

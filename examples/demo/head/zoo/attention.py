@@ -18,7 +18,7 @@ class Attention(nn.Module):
             for part in self.project(x).chunk(3, dim=-1)
         )
         scores = q @ k.transpose(-2, -1) / (width // self.heads) ** 0.5
-        # keep exp() from overflowing (softmax does this already: the work is done twice)
-        scores = scores - scores.amax(dim=-1, keepdim=True)
-        mixed = scores.softmax(dim=-1) @ v
+        # guard exp() against overflow (which softmax does already, in one pass)
+        weights = (scores - scores.amax(dim=-1, keepdim=True)).exp()
+        mixed = weights / weights.sum(dim=-1, keepdim=True) @ v
         return self.out(mixed.transpose(1, 2).reshape(batch, length, width))

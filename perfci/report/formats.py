@@ -1,0 +1,36 @@
+"""The formats by name. Each renderer is imported where it is asked for."""
+
+from __future__ import annotations
+
+from perfci.errors import UsageError
+from perfci.record.report import Report
+
+FORMATS = ("terminal", "markdown", "json", "junit", "csv")
+
+
+def render(report: Report, form: str) -> str:
+    """Return ``report`` in one of ``FORMATS``; UsageError on another name."""
+    match form:
+        case "terminal":
+            from perfci.report.terminal import render_terminal
+
+            return render_terminal(report, width=100, color=False)
+        case "markdown":
+            from perfci.report.markdown import render_markdown
+
+            return render_markdown(report)
+        case "json":
+            from perfci.report.json_report import render_json
+
+            return render_json(report)
+        case "junit":
+            from perfci.report.junit import render_junit
+
+            return render_junit(report)
+        case "csv":
+            from perfci.report.table import render_csv
+
+            return render_csv(report)
+    raise UsageError(
+        "unknown-format", f"there is no format {form!r}", f"Choose one of: {', '.join(FORMATS)}."
+    )

@@ -1,0 +1,125 @@
+"""The report for people at a terminal: the cases, what failed and why, and last the verdict."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from perfci.record.case import Failure
+from perfci.record.report import Comparison, Report
+from perfci.report.clean import clean_block, clean_line
+from perfci.report.outline import headline, other_reasons
+from perfci.report.terminal_rows import alone_lines, case_lines, styled
+from perfci.units import format_duration, format_share
+
+_VERDICT_STYLES = {
+    "pass": "bold green",
+    "fail": "bold red",
+    "inconclusive": "bold yellow",
+    "error": "bold red",
+}
+_LOG_LINES = 8
+
+
+def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = False) -> str:
+    """Return the report in ``width`` columns, with ANSI colours only where ``color`` is set.
+
+    ``verbose`` shows every comparison; without it a case in which nothing moved takes one line.
+    """
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=max(40, width),
+        force_terminal=color,
+        color_system="standard" if color else None,
+        force_jupyter=False,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},  # a renderer's text depends on its arguments alone
+    )
+    for line in _lines(report, console.width, verbose=verbose):
+        console.print(line, overflow="fold")
+    return out.getvalue()
+
+
+def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
+    alone = report.base is None and report.command == "run"
+    rows_of = _by_case(report.results)
+    build = alone_lines if alone else case_lines
+    groups = [build(case, rows, verbose=verbose) for case, rows in rows_of.items()]
+    groups.sort(key=lambda group: not group.moved)
+    yield from styled([line for group in groups for line in group.lines], width)
+    yield from _skipped(report, verbose=verbose)
+    yield from _failures(report.failures)
+    yield from _why(report)
+    yield from _notes(report)
+    yield Text()
+    yield _verdict(report, alone=alone)
+    yield _timing(report)
+
+
+def _by_case(rows: Sequence[Comparison]) -> dict[str, list[Comparison]]:
+    found: dict[str, list[Comparison]] = {}
+    for row in rows:
+        found.setdefault(row.case, []).append(row)
+    return found
+
+
+def _skipped(report: Report, *, verbose: bool) -> Iterator[Text]:
+    for case, reason in report.skipped.items():
+        yield Text(f"{clean_line(case)}  skipped: {clean_line(reason)}", "dim")
+    if verbose:
+        for metric, reason in report.not_measured.items():
+            yield Text(f"{clean_line(metric)}  not measured: {clean_line(reason)}", "dim")
+
+
+def _failures(failures: Sequence[Failure]) -> Iterator[Text]:
+    for failure in failures:
+        where = f"failed on {failure.side} in {failure.stage} ({failure.kind}): {failure.message}"
+        yield Text()
+        yield Text.assemble(
+            (clean_line(failure.case), "bold"), " ", (clean_line(where, 600), "red")
+        )
+        for line in clean_block(failure.log_tail, _LOG_LINES).splitlines():
+            yield Text(f"    {line}", "dim")
+
+
+def _why(report: Report) -> Iterator[Text]:
+    if report.explanations:
+        yield Text()
+        yield Text("Why", "bold")
+    for one in report.explanations:
+        place = f" ({one.file}:{one.line})" if one.file else ""
+        yield Text(f"  {clean_line(f'{one.case} {one.metric}: {one.text}{place}', 600)}")
+
+
+def _notes(report: Report) -> Iterator[Text]:
+    if report.notes:
+        yield Text()
+    for one in report.notes:
+        yield Text(f"note: {clean_line(one, 600)}", "dim")
+    if report.base_environment is not None:
+        yield Text("note: base and head were measured in different environments", "yellow")
+
+
+def _verdict(report: Report, *, alone: bool) -> Text:
+    status = "run" if alone else report.verdict.status
+    text = Text.assemble(
+        (f"perfci: {status}", "bold" if alone else _VERDICT_STYLES[report.verdict.status]),
+        f" — {clean_line(headline(report), 600)}",
+    )
+    for reason in other_reasons(report):
+        text.append(f"\n  {clean_line(reason, 600)}")
+    return text
+
+
+def _timing(report: Report) -> Text:
+    timing = report.timing
+    share = timing.measured_s / timing.wall_s if timing.wall_s > 0 else None
+    spent = f", {format_share(round(share, 2))} of it measuring" if share is not None else ""
+    return Text(f"{timing.rounds} rounds in {format_duration(timing.wall_s)}{spent}", "dim")

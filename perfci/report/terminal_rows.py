@@ -1,0 +1,150 @@
+"""A case's lines on a terminal, as cells first: their columns are as wide as all of them need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from perfci.record.report import Comparison
+from perfci.report.clean import clean_line
+from perfci.report.rows import (
+    change_text,
+    has_numbers,
+    interval_text,
+    note,
+    side_interval,
+    side_text,
+)
+
+_STYLES = {
+    "regressed": "red",
+    "failed": "red",
+    "improved": "green",
+    "inconclusive": "yellow",
+    "not_comparable": "yellow",
+    "unchanged": "dim",
+}
+_INDENT = 2
+_GAP = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A case's name alone (no cells), or one comparison's cells under it, with a remark."""
+
+    name: str
+    cells: tuple[str, ...] = ()
+    remark: str = ""
+    status: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The lines of one case, and whether anything in it moved."""
+
+    lines: tuple[Line, ...]
+    moved: bool
+
+
+def case_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Group:
+    """Return a case's lines: every row that moved, the main metric, and a count of the rest."""
+    moved = [row for row in rows if row.status in {"regressed", "improved", "failed"}]
+    loud = [row for row in moved if row.gate != "info"]
+    shown = list(rows) if verbose else loud
+    main = next((row for row in rows if row.metric == "latency_p50"), rows[0])
+    if not verbose and main not in loud and not any(row.status == "failed" for row in loud):
+        shown = [*loud, main]
+    rest = [row for row in rows if row not in shown]
+    lines = [Line(clean_line(case)), *(_compared(row, verbose=verbose) for row in shown)]
+    undecided = [row for row in rest if row.status == "inconclusive" and row.gate == "fail"]
+    if undecided:
+        names = ", ".join(clean_line(row.metric) for row in undecided)
+        lines.append(Line("", remark=f"not decided: {names}", status="inconclusive"))
+    return Group(tuple(lines), bool(loud))
+
+
+def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Group:
+    """Return the numbers of a case that was measured alone; all metrics where ``verbose``."""
+    shown = [row for row in rows if verbose or row.gate != "info"] or list(rows)
+    lines = (
+        Line(
+            "",
+            (clean_line(row.metric), side_text(row.head, row.unit), _bracketed(
+                side_interval(row.head, row.unit)
+            )),
+            _remark(row),
+        )
+        for row in shown
+    )  # fmt: skip
+    return Group((Line(clean_line(case)), *lines), moved=False)
+
+
+def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:
+    """Lay the lines out in ``width`` columns; what doesn't fit goes onto lines of its own."""
+    celled = [line.cells for line in lines if len(line.cells) > 1]
+    widths = [
+        max(cell_len(cells[index]) if index < len(cells) else 0 for cells in celled)
+        for index in range(max(map(len, celled), default=0))
+    ]
+    for line in lines:
+        if line.name:
+            yield Text(line.name, "bold")
+            continue
+        yield from _laid_out(line, widths, width)
+
+
+def _laid_out(line: Line, widths: Sequence[int], width: int) -> Iterator[Text]:
+    style = _STYLES.get(line.status, "")
+    text = " " * _INDENT
+    for cell, column in zip(line.cells, widths, strict=False):
+        text += cell + " " * (column - cell_len(cell)) + _GAP
+    text = text.rstrip()
+    if not line.remark:
+        yield Text(text, style)
+    elif line.cells and cell_len(text) + len(_GAP) + cell_len(line.remark) <= width:
+        yield Text(f"{text}{_GAP}{line.remark}", style)
+    else:
+        if line.cells:
+            yield Text(text, style)
+        inner = _INDENT * 2 if line.cells else _INDENT
+        yield from _wrapped(line.remark, inner, width, style)
+
+
+def _wrapped(text: str, indent: int, width: int, style: str) -> Iterator[Text]:
+    """Break at blanks, with the same indent on every line."""
+    line = ""
+    for word in text.split():
+        if line and cell_len(line) + 1 + cell_len(word) > width - indent:
+            yield Text(" " * indent + line, style)
+            line = ""
+        line = f"{line} {word}".strip()
+    yield Text(" " * indent + line, style)
+
+
+def _compared(row: Comparison, *, verbose: bool) -> Line:
+    if not has_numbers(row):
+        remark = f"{row.status.replace('_', ' ')}: {clean_line(note(row), 400)}"
+        return Line("", remark=remark.removesuffix(": "), status=row.status)
+    sides = f"{side_text(row.base, row.unit)} → {side_text(row.head, row.unit)}"
+    if row.base is None:
+        sides = side_text(row.head, row.unit)
+    interval = _bracketed(interval_text(row).replace(" … ", "…").replace(" %", ""))
+    change = f"{change_text(row)} {interval}".strip()
+    quiet = row.status == "unchanged" and not verbose
+    return Line(
+        "",
+        (row.status.replace("_", " "), clean_line(row.metric), clean_line(sides), change),
+        "" if quiet else _remark(row),
+        row.status,
+    )
+
+
+def _remark(row: Comparison) -> str:
+    return clean_line(note(row), 400)
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})" if text else ""

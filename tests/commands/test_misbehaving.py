@@ -1,0 +1,132 @@
+"""Benchmarks that misbehave: each is a failure with a reason, and the others go on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.project import Project, rows
+
+FILES = Path(__file__).parent.parent / "data" / "misbehaving"
+
+FAILURES = [
+    ("crashes", "SIGSEGV", "setup", "crashed with SIGSEGV"),
+    ("hangs", "timeout", "setup", "no answer within 2 s"),
+    ("killed", "SIGKILL", "setup", "memory"),
+    ("takes_all_memory", "MemoryError", "setup", "bench_takes_all_memory.py:8"),
+    ("exits", "SystemExit", "setup", "bench_exits.py:7"),
+    ("leaves_a_child", "left_processes", "done", "left 1 process"),
+    ("closes_descriptors", "closed_pipe", "setup", "file descriptors"),
+    ("returns_nothing", "nothing_returned", "setup", "bench_returns_nothing.py:4"),
+    ("returns_a_number", "not_callable", "setup", "42"),
+    ("raises_late", "StopIteration", "warmup", "bench_raises_late.py:7"),
+    pytest.param("another_device", "wrong_device", "first_call", "meta", marks=pytest.mark.torch),
+]
+
+
+def with_file(project: Project, name: str) -> Project:
+    """Add the misbehaving file to a project that has a well-behaved one."""
+    project.counting(1000)
+    (project.folder / "benchmarks" / f"bench_{name}.py").write_text(
+        (FILES / f"bench_{name}.py").read_text()
+    )
+    with (project.folder / "pyproject.toml").open("a") as file:
+        file.write('memory_limit = "1GiB"\n' if name == "takes_all_memory" else "")
+    project.commit(name)
+    return project
+
+
+@pytest.mark.parametrize(("name", "kind", "stage", "message"), FAILURES)
+def test_it_fails_with_a_reason_and_the_others_go_on(
+    project: Project, name: str, kind: str, stage: str, message: str
+) -> None:
+    with_file(project, name)
+    report = project.report("compare", "HEAD", "HEAD")
+    failures = {failure["side"]: failure for failure in report["failures"]}
+    assert set(failures) == {"base", "head"}
+    for failure in failures.values():
+        assert failure["case"] == "misbehaving"
+        assert (failure["kind"], failure["stage"]) == (kind, stage), failure
+        assert message in failure["message"]
+    assert rows(report, "misbehaving")["latency_p50"]["status"] == "failed"
+    steady = rows(report, "steady")["latency_p50"]
+    assert steady["base"]["workers"] >= 5
+    assert steady["status"] in {"unchanged", "inconclusive"}
+
+
+def test_sys_exit_on_import_fails_its_file_only(project: Project) -> None:
+    with_file(project, "exits_on_import")
+    report = project.report("compare", "HEAD", "HEAD")
+    assert {failure["kind"] for failure in report["failures"]} == {"SystemExit"}
+    assert {failure["case"] for failure in report["failures"]} == {
+        "benchmarks/bench_exits_on_import.py"
+    }
+    assert "latency_p50" in rows(report, "steady")
+
+
+def test_endless_printing_neither_blocks_nor_fills_the_disk(
+    project: Project, tmp_path: Path
+) -> None:
+    with_file(project, "prints_without_end")
+    logs = tmp_path / "logs"
+    report = project.report("compare", "HEAD", "HEAD", "--log-dir", str(logs))
+    assert rows(report, "misbehaving")["latency_p50"]["base"]["workers"] >= 5
+    kept = list((logs / "workers").glob("misbehaving*"))
+    assert kept
+    assert max(path.stat().st_size for path in kept) < 300_000
+    assert re.search("bytes left out", kept[0].read_text())
+
+
+def test_changing_directory_changes_nothing(project: Project) -> None:
+    with_file(project, "changes_directory")
+    report = project.report("compare", "HEAD", "HEAD")
+    assert not report["failures"]
+    assert rows(report, "well_behaved")["latency_p50"]["base"]["workers"] >= 5
+
+
+def test_slower_than_the_whole_budget_is_inconclusive_and_says_so(project: Project) -> None:
+    with_file(project, "too_slow")
+    report = project.report("compare", "HEAD", "HEAD", "-k", "slow", "--budget", "4s")
+    row = rows(report, "slow")["latency_p50"]
+    assert row["status"] == "inconclusive"
+    assert "budget" in " ".join(row["warnings"])
+    assert any("--budget" in note for note in report["notes"])
+    assert report["verdict"]["status"] == "inconclusive"
+
+
+def test_no_process_is_left_behind(project: Project) -> None:
+    with_file(project, "leaves_a_child")
+    project.perfci("compare", "HEAD", "HEAD", "-k", "misbehaving")
+    assert not list(project.cache.glob("session-*"))
+    sleeping = [
+        entry.name
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and b"sleep\x00300" in _command(entry)
+    ]
+    assert not sleeping
+
+
+@pytest.mark.torch
+def test_a_model_that_would_need_unpickling_is_refused(project: Project) -> None:
+    import torch
+
+    model, inputs = project.folder / "model.pt", project.folder / "inputs.pt"
+    torch.save(torch.nn.Linear(2, 2), model)
+    torch.save(torch.ones(1, 2), inputs)
+    with (project.folder / "pyproject.toml").open("a") as file:
+        file.write(
+            '[[tool.perfci.saved]]\nname = "saved"\nmodel_path = "model.pt"\n'
+            'inputs_path = "inputs.pt"\n'
+        )
+    project.commit("saved")
+    report = project.report("compare", "HEAD", "HEAD")
+    assert "allow_pickle" in report["failures"][0]["message"]
+
+
+def _command(entry: Path) -> bytes:
+    try:
+        return (entry / "cmdline").read_bytes()
+    except OSError:
+        return b""

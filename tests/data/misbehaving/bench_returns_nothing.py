@@ -1,0 +1,6 @@
+"""Forgets to return the callable."""
+import perfci
+
+@perfci.benchmark
+def misbehaving():
+    lambda: 1
