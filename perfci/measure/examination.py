@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,11 +114,14 @@ def _compiler(environment: Mapping[str, str]) -> Finding:
 def _disk(cache: Path) -> Finding:
     existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
     free = shutil.disk_usage(existing).free / 2**30
-    if not os.access(existing, os.W_OK) or os.statvfs(existing).f_flag & os.ST_RDONLY:
+    try:
+        with tempfile.NamedTemporaryFile(dir=existing):
+            pass
+    except OSError as error:
         return Finding(
             "impossible",
             "cache folder",
-            f"{existing} can't be written",
+            f"{existing} can't be written: {error.strerror}",
             "Set PERFCI_CACHE_DIR to a folder that can.",
         )
     if free < _LEAST_DISK_GIB:

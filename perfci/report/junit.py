@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from xml.etree import ElementTree as ET  # noqa: S405 (written here, never read)
+from xml.etree import ElementTree as ET
 
 from perfci.record.case import Failure
 from perfci.record.report import Comparison, Report

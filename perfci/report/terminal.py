@@ -12,7 +12,7 @@ from perfci.record.case import Failure
 from perfci.record.report import Comparison, Report
 from perfci.report.clean import clean_block, clean_line
 from perfci.report.outline import headline, other_reasons
-from perfci.report.terminal_rows import alone_lines, case_lines, styled
+from perfci.report.terminal_rows import alone_lines, case_lines, styled, wrapped
 from perfci.units import format_duration, format_share
 
 _VERDICT_STYLES = {
@@ -49,17 +49,20 @@ def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = 
 
 def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     alone = report.base is None and report.command == "run"
-    rows_of = _by_case(report.results)
+    told = {failure.case for failure in report.failures}
+    rows_of = _by_case(
+        [row for row in report.results if not (row.status == "failed" and row.case in told)]
+    )
     build = alone_lines if alone else case_lines
     groups = [build(case, rows, verbose=verbose) for case, rows in rows_of.items()]
     groups.sort(key=lambda group: not group.moved)
     yield from styled([line for group in groups for line in group.lines], width)
     yield from _skipped(report, verbose=verbose)
-    yield from _failures(report.failures)
-    yield from _why(report)
-    yield from _notes(report)
+    yield from _failures(report.failures, width)
+    yield from _why(report, width)
+    yield from _notes(report, width)
     yield Text()
-    yield _verdict(report, alone=alone)
+    yield from _verdict(report, width, alone=alone)
     yield _timing(report)
 
 
@@ -78,44 +81,42 @@ def _skipped(report: Report, *, verbose: bool) -> Iterator[Text]:
             yield Text(f"{clean_line(metric)}  not measured: {clean_line(reason)}", "dim")
 
 
-def _failures(failures: Sequence[Failure]) -> Iterator[Text]:
+def _failures(failures: Sequence[Failure], width: int) -> Iterator[Text]:
     for failure in failures:
         where = f"failed on {failure.side} in {failure.stage} ({failure.kind}): {failure.message}"
         yield Text()
-        yield Text.assemble(
-            (clean_line(failure.case), "bold"), " ", (clean_line(where, 600), "red")
-        )
+        yield Text(clean_line(failure.case), "bold")
+        yield from wrapped(clean_line(where, 600), 2, width, "red")
         for line in clean_block(failure.log_tail, _LOG_LINES).splitlines():
             yield Text(f"    {line}", "dim")
 
 
-def _why(report: Report) -> Iterator[Text]:
+def _why(report: Report, width: int) -> Iterator[Text]:
     if report.explanations:
         yield Text()
         yield Text("Why", "bold")
     for one in report.explanations:
         place = f" ({one.file}:{one.line})" if one.file else ""
-        yield Text(f"  {clean_line(f'{one.case} {one.metric}: {one.text}{place}', 600)}")
+        text = f"{one.case} {one.metric}: {one.text}{place}"
+        yield from wrapped(clean_line(text, 600), 2, width)
 
 
-def _notes(report: Report) -> Iterator[Text]:
+def _notes(report: Report, width: int) -> Iterator[Text]:
     if report.notes:
         yield Text()
     for one in report.notes:
-        yield Text(f"note: {clean_line(one, 600)}", "dim")
+        yield from wrapped(f"note: {clean_line(one, 600)}", 0, width, "dim")
     if report.base_environment is not None:
         yield Text("note: base and head were measured in different environments", "yellow")
 
 
-def _verdict(report: Report, *, alone: bool) -> Text:
+def _verdict(report: Report, width: int, *, alone: bool) -> Iterator[Text]:
     status = "run" if alone else report.verdict.status
-    text = Text.assemble(
-        (f"perfci: {status}", "bold" if alone else _VERDICT_STYLES[report.verdict.status]),
-        f" — {clean_line(headline(report), 600)}",
-    )
+    style = "bold" if alone else _VERDICT_STYLES[report.verdict.status]
+    text = f"perfci: {status} — {clean_line(headline(report), 600)}"
+    yield from wrapped(text, 0, width, style)
     for reason in other_reasons(report):
-        text.append(f"\n  {clean_line(reason, 600)}")
-    return text
+        yield from wrapped(clean_line(reason, 600), 2, width)
 
 
 def _timing(report: Report) -> Text:

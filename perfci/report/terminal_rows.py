@@ -33,11 +33,14 @@ _GAP = "  "
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A case's name alone (no cells), or one comparison's cells under it, with a remark."""
+    """A case's name alone (no cells), or one comparison's cells under it, and what follows.
+
+    ``extras`` follow the cells on their line as far as they fit, the rest goes underneath.
+    """
 
     name: str
     cells: tuple[str, ...] = ()
-    remark: str = ""
+    extras: tuple[str, ...] = ()
     status: str = ""
 
 
@@ -62,7 +65,7 @@ def case_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Group
     undecided = [row for row in rest if row.status == "inconclusive" and row.gate == "fail"]
     if undecided:
         names = ", ".join(clean_line(row.metric) for row in undecided)
-        lines.append(Line("", remark=f"not decided: {names}", status="inconclusive"))
+        lines.append(Line("", extras=(f"not decided: {names}",), status="inconclusive"))
     return Group(tuple(lines), bool(loud))
 
 
@@ -72,13 +75,11 @@ def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Grou
     lines = (
         Line(
             "",
-            (clean_line(row.metric), side_text(row.head, row.unit), _bracketed(
-                side_interval(row.head, row.unit)
-            )),
-            _remark(row),
+            (clean_line(row.metric), clean_line(side_text(row.head, row.unit))),
+            (_bracketed(clean_line(side_interval(row.head, row.unit))), _remark(row)),
         )
         for row in shown
-    )  # fmt: skip
+    )
     return Group((Line(clean_line(case)), *lines), moved=False)
 
 
@@ -98,22 +99,22 @@ def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:
 
 def _laid_out(line: Line, widths: Sequence[int], width: int) -> Iterator[Text]:
     style = _STYLES.get(line.status, "")
-    text = " " * _INDENT
-    for cell, column in zip(line.cells, widths, strict=False):
-        text += cell + " " * (column - cell_len(cell)) + _GAP
-    text = text.rstrip()
-    if not line.remark:
-        yield Text(text, style)
-    elif line.cells and cell_len(text) + len(_GAP) + cell_len(line.remark) <= width:
-        yield Text(f"{text}{_GAP}{line.remark}", style)
-    else:
-        if line.cells:
-            yield Text(text, style)
-        inner = _INDENT * 2 if line.cells else _INDENT
-        yield from _wrapped(line.remark, inner, width, style)
+    padded = (
+        cell + " " * (column - cell_len(cell))
+        for cell, column in zip(line.cells, widths, strict=False)
+    )
+    text = " " * _INDENT + _GAP.join(padded)
+    extras = [extra for extra in line.extras if extra]
+    while line.cells and extras and cell_len(text + _GAP + extras[0]) <= width:
+        text += _GAP + extras.pop(0)
+    if line.cells:
+        yield Text(text.rstrip(), style)
+    if extras:
+        indent = _INDENT * 2 if line.cells else _INDENT
+        yield from wrapped(_GAP.join(extras), indent, width, style)
 
 
-def _wrapped(text: str, indent: int, width: int, style: str) -> Iterator[Text]:
+def wrapped(text: str, indent: int, width: int, style: str = "") -> Iterator[Text]:
     """Break at blanks, with the same indent on every line."""
     line = ""
     for word in text.split():
@@ -127,17 +128,21 @@ def _wrapped(text: str, indent: int, width: int, style: str) -> Iterator[Text]:
 def _compared(row: Comparison, *, verbose: bool) -> Line:
     if not has_numbers(row):
         remark = f"{row.status.replace('_', ' ')}: {clean_line(note(row), 400)}"
-        return Line("", remark=remark.removesuffix(": "), status=row.status)
+        return Line("", extras=(remark.removesuffix(": "),), status=row.status)
     sides = f"{side_text(row.base, row.unit)} → {side_text(row.head, row.unit)}"
     if row.base is None:
         sides = side_text(row.head, row.unit)
     interval = _bracketed(interval_text(row).replace(" … ", "…").replace(" %", ""))
-    change = f"{change_text(row)} {interval}".strip()
     quiet = row.status == "unchanged" and not verbose
     return Line(
         "",
-        (row.status.replace("_", " "), clean_line(row.metric), clean_line(sides), change),
-        "" if quiet else _remark(row),
+        (
+            row.status.replace("_", " "),
+            clean_line(row.metric),
+            clean_line(sides),
+            change_text(row),
+        ),
+        (interval, "" if quiet else _remark(row)),
         row.status,
     )
 

@@ -56,16 +56,27 @@ def where_it_failed(error: BaseException, root: str) -> str:
     text = str(error) or type(error).__name__
     if isinstance(error, SyntaxError):
         return f"{_relative(error.filename or '?', root)}:{error.lineno}: {error.msg}"
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((_OURS, "<frozen"))
-    ]
+    frames = _user_frames(error)
     mine = [frame for frame in frames if frame.filename.startswith(root + os.sep)]
     chosen = (mine or frames)[-1:]
     if not chosen:
         return text
     return f"{_relative(chosen[0].filename, root)}:{chosen[0].lineno}: {text}"
+
+
+def way_to(error: BaseException) -> str:
+    """Return the frames of a user's code that led to ``error``; empty where there are none."""
+    frames = _user_frames(error)
+    lines = [*traceback.format_list(frames), *traceback.format_exception_only(error)]
+    return "".join(lines) if frames else ""
+
+
+def _user_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    return [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((_OURS, "<frozen"))
+    ]
 
 
 def _relative(file: str, root: str) -> str:

@@ -8,7 +8,7 @@ import time
 from typing import Any, NoReturn
 
 from perfci.record.worker import SavedModel, WorkOrder
-from perfci.worker.loading import prepare_path, where_it_failed
+from perfci.worker.loading import prepare_path, way_to, where_it_failed
 from perfci.worker.protocol import Channel
 
 
@@ -46,13 +46,14 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
             stage.enter("import")
             channel.send("discovery", discovery=discover(order))
     except BaseException as error:  # noqa: BLE001 (user code may raise anything: told, not hidden)
+        _print(error)
+        _flush()
         channel.send(
             "failed",
             stage=stage.name,
             kind=getattr(error, "kind", type(error).__name__),
             message=where_it_failed(error, order.root),
         )
-        _print_traceback(error)
         code = 1
     _flush()
     os._exit(code)
@@ -68,13 +69,12 @@ def _order(message: dict[str, Any]) -> WorkOrder:
     return WorkOrder(**fields)
 
 
-def _print_traceback(error: BaseException) -> None:
-    """For the log: stderr may be closed or broken by the benchmark, which then has none."""
+def _print(error: BaseException) -> None:
+    """Put the way through the user's code into the log. The benchmark may have closed stderr."""
     import contextlib
-    import traceback
 
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        traceback.print_exception(error, file=sys.stderr)
+        sys.stderr.write(way_to(error))
 
 
 def _flush() -> None:

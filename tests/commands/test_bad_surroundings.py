@@ -28,7 +28,7 @@ def small(project: Project) -> Project:
 def test_not_a_git_repository(project: Project, tmp_path: Path) -> None:
     bare = Project(tmp_path / "other")
     subprocess.run(["rm", "-rf", str(bare.folder / ".git")], check=True)
-    errs(bare.perfci("compare", "main", "HEAD"), 2, "not a git repository")
+    errs(bare.perfci("compare", "main", "HEAD"), 2, "git repository", "git init")
 
 
 def test_an_unknown_ref_names_the_nearest(small: Project) -> None:

@@ -88,12 +88,12 @@ def test_changing_directory_changes_nothing(project: Project) -> None:
 
 def test_slower_than_the_whole_budget_is_inconclusive_and_says_so(project: Project) -> None:
     with_file(project, "too_slow")
-    report = project.report("compare", "HEAD", "HEAD", "-k", "slow", "--budget", "4s")
+    report = project.report("compare", "HEAD", "HEAD", "-k", "slow", "--budget", "4s", code=3)
     row = rows(report, "slow")["latency_p50"]
     assert row["status"] == "inconclusive"
     assert "budget" in " ".join(row["warnings"])
     assert any("--budget" in note for note in report["notes"])
-    assert report["verdict"]["status"] == "inconclusive"
+    assert report["verdict"]["status"] == "error"  # nothing at all was measured
 
 
 def test_no_process_is_left_behind(project: Project) -> None:

@@ -176,7 +176,11 @@ def passing_report() -> Report:
 
 def alone_report() -> Report:
     """Return what ``perfci run`` gives: one side's numbers."""
-    numbers = ((EAGER, "latency_p50", 1.3e-3), (EAGER, "cold_start", 2.1), (TOKENS, "latency_p50", 3e-5))  # fmt: skip
+    numbers = (
+        (EAGER, "latency_p50", 1.3e-3),
+        (EAGER, "cold_start", 2.1),
+        (TOKENS, "latency_p50", 3e-5),
+    )
     return rich_report(
         command="run",
         base=None,

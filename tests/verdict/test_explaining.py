@@ -54,10 +54,3 @@ def test_the_phase_that_grew_most_explains_a_cold_start() -> None:
     head = with_event("head", phases={"imports": 1.05, "setup": 0.32})
     (said,) = explain(case(), base, head, [replace(ROW, metric="cold_start")])
     assert (said.kind, said.text) == ("phase", "setup: 20.0 ms → 320 ms")
-
-
-def test_slower_modules_explain_imports() -> None:
-    base = with_event("base", slow_imports=(("zoo", 0.1),))
-    head = with_event("head", slow_imports=(("zoo", 0.1), ("zoo.tables", 0.4)))
-    (said,) = explain(case(), base, head, [replace(ROW, metric="import_time")])
-    assert said.text == "import zoo.tables: new, 400 ms"

@@ -1,0 +1,86 @@
+"""The report file that scripts read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from perfci.errors import DamagedFile
+from perfci.record.codec import CodecError
+from perfci.report.json_report import read_report, render_json
+from tests.report.examples import EAGER, alone_report, hostile_report, rich_report, row
+
+SIDE = {"rev", "sha", "python"}
+ESTIMATE = {"center", "lo", "hi", "workers", "samples"}
+RESULT = (
+    "case", "metric", "unit", "status", "gate", "method", "base", "head", "ratio", "ratio_lo",
+    "ratio_hi", "threshold", "p", "p_adjusted", "cohens_d", "detectable", "warnings",
+)  # fmt: skip
+TOP = (
+    "schema", "perfci_version", "created_at", "base", "head", "environment", "verdict", "timing",
+    "results", "failures",
+)  # fmt: skip
+
+
+def test_the_file_is_as_it_was(golden: Callable[[str, str], None]) -> None:
+    golden("report.json", render_json(rich_report()))
+
+
+def test_the_field_names_of_the_design_are_all_there_in_order() -> None:
+    plain = json.loads(render_json(rich_report()))
+    assert tuple(name for name in plain if name in TOP) == TOP
+    assert plain["schema"] == "perfci.report/1"
+    assert plain["base"].keys() >= SIDE
+    assert plain["head"].keys() >= SIDE
+    assert plain["environment"].keys() == {"key", "facts"}
+    assert plain["verdict"].keys() == {"status", "reasons"}
+    assert plain["timing"].keys() == {"wall_s", "measured_s", "rounds"}
+    result = plain["results"][0]
+    assert tuple(name for name in result if name in RESULT) == RESULT
+    assert result["base"].keys() == ESTIMATE
+    assert result["head"].keys() == ESTIMATE
+    assert plain["failures"][0].keys() >= {"case", "side", "stage", "kind", "message"}
+
+
+@pytest.mark.parametrize("report", [rich_report(), alone_report(), hostile_report("a\n\x00|é")])
+def test_what_is_written_is_read_back(report: Any) -> None:
+    assert read_report(render_json(report)) == report
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_none_is_never_written(number: float) -> None:
+    broken = replace(rich_report(), results=(row(EAGER, "latency_p50", 1, 1, "new", p=number),))
+    with pytest.raises(CodecError, match=r"results\[0\]\.p"):
+        render_json(broken)
+
+
+def test_an_undecodable_name_does_not_cost_the_report() -> None:
+    assert read_report(render_json(hostile_report("a\udc80b"))).notes == ("a?b",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not JSON"),
+        ("[]", "names no schema"),
+        ("{}", "names no schema"),
+        ('{"schema": "perfci.report/2"}', "perfci.report/2"),
+        ('{"schema": "perfci.report/1"}', "missing required field"),
+        (render_json(rich_report())[:-20], "not JSON"),
+        (render_json(rich_report()).replace('"rounds": 42', '"rounds": NaN'), "not JSON"),
+        (render_json(rich_report()).replace('"rounds": 42', '"rounds": "42"'), "rounds"),
+        (render_json(rich_report()).replace('"gate":', '"grate":'), "gate"),
+        (render_json(rich_report()).replace('"dirty": true', '"dirty": true, "x": 1'), "head.x"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_a_damaged_file_is_named_and_told_of(text: str, said: str) -> None:
+    with pytest.raises(DamagedFile, match=said) as caught:
+        read_report(text, "old.json")
+    assert "old.json" in caught.value.message
+    assert caught.value.advice

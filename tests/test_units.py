@@ -1,0 +1,83 @@
+"""Base units to text for people, and back."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfci.units import (
+    format_change,
+    format_duration,
+    format_share,
+    format_value,
+    parse_duration,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.5, "s", "1.5 s"),
+        (0.00123, "s", "1.23 ms"),
+        (31e-6, "s", "31.0 µs"),
+        (5e-9, "s", "5 ns"),
+        (0.0, "s", "0 ns"),
+        (-0.002, "s", "-2 ms"),
+        (1 << 30, "bytes", "1 GiB"),
+        (1536, "bytes", "1.5 KiB"),
+        (12, "bytes", "12.0 B"),
+        (2048, "bytes/call", "2 KiB/call"),
+        (3.0, "count", "3"),
+        (0.25, "ratio", "0.25"),
+        (752.3, "items/s", "752 items/s"),
+        (None, "s", "–"),
+        (math.nan, "s", "–"),
+        (math.inf, "bytes", "–"),
+    ],
+)
+def test_a_value_reads_as_people_write_it(value: float | None, unit: str, text: str) -> None:
+    assert format_value(value, unit) == text
+
+
+@given(st.floats(min_value=1e-9, max_value=1e6))
+def test_a_formatted_time_is_the_time_to_three_digits(seconds: float) -> None:
+    number, unit = format_value(seconds, "s").split()
+    scale = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
+    assert float(number) * scale == pytest.approx(seconds, rel=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(1.052, "+5.2 %"), (0.9, "-10.0 %"), (1.0, "+0.0 %"), (None, "–"), (math.nan, "–")],
+)
+def test_a_ratio_reads_as_a_signed_change(ratio: float | None, text: str) -> None:
+    assert format_change(ratio) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.05, "5 %"), (0.0125, "1.25 %"), (None, "–")])
+def test_a_share_has_no_sign(share: float | None, text: str) -> None:
+    assert format_share(share) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "0 s"), (59.4, "59 s"), (75.2, "1 min 15 s"), (7260, "2 h 1 min"), (-3, "0 s")],
+)
+def test_a_duration_reads_in_at_most_two_units(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), (" 5 m ", 300), ("1.5H", 5400)]
+)
+def test_a_duration_is_read_with_and_without_a_unit(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "s", "0", "-5m", "nan", "inf", "five", "1d", "1e999"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_duration(text)
