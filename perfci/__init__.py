@@ -6,11 +6,13 @@ workers import it under any Python that has torch.
 
 from __future__ import annotations
 
-from perfci.record.version import VERSION as __version__
+from perfci.record import version as _version
 
 TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers know this name
 if TYPE_CHECKING:
     from perfci.bench.api import benchmark, inference, metric, training_step
+
+__version__ = _version.VERSION
 
 __all__ = ["__version__", "benchmark", "inference", "metric", "training_step"]
 

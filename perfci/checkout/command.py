@@ -44,7 +44,9 @@ _HOOK_VARIABLES = (
 Under a git hook these name the user's index: a checkout that believed them would write it.
 """
 
-_BUSY = re.compile(r"\.lock'?: File exists|could not lock|failed to read .*worktrees/", re.I)
+_BUSY = re.compile(
+    r"\.lock'?: File exists|could not lock|failed to read .*worktrees/", re.IGNORECASE
+)
 _TRIES = 6
 _FIRST_WAIT_S = 0.05
 
@@ -58,9 +60,7 @@ class Outcome:
     error: str
 
 
-def attempt(
-    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None
-) -> Outcome:
+def attempt(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Outcome:
     """Run git in ``folder`` and return how it ended, whatever its exit status.
 
     Waits a little and tries again where another git holds a lock. OutsideError without git.

@@ -6,6 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 
 class Lock:
@@ -23,7 +24,7 @@ class Lock:
         finally:
             os.close(self._descriptor)
 
-    def __enter__(self) -> Lock:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

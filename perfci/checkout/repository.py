@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfci.checkout.command import attempt, check_version, failure, git, readable
+from perfci.checkout.command import Outcome, attempt, check_version, failure, git, readable
 from perfci.checkout.snapshot import snapshot
 from perfci.errors import OutsideError, PerfciError, UsageError
 
@@ -44,7 +44,9 @@ class Repository:
     @property
     def id(self) -> str:
         """A short name of this repository on this machine; all its worktrees share it."""
-        return hashlib.sha256(str(self.common_dir).encode(errors="surrogateescape")).hexdigest()[:12]
+        return hashlib.sha256(str(self.common_dir).encode(errors="surrogateescape")).hexdigest()[
+            :12
+        ]
 
     def resolve(self, rev: str) -> Resolved:
         """Return what ``rev`` means; ``.`` is the working tree with its uncommitted changes.
@@ -57,7 +59,7 @@ class Repository:
         return Resolved(rev, commit, tree, False, commit[:_SHORT], subject, commit)
 
     def merge_base(self, one: str, other: str) -> str | None:
-        """Return the best common ancestor's sha; None where there is (or a shallow clone has) none."""
+        """Return the best common ancestor's sha; None where this clone knows none."""
         commits = [self.resolve(rev).commit for rev in (one, other)]
         outcome = attempt(self.root, "merge-base", *commits)
         if outcome.status not in {0, 1}:
@@ -97,23 +99,27 @@ class Repository:
             raise UsageError(
                 "bad-rev", f"{rev!r} can't be a revision", "Write a branch, a tag or a commit."
             )
-        found = attempt(
-            self.root, "rev-parse", "--verify", "--end-of-options", f"{rev}^{{commit}}"
-        )
-        if found.status != 0:
-            raise self._unknown(rev, found.error)
+        found = self._verified(rev)
         if f"refname '{rev}' is ambiguous" in found.error:
             raise UsageError(
                 "ambiguous-rev",
                 f"`{rev}` names more than one thing (a branch and a tag?)",
                 f"Write refs/heads/{rev} or refs/tags/{rev}.",
             )
+        # In a second step: in `:/text` a `^{commit}` would be part of the text.
+        commit = self._verified(f"{found.output}^{{commit}}", asked=rev).output
         shown = git(
             self.root,
-            *("show", "--no-patch", "--encoding=UTF-8", "--format=%T%n%s", found.output),
+            *("show", "--no-patch", "--encoding=UTF-8", "--format=%T%n%s", commit),
         )
         tree, _, subject = readable(shown).partition("\n")
-        return found.output, tree, subject
+        return commit, tree, subject
+
+    def _verified(self, expression: str, asked: str = "") -> Outcome:
+        found = attempt(self.root, "rev-parse", "--verify", "--end-of-options", expression)
+        if found.status != 0:
+            raise self._unknown(asked or expression, found.error)
+        return found
 
     def _unknown(self, rev: str, said: str) -> PerfciError:
         names = self._names()
@@ -194,7 +200,5 @@ def _refused(path: Path, said: str) -> PerfciError | None:
             f"If you trust it: git config --global --add safe.directory {path}",
         )
     if "not a git repository" in said:
-        return UsageError(
-            "not-a-repository", f"{path} is not in a git repository", _CHANGE_FOLDER
-        )
+        return UsageError("not-a-repository", f"{path} is not in a git repository", _CHANGE_FOLDER)
     return None

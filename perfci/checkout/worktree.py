@@ -1,19 +1,137 @@
-"""Temporary minimal worktrees (replaced)."""
+"""A folder for each side: an own git worktree or a kept build, gone or let go at the end."""
+
 from __future__ import annotations
-import contextlib, shutil, secrets
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from perfci.checkout.command import git
+
+from perfci.checkout.command import attempt, git
+from perfci.checkout.disk import explaining
+from perfci.checkout.kept_builds import KeptBuilds
+from perfci.checkout.lock import Lock, take, take_if_free
+from perfci.checkout.recipe import BUILD_TIMEOUT_S, Recipe, make_recipe
+from perfci.checkout.repository import Repository, Resolved
+from perfci.checkout.tree import add_tree, new_name, remove_tree
+from perfci.errors import OutsideError
+
+
 class Worktrees:
-    notes: tuple[str, ...] = ()
-    def __init__(self, cache, repository):
-        self.cache, self.repository = cache, repository
-    def sweep(self): pass
-    @contextlib.contextmanager
-    def side(self, resolved, *, build=(), python="", environment=None, timeout=0.0):
-        path = Path(self.cache) / self.repository.id / secrets.token_hex(4)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        git(self.repository.root, "worktree", "add", "--detach", str(path), resolved.commit)
+    """The worktrees of one repository below ``cache``.
+
+        <cache>/<repository id>/trees/<name>    one use; removed at its end
+                                builds/<name>   kept; see ``kept_builds``
+
+    Each has ``<name>.lock`` beside it, which its user holds: what lies there unlocked was left
+    by a process that was killed. ``notes`` are what the report should tell about the trees.
+    """
+
+    def __init__(self, cache: Path, repository: Repository) -> None:
+        self.notes: list[str] = []
+        self._repository = repository
+        self._cache = cache.resolve()
+        self._trees = self._cache / repository.id / "trees"
+        self._builds = KeptBuilds(self._trees.with_name("builds"), repository, self._note)
+
+    @contextmanager
+    def side(
+        self,
+        resolved: Resolved,
+        *,
+        build: Sequence[str] = (),
+        python: str = sys.executable,
+        environment: Mapping[str, str] | None = None,
+        timeout: float = BUILD_TIMEOUT_S,
+    ) -> Iterator[Path]:
+        """Give ``resolved`` a folder of its own, built with the ``build`` commands.
+
+        ``{python}`` in a command is ``python``. The commands have ``environment`` (nothing by
+        default) and ``timeout`` s together. With commands the folder is shared with others who
+        want the same build. Raises UsageError for a command that can't be read, OutsideError
+        where git, the disk or a command fails.
+        """
+        recipe = make_recipe(resolved, build, python, environment or {}, timeout)
+        self._prepare()
+        self._note_what_is_missing(resolved)
+        with self._built(recipe) if recipe.commands else self._own(resolved.commit) as path:
+            yield path
+
+    def sweep(self) -> tuple[Path, ...]:
+        """Remove what killed runs left and return the paths; what living ones use stays."""
+        if not self._trees.parent.exists():
+            return ()
+        removed = list(self._builds.sweep())
+        with explaining(f"looking through {self._trees}"):
+            left = {entry.name.removesuffix(".lock") for entry in _entries(self._trees)}
+            for name in sorted(left):
+                lock = take_if_free(self._lock_path(name))
+                if lock and self._end(self._trees / name, lock):
+                    removed.append(self._trees / name)
+        return tuple(removed)
+
+    @contextmanager
+    def _own(self, commit: str) -> Iterator[Path]:
+        name = new_name()
+        path = self._trees / name
+        with explaining(f"making {path}"):
+            lock = take(self._lock_path(name))
+        try:
+            add_tree(self._repository, path, commit)
+            yield path
+        finally:
+            self._end(path, lock)
+
+    @contextmanager
+    def _built(self, recipe: Recipe) -> Iterator[Path]:
+        path, lock = self._builds.ready(recipe)
         try:
             yield path
         finally:
-            git(self.repository.root, "worktree", "remove", "--force", str(path))
+            lock.release()
+            self._builds.evict()
+
+    def _end(self, path: Path, lock: Lock) -> bool:
+        """Remove a tree and its lock file; what can't be removed must not cost the results."""
+        try:
+            remove_tree(self._repository, path)
+        except OutsideError as error:
+            self._note(f"A worktree was left behind: {error.message}")
+            lock.release()
+            return False
+        lock.release(remove=True)
+        return True
+
+    def _lock_path(self, name: str) -> Path:
+        return self._trees / f"{name}.lock"
+
+    def _prepare(self) -> None:
+        with explaining(f"making the cache folder {self._cache}"):
+            self._trees.mkdir(parents=True, exist_ok=True)
+            ignore = self._cache / ".gitignore"
+            if not ignore.exists():  # a cache inside the repository is no change of the user's
+                ignore.write_text("*\n", encoding="utf-8")
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _note_what_is_missing(self, resolved: Resolved) -> None:
+        root = self._repository.root
+        if git(root, "ls-tree", "--name-only", resolved.tree, ".gitmodules"):
+            self._note(
+                f"{resolved.rev} has submodules, which are not checked out: add "
+                "`git submodule update --init --recursive` to `build` if benchmarks need them."
+            )
+        uses = attempt(
+            root, "grep", "--quiet", "-e", "filter=lfs", resolved.tree, "--", ".gitattributes"
+        )
+        if uses.status == 0 and attempt(root, "config", "filter.lfs.smudge").status != 0:
+            self._note(
+                f"{resolved.rev} has files in Git LFS, which is not set up here, so that they are "
+                "pointers: run `git lfs install` and `git lfs fetch --all`."
+            )
+
+
+def _entries(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.exists() else []

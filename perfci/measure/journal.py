@@ -42,7 +42,8 @@ class Journal:
             case WorkerFailure(round=number, failure=failure):
                 side = failure.side
                 self.note(
-                    f"{failure.case} round {number} {side}: FAILED {failure.kind}: {failure.message}"
+                    f"{failure.case} round {number} {side}: FAILED {failure.kind}: "
+                    f"{failure.message}"
                 )
         if printed.strip():
             path = self.folder / "workers" / f"{case_slug}-{number}-{side}.log"

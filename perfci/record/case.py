@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case. ``axes`` maps each axis to its value's label; ``file`` is relative to the benchmark folder's side; ``line`` is 1-based.
+    """One case: ``axes`` maps each axis to its value's label.
 
-    ``source_hash`` is of the benchmark's source (its whole file): the version of its meaning.
+    ``file`` is relative to the benchmarks' tree, ``line`` counts from 1 (0: a saved model).
+    ``source_hash`` is of the benchmark's whole file: the version of its meaning.
     ``thresholds`` maps metric names to shares; ``timeout`` is in s; ``skip`` is a reason.
     """
 

@@ -116,9 +116,14 @@ def with_run(old: Baseline | None, run: Run, measured: CaseRun, session_id: str)
 def diff_rows(first: Baseline, second: Baseline) -> tuple[DiffRow, ...]:
     """Return the metrics that both baselines hold, side by side."""
     one, other = _medians(first), _medians(second)
+    known = {metric.name: metric for metric in (*first.extra_metrics, *METRICS.values())}
     return tuple(
         DiffRow(
-            first.case, name, METRICS[name].unit if name in METRICS else "", one[name], other[name]
+            case=first.case,
+            metric=name,
+            unit=known[name].unit if name in known else "",
+            first=one[name],
+            second=other[name],
         )
         for name in one
         if name in other

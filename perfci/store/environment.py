@@ -9,15 +9,18 @@ from collections.abc import Mapping
 
 from perfci.record.run import Environment
 
+_NOTE = "note_"
+"""Facts whose names begin so are kept to be read, and decide nothing."""
+
 
 def make_environment(facts: Mapping[str, str]) -> Environment:
-    """Return the environment of ``facts``: all of them are in the key's hash.
+    """Return the environment of ``facts``: all but notes are in the key's hash.
 
     The key reads ``linux-x86_64-cpu-torch2.13.0-py3.11-1a2b3c4d``, so that people know it again.
     """
     ordered = dict(sorted(facts.items()))
-    digest = hashlib.sha256(json.dumps(ordered).encode()).hexdigest()[:8]
-    device = facts.get("device_name", "cpu")
+    digest = hashlib.sha256(json.dumps(_deciding(ordered)).encode()).hexdigest()[:8]
+    device = facts.get("device_name") or "cpu"
     parts = (
         facts.get("system", "system"),
         facts.get("machine", "machine"),
@@ -30,7 +33,8 @@ def make_environment(facts: Mapping[str, str]) -> Environment:
 
 
 def differences(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return each fact that differs, with both values; a dash where one has none."""
+    """Return each deciding fact that differs, with both values; a dash where one has none."""
+    first, second = _deciding(first), _deciding(second)
     return {
         name: (first.get(name, "–"), second.get(name, "–"))
         for name in sorted(first.keys() | second.keys())
@@ -38,5 +42,9 @@ def differences(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str
     }
 
 
+def _deciding(facts: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in facts.items() if not name.startswith(_NOTE)}
+
+
 def _plain(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]+", "_", text).strip("_").lower()[:40] or "unknown"
+    return re.sub(r"[^A-Za-z0-9._]+", "_", text).lower()[:40].strip("_.") or "unknown"

@@ -50,6 +50,7 @@ def _checked(benchmark: Benchmark, made: Any) -> Any:
 
 
 def built_work(build: Callable[[], Any]) -> Work:
+    """Run the set-up and return its work, whatever form the benchmark gave it."""
     made = build()
     call, *extras = made if isinstance(made, tuple) else (made,)
     for extra in extras:

@@ -1,0 +1,49 @@
+"""One git worktree of ours: made, filled, and removed again with git's registration of it."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from perfci.checkout.command import git
+from perfci.checkout.disk import explaining, remove_folder
+from perfci.checkout.repository import Repository
+
+PREFIX = "perfci-"
+"""Begins the last part of each path, after which git names the registration."""
+
+
+def new_name() -> str:
+    """Return a name that no other worktree has; all have one length, and so have the paths.
+
+    A path's length moves a process's stack, which can change what is measured.
+    """
+    return PREFIX + secrets.token_hex(8)
+
+
+def add_tree(repository: Repository, path: Path, commit: str) -> None:
+    """Check ``commit`` out at ``path``, which no branch follows.
+
+    OutsideError where that fails; ``remove_tree`` then removes what there is.
+    """
+    # In two steps, so that nothing is locked in the repository while files are written.
+    git(
+        repository.root,
+        *("worktree", "add", "--quiet", "--detach", "--no-checkout", str(path), commit),
+    )
+    git(path, "reset", "--hard", "--quiet")
+
+
+def remove_tree(repository: Repository, path: Path) -> None:
+    """Remove the worktree at ``path``, whole or half made, and its registration.
+
+    Only ever by its own path: ``git worktree prune`` would take the user's worktrees on a disk
+    that is not mounted at the moment. And by hand: ``git worktree remove`` does not know one
+    whose making was cut short. OutsideError where it can't be removed.
+    """
+    registration = repository.common_dir / "worktrees" / path.name
+    # The folder `worktrees` stays, even empty: another git may be about to write into it.
+    with explaining(f"removing {path}"):
+        for folder in (path, registration):
+            if folder.exists():
+                remove_folder(folder)

@@ -1,0 +1,192 @@
+"""Builds: once for each tree, commands and Python; never taken as done when they were not."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from perfci.checkout.kept_builds import KEPT
+from perfci.errors import OutsideError, UsageError
+from tests.checkout.repository import holder, opened, state, three_commits, wait_for, worktrees_of
+from tests.project import Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return three_commits(tmp_path / "project")
+
+
+def counting(tmp_path: Path, then: str = "true") -> str:
+    """A command that says how often it ran, in the file ``runs``."""
+    return f"bash -c 'echo ran >> {tmp_path}/runs; cp value built; {then}'"
+
+
+def runs(tmp_path: Path) -> int:
+    path = tmp_path / "runs"
+    return len(path.read_text().split()) if path.exists() else 0
+
+
+def built(project: Project, rev: str, *commands: str, python: str = sys.executable) -> Path:
+    resolved = opened(project).resolve(rev)
+    with worktrees_of(project).side(
+        resolved, build=commands, python=python, environment=dict(os.environ)
+    ) as path:
+        assert path.exists()
+    return path
+
+
+def kept(project: Project) -> list[str]:
+    return sorted(path.name for path in project.cache.glob("*/builds/*"))
+
+
+def test_the_same_tree_commands_and_python_are_built_once(project: Project, tmp_path: Path) -> None:
+    command = counting(tmp_path)
+    path = built(project, "HEAD", command)
+    assert (path / "built").read_text() == "three"
+    project.commit("Another commit of the same tree")
+    assert built(project, "HEAD", command) == path
+    assert worktrees_of(project).sweep() == ()
+    assert runs(tmp_path) == 1
+    built(project, "HEAD~2", command)
+    built(project, "HEAD", command, "true")
+    built(project, "HEAD", command, python="/another/python")
+    assert runs(tmp_path) == 4
+
+
+def test_a_build_leaves_the_users_checkout_alone(project: Project, tmp_path: Path) -> None:
+    project.write("value", "changed")
+    before = {name: part for name, part in state(project).items() if name != "worktrees"}
+    assert (built(project, ".", counting(tmp_path)) / "built").read_text() == "changed"
+    assert {name: part for name, part in state(project).items() if name != "worktrees"} == before
+
+
+def test_the_sides_python_and_environment_reach_the_commands(project: Project) -> None:
+    script = "import os, sys, pathlib; pathlib.Path('who').write_text(sys.executable + str(dict(os.environ)))"
+    resolved = opened(project).resolve("HEAD")
+    with worktrees_of(project).side(
+        resolved,
+        build=[f'{{python}} -c "{script}"'],
+        python=sys.executable,
+        environment={"ONLY": "this"},
+    ) as path:
+        said = (path / "who").read_text()
+    assert said.startswith(sys.executable)
+    assert "'ONLY': 'this'" in said
+    assert "HOME" not in said
+
+
+def test_a_failing_build_shows_its_command_and_its_last_words(
+    project: Project, tmp_path: Path
+) -> None:
+    command = counting(tmp_path, then="echo nvcc is missing >&2; exit 3")
+    for attempt in (1, 2):
+        with pytest.raises(OutsideError, match="nvcc is missing") as caught:
+            built(project, "HEAD", command)
+        assert caught.value.slug == "build-failed"
+        assert "exit status 3" in caught.value.message
+        assert "echo nvcc" in caught.value.message
+        assert runs(tmp_path) == attempt, "a failed build was taken as complete"
+    assert "perfci-" not in project.git("worktree", "list")
+
+
+def test_commands_after_a_failing_one_do_not_run(project: Project, tmp_path: Path) -> None:
+    with pytest.raises(OutsideError):
+        built(project, "HEAD", "false", counting(tmp_path))
+    assert runs(tmp_path) == 0
+
+
+def test_a_command_that_is_not_there_says_so(project: Project) -> None:
+    with pytest.raises(OutsideError, match="could not be started: No such file"):
+        built(project, "HEAD", "no-such-compiler --version")
+
+
+@pytest.mark.parametrize("command", ["", "make 'all", "make && make install", "cat a | sh"])
+def test_a_command_that_needs_a_shell_is_refused_before_anything_is_made(
+    project: Project, command: str
+) -> None:
+    with pytest.raises(UsageError, match="bash -c"):
+        built(project, "HEAD", command)
+    assert not project.cache.exists()
+
+
+def test_a_build_over_its_time_is_ended_with_all_its_processes(
+    project: Project, tmp_path: Path
+) -> None:
+    command = f"bash -c 'sleep 300 & echo $! > {tmp_path}/child; wait'"
+    resolved = opened(project).resolve("HEAD")
+    with (
+        pytest.raises(OutsideError, match="was not done after 1 s"),
+        worktrees_of(project).side(
+            resolved, build=[command], environment=dict(os.environ), timeout=1.0
+        ),
+    ):
+        pytest.fail("this build can't be done")
+    child = int((tmp_path / "child").read_text())
+    assert_ends(child)
+
+
+def assert_ends(pid: int) -> None:
+    deadline = time.monotonic() + 10
+    status = Path(f"/proc/{pid}/stat")
+    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline, f"{pid} lives on"
+        time.sleep(0.01)
+
+
+def test_a_killed_build_is_never_taken_as_complete(project: Project, tmp_path: Path) -> None:
+    command = counting(tmp_path, then=f"while [ -e {tmp_path}/wait ]; do sleep 0.05; done")
+    (tmp_path / "wait").touch()
+    with holder(project, command) as building:
+        wait_for(tmp_path / "runs")
+        assert worktrees_of(project).sweep() == (), "a living build was swept"
+        building.kill()
+        building.wait()
+        (tmp_path / "wait").unlink()
+    swept = worktrees_of(project).sweep()
+    assert len(swept) == 1
+    assert kept(project) == []
+    assert built(project, "HEAD", command).exists()
+    assert runs(tmp_path) == 2
+
+
+def test_a_killed_build_is_made_again_without_a_sweep_too(project: Project, tmp_path: Path) -> None:
+    command = counting(tmp_path, then=f"while [ -e {tmp_path}/wait ]; do sleep 0.05; done")
+    (tmp_path / "wait").touch()
+    with holder(project, command) as building:
+        wait_for(tmp_path / "runs")
+        building.kill()
+        building.wait()
+        (tmp_path / "wait").unlink()
+    assert built(project, "HEAD", command).exists()
+    assert runs(tmp_path) == 2
+
+
+def test_two_who_want_the_same_build_at_once_build_it_once(
+    project: Project, tmp_path: Path
+) -> None:
+    command = counting(tmp_path, then="sleep 0.5")
+    with holder(project, command):
+        wait_for(tmp_path / "runs")
+        assert (built(project, "HEAD", command) / "built").exists()
+    assert runs(tmp_path) == 1
+
+
+def test_the_builds_unused_for_longest_are_given_up_but_none_in_use(
+    project: Project, tmp_path: Path
+) -> None:
+    resolved = opened(project).resolve("HEAD")
+    environment = dict(os.environ)
+    with worktrees_of(project).side(resolved, build=["true"], environment=environment) as used:
+        paths = [built(project, "HEAD", "true", *["true"] * n) for n in range(1, KEPT + 1)]
+        assert used.exists()
+        assert not paths[0].exists()
+        assert all(path.exists() for path in paths[1:])
+    built(project, "HEAD", "true", "true", "true")  # used again: the next to go is another
+    built(project, "HEAD", "echo")
+    assert not used.exists()
+    assert paths[1].exists()
+    assert project.git("worktree", "list").count("/builds/") == KEPT

@@ -1,0 +1,78 @@
+"""Full and read-only disks, real ones: what is said, and what is left behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from perfci.checkout.repository import open_repository
+from perfci.checkout.worktree import Worktrees
+from perfci.errors import OutsideError
+from tests.checkout.repository import mounted, opened, three_commits
+from tests.project import Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = three_commits(tmp_path / "project")
+    (project.folder / "large").write_bytes(os.urandom(2 << 20))
+    project.commit("Large")
+    return project
+
+
+def test_a_full_disk_says_what_to_do_and_keeps_nothing(project: Project, tmp_path: Path) -> None:
+    resolved = opened(project).resolve("HEAD")
+    with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=1m", "tmpfs") as cache:
+        worktrees = Worktrees(cache, opened(project))
+        with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught:  # noqa: SIM117
+            with worktrees.side(resolved):
+                pytest.fail("2 MiB fit into 1 MiB")
+        assert caught.value.slug == "disk-full"
+        assert caught.value.exit_code == 4
+        assert list(cache.glob("*/trees/*")) == []
+    assert "perfci-" not in project.git("worktree", "list")
+
+
+def test_a_build_that_fills_the_disk_says_so(project: Project, tmp_path: Path) -> None:
+    resolved = opened(project).resolve("HEAD~1")
+    with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=1m", "tmpfs") as cache:
+        side = Worktrees(cache, opened(project)).side(
+            resolved,
+            build=["dd if=/dev/zero of=made bs=1k count=4k"],
+            environment=dict(os.environ),
+        )
+        with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught, side:
+            pytest.fail("4 MiB fit into 1 MiB")
+        assert caught.value.slug == "disk-full"
+        assert not list(cache.glob("*/builds/*.complete"))
+
+
+def test_a_read_only_cache_says_what_to_do(project: Project, tmp_path: Path) -> None:
+    resolved = opened(project).resolve("HEAD")
+    with mounted(tmp_path / "fixed", "-t", "tmpfs", "-o", "ro", "tmpfs") as cache:
+        for folder in (cache, cache / "below"):
+            side = Worktrees(folder, opened(project)).side(resolved)
+            with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught, side:
+                pytest.fail("a read-only folder was written")
+            assert caught.value.slug == "not-writable"
+
+
+def test_a_read_only_repository_says_what_to_do(project: Project, tmp_path: Path) -> None:
+    with mounted(project.folder, "--bind", str(project.folder)):
+        os.system(f"mount -o remount,ro,bind {project.folder}")
+        repository = open_repository(project.folder)
+        side = Worktrees(project.cache, repository).side(repository.resolve("HEAD"))
+        with pytest.raises(OutsideError, match=r"\.git folder") as caught, side:
+            pytest.fail("a read-only repository was written")
+        assert caught.value.slug == "not-writable"
+        assert list(project.cache.glob("*/trees/*")) == []
+
+
+def test_a_file_where_the_cache_should_be_is_named(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    side = Worktrees(tmp_path / "file", opened(project)).side(opened(project).resolve("HEAD"))
+    with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught, side:
+        pytest.fail("a file was taken for a folder")
+    assert str(tmp_path / "file") in caught.value.message

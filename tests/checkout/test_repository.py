@@ -1,0 +1,237 @@
+"""What a rev is found to mean, and what is said where it means nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfci.checkout.repository import open_repository
+from perfci.errors import OutsideError, UsageError
+from tests.checkout.repository import opened, state, three_commits
+from tests.project import Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return three_commits(tmp_path / "project")
+
+
+def tree_files(project: Project, tree: str) -> set[str]:
+    return set(project.git("ls-tree", "-r", "--name-only", tree).split())
+
+
+@pytest.mark.parametrize(
+    "rev", ["main", "HEAD", "v1", "refs/heads/main", "HEAD~0", ":/Say three", "@{0}"]
+)
+def test_every_way_to_write_a_rev_gives_its_commit(project: Project, rev: str) -> None:
+    project.git("tag", "-a", "v1", "-m", "annotated")
+    resolved = opened(project).resolve(rev)
+    assert resolved.commit == resolved.sha == project.git("rev-parse", "HEAD").strip()
+    assert resolved.tree == project.git("rev-parse", "HEAD^{tree}").strip()
+    assert (resolved.rev, resolved.subject, resolved.dirty) == (rev, "Say three", False)
+    assert resolved.sha.startswith(resolved.short)
+
+
+def test_a_detached_head_resolves(project: Project) -> None:
+    project.git("checkout", "--quiet", "--detach", "HEAD~1")
+    assert opened(project).resolve(".").subject == "Say two"
+
+
+def test_a_clean_working_tree_is_heads_own_commit(project: Project) -> None:
+    resolved = opened(project).resolve(".")
+    assert resolved.sha == resolved.commit == project.git("rev-parse", "HEAD").strip()
+    assert not resolved.dirty
+
+
+def test_the_working_tree_holds_staged_unstaged_untracked_and_deleted_but_not_ignored(
+    project: Project,
+) -> None:
+    project.commit("more", **{".gitignore": "ignored\n", "gone": "x", "kept": "x"})
+    project.write("value", "unstaged")
+    project.write("staged", "x")
+    project.git("add", "staged")
+    project.write("new/untracked", "x")
+    project.write("ignored", "x")
+    (project.folder / "gone").unlink()
+    before = state(project)
+
+    resolved = opened(project).resolve(".")
+
+    assert resolved.dirty
+    head = project.git("rev-parse", "HEAD").strip()
+    assert resolved.sha == f"{head}+{resolved.tree[:10]}"
+    files = tree_files(project, resolved.tree)
+    assert files == {".gitignore", "kept", "new/untracked", "pyproject.toml", "staged", "value"}
+    assert project.git("show", f"{resolved.commit}:value") == "unstaged"
+    assert project.git("rev-parse", f"{resolved.commit}^").strip() == head
+    assert state(project) == before
+
+
+def test_a_change_in_the_same_instant_as_the_commit_is_seen(project: Project) -> None:
+    for attempt in range(10):
+        project.commit("again", value=f"aaa{attempt}")
+        project.write("value", f"bbb{attempt}")
+        assert opened(project).resolve(".").dirty
+
+
+def test_the_same_changes_give_the_same_commit(project: Project) -> None:
+    project.write("value", "changed")
+    assert opened(project).resolve(".") == opened(project).resolve(".")
+
+
+def test_a_split_index_is_left_alone(project: Project) -> None:
+    project.git("update-index", "--split-index")
+    project.write("value", "changed")
+    before = sorted(os.listdir(project.folder / ".git")), state(project)
+    assert opened(project).resolve(".").dirty
+    assert (sorted(os.listdir(project.folder / ".git")), state(project)) == before
+
+
+def test_unresolved_conflicts_are_refused_and_left_alone(project: Project) -> None:
+    project.git("checkout", "--quiet", "-b", "other", "HEAD~1")
+    project.commit("Say other", value="other")
+    with pytest.raises(subprocess.CalledProcessError):
+        project.git("merge", "main")
+    before = state(project)
+    with pytest.raises(UsageError, match="unresolved merge conflicts"):
+        opened(project).resolve(".")
+    assert state(project) == before
+    assert opened(project).resolve("HEAD").subject == "Say other"
+
+
+@pytest.mark.parametrize("rev", ["--all", "-n1", "--output=/tmp/x", "", "a\0b", "a\nb"])
+def test_a_rev_that_looks_like_an_option_never_reaches_git(project: Project, rev: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        opened(project).resolve(rev)
+    assert caught.value.slug == "bad-rev"
+
+
+def test_an_unknown_rev_names_what_is_near(project: Project) -> None:
+    project.git("branch", "feature/encoder")
+    with pytest.raises(UsageError, match="Did you mean `feature/encoder`") as caught:
+        opened(project).resolve("feature/encodr")
+    assert caught.value.exit_code == 2
+    project.git("update-ref", "refs/remotes/origin/release", "HEAD")
+    with pytest.raises(UsageError, match="Did you mean `origin/release`"):
+        opened(project).resolve("release")
+
+
+def test_a_range_and_a_file_are_no_commits(project: Project) -> None:
+    with pytest.raises(UsageError, match="is a range"):
+        opened(project).resolve("HEAD~1..HEAD")
+    with pytest.raises(UsageError, match="is no commit"):
+        opened(project).resolve("HEAD:value")
+
+
+def test_a_name_of_a_branch_and_a_tag_is_refused(project: Project) -> None:
+    project.git("branch", "both", "HEAD~1")
+    project.git("tag", "both")
+    with pytest.raises(UsageError, match="more than one thing"):
+        opened(project).resolve("both")
+    assert opened(project).resolve("refs/heads/both").subject == "Say two"
+
+
+def test_a_shallow_clone_is_told_how_to_fetch_the_rest(project: Project, tmp_path: Path) -> None:
+    old = project.git("rev-parse", "HEAD~2").strip()
+    url = f"file://{project.folder}"
+    project.git("clone", "--quiet", "--depth=1", url, str(tmp_path / "shallow"))
+    with pytest.raises(UsageError, match="fetch-depth: 0"):
+        open_repository(tmp_path / "shallow").resolve(old)
+    with pytest.raises(UsageError, match="--unshallow"):
+        open_repository(tmp_path / "shallow").resolve("HEAD~1")
+
+
+def test_merge_base_and_default_base(project: Project, tmp_path: Path) -> None:
+    fork = project.git("rev-parse", "HEAD~1").strip()
+    project.git("checkout", "--quiet", "-b", "topic", "HEAD~1")
+    project.commit("Say topic", value="topic")
+    repository = opened(project)
+    assert repository.merge_base("main", "topic") == fork
+    assert repository.default_base() == "main"
+    project.git("checkout", "--quiet", "--orphan", "unrelated")
+    project.commit("Alone")
+    assert repository.merge_base("main", "unrelated") is None
+    project.git("clone", "--quiet", str(project.folder), str(tmp_path / "clone"))
+    clone = open_repository(tmp_path / "clone")
+    assert clone.default_base() == "origin/unrelated"
+
+
+def test_a_folder_without_repository_is_a_usage_error(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(UsageError) as caught:
+            open_repository(folder)
+        assert caught.value.slug == "not-a-repository"
+
+
+def test_a_folder_below_the_root_opens_the_repository(project: Project) -> None:
+    (project.folder / "a" / "b").mkdir(parents=True)
+    assert open_repository(project.folder / "a" / "b").root == project.folder
+    with pytest.raises(UsageError, match="inside a .git folder"):
+        open_repository(project.folder / ".git")
+
+
+def test_a_repository_without_commits_is_told_so(tmp_path: Path) -> None:
+    project = Project(tmp_path / "new")
+    for rev in (".", "HEAD", "main"):
+        with pytest.raises(UsageError, match="has no commits yet"):
+            opened(project).resolve(rev)
+    assert opened(project).default_base() is None
+
+
+def test_a_bare_repository_is_refused(project: Project, tmp_path: Path) -> None:
+    project.git("clone", "--quiet", "--bare", str(project.folder), str(tmp_path / "bare"))
+    with pytest.raises(UsageError, match="bare repository"):
+        open_repository(tmp_path / "bare")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving files to another user needs root")
+def test_another_users_repository_names_safe_directory(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    for path in (project.folder, project.folder / ".git"):
+        os.chown(path, 12345, 12345)
+    with pytest.raises(OutsideError, match=r"safe\.directory"):
+        opened(project)
+
+
+def test_the_variables_of_a_hook_lead_nowhere_else(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = three_commits(tmp_path / "other")
+    other.commit("Say other", value="other")
+    monkeypatch.setenv("GIT_DIR", str(other.folder / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other.folder / ".git" / "index"))
+    repository = opened(project)
+    assert repository.root == project.folder
+    assert repository.resolve(".").subject == "Say three"
+
+
+def test_no_git_on_the_path_says_so(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from perfci.checkout.repository import open_repository\n"
+        "from perfci.errors import OutsideError\n"
+        "try: open_repository(Path(sys.argv[1]))\n"
+        "except OutsideError as error: sys.exit(error.slug)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(project.folder)],
+        env={"PATH": "/nowhere"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr.strip() == "no-git"
+
+
+def test_importing_the_package_imports_no_git() -> None:
+    program = (
+        "import sys, perfci.checkout.worktree, perfci.checkout.repository\n"
+        "print(*{'git', 'gitdb'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("\n", "")

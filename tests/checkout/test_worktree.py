@@ -1,0 +1,245 @@
+"""A side's own worktree: what it holds, and what it leaves behind (nothing)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perfci.checkout.repository import open_repository
+from perfci.checkout.worktree import Worktrees
+from perfci.errors import OutsideError
+from tests.checkout.repository import (
+    holder,
+    mounted,
+    opened,
+    path_from,
+    state,
+    three_commits,
+    worktrees_of,
+)
+from tests.project import Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return three_commits(tmp_path / "project")
+
+
+def left_in(project: Project) -> list[str]:
+    """The cache's trees and git's registrations of them."""
+    registered = project.folder / ".git" / "worktrees"
+    folders = [*project.cache.glob("*/trees"), *([registered] if registered.exists() else [])]
+    return sorted(entry.name for folder in folders for entry in folder.iterdir())
+
+
+def test_both_sides_have_their_own_files_and_leave_nothing(project: Project) -> None:
+    repository, worktrees = opened(project), worktrees_of(project)
+    project.write("value", "changed")
+    project.write("untracked", "x")
+    project.git("stash", "--include-untracked")
+    project.git("stash", "apply")
+    before = state(project)
+    base, head = repository.resolve("HEAD~1"), repository.resolve(".")
+    with worktrees.side(base) as one, worktrees.side(head) as other:
+        assert (one / "value").read_text() == "two"
+        assert not (one / "untracked").exists()
+        assert (other / "value").read_text() == "changed"
+        assert (other / "untracked").exists()
+        assert len(str(one)) == len(str(other))
+        at = subprocess.run(["git", "rev-parse", "HEAD"], cwd=one, capture_output=True, text=True)
+        assert at.stdout.strip() == base.commit
+        (one / "written by a benchmark").mkdir(mode=0o500)
+    assert state(project) == before
+    assert left_in(project) == []
+    assert worktrees.notes == []
+
+
+def test_a_failing_session_leaves_nothing_either(project: Project) -> None:
+    resolved = opened(project).resolve("HEAD")
+    with pytest.raises(KeyboardInterrupt), worktrees_of(project).side(resolved):
+        raise KeyboardInterrupt
+    assert left_in(project) == []
+
+
+def test_a_commit_that_no_checkout_can_hold_leaves_nothing(project: Project) -> None:
+    project.write(".gitattributes", "value filter=broken\n")
+    project.commit("Filter")
+    project.git("config", "filter.broken.smudge", "false")
+    project.git("config", "filter.broken.required", "true")
+    resolved = opened(project).resolve("HEAD")
+    with pytest.raises(OutsideError, match="git reset"), worktrees_of(project).side(resolved):
+        pytest.fail("this can't be checked out")
+    assert left_in(project) == []
+
+
+def test_the_users_filters_run_and_the_users_hooks_do_not(project: Project) -> None:
+    project.write(".gitattributes", "value filter=upper\n")
+    project.commit("Filter")
+    project.git("config", "filter.upper.smudge", "tr a-z A-Z")
+    hooks = project.folder / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("post-checkout", "post-index-change", "reference-transaction"):
+        hook = hooks / name
+        hook.write_text(f"#!/bin/sh\ntouch '{project.folder.parent}/ran-{name}'\n")
+        hook.chmod(0o700)
+    project.write("value", "changed")
+    with worktrees_of(project).side(opened(project).resolve(".")) as path:
+        assert (path / "value").read_text() == "CHANGED"
+    assert list(project.folder.parent.glob("ran-*")) == []
+
+
+def test_the_users_own_worktrees_are_never_pruned(project: Project, tmp_path: Path) -> None:
+    own = tmp_path / "on a disk that is away"
+    project.git("worktree", "add", "--quiet", "--detach", str(own))
+    shutil.rmtree(own)
+    before = project.git("worktree", "list", "--porcelain")
+    with worktrees_of(project).side(opened(project).resolve("HEAD")):
+        pass
+    worktrees_of(project).sweep()
+    assert project.git("worktree", "list", "--porcelain") == before
+
+
+def test_a_linked_worktree_of_the_users_can_be_measured(project: Project, tmp_path: Path) -> None:
+    own = tmp_path / "linked"
+    project.git("worktree", "add", "--quiet", "--detach", str(own), "HEAD~1")
+    (own / "value").write_text("linked")
+    repository = open_repository(own)
+    assert repository.root == own
+    with Worktrees(project.cache, repository).side(repository.resolve(".")) as path:
+        assert (path / "value").read_text() == "linked"
+    assert repository.id == opened(project).id
+    assert (project.folder / "value").read_text() == "three"
+
+
+def test_a_checkout_under_a_hook_leaves_the_hooks_index_alone(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = state(project)
+    monkeypatch.setenv("GIT_INDEX_FILE", str(project.folder / ".git" / "index"))
+    monkeypatch.setenv("GIT_DIR", str(project.folder / ".git"))
+    with worktrees_of(project).side(opened(project).resolve("HEAD~2")) as path:
+        assert (path / "value").read_text() == "one"
+    monkeypatch.undo()
+    assert state(project) == before
+
+
+def test_a_cache_inside_the_repository_is_no_change_of_the_users(project: Project) -> None:
+    worktrees = Worktrees(project.folder / "cache", opened(project))
+    with worktrees.side(opened(project).resolve("HEAD")):
+        assert not opened(project).resolve(".").dirty
+
+
+def test_a_killed_runs_worktree_is_swept_and_a_living_ones_is_not(project: Project) -> None:
+    with holder(project) as killed, holder(project) as living:
+        dead, alive = path_from(killed), path_from(living)
+        assert worktrees_of(project).sweep() == ()
+        killed.kill()
+        killed.wait()
+        assert dead.exists()
+
+        assert worktrees_of(project).sweep() == (dead,)
+
+        assert (alive / "value").read_text() == "three"
+        listed = project.git("worktree", "list", "--porcelain")
+        assert str(alive) in listed
+        assert str(dead) not in listed
+        assert not dead.exists()
+        assert left_in(project) == [alive.name, alive.name, f"{alive.name}.lock"]
+
+
+def test_a_half_made_worktree_is_swept(project: Project) -> None:
+    worktrees = worktrees_of(project)
+    with worktrees.side(opened(project).resolve("HEAD")) as path:
+        trees = path.parent
+    registered = project.folder / ".git" / "worktrees"
+    for name in ("perfci-00", "perfci-01"):
+        (trees / f"{name}.lock").touch()
+        (registered / name).mkdir(parents=True)
+        (registered / name / "locked").write_text("initializing")
+    (trees / "perfci-01").mkdir()
+    assert [path.name for path in worktrees.sweep()] == ["perfci-00", "perfci-01"]
+    assert left_in(project) == []
+
+
+def test_a_registration_git_knows_nothing_of_is_no_hindrance(project: Project) -> None:
+    worktrees = worktrees_of(project)
+    with worktrees.side(opened(project).resolve("HEAD")) as path:
+        shutil.rmtree(project.folder / ".git" / "worktrees")
+    assert not path.exists()
+    assert worktrees.notes == []
+
+
+def test_a_tree_that_cannot_be_removed_is_noted_and_costs_no_results(
+    project: Project, tmp_path: Path
+) -> None:
+    worktrees = worktrees_of(project)
+    resolved = opened(project).resolve("HEAD")
+    with worktrees.side(resolved) as path, mounted(tmp_path / "disk", "-t", "tmpfs", "tmpfs"):
+        (path / "busy").mkdir()
+        command = ["mount", "--bind", str(tmp_path / "disk"), str(path / "busy")]
+        subprocess.run(command, check=True)
+    assert "left behind" in worktrees.notes[0]
+    subprocess.run(["umount", str(path / "busy")], check=True)
+    assert worktrees_of(project).sweep() == (path,)
+    assert left_in(project) == []
+
+
+_SESSIONS = """\
+import sys
+from pathlib import Path
+from perfci.checkout.repository import open_repository
+from perfci.checkout.worktree import Worktrees
+
+root, cache = map(Path, sys.argv[1:])
+repository = open_repository(root)
+for _ in range(5):
+    worktrees = Worktrees(cache, repository)
+    worktrees.sweep()
+    base, head = repository.resolve("HEAD~1"), repository.resolve(".")
+    with worktrees.side(base) as one, worktrees.side(head) as other:
+        assert (one / "value").read_text() == "two"
+        assert (other / "value").read_text() == "changed"
+    assert not worktrees.notes, worktrees.notes
+"""
+
+
+def test_concurrent_sessions_do_not_disturb_each_other(project: Project) -> None:
+    import sys
+
+    project.write("value", "changed")
+    before = state(project)
+    sessions = [
+        subprocess.Popen(
+            [sys.executable, "-c", _SESSIONS, str(project.folder), str(project.cache)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(6)
+    ]
+    errors = [session.communicate()[1] for session in sessions]
+    assert errors == [""] * 6
+    assert left_in(project) == []
+    assert state(project) == before
+
+
+def test_submodules_are_noted_once(project: Project) -> None:
+    project.commit("Submodule", **{".gitmodules": '[submodule "x"]\n\tpath = x\n\turl = ./x\n'})
+    worktrees = worktrees_of(project)
+    resolved = opened(project).resolve("HEAD")
+    with worktrees.side(resolved), worktrees.side(resolved):
+        assert len(worktrees.notes) == 1
+    assert "git submodule update --init --recursive" in worktrees.notes[0]
+
+
+def test_large_files_that_would_be_pointers_are_noted(project: Project) -> None:
+    project.commit("Large", **{".gitattributes": "*.bin filter=lfs -text\n"})
+    worktrees = worktrees_of(project)
+    with worktrees.side(opened(project).resolve("HEAD")):
+        assert "git lfs install" in worktrees.notes[0]
+    project.git("config", "filter.lfs.smudge", "cat")
+    worktrees = worktrees_of(project)
+    with worktrees.side(opened(project).resolve("HEAD")):
+        assert worktrees.notes == []

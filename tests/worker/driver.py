@@ -1,0 +1,190 @@
+"""A worker's other end: the real bootstrap process over real pipes, and nothing of the parent's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Self
+
+import perfci.worker
+from perfci.record.worker import WorkOrder
+
+BOOTSTRAP = Path(perfci.worker.__file__).with_name("bootstrap.py")
+MISBEHAVING = Path(__file__).parent.parent / "data" / "misbehaving"
+WITHIN_S = 60.0
+
+
+class Driver:
+    """One living worker. Ended, with all that shares its session, when the block is left."""
+
+    def __init__(
+        self, order: WorkOrder, *, python: str = sys.executable, log: Path, **environment: str
+    ) -> None:
+        self.log = log
+        self.stages: list[str] = []
+        self._buffer = b""
+        order_read, self._orders = os.pipe()
+        self._results, result_write = os.pipe()
+        kept = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "TORCH_LOGS"}}
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [
+                    python,
+                    "-P",
+                    str(BOOTSTRAP),
+                    str(order_read),
+                    str(result_write),
+                    str(time.monotonic_ns()),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(order_read, result_write),
+                cwd=order.root,
+                env={**kept, **environment},
+                start_new_session=True,
+            )
+        os.close(order_read)
+        os.close(result_write)
+        self.send(asdict(order))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.hang_up()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self._results)
+
+    def send(self, message: dict[str, Any] | bytes) -> None:
+        data = message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._orders, data)
+
+    def hang_up(self) -> None:
+        """Close the order pipe, as a parent that died does."""
+        with contextlib.suppress(OSError):
+            os.close(self._orders)
+
+    def next(self) -> dict[str, Any] | None:
+        """Return the next message, or None when the worker closed its pipe."""
+        while b"\n" not in self._buffer:
+            ready, _, _ = select.select([self._results], [], [], WITHIN_S)
+            assert ready, f"no message within {WITHIN_S} s; log: {self.printed()[-2000:]}"
+            chunk = os.read(self._results, 1 << 20)
+            if not chunk:
+                return None
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return json.loads(line)
+
+    def wait_for(self, said: str) -> dict[str, Any]:
+        """Return the first message that isn't a stage; it has to be of kind ``said``."""
+        while (message := self.next()) is not None and message["say"] == "stage":
+            self.stages.append(message["stage"])
+        assert message is not None, f"the worker is gone; log: {self.printed()[-2000:]}"
+        assert message["say"] == said, message
+        return message
+
+    def end(self) -> int:
+        """Return the exit code of a worker that has said its last."""
+        assert self.next() is None
+        return self.process.wait(WITHIN_S)
+
+    def printed(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+
+class Bench:
+    """A folder with benchmark files, standing for a side's tree."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = root / "benchmarks"
+        self.folder.mkdir(parents=True)
+
+    def write(self, source: str, name: str = "benchmarks/bench_one.py") -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8")
+        return path
+
+    def misbehaving(self, name: str) -> Path:
+        return Path(shutil.copy(MISBEHAVING / f"bench_{name}.py", self.folder))
+
+    def order(self, path: Path | None = None, case: str = "", **fields: Any) -> WorkOrder:
+        """Return the order for one case of one file, or, without a case, for discovery."""
+        files = tuple(map(str, sorted(self.folder.rglob("bench_*.py"))))
+        order = WorkOrder(
+            root=str(self.root),
+            python_path=(str(self.root),),
+            benchmark_root=str(self.root),
+            benchmark_files=() if case else files,
+            benchmark_file=str(path or "") if case else "",
+            case=case,
+            warmup_s=0.05,
+        )
+        return replace(order, **fields)
+
+    def start(self, order: WorkOrder, **options: Any) -> Driver:
+        return Driver(order, log=self.root / "log.txt", **options)
+
+    def discover(self, **fields: Any) -> dict[str, Any]:
+        with self.start(self.order(**fields)) as worker:
+            found = worker.wait_for("discovery")["discovery"]
+            assert worker.end() == 0
+        return found
+
+    def measure(
+        self, source: str | Path, case: str = "case", *, bursts: int = 2, **fields: Any
+    ) -> dict[str, Any]:
+        """Measure one case from start to end and return its ``Measurement``."""
+        options = {name: fields.pop(name) for name in list(fields) if name in {"python", "env"}}
+        path = source if isinstance(source, Path) else self.write(source)
+        order = self.order(path, case, **fields)
+        environment = options.pop("env", {})
+        with self.start(order, **options, **environment) as worker:
+            worker.wait_for("ready")
+            said = [self.burst(worker) for _ in range(bursts)]
+            worker.send({"do": "finish"})
+            measurement = worker.wait_for("output")["measurement"]
+            assert worker.end() == 0
+        return {**measurement, "said": said}
+
+    def failure(self, source: str | Path, case: str = "case", **fields: Any) -> dict[str, Any]:
+        """Return what a worker says that fails before it is ready."""
+        path = source if isinstance(source, Path) else self.write(source)
+        with self.start(self.order(path, case, **fields)) as worker:
+            failed = worker.wait_for("failed")
+            assert worker.end() == 1
+        return failed
+
+    @staticmethod
+    def burst(worker: Driver, seconds: float = 0.005, least: int = 1) -> dict[str, Any]:
+        worker.send({"do": "burst", "seconds": seconds, "least": least})
+        return worker.wait_for("burst")
+
+
+def other_python(version: str) -> str | None:
+    """Return an interpreter of that version that really runs: a version manager's shim may not."""
+    found = shutil.which(f"python{version}")
+    if found is None:
+        return None
+    ran = subprocess.run([found, "-c", ""], capture_output=True, check=False)
+    return found if ran.returncode == 0 else None
+
+
+def alive(pids: Iterator[int] | list[int]) -> list[int]:
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
