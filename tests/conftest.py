@@ -10,6 +10,11 @@ import pytest
 from tests.project import Project
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--refresh-golden`` writes the golden files instead of comparing with them."""
+    parser.addoption("--refresh-golden", action="store_true", help="rewrite tests/data/golden")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip, with the reason, what needs torch or a GPU where there is none."""
     if importlib.util.find_spec("torch") is None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from perfci.checkout.command import git
+from perfci.checkout.command import attempt, failure, git
 from perfci.checkout.disk import explaining, remove_folder
 from perfci.checkout.repository import Repository
 
 PREFIX = "perfci-"
 """Begins the last part of each path, after which git names the registration."""
+
+_PROBE_BYTES = 1 << 20
 
 
 def new_name() -> str:
@@ -31,7 +33,12 @@ def add_tree(repository: Repository, path: Path, commit: str) -> None:
         repository.root,
         *("worktree", "add", "--quiet", "--detach", "--no-checkout", str(path), commit),
     )
-    git(path, "reset", "--hard", "--quiet")
+    filled = attempt(path, "reset", "--hard", "--quiet")
+    if filled.status != 0:
+        with explaining(f"checking out at {path}"):
+            # Of a file that it can't write git tells the name but not the reason.
+            (path / f"{PREFIX}probe").write_bytes(bytes(_PROBE_BYTES))
+        raise failure(filled, "reset", "--hard")
 
 
 def remove_tree(repository: Repository, path: Path) -> None:

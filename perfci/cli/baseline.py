@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ def update(
             inherited=dict(os.environ),
             shown=shown,
         )
-    written = store.save_run(measured, session_id=measured.created_at)
+    written = store.save_run(measured, session_id=f"{measured.created_at}-{secrets.token_hex(4)}")
     for path in written:
         click.echo(f"stored {os.path.relpath(path)}")
     for failure in report.failures:

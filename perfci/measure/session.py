@@ -129,7 +129,8 @@ class Session:
     def _more(self, states: list[CaseState]) -> str:
         if len(self._plan.sides) < 2:
             return ""
-        while undecided := [state for state in states if self._wants_more(state)]:
+        family = self._gating_comparisons(states)
+        while undecided := [state for state in states if self._wants_more(state, family)]:
             for state in visiting_order(undecided, self._rng):
                 if not self._has_time_for(state):
                     return "budget"
@@ -194,12 +195,20 @@ class Session:
         left = self._budget_end - time.monotonic()
         return left > 0 and (state.rounds < 2 or left > state.longest_round_s)
 
-    def _wants_more(self, state: CaseState) -> bool:
+    def _wants_more(self, state: CaseState, family: int) -> bool:
         if state.failures or state.rounds >= max(
             self._plan.settings.max_rounds, self._least(state)
         ):
             return False
-        return bool(undecided_metrics(self._compared(state), state.case, self._policy))
+        return bool(undecided_metrics(self._compared(state), state.case, self._policy, family))
+
+    def _gating_comparisons(self, states: list[CaseState]) -> int:
+        """Return how many comparisons Holm will correct for: known once all have their minimum."""
+        return sum(
+            comparison.gate == "fail" and comparison.method == "paired_t"
+            for state in states
+            for comparison in self._compared(state)
+        )
 
     def _is_bad(self, states: list[CaseState]) -> bool:
         if any(failure.side == "head" for state in states for failure in state.failures):

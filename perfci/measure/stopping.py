@@ -12,12 +12,13 @@ from perfci.verdict.stopping import is_decided
 
 
 def undecided_metrics(
-    comparisons: Iterable[Comparison], case: Case, policy: Policy
+    comparisons: Iterable[Comparison], case: Case, policy: Policy, family: int
 ) -> tuple[str, ...]:
     """Return the metrics that more rounds are for: those whose doubt would cost the verdict.
 
     A gating metric that policy lets pass undecided (cold start: half an import of torch is
-    noise) never prolongs a session by itself.
+    noise) never prolongs a session by itself. ``family`` is how many gating comparisons the
+    report will have.
     """
     return tuple(
         comparison.metric
@@ -26,5 +27,11 @@ def undecided_metrics(
         and comparison.metric in METRICS
         and policy.for_metric(METRICS[comparison.metric], case).gate == "fail"
         and policy.for_metric(METRICS[comparison.metric], case).undecided == "inconclusive"
-        and not is_decided(comparison.ratio_lo, comparison.ratio_hi, comparison.threshold)
+        and not is_decided(
+            comparison.ratio_lo,
+            comparison.ratio_hi,
+            comparison.threshold,
+            pairs=comparison.base.workers if comparison.base else 0,
+            level=policy.alpha / max(1, family),
+        )
     )

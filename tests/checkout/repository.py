@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
 import time
@@ -101,8 +100,8 @@ def wait_for(path: Path) -> None:
 def mounted(folder: Path, *options: str) -> Iterator[Path]:
     """A disk of its own at ``folder``; skips where this user may not mount one."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = ["mount", *options, str(folder)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
+    done = subprocess.run(["mount", *options, str(folder)], check=False, capture_output=True)
+    if done.returncode != 0:
         pytest.skip("mounting needs root")
     try:
         yield folder

@@ -65,7 +65,7 @@ def test_a_build_leaves_the_users_checkout_alone(project: Project, tmp_path: Pat
 
 
 def test_the_sides_python_and_environment_reach_the_commands(project: Project) -> None:
-    script = "import os, sys, pathlib; pathlib.Path('who').write_text(sys.executable + str(dict(os.environ)))"
+    script = "import os, sys; print(sys.executable, dict(os.environ), file=open('who', 'w'))"
     resolved = opened(project).resolve("HEAD")
     with worktrees_of(project).side(
         resolved,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,9 @@ def project(tmp_path: Path) -> Project:
 def test_a_full_disk_says_what_to_do_and_keeps_nothing(project: Project, tmp_path: Path) -> None:
     resolved = opened(project).resolve("HEAD")
     with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=1m", "tmpfs") as cache:
-        worktrees = Worktrees(cache, opened(project))
-        with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught:  # noqa: SIM117
-            with worktrees.side(resolved):
-                pytest.fail("2 MiB fit into 1 MiB")
+        side = Worktrees(cache, opened(project)).side(resolved)
+        with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught, side:
+            pytest.fail("2 MiB fit into 1 MiB")
         assert caught.value.slug == "disk-full"
         assert caught.value.exit_code == 4
         assert list(cache.glob("*/trees/*")) == []
@@ -61,13 +61,23 @@ def test_a_read_only_cache_says_what_to_do(project: Project, tmp_path: Path) -> 
 
 def test_a_read_only_repository_says_what_to_do(project: Project, tmp_path: Path) -> None:
     with mounted(project.folder, "--bind", str(project.folder)):
-        os.system(f"mount -o remount,ro,bind {project.folder}")
+        again = ["mount", "-o", "remount,ro,bind", str(project.folder)]
+        subprocess.run(again, check=True)
         repository = open_repository(project.folder)
         side = Worktrees(project.cache, repository).side(repository.resolve("HEAD"))
         with pytest.raises(OutsideError, match=r"\.git folder") as caught, side:
             pytest.fail("a read-only repository was written")
         assert caught.value.slug == "not-writable"
         assert list(project.cache.glob("*/trees/*")) == []
+
+
+def test_a_repository_on_a_full_disk_says_so(tmp_path: Path) -> None:
+    with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=1m", "tmpfs") as disk:
+        project = three_commits(disk / "project")
+        (project.folder / "changed").write_bytes(os.urandom(500 << 10))
+        with pytest.raises(OutsideError, match="Make room") as caught:
+            opened(project).resolve(".")
+        assert caught.value.slug == "disk-full"
 
 
 def test_a_file_where_the_cache_should_be_is_named(project: Project, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,8 @@ def test_both_sides_have_their_own_files_and_leave_nothing(project: Project) -> 
         assert (other / "value").read_text() == "changed"
         assert (other / "untracked").exists()
         assert len(str(one)) == len(str(other))
-        at = subprocess.run(["git", "rev-parse", "HEAD"], cwd=one, capture_output=True, text=True)
-        assert at.stdout.strip() == base.commit
+        at = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=one, text=True)
+        assert at.strip() == base.commit
         (one / "written by a benchmark").mkdir(mode=0o500)
     assert state(project) == before
     assert left_in(project) == []
@@ -207,8 +208,6 @@ for _ in range(5):
 
 
 def test_concurrent_sessions_do_not_disturb_each_other(project: Project) -> None:
-    import sys
-
     project.write("value", "changed")
     before = state(project)
     sessions = [

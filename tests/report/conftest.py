@@ -10,18 +10,13 @@ import pytest
 _FOLDER = Path(__file__).parent.parent / "data" / "golden"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--refresh-golden`` writes the golden files instead of comparing with them."""
-    parser.addoption("--refresh-golden", action="store_true", help="rewrite tests/data/golden")
-
-
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """Compare a text with a golden file, or write it."""
 
     def compare(name: str, text: str) -> None:
         path = _FOLDER / name
-        if request.config.getoption("--refresh-golden", default=False):
+        if request.config.getoption("--refresh-golden"):
             path.write_text(text, encoding="utf-8")
         assert text == path.read_text(encoding="utf-8")
 
