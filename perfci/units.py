@@ -27,13 +27,16 @@ def format_change(ratio: float | None) -> str:
     """Return a ratio head ÷ base as a signed change: ``1.052`` becomes ``+5.2 %``."""
     if ratio is None or not math.isfinite(ratio):
         return "–"
-    return f"{(ratio - 1.0) * _PERCENT:+.1f} %"
+    percent = round((ratio - 1.0) * _PERCENT, 1) + 0.0  # so that -0.0 reads +0.0
+    return f"{percent:+.1f} %"
 
 
 def format_share(share: float | None) -> str:
     """Return a share as a percentage without a sign: ``0.05`` becomes ``5 %``."""
     if share is None or not math.isfinite(share):
         return "–"
+    if share >= 10.0:
+        return "over 1000 %"
     return f"{share * _PERCENT:.3g} %"
 
 

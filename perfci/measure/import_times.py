@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 _LINE = re.compile(r"^import time:\s+(\d+) \|\s+\d+ \|\s*(\S+)$")
 
@@ -18,6 +17,7 @@ def import_times(log: str) -> dict[str, float]:
     return times
 
 
-def slowest(times: Mapping[str, float], count: int = 10) -> tuple[tuple[str, float], ...]:
-    """Return the ``count`` slowest modules, the slowest first."""
-    return tuple(sorted(times.items(), key=lambda item: (-item[1], item[0]))[:count])
+def without_import_times(log: str) -> str:
+    """Return what the benchmark itself printed."""
+    lines = log.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("import time:"))

@@ -18,6 +18,7 @@ from typing import Any
 import perfci.worker
 from perfci.errors import OutsideError
 from perfci.measure.drain import Drain
+from perfci.measure.import_times import without_import_times
 from perfci.measure.leftovers import WORKER_VARIABLE, end_all
 from perfci.record.case import Failure
 from perfci.record.worker import WorkOrder
@@ -215,7 +216,7 @@ class WorkerProcess:
             stage=self.stage,
             kind=kind,
             message=message,
-            log_tail=self.log[-_LOG_TAIL:],
+            log_tail=without_import_times(self.log)[-_LOG_TAIL:],
         )
 
 
