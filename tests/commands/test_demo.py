@@ -1,0 +1,50 @@
+"""The demo, whole: its verdict is fail for exactly the two changed models."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.mark.compile
+@pytest.mark.slow
+@pytest.mark.timeout(590)
+def test_the_demo_fails_for_the_two_changed_models_and_says_why(tmp_path: Path) -> None:
+    kept = {k: v for k, v in os.environ.items() if k not in {"GITHUB_TOKEN", "GH_TOKEN"}}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "demo.py"), str(tmp_path / "out")],
+        env={**kept, "PERFCI_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    gating = [row for row in report["results"] if row["gate"] == "fail"]
+    regressed = {row["case"].partition("[")[0] for row in gating if row["status"] == "regressed"}
+    assert regressed == {"attention", "gate"}
+    assert report["verdict"]["status"] == "fail"
+    mixer = [
+        row["status"]
+        for row in gating
+        if row["case"].startswith("mixer") and row["metric"] == "latency_p50"
+    ]
+    assert mixer == ["unchanged", "unchanged"]
+    (broken,) = (row for row in gating if row["metric"] == "graph_breaks" and row["difference"])
+    assert broken["case"] == "gate[mode=default]"
+    comment = (tmp_path / "out" / "comment.md").read_text()
+    assert "zoo/gate.py:15" in comment
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= {
+        "comment.md",
+        "report.json",
+        "junit.xml",
+        "logs",
+    }
+    assert (tmp_path / "out" / "logs" / "session.log").exists()
