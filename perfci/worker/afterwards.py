@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfci.bench.work import Work
-from perfci.errors import BenchmarkError
 from perfci.record.worker import Measurement, WorkOrder
-from perfci.worker.building import Unusable
 from perfci.worker.device import Cuda
+from perfci.worker.failing import Unusable
 
 if TYPE_CHECKING:
     from perfci.worker.graphs import GraphWatch
@@ -29,7 +28,7 @@ def finished(
     warnings: list[str] = []
     events: tuple[Any, ...] = ()
     _grow(values, missing, order, work, device, call_s)
-    _judge_accuracy(values, missing, order, work)
+    _judge_accuracy(values, missing, warnings, order, work)
     if graphs:
         counted, uncounted, events, said = graphs.summary(order.root)
         values |= counted
@@ -38,11 +37,17 @@ def finished(
     else:
         missing |= dict.fromkeys(("graph_breaks", "recompiles", "graphs"), "not compiled")
     for extra in work.metrics:
-        value = float(extra.measure())
-        if math.isfinite(value):
-            values[extra.metric.name] = value
+        name, value = extra.metric.name, extra.measure()
+        try:
+            number = float(value)
+        except (TypeError, ValueError) as error:
+            raise Unusable(
+                "not_a_number", f"the metric `{name}` gave {repr(value)[:80]}, which is no number"
+            ) from error
+        if math.isfinite(number):
+            values[name] = number
         else:
-            missing[extra.metric.name] = f"the benchmark gave {value}"
+            missing[name] = f"the benchmark gave {number}"
     return replace(
         measurement,
         values=values,
@@ -76,21 +81,35 @@ def _grow(
 
 
 def _judge_accuracy(
-    values: dict[str, float], missing: dict[str, str], order: WorkOrder, work: Work
+    values: dict[str, float],
+    missing: dict[str, str],
+    warnings: list[str],
+    order: WorkOrder,
+    work: Work,
 ) -> None:
     if work.accuracy is None:
         missing["accuracy_loss"] = "only inference and training steps have a reference"
         return
     if not order.accuracy:
         return
-    from perfci.worker.accuracy import AccuracyMismatch, accuracy_loss
+    import torch
+
+    from perfci.worker.accuracy import AccuracyMismatch, AccuracyUnsupported, accuracy_loss
 
     try:
         candidate, reference = work.accuracy()
-        values["accuracy_loss"] = accuracy_loss(candidate, reference)
+        loss = accuracy_loss(candidate, reference)
     except AccuracyMismatch as error:
         raise Unusable("accuracy", str(error)) from error
-    except BenchmarkError:
-        raise
+    except AccuracyUnsupported as error:
+        missing["accuracy_loss"] = str(error)
+        warnings.append(f"the output could not be checked: {error}")
     except ValueError as error:  # no reference can be had: said, not failed
         missing["accuracy_loss"] = str(error)
+    except (MemoryError, torch.OutOfMemoryError):  # float64 takes twice the memory and more
+        missing["accuracy_loss"] = "no memory left for a float64 reference"
+    else:
+        if math.isfinite(loss):
+            values["accuracy_loss"] = loss
+        else:
+            missing["accuracy_loss"] = "the distance to the reference is too large for a number"

@@ -6,18 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from perfci.bench.definition import Benchmark
+from perfci.bench.definition import NAME, Benchmark
 from perfci.bench.work import ExtraMetric, Work
+from perfci.record.metric import METRICS
 from perfci.record.worker import WorkOrder
+from perfci.worker.failing import Unusable
 from perfci.worker.loading import benchmarks_in, load
-
-
-class Unusable(Exception):
-    """What the benchmark returned can't be measured; ``kind`` is the failure's."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 def builder(order: WorkOrder) -> Callable[[], Any]:
@@ -30,7 +24,7 @@ def builder(order: WorkOrder) -> Callable[[], Any]:
 
                     return lambda: saved_work(saved, mode)
     else:
-        for benchmark in benchmarks_in(load(order.benchmark_file)):
+        for benchmark in benchmarks_in(load(order.benchmark_file, order.python_path)):
             for point in benchmark.points():
                 if point.id == order.case:
                     return lambda: _checked(benchmark, benchmark.function(**point.values))
@@ -51,10 +45,20 @@ def _checked(benchmark: Benchmark, made: Any) -> Any:
 
 def built_work(build: Callable[[], Any]) -> Work:
     """Run the set-up and return its work, whatever form the benchmark gave it."""
+    """Set up, and return the work with the metrics that were returned beside it."""
     made = build()
     call, *extras = made if isinstance(made, tuple) else (made,)
-    for extra in extras:
-        if not isinstance(extra, ExtraMetric):
-            raise Unusable("not_a_metric", f"{extra!r} beside the work is no perfci.metric(...)")
     work = call if isinstance(call, Work) else Work(call)
-    return replace(work, metrics=(*work.metrics, *extras))
+    metrics = (*work.metrics, *extras)
+    taken = set(METRICS)
+    for extra in metrics:
+        if not isinstance(extra, ExtraMetric):
+            raise Unusable(
+                "not_a_metric", f"{repr(extra)[:80]} beside the work is no perfci.metric(...)"
+            )
+        name = extra.metric.name
+        if name in taken or not NAME.fullmatch(name):
+            why = "is taken" if name in taken else "has more than letters, digits, `_`, `.`, `-`"
+            raise Unusable("metric_name", f"a metric can't be called {name!r}: that name {why}")
+        taken.add(name)
+    return replace(work, metrics=metrics)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from perfci.worker.failing import Unusable
+
 
 class Cuda:
-    """A CUDA device of torch's. Made only where a work's outputs are on one."""
+    """A CUDA device of torch's. Made only where a work is known, or has, to run on one."""
 
     def __init__(self, name: str) -> None:
         import torch
@@ -22,6 +24,13 @@ class Cuda:
     def event(self) -> Any:
         """Return a new timing event."""
         return self._cuda.Event(enable_timing=True)
+
+    def stream(self) -> Any:
+        """Return the stream that the work's calls are launched in.
+
+        Named to each event: the device may not be torch's current one.
+        """
+        return self._cuda.current_stream(self._name)
 
     def reset_peaks(self) -> None:
         """Start the memory peaks anew: warm calls are measured apart from set-up."""
@@ -40,20 +49,49 @@ class Cuda:
 
 
 def devices_of(output: Any) -> frozenset[str]:
-    """Return the device types of the tensors in ``output``; empty where torch isn't loaded."""
+    """Return the devices of the tensors in ``output``; none where torch isn't loaded."""
     torch = sys.modules.get("torch")
     if torch is None:
         return frozenset()
     from torch.utils import _pytree
 
     leaves = _pytree.tree_leaves(output)
-    return frozenset(leaf.device.type for leaf in leaves if isinstance(leaf, torch.Tensor))
+    return frozenset(str(leaf.device) for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
 def open_device(name: str, output: Any) -> Cuda | None:
-    """Return the CUDA device that the work runs on, or None on the host."""
-    if name.startswith("cuda"):
-        return Cuda(name)
-    if not name and "cuda" in devices_of(output):
-        return Cuda("cuda")
+    """Return the CUDA device that the work runs on, or None on the host.
+
+    A plain callable's outputs tell. Where they are on no CUDA device, but the process uses CUDA
+    (a step that returns nothing, or a number), the current device is synchronised: otherwise the
+    launch alone would be timed.
+    """
+    if name:
+        return Cuda(name) if name.startswith("cuda") else None
+    on_cuda = sorted(device for device in devices_of(output) if device.startswith("cuda"))
+    if on_cuda:
+        return Cuda(on_cuda[0])
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return Cuda(f"cuda:{torch.cuda.current_device()}")
     return None
+
+
+def check_devices(name: str, output: Any) -> None:
+    """Raise Unusable where an output is on a device that isn't synchronised."""
+    found = devices_of(output)
+    if name:
+        index = ":" in name
+        strange = frozenset(one for one in found if (one if index else one.split(":")[0]) != name)
+        expected = f"the work runs on {name}, but its output is on"
+    else:
+        on_cuda = sorted(one for one in found if one.startswith("cuda"))
+        known = {"cpu", "meta", *on_cuda[:1]}  # a meta tensor has no data to wait for
+        strange = found - known
+        expected = "perfci synchronises with one CUDA device and the host, but an output is on"
+    if strange:
+        raise Unusable(
+            "wrong_device",
+            f"{expected} {', '.join(sorted(strange))}: it could not be synchronised; "
+            "pass device= or move the output inside the benchmark",
+        )

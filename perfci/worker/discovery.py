@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,25 +11,33 @@ from perfci.bench.definition import Benchmark
 from perfci.record.case import Case, Discovery, Failure
 from perfci.record.worker import SavedModel, WorkOrder
 from perfci.worker.facts import side_facts
-from perfci.worker.loading import benchmarks_in, load, source_hash, where_it_failed
+from perfci.worker.failing import kind_of, where_it_failed
+from perfci.worker.loading import benchmarks_in, forget_neighbours, load
+
+_COMPILING_AXES = ("mode", "backend")
 
 
 def discover(order: WorkOrder) -> dict[str, Any]:
     """Return a ``Discovery`` as a dict; a file that fails leaves the others alone."""
     cases: list[Case] = []
     failures: list[Failure] = []
+    before = ""
     for file in order.benchmark_files:
+        folder = str(Path(file).parent)
+        if before not in {"", folder, *order.python_path}:
+            forget_neighbours(before)
+        before = folder
         try:
-            found = benchmarks_in(load(file))
+            found = benchmarks_in(load(file, order.python_path))
             cases += [case for benchmark in found for case in _cases(benchmark, file, order)]
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (user code: recorded, not hidden)
+        except BaseException as error:  # noqa: BLE001 (user code: recorded, not hidden)
             failures.append(
                 Failure(
                     case=_relative(file, order),
                     side=order.side,
                     stage="import",
-                    kind=type(error).__name__,
-                    message=where_it_failed(error, order.root),
+                    kind=kind_of(error),
+                    message=where_it_failed(error, (order.root, order.benchmark_root)),
                 )
             )
     cases += [case for saved in order.saved for case in _saved_cases(saved)]
@@ -37,7 +46,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
 
 
 def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:
-    digest = source_hash(file)
+    digest = _source_hash(file)
     return [
         Case(
             id=point.id,
@@ -51,7 +60,8 @@ def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:
             timeout=benchmark.timeout,
             thresholds=dict(benchmark.thresholds),
             metrics=benchmark.metrics,
-            compiled=point.labels.get("mode", "eager") != "eager",
+            # What compiles is known only when it is built; until then its axis tells
+            compiled=any(point.labels.get(axis, "eager") != "eager" for axis in _COMPILING_AXES),
         )
         for point in benchmark.points()
     ]
@@ -59,7 +69,7 @@ def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:
 
 def _saved_cases(saved: SavedModel) -> list[Case]:
     files = [path for path in (saved.model_path, saved.inputs_path) if Path(path).is_file()]
-    digest = "-".join(source_hash(path)[:8] for path in files) or "missing"
+    digest = "-".join(_source_hash(path)[:8] for path in files) or "missing"
     return [
         Case(
             id=f"{saved.name}[mode={mode}]",
@@ -94,5 +104,12 @@ def _without_twins(cases: list[Case], order: WorkOrder) -> tuple[list[Case], lis
     return [case for case in cases if len(places[case.id]) == 1], failures
 
 
+def _source_hash(file: str) -> str:
+    """Return the version of a benchmark's meaning: a hash of its whole file."""
+    with Path(file).open("rb") as source:  # a saved model may be larger than memory
+        return hashlib.file_digest(source, "sha256").hexdigest()[:16]
+
+
 def _relative(file: str, order: WorkOrder) -> str:
+    """Relative to the benchmarks' tree, so that both sides call one file the same."""
     return Path(file).relative_to(order.benchmark_root).as_posix()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import statistics
 import sys
 from array import array
 from collections.abc import Callable, Sequence
@@ -37,7 +36,7 @@ def host_allocated() -> Callable[[], float] | None:
 
     def allocated() -> float:
         info = mallinfo2()
-        # Python's small objects live in arenas that glibc sees as large blocks
+        # Python maps the arenas of its small objects itself: glibc doesn't see them
         return float(info.uordblks + info.hblkhd) + _SMALL_OBJECT * sys.getallocatedblocks()
 
     return allocated
@@ -69,9 +68,10 @@ def theil_sen(levels: Sequence[float]) -> float:
 
     Sen (1968), Estimates of the regression coefficient based on Kendall's tau.
     """
-    slopes = [
+    slopes = sorted(
         (levels[j] - levels[i]) / (j - i)
         for i in range(len(levels))
         for j in range(i + 1, len(levels))
-    ]
-    return statistics.median(slopes)
+    )
+    middle = len(slopes) // 2
+    return slopes[middle] if len(slopes) % 2 else (slopes[middle - 1] + slopes[middle]) / 2

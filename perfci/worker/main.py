@@ -1,15 +1,14 @@
-"""The worker's life: order, import, set-up, first call, warm-up, bursts, and what came of it."""
+"""The worker's life: one order, carried out or failed, and the shortest way out."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from perfci.record.worker import SavedModel, WorkOrder
-from perfci.worker.loading import prepare_path, way_to, where_it_failed
-from perfci.worker.protocol import Channel
+from perfci.worker.failing import flush, kind_of, log, where_it_failed
+from perfci.worker.loading import prepare_path
+from perfci.worker.protocol import Channel, decode_order
 
 
 class Stage:
@@ -28,10 +27,10 @@ class Stage:
 def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoReturn:
     """Serve one order and leave by ``os._exit``: an interpreter's exit with torch costs 0.4 s."""
     channel = Channel(orders, results)
-    message = channel.receive()
-    if message is None:
+    line = channel.receive()
+    if not line:
         os._exit(0)
-    order = _order(message)
+    order = decode_order(line)
     stage = Stage(channel)
     code = 0
     try:
@@ -46,40 +45,13 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
             stage.enter("import")
             channel.send("discovery", discovery=discover(order))
     except BaseException as error:  # noqa: BLE001 (user code may raise anything: told, not hidden)
-        _print(error)
-        _flush()
+        log(error)  # first: the parent cuts the log when it is told
         channel.send(
             "failed",
             stage=stage.name,
-            kind=getattr(error, "kind", type(error).__name__),
-            message=where_it_failed(error, order.root),
+            kind=kind_of(error),
+            message=where_it_failed(error, (order.root, order.benchmark_root)),
         )
         code = 1
-    _flush()
+    flush()
     os._exit(code)
-
-
-def _order(message: dict[str, Any]) -> WorkOrder:
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in message.items()
-    }
-    fields["saved"] = tuple(
-        SavedModel(**{**saved, "modes": tuple(saved["modes"])}) for saved in message["saved"]
-    )
-    return WorkOrder(**fields)
-
-
-def _print(error: BaseException) -> None:
-    """Put the way through the user's code into the log. The benchmark may have closed stderr."""
-    import contextlib
-
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(way_to(error))
-
-
-def _flush() -> None:
-    import contextlib
-
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            stream.flush()

@@ -17,12 +17,16 @@ class Device(Protocol):
     def event(self) -> Any:
         """Return a new timing event."""
 
+    def stream(self) -> Any:
+        """Return the stream that the work's calls are launched in."""
+
 
 def burst(call: Callable[[], Any], samples: array[int], seconds: float, least: int) -> int:
     """Append samples in ns until ``seconds`` have passed and ``least`` calls are made.
 
     The output of a call is dropped by the next one's assignment, inside the timed region: a
-    user's loop frees its outputs too. Returns the number of calls.
+    user's loop frees its outputs too. A burst's last output is dropped outside it, on both sides
+    alike. Returns the number of calls.
     """
     append = samples.append
     before = len(samples)
@@ -46,17 +50,19 @@ def synchronised_burst(
 ) -> int:
     """Like ``burst``, the device synchronised before each clock reading.
 
-    Events around the same call, in the same stream, give the device's own time in ns.
+    Events around the same call, in the same stream, give the device's own time in ns; what a
+    call launches in a stream of its own, and doesn't wait for, is not in it.
     """
     before = len(samples)
     deadline = perf_counter_ns() + int(seconds * 1e9)
     first, last = device.event(), device.event()
+    stream = device.stream()
     while True:
         device.synchronize()
         started = perf_counter_ns()
-        first.record()
+        first.record(stream)
         output = call()  # noqa: F841 (kept alive until the next one)
-        last.record()
+        last.record(stream)
         device.synchronize()
         ended = perf_counter_ns()
         samples.append(ended - started)

@@ -11,13 +11,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
 import perfci.worker
 from perfci.record.worker import WorkOrder
+from perfci.worker.protocol import encode
 
 BOOTSTRAP = Path(perfci.worker.__file__).with_name("bootstrap.py")
 MISBEHAVING = Path(__file__).parent.parent / "data" / "misbehaving"
@@ -69,7 +69,7 @@ class Driver:
         os.close(self._results)
 
     def send(self, message: dict[str, Any] | bytes) -> None:
-        data = message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
+        data = message if isinstance(message, bytes) else encode(message)
         with contextlib.suppress(BrokenPipeError):
             os.write(self._orders, data)
 
@@ -184,7 +184,3 @@ def other_python(version: str) -> str | None:
         return None
     ran = subprocess.run([found, "-c", ""], capture_output=True, check=False)
     return found if ran.returncode == 0 else None
-
-
-def alive(pids: Iterator[int] | list[int]) -> list[int]:
-    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]

@@ -1,0 +1,16 @@
+"""Leaves a daemon behind: forked twice, in a session of its own."""
+import os
+import time
+from pathlib import Path
+import perfci
+
+@perfci.benchmark
+def misbehaving():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            Path(__file__).with_name("daemon.pid").write_text(str(os.getpid()))
+            time.sleep(300)
+        os._exit(0)
+    os.wait()
+    return lambda: None

@@ -1,0 +1,6 @@
+"""Raises before it returns its work."""
+import perfci
+
+@perfci.benchmark
+def misbehaving():
+    raise FileNotFoundError("weights.pt")

@@ -1,0 +1,4 @@
+"""Raises when it is imported."""
+import perfci
+
+raise KeyError("no such configuration")

@@ -1,0 +1,6 @@
+"""A value's text can't be part of an id."""
+import perfci
+
+@perfci.benchmark(shape=[(1, 2)])
+def wrong(shape):
+    return lambda: None

@@ -1,0 +1,6 @@
+"""The benchmark is a coroutine."""
+import perfci
+
+@perfci.benchmark
+async def wrong():
+    return lambda: None

@@ -1,0 +1,6 @@
+"""An axis has a value twice."""
+import perfci
+
+@perfci.benchmark(batch=[1, 1])
+def wrong(batch):
+    return lambda: None

@@ -1,0 +1,15 @@
+"""A folder of benchmarks for workers to measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.worker.driver import Bench
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """A side's tree, empty but for the folder of its benchmarks."""
+    return Bench(tmp_path / "tree")

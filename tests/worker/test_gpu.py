@@ -1,0 +1,76 @@
+"""On a CUDA device: what is synchronised, and what is measured there besides."""
+
+from __future__ import annotations
+
+import base64
+from array import array
+from typing import Any
+
+import pytest
+
+from tests.worker.driver import Bench
+
+pytestmark = [pytest.mark.gpu, pytest.mark.torch]
+MIB = 1 << 20
+HEAD = "import torch\nimport perfci\n\n@perfci.benchmark\ndef case():\n"
+SETUP = "    x = torch.ones(1, device='cuda')\n"
+SPINNING = f"""{HEAD}{SETUP}
+    def call():
+        torch.cuda._sleep(20_000_000)
+        {{returned}}
+
+    return call
+"""
+HOLDING = f"""{HEAD}{SETUP}
+    return lambda: torch.empty(64 << 20, dtype=torch.uint8, device="cuda")
+"""
+
+
+def samples(encoded: str) -> list[int]:
+    values = array("q")
+    values.frombytes(base64.b64decode(encoded))
+    return list(values)
+
+
+@pytest.mark.parametrize("returned", ["return x", "return None"])
+def test_a_call_is_timed_to_its_end_and_not_to_its_launch(bench: Bench, returned: str) -> None:
+    measured = bench.measure(SPINNING.format(returned=returned), growth=False)
+    wall, device = (samples(measured[name]) for name in ("samples_ns", "device_samples_ns"))
+    assert len(wall) == len(device) > 0
+    # 20 million cycles: 5 ms even at 4 GHz, where a launch alone takes microseconds
+    assert min(wall) > 3_000_000
+    assert min(device) > 3_000_000
+    assert all(inner <= outer * 1.05 for inner, outer in zip(device, wall, strict=True))
+
+
+def test_the_peaks_are_of_the_calls_and_reserved_is_beside(bench: Bench) -> None:
+    values: dict[str, Any] = bench.measure(HOLDING)["values"]
+    assert 64 * MIB <= values["peak_device_memory"] < 200 * MIB
+    assert values["peak_device_memory_reserved"] >= values["peak_device_memory"]
+
+
+def test_setups_own_peak_is_left_out(bench: Bench) -> None:
+    hungry = "    torch.empty(512 << 20, dtype=torch.uint8, device='cuda')\n"
+    values = bench.measure(HOLDING.replace(SETUP, SETUP + hungry))["values"]
+    assert values["peak_device_memory"] < 256 * MIB
+
+
+def test_growth_is_that_of_the_device(bench: Bench) -> None:
+    source = (
+        HEAD + "    kept = []\n    return lambda: kept.append(torch.empty(1024, device='cuda'))\n"
+    )
+    assert bench.measure(source)["values"]["memory_growth"] == pytest.approx(4096, rel=0.1)
+
+
+def test_an_output_on_the_host_where_the_work_is_on_the_device_fails(bench: Bench) -> None:
+    source = HEAD + "    return perfci.inference(lambda x: x.cpu(), torch.ones(1), device='cuda')\n"
+    assert bench.failure(source)["kind"] == "wrong_device"
+
+
+def test_the_facts_name_the_device_and_its_driver(bench: Bench) -> None:
+    import torch
+
+    bench.write(HEAD + "    return lambda: None\n")
+    facts = bench.discover()["facts"]
+    assert facts["device_name"] == torch.cuda.get_device_name(0)
+    assert facts["driver"]

@@ -1,0 +1,163 @@
+"""What a side's benchmark files hold, and what is wrong with them."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+
+import pytest
+
+from perfci.record.worker import SavedModel
+from tests.worker.driver import Bench
+
+AXES = """\
+import perfci
+
+@perfci.benchmark(batch=[1, 16], mode=["eager", "default"], tags=["quick"], timeout=3)
+def encoder(batch, mode):
+    return lambda: None
+
+@perfci.benchmark(skip=lambda size: "too large" if size > 1 else None, size=[1, 2])
+def decoder(size):
+    return lambda: None
+"""
+NAMED = """\
+import perfci
+
+@perfci.benchmark(name="{name}")
+def one():
+    return lambda: None
+"""
+
+
+def test_each_point_of_the_axes_is_a_case(bench: Bench) -> None:
+    path = bench.write(AXES)
+    found = bench.discover()
+    cases = {case["id"]: case for case in found["cases"]}
+    assert list(cases) == [
+        "encoder[batch=1,mode=eager]",
+        "encoder[batch=1,mode=default]",
+        "encoder[batch=16,mode=eager]",
+        "encoder[batch=16,mode=default]",
+        "decoder[size=1]",
+        "decoder[size=2]",
+    ]
+    one = cases["encoder[batch=16,mode=default]"]
+    assert one["file"] == "benchmarks/bench_one.py"
+    assert one["line"] == 3
+    assert one["axes"] == {"batch": "16", "mode": "default"}
+    assert (one["tags"], one["timeout"]) == (["quick"], 3)
+    assert one["source_hash"] == hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    assert cases["decoder[size=2]"]["skip"] == "too large"
+    assert cases["decoder[size=1]"]["skip"] is None
+    assert not found["failures"]
+
+
+@pytest.mark.parametrize("axis", ["mode", "backend"])
+def test_a_mode_other_than_eager_may_compile(bench: Bench, axis: str) -> None:
+    source = f'import perfci\n@perfci.benchmark({axis}=["eager", "inductor"])\ndef case({axis}):\n'
+    bench.write(source + "    return lambda: None\n")
+    compiled = {case["id"]: case["compiled"] for case in bench.discover()["cases"]}
+    assert compiled == {f"case[{axis}=eager]": False, f"case[{axis}=inductor]": True}
+
+
+def test_two_benchmarks_with_one_id_fail_and_neither_is_measured(bench: Bench) -> None:
+    bench.write(NAMED.format(name="same"), "benchmarks/bench_a.py")
+    bench.write("\n" + NAMED.format(name="same"), "benchmarks/bench_b.py")
+    bench.write(NAMED.format(name="other"), "benchmarks/bench_c.py")
+    found = bench.discover()
+    (failure,) = found["failures"]
+    assert failure["kind"] == "duplicate_id"
+    assert failure["case"] == "same"
+    assert "benchmarks/bench_a.py:3" in failure["message"]
+    assert "benchmarks/bench_b.py:4" in failure["message"]
+    assert [case["id"] for case in found["cases"]] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("raises_on_import", "KeyError"), ("exits_on_import", "SystemExit")]
+)
+def test_a_file_that_fails_leaves_the_others_alone(bench: Bench, name: str, kind: str) -> None:
+    bench.misbehaving(name)
+    bench.write(NAMED.format(name="good"), "benchmarks/bench_zzz.py")
+    found = bench.discover(side="base")
+    (failure,) = found["failures"]
+    assert failure["case"] == f"benchmarks/bench_{name}.py"
+    assert (failure["kind"], failure["side"], failure["stage"]) == (kind, "base", "import")
+    assert failure["message"].startswith(f"benchmarks/bench_{name}.py:4: ")
+    assert [case["id"] for case in found["cases"]] == ["good"]
+
+
+def test_a_syntax_error_is_told_with_its_line(bench: Bench) -> None:
+    bench.write("import perfci\n\ndef broken(:\n")
+    (failure,) = bench.discover()["failures"]
+    assert failure["kind"] == "SyntaxError"
+    assert failure["message"].startswith("benchmarks/bench_one.py:3: ")
+
+
+def test_a_benchmark_that_was_imported_belongs_to_its_own_file(bench: Bench) -> None:
+    bench.write(NAMED.format(name="shared"), "benchmarks/bench_a.py")
+    bench.write("from bench_a import one\n", "benchmarks/bench_b.py")
+    found = bench.discover()
+    assert not found["failures"]
+    assert [case["file"] for case in found["cases"]] == ["benchmarks/bench_a.py"]
+
+
+def test_a_function_without_a_file_is_no_benchmark_of_the_module(bench: Bench) -> None:
+    made = "exec('def made():\\n    return lambda: 1')\nalso = perfci.benchmark(made)\n"
+    bench.write(NAMED.format(name="good") + made)
+    found = bench.discover()
+    assert not found["failures"]
+    assert [case["id"] for case in found["cases"]] == ["good"]
+
+
+def test_each_folder_has_its_own_neighbours(bench: Bench) -> None:
+    for folder in ("a", "b"):
+        bench.write(f"NAME = 'from_{folder}'\n", f"benchmarks/{folder}/common.py")
+        bench.write(
+            "import common\n" + NAMED.replace('"{name}"', "common.NAME"),
+            f"benchmarks/{folder}/bench_{folder}.py",
+        )
+    found = bench.discover()
+    assert not found["failures"]
+    assert [case["id"] for case in found["cases"]] == ["from_a", "from_b"]
+
+
+def test_the_sides_own_folders_come_before_the_benchmarks(bench: Bench) -> None:
+    bench.write("WHO = 'library'\n", "lib.py")
+    bench.write("WHO = 'neighbour'\n", "benchmarks/lib.py")
+    bench.write("import lib\n" + NAMED.replace('"{name}"', "lib.WHO"))
+    assert [case["id"] for case in bench.discover()["cases"]] == ["library"]
+
+
+def test_a_saved_model_is_one_case_a_mode(bench: Bench) -> None:
+    model = bench.write("model", "model.pt2")
+    inputs = bench.write("inputs", "inputs.pt")
+    saved = SavedModel("saved", str(model), str(inputs), ("eager", "default"))
+    first = bench.discover(saved=(saved,))["cases"]
+    assert [case["id"] for case in first] == ["saved[mode=eager]", "saved[mode=default]"]
+    assert [case["compiled"] for case in first] == [False, True]
+    assert {(case["file"], case["line"]) for case in first} == {("model.pt2", 0)}
+    inputs.write_text("others", encoding="utf-8")
+    second = bench.discover(saved=(saved,))["cases"]
+    assert second[0]["source_hash"] != first[0]["source_hash"]
+
+
+def test_the_facts_are_text_and_do_not_need_torch_to_be_imported(bench: Bench) -> None:
+    bench.write(NAMED.format(name="plain"))
+    facts = bench.discover()["facts"]
+    assert facts["python"] == platform.python_version()
+    assert facts["torch"]
+    assert "torch_threads" not in facts
+    assert all(isinstance(value, str) and value for value in facts.values())
+
+
+@pytest.mark.torch
+def test_the_facts_tell_the_torch_that_a_benchmark_imported(bench: Bench) -> None:
+    import torch
+
+    bench.write("import torch\n" + NAMED.format(name="with_torch"))
+    facts = bench.discover()["facts"]
+    assert facts["torch"] == torch.__version__
+    assert int(facts["torch_threads"]) >= 1
+    assert facts["cuda"] == (torch.version.cuda or "none")

@@ -1,0 +1,129 @@
+"""Whatever a benchmark does, its worker says what failed and where, or visibly dies."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.worker.driver import Bench
+
+TORCH = pytest.mark.torch
+TOLD = [
+    ("exits", "SystemExit", "setup", "benchmarks/bench_exits.py:7: "),
+    ("exits_on_import", "SystemExit", "import", "benchmarks/bench_exits_on_import.py:4: 3"),
+    ("raises_on_import", "KeyError", "import", "benchmarks/bench_raises_on_import.py:4: "),
+    ("raises_in_setup", "FileNotFoundError", "setup", "bench_raises_in_setup.py:6: weights.pt"),
+    ("raises_late", "StopIteration", "warmup", "benchmarks/bench_raises_late.py:7: "),
+    ("raises_the_unprintable", "Unprintable", "setup", "unprintable.py:12: Unprintable, whose"),
+    ("breaks_its_output", "ValueError", "setup", "bench_breaks_its_output.py:8: and now?"),
+    ("returns_nothing", "nothing_returned", "setup", "benchmarks/bench_returns_nothing.py:4: "),
+    ("returns_a_number", "not_callable", "setup", "benchmarks/bench_returns_a_number.py:4: "),
+    pytest.param("another_device", "wrong_device", "first_call", "on meta", marks=TORCH),
+    pytest.param(
+        "asks_for_too_much",
+        "RuntimeError",
+        "first_call",
+        "benchmarks/bench_asks_for_too_much.py:7: ",
+        marks=TORCH,
+    ),
+]
+DIES = [
+    ("crashes", -signal.SIGSEGV),
+    ("killed", -signal.SIGKILL),
+    ("leaves_without_a_word", 0),
+]
+HEAD = "import perfci\n\n@perfci.benchmark\ndef case():\n"
+
+
+@pytest.mark.parametrize(("name", "kind", "stage", "message"), TOLD)
+def test_a_failure_is_told_with_its_kind_stage_and_place(
+    bench: Bench, name: str, kind: str, stage: str, message: str
+) -> None:
+    failed = bench.failure(bench.misbehaving(name), "misbehaving")
+    assert (failed["kind"], failed["stage"]) == (kind, stage), failed
+    assert message in failed["message"]
+
+
+@pytest.mark.parametrize(("name", "code"), DIES)
+def test_a_worker_that_dies_in_setup_has_said_that_it_was_there(
+    bench: Bench, name: str, code: int
+) -> None:
+    with bench.start(bench.order(bench.misbehaving(name), "misbehaving")) as worker:
+        stages = [message["stage"] for message in iter(worker.next, None)]
+        assert stages == ["import", "setup"]
+        assert worker.process.wait(30) == code
+
+
+def test_a_call_that_fails_in_a_burst_is_told_too(bench: Bench) -> None:
+    source = HEAD + "    calls = iter(range(5))\n    return lambda: next(calls)\n"
+    path = bench.write(source)
+    with bench.start(bench.order(path, "case", warmup_s=0.0)) as worker:
+        worker.wait_for("ready")
+        worker.send({"do": "burst", "seconds": 0.0, "least": 50})
+        failed = worker.wait_for("failed")
+    assert (failed["kind"], failed["stage"]) == ("StopIteration", "measure")
+
+
+def test_a_hundred_megabytes_of_output_do_not_disturb_the_messages(bench: Bench) -> None:
+    path = bench.misbehaving("prints_without_end")
+    with bench.start(bench.order(path, "misbehaving")) as worker:
+        worker.wait_for("ready")
+        assert bench.burst(worker)["samples"] >= 1
+
+
+def test_changing_directory_does_not_break_the_worker(bench: Bench) -> None:
+    measured = bench.measure(bench.misbehaving("changes_directory"), "well_behaved")
+    assert measured["values"]["peak_host_memory"] > 0
+
+
+def test_the_place_is_the_users_line_and_not_a_librarys(bench: Bench) -> None:
+    failed = bench.failure(HEAD + '    import json\n    return lambda: json.loads("{")\n')
+    assert failed["message"].startswith("benchmarks/bench_one.py:6: ")
+
+
+def test_the_place_is_told_when_the_benchmarks_are_the_other_sides(
+    bench: Bench, tmp_path: Path
+) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    source = HEAD + '    import json\n    return lambda: json.loads("{")\n'
+    failed = bench.failure(source, root=str(base))
+    assert failed["message"].startswith("benchmarks/bench_one.py:6: ")
+
+
+def test_the_log_shows_the_way_through_the_users_code_only(bench: Bench) -> None:
+    bench.failure(HEAD + "    raise ValueError('why')\n")
+    printed = (bench.root / "log.txt").read_text()
+    assert "bench_one.py" in printed
+    assert "perfci/worker" not in printed
+
+
+def test_text_that_cannot_be_written_is_escaped(bench: Bench) -> None:
+    failed = bench.failure(HEAD + "    raise ValueError('caf\\udce9')\n")
+    assert failed["message"].endswith("caf\\udce9")
+    failed["message"].encode("utf-8")
+
+
+def test_a_message_of_megabytes_is_cut(bench: Bench) -> None:
+    failed = bench.failure(HEAD + "    raise ValueError('x' * (1 << 22))\n")
+    assert len(failed["message"]) < 10_000
+
+
+@pytest.mark.parametrize("name", ["latency_p50", "no spaces", "twice"])
+def test_a_metric_that_takes_anothers_name_is_refused(bench: Bench, name: str) -> None:
+    own = ", ".join(f"perfci.metric({each!r}, lambda: 1.0)" for each in (name, "twice"))
+    failed = bench.failure(HEAD + f"    return (lambda: 1), {own}\n")
+    assert failed["kind"] == "metric_name"
+    assert repr(name) in failed["message"]
+
+
+def test_something_else_beside_the_work_is_refused(bench: Bench) -> None:
+    failed = bench.failure(HEAD + "    return (lambda: 1), 42\n")
+    assert failed["kind"] == "not_a_metric"
+
+
+def test_a_case_that_is_not_in_its_file_is_told(bench: Bench) -> None:
+    failed = bench.failure(HEAD + "    return lambda: 1\n", "another")
+    assert failed["kind"] == "no_such_case"

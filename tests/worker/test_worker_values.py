@@ -1,0 +1,196 @@
+"""The metrics that are no samples: what they hold, and the reason where there is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.worker.driver import Bench
+
+HEAD = "import perfci\n\n@perfci.benchmark\ndef case():\n"
+NOTHING = HEAD + "    return lambda: None\n"
+MIB = 1 << 20
+
+
+def test_cold_start_is_the_sum_of_its_phases(bench: Bench) -> None:
+    measured = bench.measure(NOTHING)
+    phases = measured["phases"]
+    assert set(phases) == {"interpreter", "harness", "imports", "setup", "first_call"}
+    assert all(seconds >= 0 for seconds in phases.values())
+    assert sum(phases.values()) == pytest.approx(measured["values"]["cold_start"], abs=1e-6)
+    assert phases["first_call"] == measured["first_call_s"]
+
+
+def test_setup_is_not_counted_as_the_work(bench: Bench) -> None:
+    waiting = HEAD + "    import time\n    time.sleep(0.3)\n    return lambda: None\n"
+    measured = bench.measure(waiting)
+    assert measured["phases"]["setup"] >= 0.3
+    assert measured["first_call_s"] < measured["phases"]["setup"]
+
+
+def test_imports_are_not_counted_as_set_up(bench: Bench) -> None:
+    measured = bench.measure("import time\ntime.sleep(0.3)\n" + NOTHING)
+    assert measured["values"]["import_time"] >= 0.3
+    assert measured["phases"]["setup"] < measured["values"]["import_time"]
+
+
+def test_what_has_no_cuda_device_is_missing_and_not_zero(bench: Bench) -> None:
+    measured = bench.measure(NOTHING)
+    for metric in ("peak_device_memory", "peak_device_memory_reserved"):
+        assert measured["missing"][metric] == "no CUDA device"
+        assert metric not in measured["values"]
+    for metric in ("graph_breaks", "recompiles", "graphs"):
+        assert measured["missing"][metric] == "not compiled"
+    assert "accuracy_loss" in measured["missing"]
+
+
+def test_the_peak_is_of_the_bursts_and_not_of_set_up(bench: Bench) -> None:
+    big_setup = "    bytes(bytearray(200 << 20))\n"
+    setting_up = bench.measure(HEAD + big_setup + "    return lambda: None\n")
+    calling = bench.measure(HEAD + "    return lambda: len(bytearray(100 << 20))\n")
+    plain = bench.measure(NOTHING)
+    peak = "peak_host_memory"
+    assert setting_up["values"][peak] < plain["values"][peak] + 50 * MIB
+    assert calling["values"][peak] > plain["values"][peak] + 90 * MIB
+
+
+def test_growth_over_setup_is_what_the_calls_need(bench: Bench) -> None:
+    calling = "lambda: len(bytearray(50 << 20)) + len(kept)"
+    source = HEAD + f"    kept = bytearray(100 << 20)\n    return {calling}\n"
+    growth = bench.measure(source)["values"]["host_memory_over_setup"]
+    assert 45 * MIB < growth < 70 * MIB
+
+
+def test_perfcis_own_samples_do_not_look_like_the_works_memory(bench: Bench) -> None:
+    path = bench.write(NOTHING)
+    with bench.start(bench.order(path, "case", growth=False)) as worker:
+        worker.wait_for("ready")
+        made = bench.burst(worker, seconds=0.0, least=2_000_000)["samples"]
+        worker.send({"do": "finish"})
+        values = worker.wait_for("output")["measurement"]["values"]
+    assert made * 8 > 15 * MIB
+    assert values["host_memory_over_setup"] < 5 * MIB
+
+
+def test_a_leak_shows_its_size_and_a_sound_call_none(bench: Bench) -> None:
+    leak = HEAD + "    kept = []\n    return lambda: kept.append(bytearray(10_000))\n"
+    found = bench.measure(leak)
+    if "memory_growth" in found["missing"]:
+        pytest.skip(found["missing"]["memory_growth"])
+    assert 9_000 < found["values"]["memory_growth"] < 12_000
+    sound = bench.measure(HEAD + "    return lambda: bytearray(10_000)\n")
+    assert abs(sound["values"]["memory_growth"]) < 16
+
+
+def test_growth_of_a_slow_call_is_missing_with_its_reason(bench: Bench) -> None:
+    slow = HEAD + "    import time\n    return lambda: time.sleep(0.06)\n"
+    measured = bench.measure(slow, bursts=1)
+    assert "too slow" in measured["missing"]["memory_growth"]
+
+
+def test_growth_is_measured_only_where_it_is_asked_for(bench: Bench) -> None:
+    measured = bench.measure(NOTHING, growth=False)
+    assert "memory_growth" not in measured["values"]
+
+
+def test_a_metric_of_the_benchmarks_own_is_measured_after_the_bursts(bench: Bench) -> None:
+    own = 'perfci.metric("size", lambda: 42, unit="bytes", exact=True)'
+    measured = bench.measure(HEAD + f"    return (lambda: None), {own}\n")
+    assert measured["values"]["size"] == 42.0
+    (metric,) = measured["extra_metrics"]
+    assert (metric["name"], metric["unit"], metric["kind"]) == ("size", "bytes", "exact")
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_metric_that_is_no_finite_number_is_missing(bench: Bench, value: str) -> None:
+    own = f'perfci.metric("odd", lambda: float("{value}"))'
+    measured = bench.measure(HEAD + f"    return (lambda: None), {own}\n")
+    assert measured["missing"]["odd"] == f"the benchmark gave {value}"
+    assert "odd" not in measured["values"]
+
+
+def test_garbage_is_not_collected_during_bursts_unless_asked(bench: Bench) -> None:
+    own = 'perfci.metric("enabled", lambda: float(__import__("gc").isenabled()))'
+    source = HEAD + f"    return (lambda: None), {own}\n"
+    assert bench.measure(source)["values"]["enabled"] == 0.0
+    assert bench.measure(source, env={"PERFCI_GC": "1"})["values"]["enabled"] == 1.0
+
+
+def test_both_sides_draw_the_same_random_numbers(bench: Bench) -> None:
+    own = 'perfci.metric("drawn", lambda: drawn)'
+    source = (
+        HEAD + f"    import random\n    drawn = random.random()\n    return (lambda: None), {own}\n"
+    )
+    drawn = [bench.measure(source, seed=seed)["values"]["drawn"] for seed in (3, 3, 4)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+TORCH = "import torch\nimport perfci\n\n@perfci.benchmark\ndef case():\n"
+
+
+@pytest.mark.torch
+def test_an_inference_tells_its_items_and_its_accuracy(bench: Bench) -> None:
+    source = (
+        TORCH + "    return perfci.inference(torch.nn.Linear(8, 8), torch.ones(4, 8), items=4)\n"
+    )
+    measured = bench.measure(source)
+    assert measured["items"] == 4
+    assert measured["compiled"] is False
+    assert 0 <= measured["values"]["accuracy_loss"] < 100
+
+
+@pytest.mark.torch
+def test_accuracy_is_measured_only_where_it_is_asked_for(bench: Bench) -> None:
+    source = TORCH + "    return perfci.inference(torch.nn.Linear(8, 8), torch.ones(4, 8))\n"
+    assert "accuracy_loss" not in bench.measure(source, accuracy=False)["values"]
+
+
+WRONG_WORK = """\
+import torch
+import perfci
+from perfci.bench.work import Work
+
+@perfci.benchmark
+def case():
+    return Work(lambda: None, accuracy=lambda: ({candidate}, {reference}))
+"""
+
+
+@pytest.mark.torch
+def test_outputs_that_differ_in_shape_fail_the_case(bench: Bench) -> None:
+    source = WRONG_WORK.format(candidate="torch.ones(2)", reference="torch.ones(3)")
+    path = bench.write(source)
+    with bench.start(bench.order(path, "case")) as worker:
+        worker.wait_for("ready")
+        worker.send({"do": "finish"})
+        failed = worker.wait_for("failed")
+    assert (failed["kind"], failed["stage"]) == ("accuracy", "finish")
+    assert "shape" in failed["message"]
+
+
+@pytest.mark.torch
+def test_an_output_that_cannot_be_compared_is_missing_with_a_warning(bench: Bench) -> None:
+    measured = bench.measure(WRONG_WORK.format(candidate="object()", reference="object()"))
+    assert "object" in measured["missing"]["accuracy_loss"]
+    assert any("could not be checked" in warning for warning in measured["warnings"])
+
+
+@pytest.mark.torch
+def test_threads_and_seed_are_set_even_when_set_up_imports_torch(bench: Bench) -> None:
+    metrics = 'perfci.metric("threads", torch.get_num_threads)'
+    source = HEAD + f"    import torch\n    return (lambda: None), {metrics}\n"
+    measured = bench.measure(source, threads=1, env={"OMP_NUM_THREADS": "2"})
+    assert measured["values"]["threads"] == 1.0
+
+
+@pytest.mark.torch
+def test_a_compiled_case_on_an_empty_cache_has_no_cold_start(bench: Bench) -> None:
+    source = (
+        TORCH + '    return perfci.inference(torch.nn.ReLU(), torch.ones(4), mode="aot_eager")\n'
+    )
+    measured = bench.measure(source, cold_cache=True)
+    assert measured["missing"]["cold_start"] == "the compile cache was empty"
+    assert "cold_start" not in measured["values"]
+    assert measured["compiled"] is True
+    assert measured["values"]["graphs"] == 1.0
+    warm = bench.measure(source, cold_cache=False)
+    assert warm["values"]["cold_start"] > 0
