@@ -21,6 +21,7 @@ from perfci.measure.gpu_watch import GpuWatch, open_gpu_watch
 from perfci.measure.guardian import Guardian
 from perfci.measure.host import host_facts
 from perfci.measure.journal import Journal
+from perfci.measure.leftovers import SESSION_VARIABLE
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.quiet import available_cores, child_environment, plan_cores, quiet_facts
 from perfci.measure.select import select
@@ -150,7 +151,9 @@ def open_workplace(
         scratch = Path(stack.enter_context(_scratch(cache)))
         journal = Journal(log_folder or scratch / "logs")
         stack.enter_context(Guardian(token))
-        build_environment = child_environment(inherited, config.quiet, 1, config.pass_env, {})
+        build_environment = child_environment(
+            inherited, config.quiet, 1, config.pass_env, {SESSION_VARIABLE: token}
+        )
         sides = []
         for one in wanted:
             shown.step(f"checking out {one.name} ({one.resolved.rev}) …")

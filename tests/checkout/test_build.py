@@ -185,8 +185,8 @@ def test_the_builds_unused_for_longest_are_given_up_but_none_in_use(
         assert used.exists()
         assert not paths[0].exists()
         assert all(path.exists() for path in paths[1:])
-    built(project, "HEAD", "true", "true", "true")  # used again: the next to go is another
+    built(project, "HEAD", "true")  # the first that was made, used again: another one goes
     built(project, "HEAD", "echo")
-    assert not used.exists()
-    assert paths[1].exists()
+    assert used.exists()
+    assert not paths[1].exists()
     assert project.git("worktree", "list").count("/builds/") == KEPT
