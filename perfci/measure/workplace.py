@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from perfci.checkout.lock import take, take_if_free
 from perfci.checkout.repository import Repository, Resolved
 from perfci.checkout.worktree import Worktrees
 from perfci.config import Config
@@ -232,9 +232,20 @@ def refuse_secrets(inherited: Mapping[str, str]) -> None:
 
 @contextmanager
 def _scratch(cache: Path) -> Iterator[str]:
+    """Give the session a folder of its own; what a killed session left is removed first.
+
+    A folder's lock file is held while its session lives, however it dies.
+    """
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        folder = tempfile.mkdtemp(prefix="session-", dir=cache)
+        for left in cache.glob("session-*.lock"):
+            if abandoned := take_if_free(left):
+                shutil.rmtree(left.with_suffix(""), ignore_errors=True)
+                abandoned.release(remove=True)
+        name = f"session-{secrets.token_hex(6)}"
+        lock = take(cache / f"{name}.lock")
+        folder = cache / name
+        folder.mkdir()
     except OSError as error:
         raise OutsideError(
             "cache-unwritable",
@@ -242,9 +253,10 @@ def _scratch(cache: Path) -> Iterator[str]:
             "Make room, or set PERFCI_CACHE_DIR to a folder on a disk that has some.",
         ) from error
     try:
-        yield folder
+        yield str(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        lock.release(remove=True)
 
 
 @contextmanager

@@ -120,6 +120,10 @@ def test_a_killed_parent_leaves_no_worker_behind(slowed: Project, tmp_path: Path
         time.sleep(0.05)
     assert not worker.exists()
     assert not child.exists()
+    assert list(slowed.cache.glob("session-*"))
+    assert slowed.perfci("list").code == 0
+    assert list(slowed.cache.glob("session-*")) == []  # the next start sweeps
+    assert slowed.git("worktree", "list").count("\n") == 1
 
 
 SLOW = """\
