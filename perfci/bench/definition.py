@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+from perfci.bench.caller import user_frame
 from perfci.errors import BenchmarkError
 from perfci.record.metric import METRICS
 
@@ -141,9 +142,9 @@ class _Definition:
 
     def __init__(self, target: Any) -> None:
         code = getattr(target, "__code__", None)
-        frame = inspect.stack()[2]
-        self.file = code.co_filename if code else frame.filename
-        self.line = code.co_firstlineno if code else frame.lineno
+        called_at, _, line = user_frame().rpartition(":")
+        self.file = code.co_filename if code else called_at
+        self.line = code.co_firstlineno if code else int(line)
         self.target = getattr(target, "__name__", repr(target))
 
     def wrong(self, slug: str, what: str, advice: str) -> BenchmarkError:

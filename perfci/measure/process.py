@@ -22,6 +22,7 @@ from perfci.measure.import_times import without_import_times
 from perfci.measure.leftovers import WORKER_VARIABLE, end_all
 from perfci.record.case import Failure
 from perfci.record.worker import WorkOrder
+from perfci.worker.protocol import EXIT_PIPE_CLOSED
 
 _BOOTSTRAP = str(Path(perfci.worker.__file__).with_name("bootstrap.py"))
 _LOG_TAIL = 2000
@@ -204,7 +205,7 @@ class WorkerProcess:
         if code < 0:
             name = signal.Signals(-code).name
             return self._failure(name, f"crashed with {name}")
-        if code == 70:
+        if code == EXIT_PIPE_CLOSED:
             return self._failure("closed_pipe", "the benchmark closed perfci's file descriptors")
         return self._failure("exit", f"left with exit code {code} before it had measured")
 

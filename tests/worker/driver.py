@@ -35,7 +35,12 @@ class Driver:
         self._buffer = b""
         order_read, self._orders = os.pipe()
         self._results, result_write = os.pipe()
-        kept = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "TORCH_LOGS"}}
+        # PYTHONUNBUFFERED, say, would hide that what was printed has to be flushed
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTHON", "TORCH_LOGS"))
+        }
         with log.open("wb") as output:
             self.process = subprocess.Popen(
                 [

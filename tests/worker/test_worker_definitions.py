@@ -11,18 +11,8 @@ from tests.worker.driver import Bench
 
 WRONG = sorted((Path(__file__).parent.parent / "data" / "wrong").glob("bench_*.py"))
 
-OWN_FILE_NAMED = {"axes_by_position", "bare_on_a_class"}
-NAMES_ITSELF = pytest.mark.xfail(
-    strict=True, reason="without parentheses the definition names perfci's own file"
-)
 
-
-def _parameter(path: Path) -> object:
-    name = path.stem.removeprefix("bench_")
-    return pytest.param(path, id=name, marks=NAMES_ITSELF if name in OWN_FILE_NAMED else ())
-
-
-@pytest.mark.parametrize("path", [_parameter(path) for path in WRONG])
+@pytest.mark.parametrize("path", WRONG, ids=[path.stem.removeprefix("bench_") for path in WRONG])
 def test_it_is_told_with_file_and_line(bench: Bench, path: Path) -> None:
     shutil.copy(path, bench.folder)
     found = bench.discover()
