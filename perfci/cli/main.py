@@ -79,7 +79,8 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with the code that design 8 gives."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore SIGINT
+        signal.signal(number, _interrupt)
     try:
         code = cli.main(prog_name="perfci", standalone_mode=False)
     except click.ClickException as error:
