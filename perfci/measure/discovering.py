@@ -6,18 +6,20 @@ and with ``-X importtime`` it tells which modules are slow to import.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from perfci.errors import BenchmarkError, MeasureError, UsageError
 from perfci.measure.import_times import import_times
+from perfci.measure.launch import Executed
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process import WorkerEnded, WorkerProcess
 from perfci.record.case import Case, Discovery, Failure
 from perfci.record.codec import from_plain
 from perfci.record.worker import WorkOrder
 
+_IMPORT_TIMES = 1 << 22
 _DEFINITION_ERRORS = frozenset({"BenchmarkError", "duplicate_id"})
 
 
@@ -72,7 +74,9 @@ def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end:
 
 def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float) -> Found:
     launch = replace(plan.launch(side), import_times=True)
-    worker = WorkerProcess(order, launch, secrets.token_hex(8), budget_end)
+    worker = WorkerProcess(
+        order, partial(Executed, launch, order.root), budget_end, log_tail=_IMPORT_TIMES
+    )
     try:
         said = worker.expect("discovery", plan.settings.timeout)
         worker.stage = "done"

@@ -32,14 +32,15 @@ def carrying(variable: str, value: str) -> list[int]:
     return found
 
 
-def end_all(variable: str, value: str, within_s: float = 2.0) -> int:
+def end_all(variable: str, value: str, within_s: float = 2.0, *, spared: int = 0) -> int:
     """Kill every process that carries ``variable=value``; return how many there were.
 
-    Repeats until none is left, because a dying process may still fork.
+    ``spared`` is the id of one that lives on. Repeats until none is left, because a dying
+    process may still fork.
     """
     ended: set[int] = set()
     deadline = time.monotonic() + within_s
-    while pids := carrying(variable, value):
+    while pids := [pid for pid in carrying(variable, value) if pid != spared]:
         ended.update(pids)
         for pid in pids:
             try:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from perfci.measure.launch import Launch
 from perfci.measure.leftovers import SESSION_VARIABLE
-from perfci.measure.process import Launch
 from perfci.measure.quiet import CorePlan, child_environment
 from perfci.measure.round import Task
 from perfci.measure.schedule import has_cold_cache
@@ -19,7 +18,7 @@ from perfci.record.settings import MeasureSettings, Quiet
 from perfci.record.worker import SavedModel, WorkOrder
 
 ACCURACY_ROUNDS = 2
-GROWTH_ROUNDS = 3
+GROWTH_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +70,20 @@ class SessionPlan:
             seed=self.settings.seed,
         )
 
-    def launch(self, side: SidePlan, caches: Path | None = None) -> Launch:
-        """Return how this side's workers are started; ``caches`` holds its compile caches."""
+    def starter_order(self, side: SidePlan, cases: Sequence[Case]) -> WorkOrder:
+        """Return the order of a starter for ``cases``, all of one benchmark file."""
+        file = next((case.file for case in cases if case.line), "")
+        return replace(
+            self.discovery_order(side),
+            benchmark_file=str(self.benchmark_root / file) if file else "",
+            benchmark_files=(),
+        )
+
+    def launch(self, side: SidePlan) -> Launch:
+        """Return how this side's processes are started."""
         temporary = self.scratch / "tmp"
         temporary.mkdir(exist_ok=True)
         extra = {"TMPDIR": str(temporary), SESSION_VARIABLE: self.token}
-        if caches:
-            extra |= {
-                "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
-                "TRITON_CACHE_DIR": str(caches / "triton"),
-            }
         return Launch(
             python=side.side.python,
             environment=child_environment(
@@ -100,10 +103,8 @@ class SessionPlan:
         caches = self.scratch / "caches" / side.name / slug / name
         caches.mkdir(parents=True, exist_ok=True)
         order = replace(
-            self.discovery_order(side),
+            self.starter_order(side, (case,)),
             case=case.id,
-            benchmark_file=str(self.benchmark_root / case.file) if case.line else "",
-            benchmark_files=(),
             cold_cache=cold,
             accuracy=round_number <= ACCURACY_ROUNDS,
             growth=round_number <= GROWTH_ROUNDS,
@@ -111,8 +112,11 @@ class SessionPlan:
         )
         return Task(
             order=order,
-            launch=self.launch(side, caches),
-            token=secrets.token_hex(8),
+            launch=self.launch(side),
+            environment={
+                "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+                "TRITON_CACHE_DIR": str(caches / "triton"),
+            },
             timeout_s=case.timeout or self.settings.timeout,
         )
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from perfci.measure.gpu_watch import GpuState, GpuWatch, set_aside_reason
-from perfci.measure.process import Launch, WorkerEnded, WorkerProcess
+from perfci.measure.launch import ChildEnds, Executed, Launch, Started
+from perfci.measure.process import WorkerEnded, WorkerProcess
 from perfci.measure.reduce import reduce
 from perfci.measure.schedule import burst_count, burst_order
+from perfci.measure.starter import Starter
 from perfci.record.codec import CodecError, decode
 from perfci.record.settings import MeasureSettings
 from perfci.record.worker import Burst, Measurement, WorkerFailure, WorkerResult, WorkOrder
@@ -17,11 +20,11 @@ from perfci.record.worker import Burst, Measurement, WorkerFailure, WorkerResult
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One worker of a round: what it does, how it is started, and its unique token."""
+    """One worker of a round: what it does, and how it is started."""
 
     order: WorkOrder
     launch: Launch
-    token: str
+    environment: Mapping[str, str]
     timeout_s: float
 
 
@@ -54,24 +57,30 @@ def measure_round(
     settings: MeasureSettings,
     *,
     budget_end: float,
+    starters: Mapping[str, Starter] | None = None,
     gpu: GpuWatch | None = None,
 ) -> RoundResult:
     """Measure one round; ``tasks`` come in starting order. A failed side leaves the other going.
 
+    Workers are forked by their side's starter where there are ``starters`` and all live, else
+    both are started afresh.
     Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
     """
     seats = [_Seat(task) for task in tasks]
+    if starters and not all(starter.alive() for starter in starters.values()):
+        starters = None
 
     def attempt(seat: _Seat, step: Callable[[_Seat], None]) -> None:
         if seat.result is None:
             try:
                 step(seat)
-            except WorkerEnded as ended:
-                seat.result = WorkerFailure(round_number, ended.failure)
+            except WorkerEnded as ended:  # of a starter that died, it doesn't name the case
+                failure = replace(ended.failure, case=seat.task.order.case)
+                seat.result = WorkerFailure(round_number, failure)
 
     def start(seat: _Seat) -> None:
         task = seat.task
-        seat.worker = WorkerProcess(task.order, task.launch, task.token, budget_end)
+        seat.worker = WorkerProcess(task.order, _way_to_start(task, starters), budget_end)
         seat.call_s = float(seat.worker.expect("ready", task.timeout_s)["call_s"])
 
     def burst(seat: _Seat) -> None:
@@ -109,6 +118,15 @@ def measure_round(
         logs={seat.task.order.side: seat.log for seat in seats},
         measured_s=sum(seat.measured_s for seat in seats),
     )
+
+
+def _way_to_start(
+    task: Task, starters: Mapping[str, Starter] | None
+) -> Callable[[ChildEnds], Started]:
+    if starters:
+        return partial(starters[task.order.side].fork, task.environment)
+    launch = replace(task.launch, environment={**task.launch.environment, **task.environment})
+    return partial(Executed, launch, task.order.root)
 
 
 def _alive(seat: _Seat) -> WorkerProcess:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -19,6 +19,16 @@ def visiting_order(cases: Sequence[T], rng: Random) -> tuple[T, ...]:
     order = list(cases)
     rng.shuffle(order)
     return tuple(order)
+
+
+def visiting_order_by(
+    cases: Sequence[T], group: Callable[[T], str], rng: Random
+) -> tuple[tuple[T, ...], ...]:
+    """Return one sweep over ``cases``, group by group: groups and what is in them are drawn."""
+    groups: dict[str, list[T]] = {}
+    for case in visiting_order(cases, rng):
+        groups.setdefault(group(case), []).append(case)
+    return tuple(tuple(groups[name]) for name in visiting_order(sorted(groups), rng))
 
 
 def starting_order(sides: Sequence[T], round_number: int) -> tuple[T, ...]:

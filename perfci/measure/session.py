@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -13,7 +13,14 @@ from perfci.measure.journal import Journal, slug
 from perfci.measure.plan import SessionPlan
 from perfci.measure.process import BudgetEnded
 from perfci.measure.round import measure_round
-from perfci.measure.schedule import least_rounds, starting_order, visiting_order
+from perfci.measure.schedule import (
+    least_rounds,
+    starting_order,
+    visiting_order,
+    visiting_order_by,
+)
+from perfci.measure.starter import Starter
+from perfci.measure.starters import Starters
 from perfci.measure.stopping import undecided_metrics
 from perfci.record.case import Case, Failure
 from perfci.record.report import Comparison
@@ -80,6 +87,8 @@ class Session:
         self._gpu = gpu
         self._fail_fast = fail_fast
         self._progress = progress
+        self._starters = Starters(plan, journal, budget_end)
+        self._sweeps = 0
         self._rng = Random(plan.settings.seed)  # noqa: S311 (an order, not a secret)
         self._measured_s = 0.0
         self._rounds = 0
@@ -111,19 +120,24 @@ class Session:
             measured_s=self._measured_s,
             rounds=self._rounds,
             ended=ended,
-            notes=tuple(notes),
+            notes=(*notes, *self._starters.notes()),
         )
 
     def _minimum(self, states: list[CaseState]) -> str:
+        """Sweep over all cases again and again, so that drift meets all alike.
+
+        With --fail-fast each case is finished before the next: there the first answer counts.
+        """
         planned = sum(self._least(state) for state in states)
-        for state in self._visits(states):
-            if state.failures or state.rounds >= self._least(state):
-                continue
-            if not self._has_time_for(state):
-                return "budget"
-            self._round(state, planned)
-            if self._fail_fast and self._is_bad(states):
-                return "fail-fast"
+        batches = (
+            [[state] for state in visiting_order(states, self._rng)]
+            if self._fail_fast
+            else [states]
+        )
+        for batch in batches:
+            while due := [s for s in batch if not s.failures and s.rounds < self._least(s)]:
+                if ended := self._sweep(due, planned):
+                    return ended
         return ""
 
     def _more(self, states: list[CaseState]) -> str:
@@ -131,28 +145,28 @@ class Session:
             return ""
         family = self._gating_comparisons(states)
         while undecided := [state for state in states if self._wants_more(state, family)]:
-            for state in visiting_order(undecided, self._rng):
-                if not self._has_time_for(state):
-                    return "budget"
-                self._round(state, self._rounds + len(undecided))
-                if self._fail_fast and self._is_bad(states):
-                    return "fail-fast"
+            if ended := self._sweep(undecided, self._rounds + len(undecided)):
+                return ended
         return ""
 
-    def _visits(self, states: list[CaseState]) -> Iterator[CaseState]:
-        """Sweep over all cases again and again, so that drift meets all alike.
+    def _sweep(self, states: list[CaseState], planned: int) -> str:
+        """Measure one round of each state, a benchmark file's together: they share starters."""
+        self._sweeps += 1
+        for group in visiting_order_by(states, lambda state: state.case.file, self._rng):
+            if not self._has_time_for(group[0]):
+                return "budget"
+            with self._starters.of([state.case for state in group], self._sweeps) as starters:
+                for state in group:
+                    if not self._has_time_for(state):
+                        return "budget"
+                    self._round(state, planned, starters)
+                    if self._fail_fast and self._is_bad(states):
+                        return "fail-fast"
+        return ""
 
-        With --fail-fast each case is finished before the next: there the first answer counts.
-        """
-        most = max((self._least(state) for state in states), default=0)
-        if self._fail_fast:
-            for state in visiting_order(states, self._rng):
-                yield from [state] * self._least(state)
-            return
-        for _ in range(most):
-            yield from visiting_order(states, self._rng)
-
-    def _round(self, state: CaseState, planned: int) -> None:
+    def _round(
+        self, state: CaseState, planned: int, starters: Mapping[str, Starter] | None
+    ) -> None:
         number = state.rounds + 1
         elapsed = time.monotonic() - self._started
         left = (
@@ -168,6 +182,7 @@ class Session:
             number,
             self._plan.settings,
             budget_end=self._budget_end,
+            starters=starters,
             gpu=self._gpu,
         )
         self._plan.forget_cold_caches(state.slug)

@@ -18,9 +18,9 @@ class MeasureSettings:
 
     rounds: int = 5
     max_rounds: int = 20
-    compile_rounds: int = 3
+    compile_rounds: int = 2
     budget: float = 600.0
-    round_time: float = 0.5
+    round_time: float = 0.3
     burst: float = 0.02
     warmup: float = 2.0
     timeout: float = 300.0
@@ -40,3 +40,4 @@ class Quiet:
     gc: bool = True
     threads: bool = True
     vec_isa: bool = True
+    fork: bool = True

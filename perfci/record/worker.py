@@ -32,7 +32,9 @@ class WorkOrder:
     ``root`` is the side's tree (the worker's directory), ``benchmark_root`` the tree whose
     benchmark files are run; ``benchmark_file`` is an absolute path, empty for a saved model.
     ``case`` empty asks for discovery of ``benchmark_files``; the worker finds its case again by
-    its id, so that axis values need not be JSON. Times in s.
+    its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
+    is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
+    Times in s.
     """
 
     root: str
@@ -49,6 +51,7 @@ class WorkOrder:
     accuracy: bool = True
     growth: bool = True
     warmup_s: float = 2.0
+    fork_socket: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,16 @@ from perfci.worker.failing import Unusable
 from perfci.worker.loading import benchmarks_in, load
 
 
-def builder(order: WorkOrder) -> Callable[[], Any]:
+def imported(order: WorkOrder) -> tuple[Benchmark, ...]:
+    """Import the order's benchmark file and return its benchmarks; for a saved model, torch."""
+    if order.benchmark_file:
+        return benchmarks_in(load(order.benchmark_file, order.python_path))
+    import torch  # noqa: F401 (a saved model's start is torch's)
+
+    return ()
+
+
+def builder(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[], Any]:
     """Return the benchmark at the order's point of its axes, ready to be called for set-up."""
     if not order.benchmark_file:
         for saved in order.saved:
@@ -23,11 +32,10 @@ def builder(order: WorkOrder) -> Callable[[], Any]:
                     from perfci.bench.saved import saved_work
 
                     return lambda: saved_work(saved, mode)
-    else:
-        for benchmark in benchmarks_in(load(order.benchmark_file, order.python_path)):
-            for point in benchmark.points():
-                if point.id == order.case:
-                    return lambda: _checked(benchmark, benchmark.function(**point.values))
+    for benchmark in benchmarks:
+        for point in benchmark.points():
+            if point.id == order.case:
+                return lambda: _checked(benchmark, benchmark.function(**point.values))
     raise Unusable("no_such_case", f"`{order.case}` is not in {order.benchmark_file}")
 
 
@@ -44,7 +52,6 @@ def _checked(benchmark: Benchmark, made: Any) -> Any:
 
 
 def built_work(build: Callable[[], Any]) -> Work:
-    """Run the set-up and return its work, whatever form the benchmark gave it."""
     """Set up, and return the work with the metrics that were returned beside it."""
     made = build()
     call, *extras = made if isinstance(made, tuple) else (made,)

@@ -10,7 +10,7 @@ from typing import Any
 
 POINTS = 30
 _LEAST_POINTS = 10
-_TIME_S = 0.15
+_TIME_S = 0.06
 _LONGEST_S = 0.5
 _SMALL_OBJECT = 64.0
 """A typical small block of pymalloc's, in bytes: it tells how many there are, not how large."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import NoReturn
 
+from perfci.record.worker import WorkOrder
 from perfci.worker.failing import flush, kind_of, log, where_it_failed
 from perfci.worker.loading import prepare_path
 from perfci.worker.protocol import Channel, decode_order
+from perfci.worker.start import Start
 
 
 class Stage:
@@ -25,6 +28,45 @@ class Stage:
 
 
 def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoReturn:
+    """Serve the order of a fresh process: discovery, one case, or a starter's forks."""
+
+    def serve(order: WorkOrder, channel: Channel, stage: Stage) -> None:
+        prepare_path(order.python_path)
+        harness_ns = time.monotonic_ns()
+        stage.enter("import")
+        if not (order.case or order.fork_socket >= 0):
+            from perfci.worker.discovery import discover
+
+            channel.send("discovery", discovery=discover(order))
+            return
+        from perfci.worker.building import imported
+
+        benchmarks = imported(order)
+        imported_ns = time.monotonic_ns()
+        start = Start(spawned_ns, started_ns, harness_ns, imported_ns, resumed_ns=imported_ns)
+        if order.case:
+            from perfci.worker.measuring import measure
+
+            measure(order, channel, stage, start, benchmarks)
+            return
+        from perfci.worker.starter import serve_forks
+
+        def become_worker(orders: int, results: int, forked_ns: int) -> None:
+            def serve_case(order: WorkOrder, channel: Channel, stage: Stage) -> None:
+                from perfci.worker.measuring import measure
+
+                measure(order, channel, stage, start.forked(forked_ns), benchmarks)
+
+            _live(orders, results, serve_case)
+
+        serve_forks(order, channel, become_worker)
+
+    _live(orders, results, serve)
+
+
+def _live(
+    orders: int, results: int, serve: Callable[[WorkOrder, Channel, Stage], None]
+) -> NoReturn:
     """Serve one order and leave by ``os._exit``: an interpreter's exit with torch costs 0.4 s."""
     channel = Channel(orders, results)
     line = channel.receive()
@@ -34,16 +76,7 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
     stage = Stage(channel)
     code = 0
     try:
-        prepare_path(order.python_path)
-        if order.case:
-            from perfci.worker.measuring import measure
-
-            measure(order, channel, stage, spawned_ns, started_ns, time.monotonic_ns())
-        else:
-            from perfci.worker.discovery import discover
-
-            stage.enter("import")
-            channel.send("discovery", discovery=discover(order))
+        serve(order, channel, stage)
     except BaseException as error:  # noqa: BLE001 (user code may raise anything: told, not hidden)
         log(error)  # first: the parent cuts the log when it is told
         channel.send(

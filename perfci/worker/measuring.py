@@ -8,6 +8,7 @@ import os
 import random
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -21,25 +22,25 @@ from perfci.worker.memory import HostMemory
 from perfci.worker.warmup import warm_up
 
 if TYPE_CHECKING:
+    from perfci.bench.definition import Benchmark
     from perfci.worker.graphs import GraphWatch
     from perfci.worker.main import Stage
     from perfci.worker.protocol import Channel
+    from perfci.worker.start import Start
 
 
 def measure(
     order: WorkOrder,
     channel: Channel,
     stage: Stage,
-    spawned_ns: int,
-    started_ns: int,
-    harness_ns: int,
+    start: Start,
+    benchmarks: Sequence[Benchmark],
 ) -> None:
     """Measure the order's case; bursts are made as the parent asks for them."""
-    stage.enter("import")
-    build = builder(order)
-    imported_ns = time.monotonic_ns()
+    build = builder(order, benchmarks)
     _fix_threads_and_seed(order)
     stage.enter("setup")
+    before_setup_ns = time.monotonic_ns()
     work = built_work(build)
     set_up_ns = time.monotonic_ns()
     memory = HostMemory()
@@ -68,11 +69,11 @@ def measure(
     _burst_as_ordered(session, channel)
     values, missing = memory.peaks(session.size())
     _add_device_peaks(values, missing, device)
-    values["import_time"] = (imported_ns - harness_ns) / 1e9
+    values["import_time"] = start.imports()
     if work.compiled and order.cold_cache:
         missing["cold_start"] = "the compile cache was empty"
     else:
-        values["cold_start"] = (called_ns - spawned_ns) / 1e9
+        values["cold_start"] = start.until(called_ns)
     stage.enter("finish")
     measurement = Measurement(
         samples_ns=encoded(session.samples),
@@ -81,13 +82,8 @@ def measure(
         first_call_s=first_call_s,
         values=values,
         missing=missing,
-        phases={
-            "interpreter": (started_ns - spawned_ns) / 1e9,
-            "harness": (harness_ns - started_ns + before_ns - set_up_ns) / 1e9,
-            "imports": (imported_ns - harness_ns) / 1e9,
-            "setup": (set_up_ns - imported_ns) / 1e9,
-            "first_call": first_call_s,
-        },
+        phases=start.phases(before_setup_ns - start.resumed_ns + before_ns - set_up_ns)
+        | {"setup": (set_up_ns - before_setup_ns) / 1e9, "first_call": first_call_s},
         items=work.items,
         compiled=work.compiled,
         extra_metrics=tuple(extra.metric for extra in work.metrics),

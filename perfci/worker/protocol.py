@@ -2,7 +2,8 @@
 
 Orders in: a ``WorkOrder``, then ``{"do": "burst", "seconds": …, "least": …}`` as often as the
 parent likes, then ``{"do": "finish"}``. Messages out, by their ``say``: ``stage``, ``ready``,
-``burst``, ``output``, ``discovery``, ``failed``.
+``burst``, ``output``, ``discovery``, ``failed``; a starter's are ``imported``, ``forked`` and
+``ended``.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Channel:
     def __init__(self, orders: int, results: int) -> None:
         self._orders = os.fdopen(_moved_high(orders), "rb")
         self._results = _moved_high(results)
+        self._closed = False
         # A fork left behind would hold the pipe open, and the parent would not see the worker's
         # death; one that comes back into perfci's code would speak in the worker's place.
         os.register_at_fork(after_in_child=self._close)
@@ -63,6 +65,9 @@ class Channel:
             os._exit(EXIT_PIPE_CLOSED)
 
     def _close(self) -> None:
+        if self._closed:  # a starter's, in a fork of its worker: the numbers are others' by now
+            return
+        self._closed = True
         for descriptor in (self._orders.fileno(), self._results):
             try:
                 os.close(descriptor)

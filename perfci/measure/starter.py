@@ -1,0 +1,123 @@
+"""A starter: one side's fresh process that has imported a benchmark file, and forks its workers.
+
+Most of a small benchmark's round would else be one more import of torch. A starter lives for one
+sweep over a file's cases: address layout and allocator are drawn anew for every round, as they
+are for a process of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from perfci.measure.launch import ChildEnds, Executed, Launch
+from perfci.measure.leftovers import WORKER_VARIABLE, end_all
+from perfci.measure.process import WorkerEnded, WorkerProcess
+from perfci.record.worker import WorkOrder
+
+_FORK_S = 10.0
+_END_S = 10.0
+
+
+class Starter:
+    """A living starter. Where it can't fork, ``unfit`` says why: each worker then starts afresh.
+
+    Raises BudgetEnded when the session's time is over first.
+    """
+
+    def __init__(
+        self, order: WorkOrder, launch: Launch, *, timeout_s: float, budget_end: float
+    ) -> None:
+        self._socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._executed: Executed | None = None
+        try:
+            self._worker = WorkerProcess(
+                replace(order, fork_socket=child.fileno()),
+                partial(self._execute, launch, order.root, child.fileno()),
+                budget_end,
+            )
+        except BaseException:
+            self._socket.close()
+            raise
+        finally:
+            child.close()
+        self.unfit = ""
+        try:
+            self.unfit = str(self._worker.expect("imported", timeout_s)["unfit"])
+        except WorkerEnded as ended:
+            self.unfit = ended.failure.message
+        except BaseException:
+            self.close()
+            raise
+
+    def alive(self) -> bool:
+        """Say whether it still lives: a benchmark can kill its parent."""
+        return self._executed is not None and self._executed.wait(0) is None
+
+    def fork(self, environment: Mapping[str, str], ends: ChildEnds) -> Forked:
+        """Fork a worker that has ``environment`` besides the starter's; one lives at a time."""
+        descriptors = [ends.orders, ends.results, ends.output]
+        with contextlib.suppress(BrokenPipeError, ConnectionError):
+            socket.send_fds(self._socket, [json.dumps(dict(environment)).encode()], descriptors)
+        return Forked(self._worker, int(self._worker.expect("forked", _FORK_S)["pid"]), self._end)
+
+    def close(self) -> None:
+        """End the starter and whatever it started."""
+        self._socket.close()
+        self._worker.stage = "done"
+        self._worker.close()
+
+    def _execute(self, launch: Launch, root: str, kept: int, ends: ChildEnds) -> Executed:
+        self._executed = Executed(launch, root, ends, (kept,))
+        return self._executed
+
+    def _end(self) -> int:
+        """End all that carries the starter's token, but not the starter."""
+        assert self._executed is not None  # noqa: S101 (it forked)
+        return end_all(WORKER_VARIABLE, self._executed.token, spared=self._executed.pid)
+
+
+class Forked:
+    """A forked worker. Its starter, whose child it is, tells how it ended."""
+
+    def __init__(self, starter: WorkerProcess, pid: int, end_leftovers: Callable[[], int]) -> None:
+        self._starter = starter
+        self._pid = pid
+        self._end_leftovers = end_leftovers
+        self._code: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is its group's too."""
+        return self._pid
+
+    def wait(self, within_s: float) -> int | None:
+        """Return the exit code (negative for a signal), or None while it lives on."""
+        if self._code is None:
+            try:
+                message = self._starter.receive(time.monotonic() + within_s)
+            except WorkerEnded:  # the starter was killed: nobody else can tell
+                self._code = -signal.SIGKILL
+            else:
+                self._code = int(message["code"]) if message else None
+        return self._code
+
+    def kill(self) -> None:
+        """Kill the whole group; a worker that has ended is left alone, its id may be another's."""
+        if self.wait(0) is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._pid, signal.SIGKILL)
+        self.wait(_END_S)
+
+    def end_leftovers(self) -> int:
+        """Kill what left the group; return how many processes that were."""
+        return self._end_leftovers()

@@ -1,0 +1,77 @@
+"""The starter: imports one benchmark file once, then forks a worker for each case asked for.
+
+It is a really fresh process, and its start is part of each worker's cold start. It forks only
+while it has a single thread and no device: a fork keeps neither alive.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from perfci.record.worker import WorkOrder
+from perfci.worker.failing import flush
+from perfci.worker.protocol import Channel
+
+_LARGEST_REQUEST = 1 << 16
+_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
+
+
+def serve_forks(
+    order: WorkOrder, channel: Channel, become_worker: Callable[[int, int, int], None]
+) -> None:
+    """Fork as often as the parent asks; return when it hangs up.
+
+    ``become_worker(orders, results, forked_ns)`` is called in each child and must not return.
+    """
+    unfit = why_unfit()
+    if os.environ.get("PERFCI_GC") != "1":
+        gc.collect()
+        gc.freeze()  # a collection in a child would copy every page it marks
+    channel.send("imported", unfit=unfit)
+    requests = socket.socket(fileno=order.fork_socket)
+    while True:
+        asked, descriptors, _, _ = socket.recv_fds(requests, _LARGEST_REQUEST, 3)
+        if not asked:
+            return
+        flush()  # what is still buffered would be printed by both
+        pid = os.fork()
+        if pid == 0:
+            forked_ns = time.monotonic_ns()
+            os.setsid()
+            requests.close()
+            orders, results, output = descriptors
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            os.close(output)
+            os.environ.update(json.loads(asked))
+            become_worker(orders, results, forked_ns)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        channel.send("forked", pid=pid)
+        _, status = os.waitpid(pid, 0)
+        channel.send("ended", code=os.waitstatus_to_exitcode(status))
+
+
+def why_unfit() -> str:
+    """Return why this process must not fork, or nothing."""
+    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
+    if threads > 1:
+        return f"its imports left {threads - 1} thread(s) running"
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            target = os.readlink(link)  # noqa: PTH115 (a path that needs not exist)
+        except OSError:  # the descriptor of this very listing
+            continue
+        if target.startswith(_DEVICES):
+            return f"its imports opened {target}"
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return "its imports initialised CUDA"
+    return ""
