@@ -60,6 +60,15 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
+def parse_share(text: str) -> float:
+    """Return a share above zero for ``2%`` or ``0.02``; ValueError for all else."""
+    stripped = text.strip()
+    share = float(stripped[:-1]) / 100.0 if stripped.endswith("%") else float(stripped)
+    if not 0.0 < share <= 10.0:
+        raise ValueError(f"not a share: {text!r}")
+    return share
+
+
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:
     for scale, name in steps:
         if abs(value) >= scale:

@@ -9,6 +9,7 @@ import click
 
 from perfci.cli.options import (
     configuration,
+    inject_option,
     interpreter,
     measuring_options,
     output_options,
@@ -26,6 +27,7 @@ from perfci.cli.options import (
     is_flag=True,
     help="Fail on a suspicion, without measuring both sides together.",
 )
+@inject_option
 @click.option("--strict", is_flag=True, help="Exit with 3 when the verdict is inconclusive.")
 @output_options
 def command(

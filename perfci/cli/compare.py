@@ -9,6 +9,7 @@ import click
 
 from perfci.cli.options import (
     configuration,
+    inject_option,
     interpreter,
     measuring_options,
     output_options,
@@ -28,6 +29,7 @@ from perfci.cli.options import (
 @click.option("--base-python", metavar="PATH", help="The Python that runs base.")
 @click.option("--head-python", metavar="PATH", help="The Python that runs head.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first regression or failure.")
+@inject_option
 @click.option("--strict", is_flag=True, help="Exit with 3 when the verdict is inconclusive.")
 @output_options
 def command(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +11,8 @@ import click
 
 from perfci.config import Config, load_config
 from perfci.errors import UsageError
-from perfci.units import parse_duration
+from perfci.record.settings import INJECTABLE
+from perfci.units import parse_duration, parse_share
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,6 +32,29 @@ class Duration(click.ParamType[float]):
             return parse_duration(str(value))
         except ValueError:
             self.fail(f"{value!r} is no duration; write 90, 90s, 5m or 1h", param, ctx)
+
+
+class Injected(click.ParamType[tuple[str, float]]):
+    """``latency=2%`` or ``latency=0.02``, as a name and a share."""
+
+    name = "injected"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, float]:
+        """Return the metric and the share, or fail with an example."""
+        if isinstance(value, tuple):
+            return value
+        name, _, text = str(value).partition("=")
+        if name not in INJECTABLE:
+            self.fail(
+                f"{name!r} can't be injected; choose from {', '.join(INJECTABLE)}", param, ctx
+            )
+        try:
+            share = parse_share(text)
+        except ValueError:
+            self.fail(f"{text!r} is no share up to 1000 %; write {name}=2%", param, ctx)
+        return name, share
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +106,13 @@ measuring_options = _stack(
     click.option("--budget", type=Duration(), help="Time for everything: 90s, 10m, 1h."),
     click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data."),
 )
+inject_option = click.option(
+    "--inject",
+    type=Injected(),
+    multiple=True,
+    metavar="METRIC=SHARE",
+    help="Make HEAD worse on purpose, to see that the gate finds it: latency=2%.",
+)
 output_options = _stack(
     click.option("--json", "json_path", type=_FILE, help="Write the report file here."),
     click.option("--markdown", "markdown_path", type=_FILE, help="Write the comment here."),
@@ -112,6 +143,7 @@ def configuration(
     budget: float | None = None,
     seed: int | None = None,
     strict: bool = False,
+    inject: Sequence[tuple[str, float]] = (),
 ) -> Config:
     """Return the configuration with the command line's options laid over it."""
     config = load_config(root, config_path)
@@ -122,6 +154,8 @@ def configuration(
         settings = replace(settings, budget=budget)
     if seed is not None:
         settings = replace(settings, seed=seed)
+    if inject:
+        settings = replace(settings, inject=dict(inject))
     policy = replace(config.policy, strict=True) if strict else config.policy
     return replace(config, settings=settings, policy=policy)
 

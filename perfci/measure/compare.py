@@ -105,6 +105,7 @@ def facts_of(command: str, workplace: Workplace, result: SessionResult) -> Facts
         environment=head,
         base_environment=base if base and base.key != head.key else None,
         notes=workplace.notes,
+        injected=workplace.config.settings.inject,
         timing=Timing(
             wall_s=workplace.elapsed_s(),
             measured_s=result.measured_s,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from perfci.measure.session import SessionResult
 from perfci.record.case import Case, Failure
@@ -33,6 +33,7 @@ class Facts:
     timing: Timing
     base_environment: Environment | None = None
     notes: tuple[str, ...] = ()
+    injected: Mapping[str, float] = field(default_factory=dict)
 
 
 def run_of(
@@ -135,6 +136,7 @@ def assemble(
         notes=(*facts.notes, *result.notes, *set_aside_notes(result)),
         skipped={case.id: case.skip for case in cases if case.skip},
         not_measured=not_measured(result),
+        injected=facts.injected,
     )
 
 

@@ -109,6 +109,10 @@ class SessionPlan:
             accuracy=round_number <= ACCURACY_ROUNDS,
             growth=round_number <= GROWTH_ROUNDS,
             warmup_s=self.settings.warmup,
+            inject={
+                name: share if side.name == "head" else 0.0
+                for name, share in self.settings.inject.items()
+            },
         )
         return Task(
             order=order,

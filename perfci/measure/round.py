@@ -67,8 +67,7 @@ def measure_round(
     Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
     """
     seats = [_Seat(task) for task in tasks]
-    if starters and not all(starter.alive() for starter in starters.values()):
-        starters = None
+    forking = starters and all(starter.alive() for starter in starters.values())
 
     def attempt(seat: _Seat, step: Callable[[_Seat], None]) -> None:
         if seat.result is None:
@@ -80,7 +79,9 @@ def measure_round(
 
     def start(seat: _Seat) -> None:
         task = seat.task
-        seat.worker = WorkerProcess(task.order, _way_to_start(task, starters), budget_end)
+        seat.worker = WorkerProcess(
+            task.order, _way_to_start(task, starters if forking else None), budget_end
+        )
         seat.call_s = float(seat.worker.expect("ready", task.timeout_s)["call_s"])
 
     def burst(seat: _Seat) -> None:

@@ -46,7 +46,9 @@ class Comparison:
     ``ratio`` is head ÷ base with its 95 % interval; for absolute metrics it is absent and
     ``difference`` (head - base, in ``unit``) stands with its interval. ``detectable`` is the
     smallest change, as a share of base, that this comparison would have called significant in
-    95 % of runs. ``welch_p`` stands beside the paired test.
+    95 % of runs. ``welch_p`` stands beside the paired test. ``rounds_set_aside`` were far out and
+    are in no figure of the row. ``doubt`` says why a significant change would not be believed;
+    ``base_sessions`` is how many sessions a stored baseline has, 0 where measured together.
     """
 
     case: str
@@ -72,6 +74,10 @@ class Comparison:
     welch_p: float | None = None
     direction: str = "lower"
     confirmed: bool | None = None
+    df: float | None = None
+    rounds_set_aside: int = 0
+    doubt: str = ""
+    base_sessions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,11 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One compare, check or run, ready to be rendered."""
+    """One compare, check or run, ready to be rendered.
+
+    ``injected`` is by which shares head was made worse on purpose: such a report is a test of the
+    gate and says nothing of the code.
+    """
 
     perfci_version: str
     created_at: str
@@ -122,4 +132,5 @@ class Report:
     skipped: Mapping[str, str] = field(default_factory=dict)
     not_measured: Mapping[str, str] = field(default_factory=dict)
     base_environment: Environment | None = None
+    injected: Mapping[str, float] = field(default_factory=dict)
     schema: str = REPORT_SCHEMA

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+INJECTABLE = ("latency", "cold_start", "compile_time", "peak_host_memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +16,8 @@ class MeasureSettings:
     ``compile_rounds`` of them start with an empty compile cache. ``budget`` bounds the whole
     session, ``timeout`` each step of a worker. A worker takes bursts of ``burst`` s until it
     has ``round_time`` s of them. ``threads``, ``cores`` and ``memory_limit`` 0 mean: as many
-    as there are, chosen automatically, none.
+    as there are, chosen automatically, none. ``inject`` makes head worse on purpose, by shares
+    of ``INJECTABLE``; no file can ask for it.
     """
 
     rounds: int = 5
@@ -28,6 +32,7 @@ class MeasureSettings:
     threads: int = 0
     cores: int = 0
     memory_limit: int = 0
+    inject: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class WorkOrder:
     ``case`` empty asks for discovery of ``benchmark_files``; the worker finds its case again by
     its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
     is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
-    Times in s.
+    ``inject`` makes the work worse on purpose, by shares of its own cost. Times in s.
     """
 
     root: str
@@ -52,6 +52,7 @@ class WorkOrder:
     growth: bool = True
     warmup_s: float = 2.0
     fork_socket: int = -1
+    inject: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from perfci.record.case import Failure
 from perfci.record.report import Comparison, Report
 from perfci.report.clean import clean_block, clean_line
-from perfci.report.outline import gates
+from perfci.report.outline import gates, injected_text
 from perfci.report.rows import change_text, interval_text, measured_text, note, side_text
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -27,6 +27,7 @@ def render_junit(report: Report) -> str:
         ("environment", report.environment.key),
         ("base", report.base.sha if report.base else ""),
         ("head", report.head.sha),
+        ("injected", injected_text(report)),
     ):
         ET.SubElement(properties, "property", name=name, value=_xml(value))
     failed = {failure.case for failure in report.failures}

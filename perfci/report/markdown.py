@@ -12,7 +12,7 @@ from perfci.record.run import Side
 from perfci.report import rows
 from perfci.report.cutting import cut
 from perfci.report.escape import Safe, code, escape, fence
-from perfci.report.outline import counted, headline, other_reasons, outline
+from perfci.report.outline import counted, headline, injected_text, other_reasons, outline
 from perfci.report.templates import read_template
 from perfci.units import format_duration, format_share
 
@@ -25,17 +25,7 @@ _SHOWN_REASONS = 5
 
 def render_markdown(report: Report, limit: int = LIMIT) -> str:
     """Return the comment, its first line ``MARKER``, at most ``limit`` characters long."""
-    environment = Environment(
-        # escaping is the rule and not a filter to remember: what isn't Markup is a stranger's,
-        # and Markdown's escaping comes before HTML's, which then finds nothing left to do
-        finalize=lambda value: value if isinstance(value, Markup) else escape(str(value)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"code": code, "fence": fence}
+    environment = markdown_environment()
     environment.globals |= {
         "change": rows.change_text,
         "interval": rows.interval_text,
@@ -49,6 +39,22 @@ def render_markdown(report: Report, limit: int = LIMIT) -> str:
     return cut(template.render(_context(report)), limit)
 
 
+def markdown_environment() -> Environment:
+    """Return the environment of Markdown templates: whatever isn't Markup is escaped."""
+    environment = Environment(
+        # escaping is the rule and not a filter to remember: what isn't Markup is a stranger's,
+        # and Markdown's escaping comes before HTML's, which then finds nothing left to do
+        finalize=lambda value: value if isinstance(value, Markup) else escape(str(value)),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"code": code, "fence": fence}
+    return environment
+
+
 def _context(report: Report) -> dict[str, Any]:
     reasons = other_reasons(report)
     timing = report.timing
@@ -59,6 +65,7 @@ def _context(report: Report) -> dict[str, Any]:
         "found": outline(report),
         "status": _status(report),
         "headline": headline(report),
+        "injected": injected_text(report),
         "reasons": reasons[:_SHOWN_REASONS],
         "more_reasons": len(reasons) - _SHOWN_REASONS,
         "alone": report.base is None and report.command == "run",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from perfci.record.report import Comparison, Report
 from perfci.report.rows import change_text, size
+from perfci.units import format_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,14 @@ def headline(report: Report) -> str:
         case _:
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
             return (reasons[0] if reasons else f"no verdict on {cases}") + more
+
+
+def injected_text(report: Report) -> str:
+    """Return what was made worse on purpose, or nothing."""
+    made = ", ".join(f"{name} +{format_share(share)}" for name, share in report.injected.items())
+    return (
+        f"injected into head on purpose: {made}; this tests the gate, not the code" if made else ""
+    )
 
 
 def other_reasons(report: Report) -> tuple[str, ...]:

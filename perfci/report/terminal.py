@@ -11,7 +11,7 @@ from rich.text import Text
 from perfci.record.case import Failure
 from perfci.record.report import Comparison, Report
 from perfci.report.clean import clean_block, clean_line
-from perfci.report.outline import headline, other_reasons
+from perfci.report.outline import headline, injected_text, other_reasons
 from perfci.report.terminal_rows import alone_lines, case_lines, styled, wrapped
 from perfci.units import format_duration, format_share
 
@@ -115,6 +115,8 @@ def _verdict(report: Report, width: int, *, alone: bool) -> Iterator[Text]:
     style = "bold" if alone else _VERDICT_STYLES[report.verdict.status]
     text = f"perfci: {status} — {clean_line(headline(report), 600)}"
     yield from wrapped(text, 0, width, style)
+    if injected := injected_text(report):
+        yield from wrapped(injected.upper(), 2, width, "bold reverse yellow")
     for reason in other_reasons(report):
         yield from wrapped(clean_line(reason, 600), 2, width)
 

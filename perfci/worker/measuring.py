@@ -18,6 +18,7 @@ from perfci.worker.afterwards import finished
 from perfci.worker.building import builder, built_work
 from perfci.worker.bursts import Bursts, encoded
 from perfci.worker.device import Cuda, check_devices, open_device
+from perfci.worker.injecting import ballast, slowed, wait_longer
 from perfci.worker.memory import HostMemory
 from perfci.worker.warmup import warm_up
 
@@ -37,6 +38,7 @@ def measure(
     benchmarks: Sequence[Benchmark],
 ) -> None:
     """Measure the order's case; bursts are made as the parent asks for them."""
+    shares = order.inject
     build = builder(order, benchmarks)
     _fix_threads_and_seed(order)
     stage.enter("setup")
@@ -53,10 +55,15 @@ def measure(
     device = open_device(work.device, output)
     if device:
         device.synchronize()
+    if work.compiled:
+        wait_longer((time.monotonic_ns() - before_ns) / 1e9, shares.get("compile_time", 0.0))
+    wait_longer(start.until(time.monotonic_ns()), shares.get("cold_start", 0.0))
     called_ns = time.monotonic_ns()
     check_devices(work.device, output)
     del output
-    session = Bursts(work.call, device)
+    kept = ballast(shares.get("peak_host_memory", 0.0))
+    call = slowed(work.call, shares["latency"], device) if "latency" in shares else work.call
+    session = Bursts(call, device)
     stage.enter("warmup")
     first_call_s = (called_ns - before_ns) / 1e9
     call_s = warm_up(session.unrecorded, first_call_s, order.warmup_s)
@@ -67,6 +74,7 @@ def measure(
     stage.enter("measure")
     channel.send("ready", call_s=call_s)
     _burst_as_ordered(session, channel)
+    del kept
     values, missing = memory.peaks(session.size())
     _add_device_peaks(values, missing, device)
     values["import_time"] = start.imports()

@@ -1,0 +1,75 @@
+"""``--inject``: a slow-down of a known size, made on purpose and told loudly."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.project import Project, rows
+
+STEADY = """\
+import perfci
+
+@perfci.benchmark
+def steady():
+    return lambda: sum(range(2000))
+"""
+
+
+def with_benchmark(project: Project) -> Project:
+    project.write("benchmarks/bench_one.py", STEADY)
+    project.commit("a benchmark")
+    return project
+
+
+def test_an_injected_slow_down_is_found_and_told_in_every_format(project: Project) -> None:
+    comment = project.folder.parent / "comment.md"
+    report = with_benchmark(project).report(
+        "compare", "HEAD", "HEAD", "--inject", "latency=50%", "--markdown", str(comment), code=1
+    )
+    row = rows(report, "steady")["latency_p50"]
+    assert row["status"] == "regressed"
+    assert 1.3 < row["ratio"] < 1.7
+    assert report["injected"] == {"latency": 0.5}
+    assert "injected into head on purpose: latency +50 %" in comment.read_text()
+    again = project.perfci("report", str(project.folder.parent / "report.json"))
+    assert "INJECTED INTO HEAD ON PURPOSE" in again.text
+
+
+def test_memory_and_cold_start_can_be_injected(project: Project) -> None:
+    report = with_benchmark(project).report(
+        "compare", "HEAD", "HEAD", "--inject", "peak_host_memory=40%", "--inject", "cold_start=200%",
+        code=1,
+    )  # fmt: skip
+    found = rows(report, "steady")
+    assert found["peak_host_memory"]["ratio"] == pytest.approx(1.4, abs=0.1)
+    assert found["cold_start"]["ratio"] == pytest.approx(3.0, abs=0.6)
+
+
+def test_nothing_is_injected_unless_asked_for(project: Project) -> None:
+    report = with_benchmark(project).report("compare", "HEAD", "HEAD")
+    assert report["injected"] == {}
+
+
+def test_no_configuration_file_can_ask_for_it(project: Project) -> None:
+    with (project.folder / "pyproject.toml").open("a") as file:
+        file.write('inject = "latency=2%"\n')
+    done = with_benchmark(project).perfci("compare", "HEAD", "HEAD")
+    assert done.code == 2
+    assert "inject" in done.text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("speed=2%", "choose from latency"),
+        ("latency", "is no share"),
+        ("latency=0", "is no share"),
+        ("latency=-1%", "is no share"),
+        ("latency=nan", "is no share"),
+        ("latency=2000%", "is no share"),
+    ],
+)
+def test_what_cannot_be_injected_is_told(project: Project, text: str, said: str) -> None:
+    done = with_benchmark(project).perfci("compare", "HEAD", "HEAD", "--inject", text)
+    assert done.code == 2
+    assert said in done.text
