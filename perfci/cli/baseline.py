@@ -32,13 +32,22 @@ def command() -> None:
 @click.argument("rev", default="HEAD")
 @measuring_options
 @python_option
+@click.option(
+    "--sessions", type=click.IntRange(1, 10), default=1, help="Measure it so many times over."
+)
 @click.option("--log-dir", type=click.Path(file_okay=False, path_type=Path))
 def update(
-    rev: str, selection: str, python: str | None, log_dir: Path | None, **options: Any
+    rev: str,
+    selection: str,
+    python: str | None,
+    sessions: int,
+    log_dir: Path | None,
+    **options: Any,
 ) -> int:
     """Measure REV (default: HEAD) and store it as this environment's baseline.
 
-    Measuring the stored commit again adds a session to it; another commit replaces it.
+    Measuring the stored commit again adds a session to it; another commit replaces it. `check`
+    knows the luck of a session from three of them on, best measured on different days.
     """
     from perfci.cli.progress import ProgressLine
     from perfci.cli.surroundings import cache_folder, open_here, shown_by
@@ -58,23 +67,28 @@ def update(
         )
     store = BaselineStore(repository.root / config.baselines)
     store.require_writable()
+    written: dict[Path, None] = {}
+    failures: dict[str, None] = {}
     with shown_by(ProgressLine(quiet=False)) as shown:
-        measured, report = run(
-            repository,
-            Wanted("head", resolved, interpreter(python)),
-            config,
-            Request(selection, log_folder=log_dir),
-            cache=cache_folder(),
-            inherited=dict(os.environ),
-            shown=shown,
-        )
-    written = store.save_run(measured, session_id=f"{measured.created_at}-{secrets.token_hex(4)}")
+        for _ in range(sessions):
+            measured, report = run(
+                repository,
+                Wanted("head", resolved, interpreter(python)),
+                config,
+                Request(selection, log_folder=log_dir),
+                cache=cache_folder(),
+                inherited=dict(os.environ),
+                shown=shown,
+            )
+            session_id = f"{measured.created_at}-{secrets.token_hex(4)}"
+            written |= dict.fromkeys(store.save_run(measured, session_id=session_id))
+            failures |= {f"failed {one.case}: {one.message}": None for one in report.failures}
     for path in written:
         click.echo(f"stored {os.path.relpath(path)}")
-    for failure in report.failures:
-        click.secho(f"failed {failure.case}: {failure.message}", fg="red", err=True)
+    for failure in failures:
+        click.secho(failure, fg="red", err=True)
     click.echo("Commit these files: they are reviewed and merged like code.")
-    return EXIT_NO_VERDICT if report.failures else EXIT_PASS
+    return EXIT_NO_VERDICT if failures else EXIT_PASS
 
 
 @command.command("list", epilog="Example: perfci baseline list")

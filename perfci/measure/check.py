@@ -157,59 +157,76 @@ def _confirmed(
     inherited: Mapping[str, str],
     shown: Shown,
 ) -> Report:
-    """Measure the suspects' baseline commit and head together; their rows replace the suspicion."""
-    commits = {baselines[case].sha for case in suspects}
-    sha = min(commits)
-    try:
-        base = Wanted("base", repository.resolve(sha), head.python)
-    except UsageError:
-        return _unconfirmed(
-            report, config.policy, f"the baseline's commit {sha[:12]} isn't in this clone"
+    """Measure each suspect's baseline commit and head together; those rows replace the suspicion.
+
+    Suspects whose commit isn't in this clone stay suspicions, and the verdict says so.
+    """
+    of_commit: dict[str, list[str]] = {}
+    for case in dict.fromkeys(suspects):
+        of_commit.setdefault(baselines[case].sha, []).append(case)
+    together: list[Report] = []
+    gone: list[str] = []
+    confirmed: list[str] = []
+    for sha, cases in of_commit.items():
+        try:
+            base = Wanted("base", repository.resolve(sha), head.python)
+        except UsageError:
+            gone.append(sha[:12])
+            continue
+        confirmed += cases
+        together.append(
+            compare(
+                repository,
+                base,
+                head,
+                config,
+                replace(request, only=tuple(cases)),
+                cache=cache,
+                inherited=inherited,
+                shown=shown,
+            )
         )
-    if len(commits) > 1:
-        return _unconfirmed(
-            report, config.policy, "the baselines of the suspected cases are of different commits"
-        )
-    together = compare(
-        repository,
-        base,
-        head,
-        config,
-        replace(request, only=tuple(dict.fromkeys(suspects))),
-        cache=cache,
-        inherited=inherited,
-        shown=shown,
+    measured = adjust([row for one in together for row in one.results], config.policy)
+    rows = (
+        *(row for row in report.results if row.case not in confirmed),
+        *(replace(row, confirmed=True) for row in measured),
     )
-    kept = [row for row in report.results if row.case not in suspects]
-    rows = (*kept, *(replace(row, confirmed=True) for row in together.results))
-    failures = (*report.failures, *together.failures)
-    explanations = (
-        *(one for one in report.explanations if one.case not in suspects),
-        *together.explanations,
-    )
-    return replace(
+    reports = (report, *together)
+    joined = replace(
         report,
-        verdict=decide(rows, failures, config.policy),
         results=rows,
-        failures=failures,
-        explanations=explanations,
-        base=together.base,
+        failures=tuple(failure for one in reports for failure in one.failures),
+        explanations=(
+            *(one for one in report.explanations if one.case not in confirmed),
+            *(explanation for one in together for explanation in one.explanations),
+        ),
+        base=together[0].base if len(together) == 1 else report.base,
         notes=(
             *report.notes,
-            f"{len(set(suspects))} suspected case(s) were measured again, both sides together.",
-            *together.notes,
+            *(
+                [f"{len(confirmed)} suspected case(s) were measured again, both sides together."]
+                if confirmed
+                else []
+            ),
+            *(note for one in together for note in one.notes),
         ),
         timing=Timing(
-            report.timing.wall_s + together.timing.wall_s,
-            report.timing.measured_s + together.timing.measured_s,
-            report.timing.rounds + together.timing.rounds,
+            sum(one.timing.wall_s for one in reports),
+            sum(one.timing.measured_s for one in reports),
+            sum(one.timing.rounds for one in reports),
         ),
     )
+    if gone:
+        what = f"the baseline's commit {', '.join(gone)} isn't in this clone"
+        return _unconfirmed(joined, config.policy, what)
+    return replace(joined, verdict=decide(rows, joined.failures, config.policy))
 
 
 def _unconfirmed(report: Report, policy: Policy, why: str) -> Report:
     rows = tuple(
-        replace(row, confirmed=False) if row.status == "regressed" else row
+        replace(row, confirmed=False)
+        if row.status == "regressed" and row.confirmed is None
+        else row
         for row in report.results
     )
     return replace(

@@ -10,6 +10,9 @@ import pytest
 from tests.project import Project, rows
 
 
+CASES = ("steady", "counting")
+
+
 @pytest.fixture
 def stored(project: Project) -> Project:
     """A project whose first commit is stored as the baseline."""
@@ -31,6 +34,19 @@ def slow_down(project: Project) -> None:
     project.commit("slower")
 
 
+def make_older_baselines_quicker(stored: Project) -> None:
+    """Make the stored numbers a third of what they were: whatever is measured now looks slow."""
+    for one in CASES:
+        path = baseline_of(stored, one)
+        kept = json.loads(path.read_text())
+        for session in kept["sessions"]:
+            for worker in session["workers"]:
+                for name in worker["values"]:
+                    if name.startswith("latency"):
+                        worker["values"][name] /= 3
+        path.write_text(json.dumps(kept))
+
+
 def test_the_same_commit_passes(stored: Project) -> None:
     report = stored.report("check", code=0)
     assert report["verdict"]["status"] in {"pass", "inconclusive"}
@@ -45,6 +61,34 @@ def test_a_slowed_commit_fails_and_was_confirmed_side_by_side(stored: Project) -
     assert slow["method"] == "paired_t"
     assert slow["confirmed"] is True
     assert rows(report, "steady")["latency_p50"]["method"] == "welch_t"
+
+
+def test_suspects_of_different_commits_are_each_confirmed_against_their_own(
+    stored: Project,
+) -> None:
+    stored.commit("nothing new")
+    assert stored.perfci("baseline", "update", "-k", "steady").code == 0
+    assert len({json.loads(baseline_of(stored, one).read_text())["sha"] for one in CASES}) == 2
+    make_older_baselines_quicker(stored)
+    report = stored.report("check", "--no-confirm", code=1)
+    assert {rows(report, one)["latency_p50"]["confirmed"] for one in CASES} == {False}
+    report = stored.report("check")
+    for one in CASES:
+        row = rows(report, one)["latency_p50"]
+        assert (row["method"], row["confirmed"]) == ("paired_t", True)
+        assert row["status"] != "regressed"
+    assert any("2 suspected" in note for note in report["notes"])
+
+
+def test_a_suspect_whose_commit_is_gone_stays_unconfirmed(stored: Project) -> None:
+    make_older_baselines_quicker(stored)
+    path = baseline_of(stored, "steady")
+    stored_sha = json.loads(path.read_text())["sha"]
+    path.write_text(path.read_text().replace(stored_sha, "0" * 40))
+    report = stored.report("check", code=1)
+    assert rows(report, "steady")["latency_p50"]["confirmed"] is False
+    assert rows(report, "counting")["latency_p50"]["confirmed"] is True
+    assert any("000000000000 isn't in this clone" in note for note in report["notes"])
 
 
 def test_without_confirmation_the_verdict_says_so(stored: Project) -> None:
@@ -64,6 +108,14 @@ def test_updating_the_same_commit_adds_a_session(stored: Project) -> None:
     kept = json.loads(baseline_of(stored, "steady").read_text())
     assert len(kept["sessions"]) == 2
     assert len(json.loads(baseline_of(stored, "counting").read_text())["sessions"]) == 1
+
+
+def test_update_can_measure_several_sessions(stored: Project) -> None:
+    assert stored.perfci("baseline", "update", "-k", "steady", "--sessions", "2").code == 0
+    kept = json.loads(baseline_of(stored, "steady").read_text())
+    assert len({session["id"] for session in kept["sessions"]}) == 3
+    row = rows(stored.report("check", "-k", "steady"), "steady")["latency_p50"]
+    assert not any("one session" in warning for warning in row["warnings"])
 
 
 def test_a_new_benchmark_is_new_and_a_gone_one_removed(stored: Project) -> None:
