@@ -144,6 +144,7 @@ def _policy(table: Table) -> Policy:
         cohens_d=table.take("cohens_d", values.number(0.0), default.cohens_d),
         strict=table.take("strict", values.flag, default.strict),
         metrics=_metric_policies(table.inner("metrics"), default.metrics),
+        thresholds=_thresholds(table.inner("thresholds")),
     )
 
 
@@ -164,6 +165,20 @@ def _metric_policies(table: Table, defaults: Mapping[str, MetricPolicy]) -> dict
         inner.finish()
     table.finish(known=METRICS)
     return policies
+
+
+def _thresholds(table: Table) -> dict[str, dict[str, float]]:
+    """Read ``[thresholds.BENCHMARK]``: any name, for base may have other benchmarks than head."""
+    found: dict[str, dict[str, float]] = {}
+    for benchmark in table.names():
+        inner = table.inner(benchmark)
+        found[benchmark] = {
+            name: inner.take(name, values.number(0.0), METRICS[name].threshold)
+            for name in METRICS
+            if inner.has(name)
+        }
+        inner.finish(known=METRICS)
+    return found
 
 
 def _saved(table: Table, root: Path) -> tuple[SavedModel, ...]:

@@ -37,6 +37,10 @@ class Table:
         """Say whether ``key`` is there."""
         return key in self._content
 
+    def names(self) -> tuple[str, ...]:
+        """Return the keys that are there."""
+        return tuple(self._content)
+
     def take(self, key: str, read: Read[T], default: D) -> T | D:
         """Return ``key``'s value as ``read`` makes of it, or ``default``."""
         self._known.append(key)

@@ -8,7 +8,9 @@ import pytest
 
 from perfci.config import Config, load_config, parse_config
 from perfci.errors import UsageError
+from perfci.record.metric import METRICS
 from perfci.record.settings import MeasureSettings
+from tests.verdict.workers import case
 
 EVERYTHING = """
 [tool.perfci]
@@ -40,6 +42,8 @@ threshold = 0.03
 undecided = "pass"
 [tool.perfci.metrics.cold_start]
 gate = "info"
+[tool.perfci.thresholds.encoder]
+latency_p50 = 0.08
 [[tool.perfci.saved]]
 name = "ranker"
 model_path = "models/ranker.pt2"
@@ -135,6 +139,22 @@ def test_what_is_wrong_is_refused_with_the_key_and_what_is_right(
     assert caught.value.message.startswith("perfci.toml")
     for part in said:
         assert part in str(caught.value)
+
+
+def test_a_benchmarks_threshold_goes_before_the_metrics_and_its_own_before_both() -> None:
+    policy = parse_config(EVERYTHING, "pyproject.toml").policy
+    latency = METRICS["latency_p50"]
+    encoder, own = case(), case(thresholds={"latency_p50": 0.02})
+    other = case("decoder", benchmark="decoder")
+    found = [policy.for_metric(latency, one).threshold for one in (encoder, own, other)]
+    assert found == [0.08, 0.02, 0.03]
+    assert policy.for_metric(latency, encoder).undecided == "pass"
+
+
+@pytest.mark.parametrize("line", ["latency_p51 = 0.1", "latency_p50 = -1", "latency_p50 = '5 %'"])
+def test_a_wrong_threshold_of_a_benchmark_is_refused(line: str) -> None:
+    with pytest.raises(UsageError, match=r"thresholds\.encoder"):
+        parse_config(f"[thresholds.encoder]\n{line}\n", "perfci.toml")
 
 
 def test_a_file_that_cannot_be_read_is_an_error_not_the_defaults(tmp_path: Path) -> None:

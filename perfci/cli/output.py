@@ -27,7 +27,7 @@ def check_writable(outputs: Outputs) -> None:
             with path.open("ab"):
                 pass
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise unwritable(path, error) from error
         if not existed:
             path.unlink()
 
@@ -41,7 +41,7 @@ def write(report: Report, outputs: Outputs) -> None:
         try:
             path.write_text(render(report, name), encoding="utf-8")
         except OSError as error:
-            problems.append(_unwritable(path, error))
+            problems.append(unwritable(path, error))
     if problems:
         raise problems[0]
 
@@ -72,7 +72,8 @@ def exit_code(report: Report, *, strict: bool) -> int:
             return EXIT_PASS
 
 
-def _unwritable(path: Path, error: OSError) -> OutsideError:
+def unwritable(path: Path, error: OSError) -> OutsideError:
+    """Return the error for a file that can't be written."""
     return OutsideError(
         "unwritable",
         f"{path} can't be written: {error.strerror}",

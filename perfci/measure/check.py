@@ -25,6 +25,7 @@ from perfci.verdict.deciding import decide
 from perfci.verdict.explaining import explain
 from perfci.verdict.failing import failure_rows, placeholder
 from perfci.verdict.policy import Policy
+from perfci.verdict.suspecting import suspects
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +71,14 @@ def check(
         facts = replace(facts_of("check", workplace, result), base=_base_side(baselines, head))
         measured = _Measured(cases, result, run, failures, facts)
     report = against_baselines(measured, baselines, store, config.policy, request.selection)
-    suspects = tuple(
-        row.case for row in report.results if row.status == "regressed" and row.gate == "fail"
-    )
-    if not suspects:
+    suspected = suspects(report.results, config.policy)
+    if not suspected:
         return report
     if not confirm:
         return _unconfirmed(report, config.policy, "measured against the stored baseline only")
     return _confirmed(
         report,
-        suspects,
+        suspected,
         baselines,
         repository,
         head,
@@ -146,7 +145,7 @@ def against_baselines(
 
 def _confirmed(
     report: Report,
-    suspects: Sequence[str],
+    suspected: Sequence[str],
     baselines: Mapping[str, Baseline],
     repository: Repository,
     head: Wanted,
@@ -162,7 +161,7 @@ def _confirmed(
     Suspects whose commit isn't in this clone stay suspicions, and the verdict says so.
     """
     of_commit: dict[str, list[str]] = {}
-    for case in dict.fromkeys(suspects):
+    for case in suspected:
         of_commit.setdefault(baselines[case].sha, []).append(case)
     together: list[Report] = []
     gone: list[str] = []

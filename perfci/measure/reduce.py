@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from perfci.record.worker import Burst, Measurement, WorkerOutput
-from perfci.stats.quantile import quantile, samples_needed
+from perfci.stats.quantile import quantile, samples_needed, tail_quantile
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 _PERCENTILES = {"latency_p50": 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
@@ -29,7 +29,7 @@ def reduce(
     for metric, q in _PERCENTILES.items():
         needed = samples_needed(q)
         if len(samples) >= needed:
-            values[metric] = quantile(samples, q)
+            values[metric] = tail_quantile(samples, q)
         else:
             missing[metric] = f"{len(samples)} samples a worker; needs {needed}"
     if samples:
@@ -52,7 +52,7 @@ def reduce(
         values=values,
         samples=len(samples),
         missing=missing,
-        quantiles=tuple(quantile(samples, q) for q in QUANTILES) if samples else (),
+        quantiles=tuple(tail_quantile(samples, q) for q in QUANTILES) if samples else (),
         phases=raw.phases,
         graph_events=raw.graph_events,
         bursts_set_aside=sum(1 for keep in kept if not keep),

@@ -8,7 +8,7 @@ from perfci.record.case import Case
 from perfci.record.metric import METRICS
 from perfci.record.report import Comparison
 from perfci.verdict.policy import Policy
-from perfci.verdict.stopping import is_decided
+from perfci.verdict.stopping import awaits_rounds, wants_rounds
 
 
 def undecided_metrics(
@@ -17,21 +17,23 @@ def undecided_metrics(
     """Return the metrics that more rounds are for: those whose doubt would cost the verdict.
 
     A gating metric that policy lets pass undecided (cold start: half an import of torch is
-    noise) never prolongs a session by itself. ``family`` is how many gating comparisons the
-    report will have.
+    noise) prolongs a session only where it shows a change that needs a few more rounds to be
+    believed; and not where it doesn't get more of them (only the first rounds compile anew).
+    ``family`` is how many gating comparisons the report will have.
     """
+    rows = [row for row in comparisons if row.method == "paired_t" and row.metric in METRICS]
+    rounds = max(map(_rounds, rows), default=0)
     return tuple(
-        comparison.metric
-        for comparison in comparisons
-        if comparison.method == "paired_t"
-        and comparison.metric in METRICS
-        and policy.for_metric(METRICS[comparison.metric], case).gate == "fail"
-        and policy.for_metric(METRICS[comparison.metric], case).undecided == "inconclusive"
-        and not is_decided(
-            comparison.ratio_lo,
-            comparison.ratio_hi,
-            comparison.threshold,
-            pairs=comparison.base.workers if comparison.base else 0,
-            level=policy.alpha / max(1, family),
+        row.metric
+        for row in rows
+        if (rule := policy.for_metric(METRICS[row.metric], case)).gate == "fail"
+        and (
+            wants_rounds(row, policy, family)
+            if rule.undecided == "inconclusive"
+            else _rounds(row) == rounds and awaits_rounds(row, policy, family)
         )
     )
+
+
+def _rounds(row: Comparison) -> int:
+    return (row.base.workers if row.base else 0) + row.rounds_set_aside

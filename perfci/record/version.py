@@ -2,4 +2,5 @@
 
 VERSION = "0.1.0"
 REPORT_SCHEMA = "perfci.report/1"
+CALIBRATION_SCHEMA = "perfci.calibration/1"
 BASELINE_SCHEMA = 1

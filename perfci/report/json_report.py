@@ -21,7 +21,7 @@ def render_json(report: Report) -> str:
     """Return the report as JSON. CodecError on a number that isn't finite."""
     plain = to_plain(report)
     ordered = {name: plain.pop(name) for name in _FIRST} | plain
-    encoded = msgspec.json.encode(_encodable(ordered))
+    encoded = msgspec.json.encode(encodable(ordered))
     return msgspec.json.format(encoded, indent=2).decode() + "\n"
 
 
@@ -51,12 +51,12 @@ def _damaged(name: str, why: str) -> DamagedFile:
     )
 
 
-def _encodable(plain: Any) -> Any:
+def encodable(plain: Any) -> Any:
     """Replace lone surrogates (an undecodable file name has them): UTF-8 can't hold them."""
     if isinstance(plain, str):
         return plain.encode("utf-8", "replace").decode()
     if isinstance(plain, dict):
-        return {_encodable(key): _encodable(value) for key, value in plain.items()}
+        return {encodable(key): encodable(value) for key, value in plain.items()}
     if isinstance(plain, (list, tuple)):
-        return [_encodable(value) for value in plain]
+        return [encodable(value) for value in plain]
     return plain

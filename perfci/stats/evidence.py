@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfci.stats.effect import cohens_d
+from perfci.stats.outliers import far_out
 from perfci.stats.paired import paired_t
 from perfci.stats.power import detectable_difference
 from perfci.stats.student import TTest, mean
@@ -25,6 +26,7 @@ class Evidence:
     ``ratio`` is head ÷ base, or ``difference`` is head - base where asked for. ``se`` and
     ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is a share of
     base, at ``alpha`` for this test alone. Without evidence p is None, and a warning says why.
+    ``set_aside`` are the indices of the pairs that are far out; no figure here knows of them.
     """
 
     method: Literal["paired_t", "welch_t"]
@@ -41,12 +43,13 @@ class Evidence:
     se: float | None = None
     df: float | None = None
     warnings: tuple[str, ...] = ()
+    set_aside: tuple[int, ...] = ()
 
 
 def together(
     base: Sequence[float], head: Sequence[float], *, alpha: float, absolute: bool = False
 ) -> Evidence:
-    """Return the evidence of pairs: paired t, with Welch's p beside it.
+    """Return the evidence of pairs: paired t, with Welch's p beside it, without pairs far out.
 
     Notes
     -----
@@ -56,13 +59,24 @@ def together(
     """
     scale = _Scale.of(base, head, absolute=absolute)
     before, after = scale.to(base), scale.to(head)
-    return scale.evidence(
+    far: tuple[int, ...] = ()
+    if len(before) == len(after):
+        differences = [b - a for a, b in zip(before, after, strict=True)]
+        far = far_out(differences, resolution=scale.resolution)
+        before, after = without(before, far), without(after, far)
+    evidence = scale.evidence(
         "paired_t",
         paired_t(before, after, resolution=scale.resolution),
         alpha,
         welch_p=welch_t(before, after, resolution=scale.resolution).p,
         effect=cohens_d(before, after, resolution=scale.resolution),
     )
+    return replace(evidence, set_aside=far)
+
+
+def without(values: Sequence[float], indices: Sequence[int]) -> list[float]:
+    """Return the values but for those at ``indices``."""
+    return [value for index, value in enumerate(values) if index not in indices]
 
 
 def apart(

@@ -15,7 +15,9 @@ from perfci.record.metric import METRICS, Metric
 from perfci.record.report import Comparison, Estimate
 from perfci.record.worker import WorkerOutput
 from perfci.stats.evidence import Evidence, apart, together
+from perfci.stats.outliers import SIGNIFICANCE
 from perfci.stats.summary import summarise
+from perfci.verdict.doubting import doubt_of_rounds, doubt_of_workers
 from perfci.verdict.exact import compare_exactly, exact_value
 from perfci.verdict.judging import adjust
 from perfci.verdict.policy import Policy
@@ -35,6 +37,13 @@ class _Values:
     def of(cls, outputs: Iterable[WorkerOutput], metric: str) -> _Values:
         having = tuple(output for output in outputs if metric in output.values)
         return cls(having, tuple(float(output.values[metric]) for output in having))
+
+    def without(self, indices: Sequence[int]) -> _Values:
+        kept = [index for index in range(len(self.values)) if index not in indices]
+        return _Values(
+            tuple(self.outputs[index] for index in kept),
+            tuple(self.values[index] for index in kept),
+        )
 
     @property
     def samples(self) -> int:
@@ -79,7 +88,11 @@ def compare_case(
                 evidence = apart(
                     sessions, after.values, alpha=policy.alpha, absolute=metric.absolute
                 )
-                rows.append(_tested(empty, metric, evidence, before, after))
+                row = _tested(empty, metric, evidence, before, after)
+                doubt = doubt_of_workers(before.values, after.values, row.ratio)
+                rows.append(
+                    replace(row, doubt=doubt, base_sessions=len(list(filter(None, sessions))))
+                )
         elif before.values and head and empty.gate == "fail":
             rows.append(_vanished(empty, before, head))
     return tuple(rows)
@@ -126,7 +139,17 @@ def _in_pairs(
     base = _Values.of([before[number] for number in rounds], metric.name)
     head = _Values.of([after[number] for number in rounds], metric.name)
     evidence = together(base.values, head.values, alpha=alpha, absolute=metric.absolute)
-    return _tested(empty, metric, evidence, base, head)
+    doubt = doubt_of_rounds(base.values, head.values, evidence.ratio)
+    far = evidence.set_aside
+    if far:
+        which = ", ".join(str(rounds[index]) for index in far)
+        warning = (
+            f"{len(far)} of {len(rounds)} rounds set aside as far out "
+            f"(generalized ESD, p < {SIGNIFICANCE:g}): round {which}"
+        )
+        empty = replace(empty, rounds_set_aside=len(far), warnings=(*empty.warnings, warning))
+        base, head = base.without(far), head.without(far)
+    return replace(_tested(empty, metric, evidence, base, head), doubt=doubt)
 
 
 def _exactly(empty: Comparison, metric: Metric, base: _Values, head: _Values) -> Comparison:
@@ -194,5 +217,6 @@ def _tested(
         welch_p=evidence.welch_p,
         cohens_d=evidence.cohens_d,
         detectable=evidence.detectable,
+        df=evidence.df,
         warnings=(*empty.warnings, *evidence.warnings),
     )

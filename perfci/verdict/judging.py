@@ -16,6 +16,7 @@ from perfci.stats.holm import holm
 from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.stats.student import CONFIDENCE, t_quantile
 from perfci.units import format_share, format_value
+from perfci.verdict.doubting import is_clear, may_be_luck, rounds_to_believe
 from perfci.verdict.policy import Policy
 from perfci.verdict.stopping import is_within, margin
 
@@ -70,7 +71,11 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
     if change is not None and p_adjusted is not None and p_adjusted < policy.alpha:
         large = row.cohens_d is not None and abs(row.cohens_d) >= policy.cohens_d
         if _reaches(change, threshold_of(row)) and large:
-            moved = "regressed" if change > 0.0 else "improved"
+            why_not = _why_not_believed(row, policy, family)
+            if why_not:
+                warnings = (f"looks {_moved(change)}: {why_not}",)
+            else:
+                moved = _moved(change)
         elif large:
             warnings = (f"significant, but below the threshold of {_threshold(row)}",)
         else:
@@ -84,6 +89,26 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
     return replace(row, status=status, warnings=(*row.warnings, *fresh))
 
 
+def _moved(change: float) -> Status:
+    return "regressed" if change > 0.0 else "improved"
+
+
+def _why_not_believed(row: Comparison, policy: Policy, family: int) -> str:
+    """Return what keeps a significant change from counting, or nothing."""
+    if row.doubt:
+        return row.doubt
+    if is_clear(row.ratio):
+        return ""
+    if row.method == "welch_t" and row.base_sessions < 2:
+        return "one session of a baseline tells nothing of the spread between sessions"
+    base, head = (side.workers if side else 0 for side in (row.base, row.head))
+    if not may_be_luck(base, head, family, policy.alpha):
+        return ""
+    needed = rounds_to_believe(family, policy.alpha)
+    what = f"{base} rounds" if row.method == "paired_t" else f"{base} and {head} workers"
+    return f"{what} may be the luck of processes; {needed} rounds rule it out"
+
+
 def _reaches(change: float, threshold: float) -> bool:
     return change != 0.0 and abs(change) >= threshold * (1.0 - 1e-12)
 
@@ -95,28 +120,32 @@ def _unchanged(row: Comparison) -> bool:
     return lo is not None and hi is not None and -row.threshold < lo and hi < row.threshold
 
 
+def _scale_of_test(row: Comparison) -> tuple[float, float] | None:
+    """Return the standard error of the log ratio and its degrees of freedom."""
+    lo, hi = _log(row.ratio_lo), _log(row.ratio_hi)
+    if row.p is None or row.df is None or lo is None or hi is None:
+        return None
+    return (hi - lo) / 2.0 / t_quantile(0.5 + CONFIDENCE / 2, row.df), row.df
+
+
 def _spread_of_pairs(row: Comparison) -> tuple[float, int] | None:
     """Return the standard deviation of the log ratios and their number, from the interval."""
-    pairs = row.base.workers if row.base else 0
-    lo, hi = _log(row.ratio_lo), _log(row.ratio_hi)
-    if row.method != "paired_t" or row.p is None or pairs < 2 or lo is None or hi is None:
+    known = _scale_of_test(row)
+    if row.method != "paired_t" or known is None:
         return None
-    half_width = (hi - lo) / 2.0
-    return half_width / t_quantile(0.5 + CONFIDENCE / 2, pairs - 1) * math.sqrt(pairs), pairs
+    pairs = round(known[1]) + 1
+    return known[0] * math.sqrt(pairs), pairs
 
 
 def _detectable(row: Comparison, alpha: float) -> float | None:
     """Return what this comparison could have found as one of so many: at the family's alpha.
 
-    The first of ``m`` comparisons that Holm calls significant has ``p < alpha / m``. Welch's
-    degrees of freedom aren't in the row: its figure stays that of the comparison alone.
+    The first of ``m`` comparisons that Holm calls significant has ``p < alpha / m``.
     """
-    known = _spread_of_pairs(row)
+    known = _scale_of_test(row)
     if known is None:
         return row.detectable
-    spread, pairs = known
-    least = detectable_difference(spread / math.sqrt(pairs), pairs - 1, alpha)
-    return math.expm1(min(least, 690.0))
+    return math.expm1(min(detectable_difference(*known, alpha), 690.0))
 
 
 def _what_it_takes(row: Comparison, alpha: float) -> str:

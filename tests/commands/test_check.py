@@ -9,7 +9,6 @@ import pytest
 
 from tests.project import Project, rows
 
-
 CASES = ("steady", "counting")
 
 

@@ -37,9 +37,12 @@ def test_an_injected_slow_down_is_found_and_told_in_every_format(project: Projec
 
 def test_memory_and_cold_start_can_be_injected(project: Project) -> None:
     report = with_benchmark(project).report(
-        "compare", "HEAD", "HEAD", "--inject", "peak_host_memory=40%", "--inject", "cold_start=200%",
+        "compare",
+        "HEAD",
+        "HEAD",
+        *("--inject", "peak_host_memory=40%", "--inject", "cold_start=200%"),
         code=1,
-    )  # fmt: skip
+    )
     found = rows(report, "steady")
     assert found["peak_host_memory"]["ratio"] == pytest.approx(1.4, abs=0.1)
     assert found["cold_start"]["ratio"] == pytest.approx(3.0, abs=0.6)

@@ -258,7 +258,8 @@ def test_measuring_goes_on_while_an_end_of_the_margin_is_inside_the_interval(
 
 
 def test_a_clear_but_noisy_slow_down_is_measured_until_the_report_can_call_it_significant() -> None:
-    lo, hi = 1.067, 1.229  # 95 %, of five pairs
-    assert is_decided(lo, hi, 0.05, pairs=5)
-    assert not is_decided(lo, hi, 0.05, pairs=5, level=0.01 / 20)
+    lo, hi = 1.10, 1.20  # 95 %, of ten pairs
+    assert is_decided(lo, hi, 0.05, pairs=10)
+    assert is_decided(lo, hi, 0.05, pairs=10, level=0.01 / 20)
+    assert not is_decided(lo, hi, 0.05, pairs=10, level=1e-5)
     assert is_decided(1.13, 1.16, 0.05, pairs=5, level=0.01 / 20)

@@ -1,0 +1,83 @@
+"""How sure an interval has to be before it stops a case: rounds and coverage by that level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.statistics.paths import FAMILY, LEAST_ROUNDS, MOST_ROUNDS
+from benchmarks.statistics.scoring import markdown, percent
+from perfci.stats.paired import paired_t
+from perfci.stats.summary import bounded_exp
+from perfci.verdict import stopping
+
+LEVELS = (0.05, 0.01, 0.002)
+SPREADS = (0.007, 0.02)
+CHANGES = (0.0, 0.02, 0.04, 0.05)
+THRESHOLD = 0.05
+ALPHA = 0.01
+TASKS = tuple(f"stopping at {level}" for level in LEVELS)
+
+
+def rows(task: str, runs: int) -> list[dict[str, object]]:
+    """Normal log ratios, stopped by the interval alone: `is_decided` with another level."""
+    level = float(task.rsplit(maxsplit=1)[-1])
+    kept = stopping._STOP_LEVEL
+    stopping._STOP_LEVEL = level
+    try:
+        return [_row(level, spread, change, runs) for spread in SPREADS for change in CHANGES]
+    finally:
+        stopping._STOP_LEVEL = kept
+
+
+def _row(level: float, spread: float, change: float, runs: int) -> dict[str, object]:
+    rng = np.random.default_rng([10, round(1e4 * level), round(1e4 * spread), round(100 * change)])
+    true = float(np.log1p(change))
+    held = rounds = 0
+    for _ in range(runs):
+        differences = rng.normal(true, spread, MOST_ROUNDS).tolist()
+        count = LEAST_ROUNDS
+        while True:
+            test = paired_t([0.0] * count, differences[:count])
+            ends = bounded_exp(test.lo), bounded_exp(test.hi)
+            if count == MOST_ROUNDS or stopping.is_decided(
+                *ends, THRESHOLD, pairs=count, level=ALPHA / FAMILY
+            ):
+                break
+            count += 1
+        held += test.lo <= true <= test.hi
+        rounds += count
+    return {
+        "part": "stopping",
+        "level": level,
+        "spread": spread,
+        "change": change,
+        "runs": runs,
+        "held": held,
+        "rounds": rounds,
+    }
+
+
+def table(results: Sequence[dict[str, object]]) -> str:
+    mine = [row for row in results if row["part"] == "stopping"]
+    if not mine:
+        return ""
+    cells = {
+        (row["level"], row["spread"], row["change"]): (
+            f"{percent(row['held'], row['runs'])}; {row['rounds'] / row['runs']:.1f}"
+        )
+        for row in mine
+    }
+    return markdown(
+        ("interval that stops", "spread", *(f"true change {change:.0%}" for change in CHANGES)),
+        [
+            (
+                f"{1 - level:.1%}",
+                f"{spread:.1%}",
+                *(cells[level, spread, change] for change in CHANGES),
+            )
+            for level in LEVELS
+            for spread in SPREADS
+        ],
+    )

@@ -1,0 +1,137 @@
+"""``perfci calibrate``: what this machine sees."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from perfci.cli.options import (
+    Duration,
+    config_option,
+    configuration,
+    interpreter,
+    output_options,
+    outputs,
+    python_option,
+    select_option,
+)
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
+
+if TYPE_CHECKING:
+    from perfci.cli.configuration_file import ConfigurationFile
+    from perfci.record.calibration import Calibration
+
+_BUDGET_S = 165.0
+
+
+@click.command(
+    "calibrate",
+    epilog="Example: perfci calibrate HEAD -k encoder --budget 5m --write   "
+    "Exit codes: 0 calibrated, 2 usage, 3 not to be relied on (a promise not kept, a false "
+    "alarm, too little time), 4 git or disk.",
+)
+@click.argument("rev", default=".")
+@config_option
+@select_option
+@python_option
+@click.option(
+    "--budget", type=Duration(), default=_BUDGET_S, help="Time for everything.", show_default="165s"
+)
+@click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data.")
+@click.option("--write", "write_it", is_flag=True, help="Put suggestions into the configuration.")
+@output_options
+def command(
+    rev: str,
+    config_path: Path | None,
+    selection: str,
+    python: str | None,
+    budget: float,
+    seed: int | None,
+    write_it: bool,
+    verbose: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Measure REV against itself: how small a slow-down this machine sees, and how to see more.
+
+    REV defaults to the working tree. Both sides are the same code, so every alarm is false;
+    a slow-down of the size that is promised is then injected to test the promise.
+    """
+    chosen = outputs(options)
+    if chosen.junit or chosen.csv:
+        raise click.UsageError("a calibration is written as --json and --markdown only")
+    from perfci.cli.configuration_file import configuration_file, configuration_path
+    from perfci.cli.output import check_writable
+    from perfci.cli.progress import ProgressLine
+    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.measure.calibrate import calibrate_commit
+    from perfci.measure.compare import Request
+    from perfci.measure.workplace import Wanted
+
+    check_writable(chosen)
+    repository = open_here()
+    file = configuration_file(repository.root, config_path) if write_it else None
+    config = configuration(repository.root, config_path, seed=seed)
+    with shown_by(ProgressLine(quiet=quiet)) as shown:
+        calibration = calibrate_commit(
+            repository,
+            Wanted("head", repository.resolve(rev), interpreter(python)),
+            config,
+            Request(selection, log_folder=chosen.log_dir),
+            budget,
+            cache=cache_folder(),
+            inherited=dict(os.environ),
+            shown=shown,
+            configuration=configuration_path(repository.root, config_path).name,
+        )
+    _show(calibration, verbose=verbose, quiet=quiet)
+    _write_files(calibration, chosen.files())
+    if file is not None:
+        _configure(calibration, file)
+    return EXIT_NO_VERDICT if calibration.untrusted else EXIT_PASS
+
+
+def _show(calibration: Calibration, *, verbose: bool, quiet: bool) -> None:
+    from perfci.report.calibration_terminal import render_calibration
+    from perfci.report.calibration_text import headline
+    from perfci.report.clean import clean_line
+
+    if quiet:
+        reasons = "; ".join(calibration.untrusted)
+        click.echo(clean_line(reasons or headline(calibration), 1000))
+        return
+    width = shutil.get_terminal_size((100, 24)).columns
+    color = sys.stdout.isatty()
+    click.echo(render_calibration(calibration, width, color, verbose=verbose), nl=False)
+
+
+def _write_files(calibration: Calibration, files: dict[str, Path]) -> None:
+    from perfci.cli.output import unwritable
+    from perfci.report.calibration_json import render_calibration_json
+    from perfci.report.calibration_markdown import render_calibration_markdown
+
+    render = {"json": render_calibration_json, "markdown": render_calibration_markdown}
+    for name, path in files.items():
+        try:
+            path.write_text(render[name](calibration), encoding="utf-8")
+        except OSError as error:
+            raise unwritable(path, error) from error
+
+
+def _configure(calibration: Calibration, file: ConfigurationFile) -> None:
+    """Write what was suggested and shown; nothing where the calibration can't be relied on."""
+    from perfci.report.calibration_toml import writable
+
+    keys = {one.path: one.value for one in writable(calibration.suggestions)}
+    if calibration.untrusted:
+        click.echo(f"{file.path} was not changed: this calibration can't be relied on.", err=True)
+    elif not keys:
+        click.echo(f"{file.path} was not changed: there is nothing to change.", err=True)
+    else:
+        file.write(keys)
+        click.echo(f"{file.path} was changed; look at it with git diff.", err=True)

@@ -1,0 +1,90 @@
+"""The user's configuration file: found before measuring, replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfci.config import OWN_FILE, PROJECT_FILE
+from perfci.config_editing import with_keys
+from perfci.errors import OutsideError
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationFile:
+    """A configuration file and the text it had; ``text`` is None where there is none yet."""
+
+    path: Path
+    text: str | None
+
+    def write(self, keys: Mapping[tuple[str, ...], float]) -> None:
+        """Put ``keys`` into the file. OutsideError where it changed since it was read."""
+        edited = with_keys(self.text or "", str(self.path), keys)
+        try:
+            if _text(self.path) != self.text:
+                raise OutsideError(
+                    "configuration-changed",
+                    f"{self.path} was changed while perfci measured; nothing was written",
+                    "Put the lines shown into it by hand.",
+                )
+            _replace(self.path, edited)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+
+
+def configuration_path(root: Path, explicit: Path | None) -> Path:
+    """Return the file that configures perfci at ``root``: perfci.toml where there is none yet."""
+    found = (root / name for name in (OWN_FILE, PROJECT_FILE) if (root / name).is_file())
+    return explicit or next(found, root / OWN_FILE)
+
+
+def configuration_file(root: Path, explicit: Path | None) -> ConfigurationFile:
+    """Return that file with its text; OutsideError where it isn't writable. A link is followed."""
+    path = configuration_path(root, explicit).resolve()
+    try:
+        text = _text(path)
+        if text is not None:
+            with path.open("ab"):
+                pass
+        if not os.access(path.parent, os.W_OK):
+            raise PermissionError(13, os.strerror(13))
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    return ConfigurationFile(path, text)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8")  # not read_text: it would turn CRLF into LF
+    except FileNotFoundError:
+        return None
+
+
+def _replace(path: Path, text: str) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, temporary)
+        else:
+            temporary.chmod(0o644)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _unwritable(path: Path, error: OSError) -> OutsideError:
+    return OutsideError(
+        "configuration-unwritable",
+        f"{path} can't be written: {error.strerror}",
+        "Run without --write and put the lines shown into it by hand.",
+    )

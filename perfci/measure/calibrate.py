@@ -1,0 +1,172 @@
+"""``calibrate``: a commit against itself, and what that says of this machine.
+
+Identical sides get the first part of the time; then the quiet settings are switched off in turn;
+identical sides have another turn, so that neither met another hour; the rest tests the promise
+with a slow-down in head.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfci.checkout.repository import Repository
+from perfci.config import Config
+from perfci.measure.blocks import in_workplace
+from perfci.measure.compare import Request, now, selected_cases
+from perfci.measure.parts import Found, Parts
+from perfci.measure.workplace import Shown, Wanted, open_workplace
+from perfci.record.calibration import Calibration, DefaultSession, Spent
+from perfci.record.case import Case, Failure
+from perfci.record.run import Environment, Side
+from perfci.record.version import VERSION
+from perfci.units import format_duration, format_share
+from perfci.verdict.promise import PROMISED_METRIC
+from perfci.verdict.suggesting import suggest
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a calibration says beside the numbers. Times in s."""
+
+    created_at: str
+    side: Side
+    environment: Environment
+    wall_s: float
+    budget_s: float
+    configuration: str = ""
+    failures: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def calibrate_commit(
+    repository: Repository,
+    wanted: Wanted,
+    config: Config,
+    request: Request,
+    budget_s: float,
+    *,
+    cache: Path,
+    inherited: Mapping[str, str],
+    shown: Shown,
+    configuration: str,
+) -> Calibration:
+    """Measure ``wanted`` against itself for ``budget_s`` and return what this machine sees.
+
+    ``config``'s own budget and rounds are those of the session that promises are made for;
+    ``configuration`` names the file it came from.
+    """
+    limited = replace(config, settings=replace(config.settings, budget=budget_s))
+    with open_workplace(
+        repository,
+        (replace(wanted, name="base"), replace(wanted, name="head")),
+        limited,
+        cache=cache,
+        inherited=inherited,
+        log_folder=request.log_folder,
+        shown=shown,
+    ) as workplace:
+        cases = selected_cases(workplace, request)
+        parts = Parts(
+            measure=in_workplace(workplace, workplace.budget_end),
+            config=config,
+            cores=workplace.plan.cores,
+            clock=time.monotonic,
+            end=workplace.budget_end,
+        )
+        known = {case.id for case in workplace.found["base"].discovery.cases}
+        found = parts.run([case for case in cases if not case.skip and case.id in known])
+        return concluded(
+            found,
+            cases,
+            config,
+            Facts(
+                created_at=now(),
+                side=next(s.side for s in workplace.plan.sides if s.name == "head"),
+                environment=workplace.environments["head"],
+                wall_s=workplace.elapsed_s(),
+                budget_s=budget_s,
+                configuration=configuration,
+                failures=workplace.failures(cases),
+                notes=workplace.notes,
+            ),
+        )
+
+
+def concluded(found: Found, cases: Sequence[Case], config: Config, facts: Facts) -> Calibration:
+    """Return the calibration: what was found, what to change, and what can't be relied on."""
+    settings, seen = config.settings, found.calibrated.seen
+    session = DefaultSession(
+        rounds=settings.rounds,
+        max_rounds=settings.max_rounds,
+        budget_s=settings.budget,
+        alpha=config.policy.alpha,
+        comparisons=found.calibrated.comparisons,
+    )
+    own = {(case.benchmark, metric) for case in cases for metric in case.thresholds}
+    return Calibration(
+        perfci_version=VERSION,
+        created_at=facts.created_at,
+        side=facts.side,
+        environment=facts.environment,
+        session=session,
+        spent=Spent(
+            wall_s=facts.wall_s,
+            budget_s=facts.budget_s,
+            same_s=found.part_s.get("same", 0.0),
+            settings_s=found.part_s.get("settings", 0.0),
+            promise_s=found.part_s.get("promise", 0.0),
+            rounds=found.rounds,
+        ),
+        seen=seen,
+        false_alarms=found.calibrated.false_alarms,
+        settings=found.settings,
+        promise=found.promise,
+        suggestions=suggest(seen, session, config.policy, found.sweep_s, own=frozenset(own)),
+        configuration=facts.configuration,
+        failures=(*facts.failures, *found.failures),
+        notes=(*facts.notes, *found.notes, *_cut(found, cases, config)),
+        untrusted=tuple(_doubts(found)),
+    )
+
+
+def _cut(found: Found, cases: Sequence[Case], config: Config) -> list[str]:
+    """Say what the calibration did not look at, and why."""
+    notes = []
+    if found.session.most < config.settings.max_rounds:
+        budget, most = format_duration(config.settings.budget), found.session.most
+        notes.append(f"The budget of {budget} allows {most} rounds a case, not `max_rounds`.")
+    if any(row.metric == PROMISED_METRIC and row.modes for row in found.calibrated.seen):
+        notes.append("No promise is tested, and no threshold suggested, where there are two modes.")
+    latency = [row for row in found.calibrated.seen if row.metric == PROMISED_METRIC]
+    known = {row.case for row in latency if row.spread is not None}
+    known |= {failure.case for failure in found.failures}
+    few = [case.id for case in cases if not case.skip and case.id not in known]
+    if few:
+        names = ", ".join(few)
+        notes.append(
+            f"Too few rounds to know the spread: {names}. Raise --budget or choose with -k."
+        )
+    if found.promise.left_out:
+        names = ", ".join(found.promise.left_out)
+        notes.append(f"The promise was not tested, for want of time, on {names}.")
+    return notes
+
+
+def _doubts(found: Found) -> list[str]:
+    """Return why nobody should rely on this calibration; empty for none."""
+    doubts = []
+    if found.interrupted:
+        doubts.append("interrupted before the end")
+    if not any(row.detectable is not None for row in found.calibrated.seen):
+        doubts.append("nothing was measured often enough to know a spread; raise --budget")
+    if found.promise.status == "not_kept":
+        promised = format_share(found.promise.promised)
+        doubts.append(f"the promise to find {promised} was not kept: {found.promise.reason}")
+    alarms = [row for row in found.calibrated.seen if row.false_alarm and row.gate == "fail"]
+    if alarms:
+        names = ", ".join(f"{row.case} {row.metric}" for row in alarms)
+        doubts.append(f"identical sides were called different: {names}")
+    return doubts

@@ -1,0 +1,115 @@
+"""From what a machine sees to keys of the configuration. Pure.
+
+More rounds come first; a threshold is raised only where rounds can't do it, and always with the
+reason. Nothing is ever lowered, and nothing is suggested for what has two modes: there the
+spread isn't noise that a threshold should swallow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from perfci.record.calibration import DefaultSession, Seen, Suggestion
+from perfci.record.metric import METRICS
+from perfci.units import format_share
+from perfci.verdict.doubting import rounds_to_believe
+from perfci.verdict.policy import Policy
+from perfci.verdict.promise import detectable_in, rounds_needed
+
+_MOST_ROUNDS = 60
+_MOST_LEAST_ROUNDS = 15
+_LARGEST = 0.5
+"""A threshold above this gates nothing worth gating: better said than written."""
+_LEAST_PAIRS = 5
+_STEPS = ((0.1, 0.005), (0.3, 0.01), (math.inf, 0.05))
+
+
+def suggest(
+    seen: Sequence[Seen],
+    session: DefaultSession,
+    policy: Policy,
+    round_s: float,
+    *,
+    own: frozenset[tuple[str, str]] = frozenset(),
+) -> tuple[Suggestion, ...]:
+    """Return what to change so that every gating metric's threshold can be seen.
+
+    ``round_s`` is what a round of all cases takes: more rounds are suggested only where they
+    fit the session's budget. ``own`` are (benchmark, metric) with a threshold in the benchmark.
+    """
+    alpha = session.alpha / max(1, session.comparisons)
+    fits = math.floor(session.budget_s / round_s) if round_s > 0.0 else _MOST_ROUNDS
+    wanted = {"rounds": session.rounds, "max_rounds": session.max_rounds}
+    reasons: dict[str, str] = {}
+    believed = rounds_to_believe(session.comparisons, session.alpha)
+    if session.max_rounds < believed:
+        wanted["max_rounds"] = believed
+        reasons["max_rounds"] = (
+            f"a change in one of {session.comparisons} comparisons is believed after "
+            f"{believed} rounds"
+        )
+    thresholds: dict[tuple[str, str], tuple[float, Seen]] = {}
+    for row in seen:
+        if row.gate != "fail" or row.modes or not row.spread or row.threshold <= 0.0:
+            continue
+        if row.pairs < _LEAST_PAIRS:
+            continue
+        key, most = _lever(row, policy)
+        needed = rounds_needed(row.spread, row.threshold, alpha)
+        if needed is not None and needed <= wanted[key]:
+            continue
+        if needed is not None and needed <= min(most, fits):
+            wanted[key] = needed
+            reasons[key] = (
+                f"{row.case} {row.metric} needs {needed} rounds to show its threshold of "
+                f"{format_share(row.threshold)}"
+            )
+            continue
+        reached = max(2, min(wanted[key], fits))
+        least = _rounded_up(detectable_in(row.spread, reached, alpha))
+        place = (row.benchmark, row.metric)
+        if place not in thresholds or least > thresholds[place][0]:
+            thresholds[place] = (least, row)
+    wanted["max_rounds"] = max(wanted.values())
+    before = {"rounds": session.rounds, "max_rounds": session.max_rounds}
+    return (
+        *(
+            Suggestion((key,), value, before[key], reasons.get(key, "not fewer than `rounds`"))
+            for key, value in wanted.items()
+            if value > before[key]
+        ),
+        *_raised(thresholds, policy, own),
+    )
+
+
+def _raised(
+    thresholds: dict[tuple[str, str], tuple[float, Seen]],
+    policy: Policy,
+    own: frozenset[tuple[str, str]],
+) -> Iterator[Suggestion]:
+    for (benchmark, metric), (value, row) in thresholds.items():
+        if value > _LARGEST:
+            continue
+        configured = policy.thresholds.get(benchmark, {}).get(metric)
+        yield Suggestion(
+            path=("thresholds", benchmark, metric),
+            value=value,
+            before=row.threshold if (benchmark, metric) in own else configured,
+            reason=f"{row.case} sees {format_share(row.spread)} of spread a pair; its threshold "
+            f"of {format_share(row.threshold)} can't be shown in the rounds the budget allows",
+            where="the benchmark's own thresholds" if (benchmark, metric) in own else "",
+        )
+
+
+def _lever(row: Seen, policy: Policy) -> tuple[str, int]:
+    """Which key brings a metric more rounds: doubt about some prolongs no session by itself."""
+    known = METRICS.get(row.metric)
+    if known is not None and policy.undecided(row.metric) == "inconclusive":
+        return "max_rounds", _MOST_ROUNDS
+    return "rounds", _MOST_LEAST_ROUNDS
+
+
+def _rounded_up(share: float) -> float:
+    step = next(step for limit, step in _STEPS if share < limit)
+    return round(math.ceil(share / step - 1e-9) * step, 4)

@@ -1,0 +1,34 @@
+"""Suspicion: which cases of a check are measured again, both sides together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfci.record.report import Comparison
+from perfci.verdict.judging import threshold_of, worse_by
+from perfci.verdict.policy import Policy
+
+_SHARE = 0.5
+
+
+def suspects(rows: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
+    """Return the cases that may have regressed: what a stored baseline can say, and no more.
+
+    Those that regressed; and those whose doubt would cost the verdict while they are worse by
+    half of the threshold. Two or three sessions leave so few degrees of freedom that hardly any
+    change is significant among many; the confirmation, not the suspicion, holds the error rate.
+    """
+    found = [row.case for row in rows if row.gate == "fail" and _is_suspect(row, policy)]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_suspect(row: Comparison, policy: Policy) -> bool:
+    if row.status == "regressed":
+        return True
+    change, _, _ = worse_by(row)
+    if row.status != "inconclusive" or row.method != "welch_t" or change is None:
+        return False
+    if policy.undecided(row.metric) == "inconclusive":
+        return change >= _SHARE * threshold_of(row)
+    significant = row.p_adjusted is not None and row.p_adjusted < policy.alpha
+    return significant and change >= threshold_of(row)

@@ -1,0 +1,83 @@
+"""The quick part of benchmarks/statistics: whole reports, decided by the code that sessions use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from benchmarks.statistics import usual
+from benchmarks.statistics.noise import MODELS, Model
+from benchmarks.statistics.paths import FAMILY, PATHS, Outcome, policy_with
+
+BY_NAME = {model.name: model for model in MODELS}
+POLICY = policy_with(0.05)
+
+
+def reports(
+    model: str, path: str, count: int, changes: Sequence[float] = (0.0,) * FAMILY
+) -> list[Outcome]:
+    rng = np.random.default_rng(11)
+    return [PATHS[path](BY_NAME[model], rng, changes, POLICY, ()) for _ in range(count)]
+
+
+def coverage(outcomes: Sequence[Outcome], ratio: float = 1.0) -> float:
+    rows = [row for outcome in outcomes for row in outcome.rows if row.ratio_lo is not None]
+    return float(np.mean([row.ratio_lo <= ratio <= row.ratio_hi for row in rows]))
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["spread 2 %", "bimodal, half slow", "drift", "step", "heavy tails, t2", "woken tenant"],
+)
+def test_identical_cases_hardly_ever_fail(model: str) -> None:
+    outcomes = reports(model, "compare, adaptive", 10)
+    assert sum(outcome.verdict == "fail" for outcome in outcomes) <= 1
+
+
+def test_all_of_five_rounds_of_two_speeds_alike_is_luck_and_not_a_regression() -> None:
+    outcomes = reports("bimodal, steady", "compare, 5 rounds", 80)
+    assert not any(outcome.verdict == "fail" for outcome in outcomes)
+    doubted = [w for o in outcomes for row in o.rows for w in row.warnings if "looks" in w]
+    assert doubted  # it did happen
+
+
+def test_a_baseline_of_one_session_alone_never_fails_for_the_luck_of_sessions() -> None:
+    outcomes = reports("sessions 3 % apart", "check, 1 session", 25)
+    assert {outcome.verdict for outcome in outcomes} == {"inconclusive"}
+    assert coverage(outcomes) < 0.6  # which is why
+
+
+@pytest.mark.parametrize("path", ["compare, 5 rounds", "compare, adaptive", "check, 3 sessions"])
+def test_intervals_hold_at_95_percent(path: str) -> None:
+    assert coverage(reports("spread 2 %", path, 60)) == pytest.approx(0.95, abs=0.02)
+
+
+def test_stopping_keeps_the_coverage_of_a_change_at_the_threshold() -> None:
+    changes = [float(np.log(1.05))] * FAMILY
+    outcomes = reports("spread 0.7 %", "compare, adaptive", 15, changes)
+    assert coverage(outcomes, 1.05) >= 0.885
+
+
+def test_a_slow_down_of_twice_the_threshold_fails_at_the_usual_spread() -> None:
+    changes = [float(np.log(1.10)), *[0.0] * (FAMILY - 1)]
+    outcomes = reports("spread 0.7 %", "compare, adaptive", 20, changes)
+    assert {outcome.verdict for outcome in outcomes} == {"fail"}
+    confirmed = reports("spread 0.7 %", "check, 3 sessions, confirmed", 20, changes)
+    assert {outcome.verdict for outcome in confirmed} == {"fail"}
+    assert all(outcome.rows[0].confirmed for outcome in confirmed)
+
+
+def test_decided_cases_take_no_more_rounds() -> None:
+    changes = [float(np.log(1.045)), *[0.0] * (FAMILY - 1)]
+    (outcome,) = reports("spread 0.7 %", "compare, adaptive", 1, changes)
+    assert outcome.rounds[0] > 5
+    assert np.mean(outcome.rounds[1:]) < 5.5
+
+
+@pytest.mark.parametrize("model", ["spread 0.7 %", "bimodal, half slow"])
+def test_the_usual_recipe_breaks_on_the_same_models(model: str) -> None:
+    rng = np.random.default_rng(12)
+    one: Model = BY_NAME[model]
+    assert np.mean([usual.alarms(one, rng, 0.0).any() for _ in range(50)]) > 0.8

@@ -1,0 +1,79 @@
+"""Suggestions: rounds before thresholds, never less than there was, nothing where it is fine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfci.record.calibration import DefaultSession, Seen, TwoModes
+from perfci.verdict.policy import default_policy
+from perfci.verdict.suggesting import suggest
+
+SESSION = DefaultSession(rounds=5, max_rounds=20, budget_s=600.0, alpha=0.01, comparisons=12)
+ROW = Seen(
+    case="encoder[batch=1]", benchmark="encoder", metric="latency_p50", unit="s", gate="fail",
+    threshold=0.05, pairs=10, spread=0.01,
+)  # fmt: skip
+
+
+def _suggested(*rows: Seen, round_s: float = 5.0, **more: object) -> dict[str, float]:
+    found = suggest(rows, SESSION, default_policy(), round_s, **more)
+    assert all(one.reason for one in found)
+    return {".".join(one.path): one.value for one in found}
+
+
+def test_a_threshold_that_can_be_seen_needs_nothing() -> None:
+    assert _suggested(ROW) == {}
+
+
+def test_more_rounds_come_before_a_larger_threshold() -> None:
+    found = _suggested(replace(ROW, spread=0.045))
+    assert set(found) == {"max_rounds"}
+    assert 20 < found["max_rounds"] <= 60
+
+
+def test_rounds_that_do_not_fit_the_budget_are_not_suggested() -> None:
+    found = _suggested(replace(ROW, spread=0.045), round_s=29.0)
+    assert set(found) == {"thresholds.encoder.latency_p50"}
+    assert found["thresholds.encoder.latency_p50"] > 0.05
+
+
+def test_the_noisiest_case_of_a_benchmark_sets_its_threshold_and_no_other_is_loosened() -> None:
+    noisy = replace(ROW, case="encoder[batch=2]", spread=0.12)
+    noisier = replace(ROW, case="encoder[batch=4]", spread=0.15)
+    calm = replace(ROW, case="decoder", benchmark="decoder")
+    found = _suggested(noisy, noisier, calm)
+    alone = _suggested(noisier)
+    assert found == alone
+    assert set(found) == {"thresholds.encoder.latency_p50"}
+
+
+def test_cold_start_gets_its_rounds_from_the_least_not_the_most() -> None:
+    row = replace(ROW, metric="cold_start", threshold=0.10, spread=0.03)
+    found = _suggested(row)
+    assert set(found) == {"rounds"}
+    assert found["rounds"] > 5
+
+
+def test_no_threshold_swallows_two_modes_or_rests_on_few_pairs() -> None:
+    noisy = replace(ROW, spread=0.12)
+    assert _suggested(replace(noisy, modes=TwoModes(1.0, 1.3, 0.5))) == {}
+    assert _suggested(replace(noisy, pairs=4)) == {}
+
+
+def test_a_threshold_beyond_half_is_not_written() -> None:
+    assert _suggested(replace(ROW, spread=0.9)) == {}
+
+
+def test_a_threshold_of_the_benchmark_itself_is_named_not_written() -> None:
+    row = replace(ROW, spread=0.15)
+    own = frozenset({("encoder", "latency_p50")})
+    (found,) = suggest([row], SESSION, default_policy(), 5.0, own=own)
+    assert "own" in found.where
+    assert found.before == 0.05
+
+
+def test_enough_rounds_for_a_change_to_be_believed() -> None:
+    session = replace(SESSION, max_rounds=5)
+    (found,) = suggest([], session, default_policy(), 5.0)
+    assert found.path == ("max_rounds",)
+    assert found.value > 5
