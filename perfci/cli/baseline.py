@@ -49,8 +49,7 @@ def update(
     Measuring the stored commit again adds a session to it; another commit replaces it. `check`
     knows the luck of a session from three of them on, best measured on different days.
     """
-    from perfci.cli.progress import ProgressLine
-    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.compare import Request
     from perfci.measure.run import run
     from perfci.measure.workplace import Wanted
@@ -69,16 +68,12 @@ def update(
     store.require_writable()
     written: dict[Path, None] = {}
     failures: dict[str, None] = {}
-    with shown_by(ProgressLine(quiet=False)) as shown:
+    with surroundings(repository, config) as around:
         for _ in range(sessions):
             measured, report = run(
-                repository,
+                around,
                 Wanted("head", resolved, interpreter(python)),
-                config,
                 Request(selection, log_folder=log_dir),
-                cache=cache_folder(),
-                inherited=dict(os.environ),
-                shown=shown,
             )
             session_id = f"{measured.created_at}-{secrets.token_hex(4)}"
             written |= dict.fromkeys(store.save_run(measured, session_id=session_id))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -67,8 +66,7 @@ def command(
         raise click.UsageError("a calibration is written as --json and --markdown only")
     from perfci.cli.configuration_file import configuration_file, configuration_path
     from perfci.cli.output import check_writable
-    from perfci.cli.progress import ProgressLine
-    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.calibrate import calibrate_commit
     from perfci.measure.compare import Request
     from perfci.measure.workplace import Wanted
@@ -77,16 +75,12 @@ def command(
     repository = open_here()
     file = configuration_file(repository.root, config_path) if write_it else None
     config = configuration(repository.root, config_path, seed=seed)
-    with shown_by(ProgressLine(quiet=quiet)) as shown:
+    with surroundings(repository, config, quiet=quiet) as around:
         calibration = calibrate_commit(
-            repository,
+            around,
             Wanted("head", repository.resolve(rev), interpreter(python)),
-            config,
             Request(selection, log_folder=chosen.log_dir),
             budget,
-            cache=cache_folder(),
-            inherited=dict(os.environ),
-            shown=shown,
             configuration=configuration_path(repository.root, config_path).name,
         )
     _show(calibration, verbose=verbose, quiet=quiet)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -46,8 +45,7 @@ def command(
     """
     chosen = outputs(options)
     from perfci.cli.output import check_writable, exit_code, show, write
-    from perfci.cli.progress import ProgressLine
-    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.check import check
     from perfci.measure.compare import Request
     from perfci.measure.workplace import Wanted
@@ -56,17 +54,13 @@ def command(
     check_writable(chosen)
     repository = open_here()
     config = configuration(repository.root, **options)
-    with shown_by(ProgressLine(quiet=quiet)) as shown:
+    with surroundings(repository, config, quiet=quiet) as around:
         report = check(
-            repository,
+            around,
             Wanted("head", repository.resolve(head), interpreter(python)),
             BaselineStore(repository.root / config.baselines),
-            config,
             Request(selection, log_folder=chosen.log_dir),
             confirm=not no_confirm,
-            cache=cache_folder(),
-            inherited=dict(os.environ),
-            shown=shown,
         )
     show(report, verbose=verbose, quiet=quiet)
     write(report, chosen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -50,8 +49,7 @@ def command(
     """
     chosen = outputs(options)
     from perfci.cli.output import check_writable, exit_code, show, write
-    from perfci.cli.progress import ProgressLine
-    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.compare import Request, compare
     from perfci.measure.workplace import Wanted
 
@@ -60,17 +58,12 @@ def command(
     config = configuration(repository.root, **options)
     base_side = Wanted("base", repository.resolve(base), interpreter(base_python))
     head_side = Wanted("head", repository.resolve(head), interpreter(head_python))
-    line = ProgressLine(quiet=quiet)
-    with shown_by(line) as shown:
+    with surroundings(repository, config, quiet=quiet) as around:
         report = compare(
-            repository,
+            around,
             base_side,
             head_side,
-            config,
             Request(selection, fail_fast=fail_fast, log_folder=chosen.log_dir),
-            cache=cache_folder(),
-            inherited=dict(os.environ),
-            shown=shown,
         )
     show(report, verbose=verbose, quiet=quiet)
     write(report, chosen)

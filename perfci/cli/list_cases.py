@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -23,22 +22,17 @@ from perfci.cli.options import (
 @python_option
 def command(rev: str, config_path: Path | None, selection: str, python: str | None) -> None:
     """List the cases of REV (default: the working tree), a line each: id, place, tags, skips."""
-    from perfci.cli.progress import ProgressLine
-    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.run import list_cases
     from perfci.measure.workplace import Wanted
 
     repository = open_here()
     config = configuration(repository.root, config_path)
-    with shown_by(ProgressLine(quiet=False)) as shown:
+    with surroundings(repository, config) as around:
         cases, failed = list_cases(
-            repository,
+            around,
             Wanted("head", repository.resolve(rev), interpreter(python)),
-            config,
             selection,
-            cache=cache_folder(),
-            inherited=dict(os.environ),
-            shown=shown,
         )
     width = max((len(case.id) for case in cases), default=0)
     for case in cases:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -28,8 +27,7 @@ def command(
     """Measure REV (default: the working tree) alone and show its numbers."""
     chosen = outputs(options)
     from perfci.cli.output import check_writable, exit_code, show, write
-    from perfci.cli.progress import ProgressLine
-    from perfci.cli.surroundings import cache_folder, open_here, shown_by
+    from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.compare import Request
     from perfci.measure.run import run
     from perfci.measure.workplace import Wanted
@@ -37,15 +35,11 @@ def command(
     check_writable(chosen)
     repository = open_here()
     config = configuration(repository.root, **options)
-    with shown_by(ProgressLine(quiet=quiet)) as shown:
+    with surroundings(repository, config, quiet=quiet) as around:
         _, report = run(
-            repository,
+            around,
             Wanted("head", repository.resolve(rev), interpreter(python)),
-            config,
             Request(selection, log_folder=chosen.log_dir),
-            cache=cache_folder(),
-            inherited=dict(os.environ),
-            shown=shown,
         )
     show(report, verbose=verbose, quiet=quiet)
     write(report, chosen)

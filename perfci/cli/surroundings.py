@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from perfci.checkout.repository import Repository
-    from perfci.cli.progress import ProgressLine
-    from perfci.measure.workplace import Shown
+    from perfci.config import Config
+    from perfci.measure.workplace import Surroundings
 
 
 def open_here() -> Repository:
@@ -30,11 +30,21 @@ def cache_folder() -> Path:
 
 
 @contextmanager
-def shown_by(line: ProgressLine) -> Iterator[Shown]:
-    """Show a session's way on ``line``, and clear the line whatever happens."""
-    from perfci.measure.workplace import Shown
+def surroundings(
+    repository: Repository, config: Config, *, quiet: bool = False
+) -> Iterator[Surroundings]:
+    """Yield what a session is handed; its way is shown on a line, cleared whatever happens."""
+    from perfci.cli.progress import ProgressLine
+    from perfci.measure.workplace import Shown, Surroundings
 
+    line = ProgressLine(quiet=quiet)
     try:
-        yield Shown(step=line.say, progress=line)
+        yield Surroundings(
+            repository=repository,
+            config=config,
+            cache=cache_folder(),
+            inherited=dict(os.environ),
+            shown=Shown(step=line.say, progress=line),
+        )
     finally:
         line.close()

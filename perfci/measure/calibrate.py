@@ -8,16 +8,14 @@ with a slow-down in head.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from perfci.checkout.repository import Repository
 from perfci.config import Config
 from perfci.measure.blocks import in_workplace
 from perfci.measure.compare import Request, now, selected_cases
 from perfci.measure.parts import Found, Parts
-from perfci.measure.workplace import Shown, Wanted, open_workplace
+from perfci.measure.workplace import Surroundings, Wanted, open_workplace
 from perfci.record.calibration import Calibration, DefaultSession, Spent
 from perfci.record.case import Case, Failure
 from perfci.record.run import Environment, Side
@@ -42,32 +40,23 @@ class Facts:
 
 
 def calibrate_commit(
-    repository: Repository,
+    around: Surroundings,
     wanted: Wanted,
-    config: Config,
     request: Request,
     budget_s: float,
     *,
-    cache: Path,
-    inherited: Mapping[str, str],
-    shown: Shown,
     configuration: str,
 ) -> Calibration:
     """Measure ``wanted`` against itself for ``budget_s`` and return what this machine sees.
 
-    ``config``'s own budget and rounds are those of the session that promises are made for;
+    The configuration's own budget and rounds are those of the session that promises are made for;
     ``configuration`` names the file it came from.
     """
+    config = around.config
     limited = replace(config, settings=replace(config.settings, budget=budget_s))
-    with open_workplace(
-        repository,
-        (replace(wanted, name="base"), replace(wanted, name="head")),
-        limited,
-        cache=cache,
-        inherited=inherited,
-        log_folder=request.log_folder,
-        shown=shown,
-    ) as workplace:
+    sides = tuple(replace(wanted, name=name) for name in ("base", "head"))
+    here = replace(around, config=limited)
+    with open_workplace(here, sides, request.log_folder) as workplace:
         cases = selected_cases(workplace, request)
         parts = Parts(
             measure=in_workplace(workplace, workplace.budget_end),

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from perfci.checkout.repository import Repository
-from perfci.config import Config
 from perfci.errors import UsageError
 from perfci.measure.compare import Request, compare, facts_of
 from perfci.measure.conclude import Facts, assemble
 from perfci.measure.run import measure_alone
 from perfci.measure.session import SessionResult
-from perfci.measure.workplace import Shown, Wanted, open_workplace
+from perfci.measure.workplace import Surroundings, Wanted, open_workplace
 from perfci.record.case import Case, Failure
 from perfci.record.report import Comparison, Explanation, Report, Timing
 from perfci.record.run import Environment, Run, Side
@@ -40,27 +37,16 @@ class _Measured:
 
 
 def check(
-    repository: Repository,
+    around: Surroundings,
     head: Wanted,
     store: BaselineStore,
-    config: Config,
     request: Request,
     *,
     confirm: bool,
-    cache: Path,
-    inherited: Mapping[str, str],
-    shown: Shown,
 ) -> Report:
     """Measure ``head`` and return the report against the baselines of its environment."""
-    with open_workplace(
-        repository,
-        (head,),
-        config,
-        cache=cache,
-        inherited=inherited,
-        log_folder=request.log_folder,
-        shown=shown,
-    ) as workplace:
+    policy = around.config.policy
+    with open_workplace(around, (head,), request.log_folder) as workplace:
         environment = workplace.environments["head"]
         baselines = {one.case: one for one in store.load_all(environment.key)}
         cases, result, run = measure_alone(workplace, request)
@@ -70,24 +56,13 @@ def check(
         )
         facts = replace(facts_of("check", workplace, result), base=_base_side(baselines, head))
         measured = _Measured(cases, result, run, failures, facts)
-    report = against_baselines(measured, baselines, store, config.policy, request.selection)
-    suspected = suspects(report.results, config.policy)
+    report = against_baselines(measured, baselines, store, policy, request.selection)
+    suspected = suspects(report.results, policy)
     if not suspected:
         return report
     if not confirm:
-        return _unconfirmed(report, config.policy, "measured against the stored baseline only")
-    return _confirmed(
-        report,
-        suspected,
-        baselines,
-        repository,
-        head,
-        config,
-        request,
-        cache=cache,
-        inherited=inherited,
-        shown=shown,
-    )
+        return _unconfirmed(report, policy, "measured against the stored baseline only")
+    return _confirmed(around, report, suspected, baselines, head, request)
 
 
 def against_baselines(
@@ -144,17 +119,12 @@ def against_baselines(
 
 
 def _confirmed(
+    around: Surroundings,
     report: Report,
     suspected: Sequence[str],
     baselines: Mapping[str, Baseline],
-    repository: Repository,
     head: Wanted,
-    config: Config,
     request: Request,
-    *,
-    cache: Path,
-    inherited: Mapping[str, str],
-    shown: Shown,
 ) -> Report:
     """Measure each suspect's baseline commit and head together; those rows replace the suspicion.
 
@@ -168,24 +138,13 @@ def _confirmed(
     confirmed: list[str] = []
     for sha, cases in of_commit.items():
         try:
-            base = Wanted("base", repository.resolve(sha), head.python)
+            base = Wanted("base", around.repository.resolve(sha), head.python)
         except UsageError:
             gone.append(sha[:12])
             continue
         confirmed += cases
-        together.append(
-            compare(
-                repository,
-                base,
-                head,
-                config,
-                replace(request, only=tuple(cases)),
-                cache=cache,
-                inherited=inherited,
-                shown=shown,
-            )
-        )
-    measured = adjust([row for one in together for row in one.results], config.policy)
+        together.append(compare(around, base, head, replace(request, only=tuple(cases))))
+    measured = adjust([row for one in together for row in one.results], around.config.policy)
     rows = (
         *(row for row in report.results if row.case not in confirmed),
         *(replace(row, confirmed=True) for row in measured),
@@ -217,8 +176,8 @@ def _confirmed(
     )
     if gone:
         what = f"the baseline's commit {', '.join(gone)} isn't in this clone"
-        return _unconfirmed(joined, config.policy, what)
-    return replace(joined, verdict=decide(rows, joined.failures, config.policy))
+        return _unconfirmed(joined, around.config.policy, what)
+    return replace(joined, verdict=decide(rows, joined.failures, around.config.policy))
 
 
 def _unconfirmed(report: Report, policy: Policy, why: str) -> Report:

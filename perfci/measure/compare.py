@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from perfci.checkout.repository import Repository
-from perfci.config import Config
 from perfci.errors import UsageError
 from perfci.measure.conclude import Facts, conclude
 from perfci.measure.session import SessionResult
-from perfci.measure.workplace import Shown, Wanted, Workplace, open_workplace
+from perfci.measure.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.record.case import Case
 from perfci.record.report import Report, Timing
 
@@ -30,27 +27,9 @@ class Request:
     log_folder: Path | None = None
 
 
-def compare(
-    repository: Repository,
-    base: Wanted,
-    head: Wanted,
-    config: Config,
-    request: Request,
-    *,
-    cache: Path,
-    inherited: Mapping[str, str],
-    shown: Shown,
-) -> Report:
+def compare(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> Report:
     """Measure ``base`` and ``head`` together and return the report with its verdict."""
-    with open_workplace(
-        repository,
-        (base, head),
-        config,
-        cache=cache,
-        inherited=inherited,
-        log_folder=request.log_folder,
-        shown=shown,
-    ) as workplace:
+    with open_workplace(around, (base, head), request.log_folder) as workplace:
         cases = selected_cases(workplace, request)
         result = workplace.measure(cases, fail_fast=request.fail_fast)
         removed = removed_cases(workplace)
@@ -59,7 +38,7 @@ def compare(
             removed,
             result,
             workplace.failures(cases),
-            config.policy,
+            around.config.policy,
             facts_of("compare", workplace, result),
         )
 

@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
-from perfci.checkout.repository import Repository
-from perfci.config import Config
 from perfci.measure.compare import Request, facts_of, selected_cases
 from perfci.measure.conclude import alone, run_of
 from perfci.measure.session import SessionResult
-from perfci.measure.workplace import Shown, Wanted, Workplace, open_workplace
+from perfci.measure.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.record.case import Case
 from perfci.record.report import Report
 from perfci.record.run import Run
 
 
-def run(
-    repository: Repository,
-    head: Wanted,
-    config: Config,
-    request: Request,
-    *,
-    cache: Path,
-    inherited: Mapping[str, str],
-    shown: Shown,
-) -> tuple[Run, Report]:
+def run(around: Surroundings, head: Wanted, request: Request) -> tuple[Run, Report]:
     """Measure ``head`` alone; return its run, and a report of its numbers without a comparison."""
-    with open_workplace(
-        repository,
-        (head,),
-        config,
-        cache=cache,
-        inherited=inherited,
-        log_folder=request.log_folder,
-        shown=shown,
-    ) as workplace:
+    with open_workplace(around, (head,), request.log_folder) as workplace:
         cases, result, measured = measure_alone(workplace, request)
         report = alone(
             cases,
             result,
             workplace.failures(cases),
-            config.policy,
+            around.config.policy,
             facts_of("run", workplace, result),
         )
         return measured, report
@@ -59,25 +37,10 @@ def measure_alone(
 
 
 def list_cases(
-    repository: Repository,
-    head: Wanted,
-    config: Config,
-    selection: str,
-    *,
-    cache: Path,
-    inherited: Mapping[str, str],
-    shown: Shown,
+    around: Surroundings, head: Wanted, selection: str
 ) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     """Return the cases that would be measured, and a line for each file that failed."""
-    with open_workplace(
-        repository,
-        (head,),
-        config,
-        cache=cache,
-        inherited=inherited,
-        log_folder=None,
-        shown=shown,
-    ) as workplace:
+    with open_workplace(around, (head,)) as workplace:
         cases = workplace.cases(selection)
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
         return cases, failed

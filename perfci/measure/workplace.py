@@ -52,6 +52,20 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every session is handed: the repository, its configuration, and the world around.
+
+    ``cache`` is the folder for worktrees and builds, ``inherited`` the caller's environment.
+    """
+
+    repository: Repository
+    config: Config
+    cache: Path
+    inherited: Mapping[str, str]
+    shown: Shown
+
+
+@dataclass(frozen=True, slots=True)
 class Workplace:
     """A session that is ready to measure."""
 
@@ -127,28 +141,22 @@ class Workplace:
 
 @contextmanager
 def open_workplace(
-    repository: Repository,
-    wanted: Sequence[Wanted],
-    config: Config,
-    *,
-    cache: Path,
-    inherited: Mapping[str, str],
-    log_folder: Path | None,
-    shown: Shown,
+    around: Surroundings, wanted: Sequence[Wanted], log_folder: Path | None = None
 ) -> Iterator[Workplace]:
     """Check out and build every side, find the benchmarks, and clean up whatever happens.
 
     ``wanted`` is (base, head) or (head,): the last one's benchmark files are run on all sides.
     Raises PerfciError with what to do; nothing of the user's checkout is touched.
     """
+    config, inherited, shown = around.config, around.inherited, around.shown
     refuse_secrets(inherited)
     started = time.monotonic()
     token = secrets.token_hex(8)
     with ExitStack() as stack:
-        worktrees = Worktrees(cache, repository)
+        worktrees = Worktrees(around.cache, around.repository)
         shown.step("sweeping what a killed run left …")
         worktrees.sweep()
-        scratch = Path(stack.enter_context(_scratch(cache)))
+        scratch = Path(stack.enter_context(_scratch(around.cache)))
         journal = Journal(log_folder or scratch / "logs")
         stack.enter_context(Guardian(token))
         build_environment = child_environment(
