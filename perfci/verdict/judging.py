@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from perfci.record.metric import METRICS
 from perfci.record.report import Comparison, Status
 from perfci.stats.holm import holm
 from perfci.stats.power import detectable_difference, pairs_needed
@@ -106,7 +107,7 @@ def _why_not_believed(row: Comparison, policy: Policy, family: int) -> str:
         return ""
     needed = rounds_to_believe(family, policy.alpha)
     what = f"{base} rounds" if row.method == "paired_t" else f"{base} and {head} workers"
-    return f"{what} may be the luck of processes; {needed} rounds rule it out"
+    return f"{what} may be the luck of processes; {_rounds(row, needed)} rule it out"
 
 
 def _reaches(change: float, threshold: float) -> bool:
@@ -162,7 +163,13 @@ def _what_it_takes(row: Comparison, alpha: float) -> str:
         return f"{found}; {format_share(row.threshold)} is out of reach at this spread"
     if rounds <= known[1]:
         return f"{found}; the change is too near the threshold of {_threshold(row)} to tell"
-    return f"{found}; about {rounds} rounds would show {format_share(row.threshold)}"
+    return f"{found}; about {_rounds(row, rounds)} would show {format_share(row.threshold)}"
+
+
+def _rounds(row: Comparison, count: int) -> str:
+    """Say so many rounds; where `--rounds` doesn't give them, with the setting that does."""
+    setting = METRICS[row.metric].rounds_setting if row.metric in METRICS else "rounds"
+    return f"{count} rounds" + ("" if setting == "rounds" else f" (`{setting}`)")
 
 
 def _threshold(row: Comparison) -> str:

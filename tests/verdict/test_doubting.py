@@ -128,6 +128,13 @@ def test_a_metric_that_gets_no_more_rounds_does_not_ask_for_any() -> None:
     assert undecided_metrics((*compiling, *latency), case(), POLICY, 20) == ()
 
 
+def test_what_compile_time_needs_is_said_with_the_setting_that_gives_it() -> None:
+    (noisy,) = paired([1.3, 0.9, 1.2], "compile_time")
+    assert "rounds (`compile_rounds`) would show 10 %" in judged([noisy]).warnings[-1]
+    (few,) = paired([1.0, 1.01, 0.99, 1.02, 0.98], "latency_p50")
+    assert "compile_rounds" not in " ".join(judged([few]).warnings)
+
+
 def test_rounds_alike_to_the_last_digit_ask_for_no_more() -> None:
     same = side("base", "latency_p50", [1.0] * 10), side("head", "latency_p50", [1.1] * 10)
     rows = compare_case(case(), *same, POLICY, paired=True)
