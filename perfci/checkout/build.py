@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from perfci.checkout.disk import disk_error
 from perfci.checkout.recipe import Recipe
-from perfci.errors import OutsideError
+from perfci.errors import MeasureError, OutsideError, PerfciError
 from perfci.units import format_duration
 
 _TAIL_BYTES = 4000
@@ -60,13 +60,13 @@ def _run(
     return f"ended with exit status {status}" if status else ""
 
 
-def _failed(command: tuple[str, ...], trouble: str, log: Path) -> OutsideError:
+def _failed(command: tuple[str, ...], trouble: str, log: Path) -> PerfciError:
     tail = _tail(log)
     message = f"build command `{' '.join(command)}` {trouble}"
     full = disk_error("building", tail)
     if full and full.slug == "disk-full":
         return OutsideError(full.slug, f"{message}\n{tail}", full.advice)
-    return OutsideError("build-failed", f"{message}\n{tail}".rstrip(), f"The whole log: {log}")
+    return MeasureError("build-failed", f"{message}\n{tail}".rstrip(), f"The whole log: {log}")
 
 
 def _tail(log: Path) -> str:

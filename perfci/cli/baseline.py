@@ -16,7 +16,7 @@ from perfci.cli.options import (
     measuring_options,
     python_option,
 )
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, MeasureError, UsageError
 from perfci.units import format_change, format_value
 
 if TYPE_CHECKING:
@@ -75,6 +75,12 @@ def update(
                 Wanted("head", resolved, interpreter(python)),
                 Request(selection, log_folder=log_dir),
             )
+            if report.interrupted:
+                raise MeasureError(
+                    "interrupted",
+                    "interrupted: what was measured until then is no baseline",
+                    "Earlier sessions were stored." if written else "Nothing was stored.",
+                )
             session_id = f"{measured.created_at}-{secrets.token_hex(4)}"
             written |= dict.fromkeys(store.save_run(measured, session_id=session_id))
             failures |= {f"failed {one.case}: {one.message}": None for one in report.failures}

@@ -62,6 +62,6 @@ def command(
             Request(selection, log_folder=chosen.log_dir),
             confirm=not no_confirm,
         )
+    write(report, chosen)  # first: a closed terminal loses no file
     show(report, verbose=verbose, quiet=quiet)
-    write(report, chosen)
     return exit_code(report, strict=config.policy.strict)

@@ -65,6 +65,6 @@ def command(
             head_side,
             Request(selection, fail_fast=fail_fast, log_folder=chosen.log_dir),
         )
+    write(report, chosen)  # first: a closed terminal loses no file
     show(report, verbose=verbose, quiet=quiet)
-    write(report, chosen)
     return exit_code(report, strict=config.policy.strict)

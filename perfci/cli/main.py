@@ -83,8 +83,12 @@ def main() -> None:
     """Run the command line and exit with the code that design 8 gives."""
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore SIGINT
         signal.signal(number, _interrupt)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup asks for
+        signal.signal(signal.SIGHUP, _interrupt)
     try:
-        code = cli.main(prog_name="perfci", standalone_mode=False)
+        code = _run()
+    except click.exceptions.Exit as ended:
+        code = ended.exit_code
     except click.ClickException as error:
         error.show()
         code = error.exit_code
@@ -99,7 +103,17 @@ def main() -> None:
         code = EXIT_OUTSIDE
     except OSError as error:
         code = _say_error(_outside(error))
+    except Exception as error:  # noqa: BLE001 (told as what it is; Python's own exit code, 1, would say "regression")
+        code = _say_error(_bug(error))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run() -> object:
+    """Run the command. Not by ``cli.main``: it turns a closed pipe into exit code 1."""
+    if "_PERFCI_COMPLETE" in os.environ:
+        return cli.main(prog_name="perfci", standalone_mode=False)
+    with cli.make_context("perfci", sys.argv[1:]) as context:
+        return cli.invoke(context)
 
 
 def _say_error(error: PerfciError) -> int:
@@ -118,6 +132,19 @@ def _outside(error: OSError) -> PerfciError:
         "system",
         f"the system refused: {error.strerror or error}{where}",
         "Check that the disk is writable and has room; `perfci doctor` looks at both.",
+    )
+
+
+def _bug(error: Exception) -> PerfciError:
+    import traceback
+
+    from perfci.errors import MeasureError
+
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return MeasureError(
+        "internal",
+        f"a bug in perfci: {type(error).__name__}: {error} ({place.filename}:{place.lineno})",
+        "".join(traceback.format_tb(error.__traceback__)) + "Please report it with these lines.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -48,19 +49,27 @@ def write(report: Report, outputs: Outputs) -> None:
 
 def show(report: Report, *, verbose: bool, quiet: bool) -> None:
     """Print the report as a terminal table, or the verdict alone."""
+    from perfci.report.outline import headline
     from perfci.report.terminal import render_terminal
 
     if quiet:
-        click.echo(f"{report.verdict.status}: {'; '.join(report.verdict.reasons) or 'no change'}")
-        return
-    width = shutil.get_terminal_size((100, 24)).columns
-    click.echo(
-        render_terminal(report, width=width, color=sys.stdout.isatty(), verbose=verbose), nl=False
-    )
+        alone = report.base is None and report.command == "run"
+        said = headline(report) if alone else "; ".join(report.verdict.reasons) or "no change"
+        text = f"{'run' if alone else report.verdict.status}: {said}\n"
+    else:
+        width = shutil.get_terminal_size((100, 24)).columns
+        text = render_terminal(report, width, sys.stdout.isatty(), verbose=verbose)
+    try:
+        click.echo(text, nl=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads: the files are written, and the verdict is the exit code
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def exit_code(report: Report, *, strict: bool) -> int:
-    """Return design 8's exit code of a report's verdict."""
+    """Return design 8's exit code of a report's verdict. Half a session is no verdict."""
+    if report.interrupted and report.verdict.status != "fail":
+        return EXIT_NO_VERDICT
     match report.verdict.status:
         case "fail":
             return EXIT_REGRESSION

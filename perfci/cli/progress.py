@@ -42,7 +42,7 @@ class ProgressLine:
     def close(self) -> None:
         """Clear the line."""
         if self._open:
-            click.echo("\r\x1b[2K", nl=False, err=True)
+            self._echo("\r\x1b[2K", nl=False)
             self._open = False
 
     def _show(self, text: str) -> None:
@@ -50,7 +50,13 @@ class ProgressLine:
             import shutil
 
             width = shutil.get_terminal_size().columns - 1
-            click.echo(f"\r\x1b[2K{text[:width]}", nl=False, err=True)
+            self._echo(f"\r\x1b[2K{text[:width]}", nl=False)
             self._open = True
         else:
-            click.echo(text, err=True)
+            self._echo(text)
+
+    def _echo(self, text: str, *, nl: bool = True) -> None:
+        try:
+            click.echo(text, nl=nl, err=True)
+        except OSError:  # a closed or full standard error: measuring goes on without a line
+            self._quiet = True

@@ -41,6 +41,6 @@ def command(
             Wanted("head", repository.resolve(rev), interpreter(python)),
             Request(selection, log_folder=chosen.log_dir),
         )
+    write(report, chosen)  # first: a closed terminal loses no file
     show(report, verbose=verbose, quiet=quiet)
-    write(report, chosen)
     return exit_code(report, strict=config.policy.strict)

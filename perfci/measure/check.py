@@ -24,6 +24,9 @@ from perfci.verdict.failing import failure_rows, placeholder
 from perfci.verdict.policy import Policy
 from perfci.verdict.suspecting import suspects
 
+_LEAST_CONFIRMING_S = 10.0
+"""A confirmation gets what head alone has left of the budget, and never less than this."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
@@ -130,6 +133,10 @@ def _confirmed(
 
     Suspects whose commit isn't in this clone stay suspicions, and the verdict says so.
     """
+    settings = around.config.settings
+    left_s = max(_LEAST_CONFIRMING_S, settings.budget - report.timing.wall_s)
+    config = replace(around.config, settings=replace(settings, budget=left_s))
+    around = replace(around, config=config)
     of_commit: dict[str, list[str]] = {}
     for case in suspected:
         of_commit.setdefault(baselines[case].sha, []).append(case)
@@ -159,6 +166,7 @@ def _confirmed(
             *(explanation for one in together for explanation in one.explanations),
         ),
         base=together[0].base if len(together) == 1 else report.base,
+        interrupted=any(one.interrupted for one in reports),
         notes=(
             *report.notes,
             *(

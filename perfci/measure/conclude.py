@@ -137,6 +137,7 @@ def assemble(
         skipped={case.id: case.skip for case in cases if case.skip},
         not_measured=not_measured(result),
         injected=facts.injected,
+        interrupted=result.ended in {"interrupted", "tree-deleted"},
     )
 
 

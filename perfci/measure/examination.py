@@ -19,6 +19,7 @@ from perfci.record.settings import Quiet
 Level = Literal["ok", "worse", "impossible"]
 _LEAST_DISK_GIB = 2.0
 _LEAST_MEMORY_GIB = 2.0
+_PROBE_S = 60.0
 _LEAST_GIT = (2, 31)
 _TORCH_PROBE = """
 import importlib.metadata, json, sys
@@ -61,9 +62,20 @@ def examine(python: str, cache: Path, environment: Mapping[str, str]) -> tuple[F
 
 def _python(python: str, environment: Mapping[str, str]) -> Finding:
     child = child_environment(environment, Quiet(), 1, (), {})
-    done = subprocess.run(
-        [python, "-P", "-c", _TORCH_PROBE], env=child, capture_output=True, text=True, check=False
-    )
+    try:
+        done = subprocess.run(
+            [python, "-P", "-c", _TORCH_PROBE],
+            env=child, capture_output=True, text=True, check=False, timeout=_PROBE_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return Finding(
+            "impossible",
+            "Python",
+            f"{python}: no answer in {_PROBE_S:g} s",
+            "Name one with --python.",
+        )
+    if not done.returncode and not done.stdout.startswith("{"):
+        return Finding("impossible", "Python", f"{python} is no Python", "Name one with --python.")
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
         return Finding("impossible", "Python", f"{python}: {last}", "Name one with --python.")

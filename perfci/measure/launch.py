@@ -32,6 +32,10 @@ class Launch:
     import_times: bool = False
 
 
+class TreeDeleted(Exception):
+    """A side's tree is gone: a benchmark deleted it. No worker can start there any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChildEnds:
     """A new worker's ends of its pipes: orders in, results out, and what it prints."""
@@ -87,6 +91,8 @@ class Executed:
                 start_new_session=True,
             )
         except OSError as error:
+            if not os.path.isdir(root):  # noqa: PTH112 (a Path of a deleted folder is no use)
+                raise TreeDeleted(root) from error
             raise OutsideError(
                 "no-python",
                 f"{launch.python} could not be started: {error.strerror}",

@@ -10,6 +10,7 @@ from random import Random
 from perfci.measure.discovering import Found
 from perfci.measure.gpu_watch import GpuWatch
 from perfci.measure.journal import Journal, slug
+from perfci.measure.launch import TreeDeleted
 from perfci.measure.plan import SessionPlan
 from perfci.measure.process import BudgetEnded
 from perfci.measure.round import measure_round
@@ -109,6 +110,9 @@ class Session:
             notes.append("Interrupted: the report holds what was measured until then.")
         except BudgetEnded:
             ended = "budget"
+        except TreeDeleted:
+            ended = "tree-deleted"
+            notes.append("The session ended early: a benchmark deleted the tree it is measured in.")
         if ended == "budget":
             notes += self._budget_notes(states)
         if ended == "fail-fast":
@@ -169,9 +173,10 @@ class Session:
     ) -> None:
         number = state.rounds + 1
         elapsed = time.monotonic() - self._started
-        left = (
-            self._round_time_s / self._rounds * (planned - self._rounds) if self._rounds else None
-        )
+        left = None
+        if self._rounds:
+            to_do = self._round_time_s / self._rounds * (planned - self._rounds)
+            left = max(0.0, min(to_do, self._budget_end - time.monotonic()))
         self._progress(Progress(state.case.id, number, self._rounds, planned, elapsed, left))
         started = time.monotonic()
         result = measure_round(
@@ -192,6 +197,7 @@ class Session:
         self._rounds += 1
         self._round_time_s += took
         self._measured_s += result.measured_s
+        self._accuse(state)
         for worker_result in result.results:
             match worker_result:
                 case WorkerOutput() as output:
@@ -201,6 +207,15 @@ class Session:
                     state.failures.append(failure)
                     log = result.logs.get(failure.side, "")
                     self._journal.result(state.slug, worker_result, log)
+
+    def _accuse(self, state: CaseState) -> None:
+        """Fail the case whose round ended with a side's tree gone; the session ends there."""
+        for side in self._plan.sides:
+            if not side.root.is_dir():
+                message = "its workers left no tree: the benchmark deleted the folder it ran in"
+                state.failures.append(
+                    Failure(state.case.id, side.name, "done", "deleted_tree", message)
+                )
 
     def _least(self, state: CaseState) -> int:
         settings = self._plan.settings

@@ -114,7 +114,8 @@ class Report:
     """One compare, check or run, ready to be rendered.
 
     ``injected`` is by which shares head was made worse on purpose: such a report is a test of the
-    gate and says nothing of the code.
+    gate and says nothing of the code. ``interrupted`` reports hold what was
+    measured until the session had to end.
     """
 
     perfci_version: str
@@ -133,4 +134,5 @@ class Report:
     not_measured: Mapping[str, str] = field(default_factory=dict)
     base_environment: Environment | None = None
     injected: Mapping[str, float] = field(default_factory=dict)
+    interrupted: bool = False
     schema: str = REPORT_SCHEMA

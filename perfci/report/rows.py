@@ -61,7 +61,8 @@ def note(row: Comparison) -> str:
     """Return what a reader of the row has to know beside its numbers."""
     parts = [measured_text(row)]
     if row.confirmed is not None:
-        parts.append("confirmed" if row.confirmed else "unconfirmed")
+        measured = "confirmed" if row.status == "regressed" else "measured together"
+        parts.append(measured if row.confirmed else "unconfirmed")
     if row.status == "regressed" and row.gate != "fail":
         parts.append("warns only" if row.gate == "warn" else "for information")
     parts += row.warnings
