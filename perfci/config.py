@@ -6,6 +6,7 @@ gate somebody relies on isn't there.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from perfci import config_values as values
-from perfci.config_values import Table
+from perfci.config_table import Table
 from perfci.errors import UsageError
+from perfci.reading import read_regular
 from perfci.record.metric import METRICS, Gate, Undecided
 from perfci.record.settings import MeasureSettings, Quiet
 from perfci.record.worker import SavedModel
@@ -49,10 +51,10 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
     """
     files = (explicit,) if explicit else (root / OWN_FILE, root / PROJECT_FILE)
     for file in files:
-        if explicit is None and not file.is_file():
+        if explicit is None and not os.path.lexists(file):
             continue
         try:
-            text = file.read_text(encoding="utf-8")
+            text = read_regular(file).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             raise UsageError(
@@ -92,11 +94,11 @@ def _config(table: Table, root: Path) -> Config:
     default = Config()
     config = Config(
         benchmarks=table.take("benchmarks", values.inside, default.benchmarks),
-        pattern=table.take("pattern", values.text, default.pattern),
+        pattern=table.take("pattern", values.file_pattern, default.pattern),
         python_path=table.take("python_path", values.each(values.inside), default.python_path),
-        build=table.take("build", values.each(values.text), default.build),
+        build=table.take("build", values.commands, default.build),
         build_timeout=table.take("build_timeout", values.duration, default.build_timeout),
-        pass_env=table.take("pass_env", values.each(values.text), default.pass_env),
+        pass_env=table.take("pass_env", values.variables, default.pass_env),
         baselines=table.take("baselines", values.inside, default.baselines),
         settings=_settings(table),
         quiet=_quiet(table.inner("quiet")),

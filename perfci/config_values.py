@@ -1,103 +1,26 @@
-"""Reading one TOML table: known keys, expected types, and errors that say what to write."""
+"""Reading single values of the configuration; what isn't expected says what to write instead."""
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from perfci.bench.definition import NAME
-from perfci.errors import UsageError
 from perfci.units import parse_duration
 
 T = TypeVar("T")
-D = TypeVar("D")
 Read = Callable[[Any], T]
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _STEPS = "KMGT"
+_CLASS = re.compile(r"\[!?[^]]+\]")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Unexpected(ValueError):
     """A value of the wrong type or out of range; the message says what was expected."""
-
-
-class Table:
-    """A TOML table whose keys are taken one by one; what is left in the end is unknown."""
-
-    def __init__(self, content: Mapping[str, Any], where: str, name: str) -> None:
-        self._content = content
-        self._where = where
-        self._name = name
-        self._known: list[str] = []
-
-    def has(self, key: str) -> bool:
-        """Say whether ``key`` is there."""
-        return key in self._content
-
-    def names(self) -> tuple[str, ...]:
-        """Return the keys that are there."""
-        return tuple(self._content)
-
-    def take(self, key: str, read: Read[T], default: D) -> T | D:
-        """Return ``key``'s value as ``read`` makes of it, or ``default``."""
-        self._known.append(key)
-        if key not in self._content:
-            return default
-        try:
-            return read(self._content[key])
-        except Unexpected as error:
-            raise self.wrong(key, str(error), self._content[key]) from None
-
-    def require(self, key: str, read: Read[T]) -> T:
-        """Return ``key``'s value, which has to be there."""
-        if key not in self._content:
-            raise UsageError(
-                "missing-key",
-                f"{self._where}: `{self._path(key)}` is missing",
-                f"Add `{key} = …` there.",
-            )
-        value = self.take(key, read, None)
-        assert value is not None  # noqa: S101 (it is there, and TOML has no null)
-        return value
-
-    def inner(self, key: str) -> Table:
-        """Return the table under ``key``; an empty one where there is none."""
-        return Table(self.take(key, _table, {}), self._where, self._path(key))
-
-    def array(self, key: str) -> Iterable[Table]:
-        """Return the tables of ``[[key]]``."""
-        content = self.take(key, each(_table), ())
-        return [
-            Table(one, self._where, f"{self._path(key)}[{index}]")
-            for index, one in enumerate(content)
-        ]
-
-    def finish(self, known: Iterable[str] = ()) -> None:
-        """Refuse the first key that nobody took; ``known`` are right ones that weren't taken."""
-        names = [*self._known, *known]
-        for key in self._content:
-            if key not in names:
-                near = difflib.get_close_matches(key, names, n=1)
-                hint = f"Did you mean `{near[0]}`? " if near else ""
-                raise UsageError(
-                    "unknown-key",
-                    f"{self._where}: `{self._path(key)}` is not a key of perfci's",
-                    f"{hint}Keys here: {', '.join(names)}.",
-                )
-
-    def wrong(self, key: str, expected: str, value: Any) -> UsageError:
-        """Return the error for a value that isn't what was expected."""
-        return UsageError(
-            "configuration-value",
-            f"{self._where}: `{self._path(key)}` is {value!r}",
-            f"Expected {expected}.",
-        )
-
-    def _path(self, key: str) -> str:
-        return f"{self._name}.{key}" if self._name else key
 
 
 def text(value: Any) -> str:
@@ -105,6 +28,35 @@ def text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Unexpected('a text, such as "benchmarks"')
     return value
+
+
+def file_pattern(value: Any) -> str:
+    """Read a pattern of file names; one that can match nothing would read as "no benchmarks"."""
+    if (
+        not isinstance(value, str)
+        or not value.strip()
+        or value.startswith("/")
+        or "[" in _CLASS.sub("", value)
+    ):
+        raise Unexpected('a pattern of file names, such as "bench_*.py"')
+    return value
+
+
+def texts(accepts: Callable[[str], object], what: str) -> Read[tuple[str, ...]]:
+    """Read a list of texts each of which ``accepts`` takes; ``what`` they are called."""
+
+    def read(value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(
+            isinstance(one, str) and accepts(one) for one in value
+        ):
+            raise Unexpected(f"a list of {what}")
+        return tuple(value)
+
+    return read
+
+
+commands = texts(str.strip, "texts, none of them empty")
+variables = texts(_VARIABLE.fullmatch, 'names of environment variables, such as ["HF_HOME"]')
 
 
 def benchmark_name(value: Any) -> str:
@@ -164,9 +116,13 @@ def positive(value: Any) -> float:
 
 def share(value: Any) -> float:
     """Read a chance above zero, at most a half."""
-    found = number(0.0, 0.5)(value)
+    wrong = Unexpected("a number above zero, at most 0.5")
+    try:
+        found = number(0.0, 0.5)(value)
+    except Unexpected:
+        raise wrong from None
     if found == 0.0:
-        raise Unexpected("a number above zero, at most 0.5")
+        raise wrong
     return found
 
 
@@ -215,7 +171,8 @@ def each(read_one: Read[T], least: int = 0) -> Read[tuple[T, ...]]:
     return read
 
 
-def _table(value: Any) -> Mapping[str, Any]:
+def table(value: Any) -> Mapping[str, Any]:
+    """Read a table."""
     if not isinstance(value, dict):
         raise Unexpected("a table")
     return value

@@ -50,6 +50,13 @@ def format_duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+def counted(number: int, word: str) -> str:
+    """Return ``1 case``, ``2 cases``, ``2 processes``."""
+    if number == 1:
+        return f"1 {word}"
+    return f"{number} {word}{'es' if word.endswith('s') else 's'}"
+
+
 def parse_duration(text: str) -> float:
     """Return seconds for ``90``, ``90s``, ``5m`` or ``1h``; ValueError for all else."""
     stripped = text.strip().lower().replace(" ", "")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfci.units import (
+    counted,
     format_change,
     format_duration,
     format_share,
@@ -81,3 +82,16 @@ def test_a_duration_is_read_with_and_without_a_unit(text: str, seconds: float) -
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "word", "said"),
+    [
+        (0, "case", "0 cases"),
+        (1, "case", "1 case"),
+        (2, "process", "2 processes"),
+        (1, "process", "1 process"),
+    ],
+)
+def test_what_is_counted_is_one_or_many(number: int, word: str, said: str) -> None:
+    assert counted(number, word) == said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,11 @@ from perfci.checkout.repository import Resolved
 from perfci.errors import UsageError
 
 BUILD_TIMEOUT_S = 1800.0
-_SHELL_WORDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1"})
+_QUOTED_OR_SHELL = re.compile(
+    r"""\\. | '[^']*' | "(?:\\.|[^"\\])*" | (?P<shell> && | \|\| | >> | \$\( | [;|&<>`] )""",
+    re.VERBOSE | re.DOTALL,
+)
+"""What is quoted is skipped, so that what is found as ``shell`` stands outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +60,9 @@ def _words(command: str, python: str) -> tuple[str, ...]:
         raise _unreadable(command, str(error).lower()) from error
     if not words:
         raise _unreadable(command, "it is empty")
-    if shell := next((word for word in words if word in _SHELL_WORDS), None):
-        raise _unreadable(command, f"`{shell}` needs a shell")
+    found = (match["shell"] for match in _QUOTED_OR_SHELL.finditer(command))
+    if shell := next(filter(None, found), None):
+        raise _unreadable(command, f"{shell} needs a shell")
     return tuple(word.replace("{python}", python) for word in words)
 
 
@@ -64,6 +70,6 @@ def _unreadable(command: str, why: str) -> UsageError:
     return UsageError(
         "bad-build-command",
         f"build command {command!r} can't be run: {why}",
-        "Commands run without a shell, one after the other; for a shell's own words write "
-        "bash -c '…'.",
+        "Commands run without a shell, one after the other: give each its own text in `build`, "
+        "quote what is meant as it stands, or write \"bash -c '…'\".",
     )

@@ -17,7 +17,7 @@ from perfci.cli.options import (
     python_option,
 )
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, MeasureError, UsageError
-from perfci.units import format_change, format_value
+from perfci.units import counted, format_change, format_value
 
 if TYPE_CHECKING:
     from perfci.store.files import BaselineStore
@@ -105,8 +105,8 @@ def list_baselines(config_path: Path | None) -> None:
         for one in store.load_all(key):
             workers = sum(len(session.workers) for session in one.sessions)
             click.echo(
-                f"  {one.case}  commit {one.sha[:12]}  {len(one.sessions)} session(s), "
-                f"{workers} workers  {one.created_at}"
+                f"  {one.case}  commit {one.sha[:12]}  {counted(len(one.sessions), 'session')}, "
+                f"{counted(workers, 'worker')}  {one.created_at}"
             )
 
 

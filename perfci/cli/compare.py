@@ -18,7 +18,7 @@ from perfci.cli.options import (
 
 @click.command(
     "compare",
-    epilog="Example: perfci compare main HEAD -k encoder --markdown comment.md   "
+    epilog="Example: perfci compare main HEAD -k encoder --markdown comment.md\n\n"
     "Exit codes: 0 no regression, 1 regression, 2 usage, 3 no trustworthy verdict, "
     "4 git, disk or database.",
 )
@@ -56,8 +56,8 @@ def command(
     check_writable(chosen)
     repository = open_here()
     config = configuration(repository.root, **options)
-    base_side = Wanted("base", repository.resolve(base), interpreter(base_python))
-    head_side = Wanted("head", repository.resolve(head), interpreter(head_python))
+    base_side = Wanted("base", repository.resolve(base), interpreter(base_python, "--base-python"))
+    head_side = Wanted("head", repository.resolve(head), interpreter(head_python, "--head-python"))
     with surroundings(repository, config, quiet=quiet) as around:
         report = compare(
             around,

@@ -12,6 +12,7 @@ from pathlib import Path
 from perfci.config import OWN_FILE, PROJECT_FILE
 from perfci.config_editing import with_keys
 from perfci.errors import OutsideError
+from perfci.reading import read_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def configuration_file(root: Path, explicit: Path | None) -> ConfigurationFile:
 
 def _text(path: Path) -> str | None:
     try:
-        return path.read_bytes().decode("utf-8")  # not read_text: it would turn CRLF into LF
+        return read_regular(path).decode("utf-8")  # not read_text: it would turn CRLF into LF
     except FileNotFoundError:
         return None
 

@@ -62,8 +62,8 @@ def command(benchmarks: str) -> None:
     click.echo(
         "\nNext:\n"
         "  1. perfci doctor             what on this machine disturbs measurements\n"
-        "  2. perfci list               the cases that were found\n"
-        "  3. git add and commit        both sides run head's benchmark files\n"
+        "  2. git add and commit        both sides run head's benchmark files\n"
+        "  3. perfci list               the cases that were found\n"
         "  4. perfci compare HEAD       your uncommitted changes against HEAD\n"
         "  5. perfci baseline update    store HEAD's numbers, for `perfci check`"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from perfci.cli.options import (
     python_option,
     select_option,
 )
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
 
 @click.command("list", epilog="Example: perfci list -k 'encoder and not slow'")
@@ -20,15 +22,16 @@ from perfci.cli.options import (
 @config_option
 @select_option
 @python_option
-def command(rev: str, config_path: Path | None, selection: str, python: str | None) -> None:
+def command(rev: str, config_path: Path | None, selection: str, python: str | None) -> int:
     """List the cases of REV (default: the working tree), a line each: id, place, tags, skips."""
     from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.run import list_cases
     from perfci.measure.workplace import Wanted
+    from perfci.report.clean import clean_line
 
     repository = open_here()
     config = configuration(repository.root, config_path)
-    with surroundings(repository, config) as around:
+    with surroundings(repository, config, quiet=not sys.stderr.isatty()) as around:
         cases, failed = list_cases(
             around,
             Wanted("head", repository.resolve(rev), interpreter(python)),
@@ -38,7 +41,8 @@ def command(rev: str, config_path: Path | None, selection: str, python: str | No
     for case in cases:
         place = f"{case.file}:{case.line}" if case.line else case.file
         tags = "".join(f"  #{tag}" for tag in case.tags)
-        skip = f"  (skipped: {case.skip})" if case.skip else ""
+        skip = f"  (skipped: {clean_line(case.skip)})" if case.skip else ""
         click.echo(f"{case.id:<{width}}  {place}{tags}{skip}")
     for line in failed:
         click.secho(f"failed: {line}", fg="red", err=True)
+    return EXIT_NO_VERDICT if failed else EXIT_PASS

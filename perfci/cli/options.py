@@ -160,8 +160,8 @@ def configuration(
     return replace(config, settings=settings, policy=policy)
 
 
-def interpreter(given: str | None) -> str:
-    """Return the absolute path of the Python to measure with; UsageError where it isn't one."""
+def interpreter(given: str | None, option: str = "--python") -> str:
+    """Return the absolute path of the Python given as ``option``; UsageError where it isn't one."""
     import shutil
     import sys
 
@@ -172,6 +172,28 @@ def interpreter(given: str | None) -> str:
         raise UsageError(
             "no-python",
             f"{given} is not an executable Python",
-            "Give the interpreter itself: --head-python /path/to/venv/bin/python",
+            f"Give the interpreter itself: {option} /path/to/venv/bin/python",
         )
-    return str(Path(found).absolute())
+    python = str(Path(found).absolute())
+    trouble = _trouble_with(python)
+    if trouble:
+        raise UsageError("no-python", f"{given} {trouble}", "Workers need Python 3.11 or newer.")
+    return python
+
+
+def _trouble_with(python: str) -> str:
+    """Return why ``python`` can't run workers; measured with, it would look like a broken side."""
+    import subprocess
+
+    probe = [python, "-c", "import sys; print('Python', *sys.version_info[:2])"]
+    try:
+        done = subprocess.run(probe, capture_output=True, text=True, check=False, timeout=60)
+    except subprocess.TimeoutExpired:
+        return "gives no answer"
+    except OSError as error:
+        return f"can't be started: {error.strerror}"
+    name, *numbers = done.stdout.split() or [""]
+    if name != "Python" or len(numbers) != 2:
+        return "is no Python"
+    version = tuple(map(int, numbers))
+    return "" if version >= (3, 11) else f"is Python {'.'.join(numbers)}"

@@ -42,7 +42,7 @@ def write(report: Report, outputs: Outputs) -> None:
         try:
             path.write_text(render(report, name), encoding="utf-8")
         except OSError as error:
-            problems.append(unwritable(path, error))
+            problems.append(unwritable(path, error, "What was measured is shown on the terminal."))
     if problems:
         raise problems[0]
 
@@ -81,10 +81,10 @@ def exit_code(report: Report, *, strict: bool) -> int:
             return EXIT_PASS
 
 
-def unwritable(path: Path, error: OSError) -> OutsideError:
+def unwritable(path: Path, error: OSError, besides: str = "") -> OutsideError:
     """Return the error for a file that can't be written."""
     return OutsideError(
         "unwritable",
         f"{path} can't be written: {error.strerror}",
-        "Choose another path, or make room; what was measured is shown on the terminal.",
+        f"Choose another path, or make room. {besides}".rstrip(),
     )

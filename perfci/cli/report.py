@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from perfci.errors import OutsideError
+from perfci.reading import read_regular
 
 _FORMATS = ("terminal", "markdown", "json", "junit", "csv")
 
@@ -27,7 +28,7 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
     from perfci.report.terminal import render_terminal
 
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        text = sys.stdin.read() if str(file) == "-" else read_regular(file).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not text"
         raise OutsideError(
@@ -44,6 +45,7 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
         click.echo(rendered, nl=False)
         return
     try:
+        output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(rendered, encoding="utf-8")
     except OSError as error:
         raise OutsideError(

@@ -17,6 +17,7 @@ from perfci.record.run import Environment, Run, Side
 from perfci.store.baseline import Baseline
 from perfci.store.comparable import why_not_comparable
 from perfci.store.files import BaselineStore
+from perfci.units import counted
 from perfci.verdict.comparing import adjust, compare_case
 from perfci.verdict.deciding import decide
 from perfci.verdict.explaining import explain
@@ -49,6 +50,7 @@ def check(
 ) -> Report:
     """Measure ``head`` and return the report against the baselines of its environment."""
     policy = around.config.policy
+    store.environments()  # a damaged one is said before minutes are spent on measuring
     with open_workplace(around, (head,), request.log_folder) as workplace:
         environment = workplace.environments["head"]
         baselines = {one.case: one for one in store.load_all(environment.key)}
@@ -151,12 +153,14 @@ def _confirmed(
             continue
         confirmed += cases
         together.append(compare(around, base, head, replace(request, only=tuple(cases))))
-    measured = adjust([row for one in together for row in one.results], around.config.policy)
+    again = [row for one in together for row in one.results if row.case in confirmed]
+    measured = adjust(again, around.config.policy)
     rows = (
         *(row for row in report.results if row.case not in confirmed),
         *(replace(row, confirmed=True) for row in measured),
     )
     reports = (report, *together)
+    suspects_said = counted(len(confirmed), "suspected case")
     joined = replace(
         report,
         results=rows,
@@ -165,15 +169,11 @@ def _confirmed(
             *(one for one in report.explanations if one.case not in confirmed),
             *(explanation for one in together for explanation in one.explanations),
         ),
-        base=together[0].base if len(together) == 1 else report.base,
+        base=_named(together[0].base) if len(together) == 1 else report.base,
         interrupted=any(one.interrupted for one in reports),
         notes=(
             *report.notes,
-            *(
-                [f"{len(confirmed)} suspected case(s) were measured again, both sides together."]
-                if confirmed
-                else []
-            ),
+            *([f"{suspects_said} measured again, both sides together."] if confirmed else []),
             *(note for one in together for note in one.notes),
         ),
         timing=Timing(
@@ -207,7 +207,12 @@ def _base_side(baselines: Mapping[str, Baseline], head: Wanted) -> Side | None:
     if not baselines:
         return None
     newest = max(baselines.values(), key=lambda one: one.created_at)
-    return Side(rev=f"baseline of {newest.sha[:12]}", sha=newest.sha, python=head.python)
+    return _named(Side(rev="", sha=newest.sha, python=head.python))
+
+
+def _named(side: Side | None) -> Side | None:
+    """Call a side what it is to a reader: the baseline's commit, whatever rev found it."""
+    return side and replace(side, rev=f"baseline of {side.sha[:12]}")
 
 
 def _without_baseline(

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from perfci.errors import UsageError
 from perfci.measure.conclude import Facts, conclude
+from perfci.measure.select import select
 from perfci.measure.session import SessionResult
 from perfci.measure.workplace import Surroundings, Wanted, Workplace, open_workplace
+from perfci.measure.written import written_in
 from perfci.record.case import Case
 from perfci.record.report import Report, Timing
 
@@ -32,7 +34,7 @@ def compare(around: Surroundings, base: Wanted, head: Wanted, request: Request) 
     with open_workplace(around, (base, head), request.log_folder) as workplace:
         cases = selected_cases(workplace, request)
         result = workplace.measure(cases, fail_fast=request.fail_fast)
-        removed = removed_cases(workplace)
+        removed = removed_cases(workplace, request)
         return conclude(
             cases,
             removed,
@@ -56,19 +58,29 @@ def selected_cases(workplace: Workplace, request: Request) -> tuple[Case, ...]:
     return cases
 
 
-def removed_cases(workplace: Workplace) -> tuple[str, ...]:
-    """Return the benchmark files that base has and head no longer has, as their paths.
+def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
+    """Return the benchmarks that base's files have and head's no longer have, by their names.
 
-    Both sides run head's benchmark files, so a removed benchmark is seen by its file only;
-    within a file that stayed, git's own diff shows it.
+    Both sides run head's files, so base's own are read and never imported. One that names no
+    benchmark stands for itself, by its path, once it is gone. A selection names those it means.
     """
-    plan = workplace.plan
+    if request.only:
+        return ()
+    plan, head = workplace.plan, workplace.found["head"].discovery
     base = next(side for side in plan.sides if side.name == "base")
-    kept = {
-        Path(p).relative_to(plan.benchmark_root) for p in plan.benchmark_files(plan.benchmark_root)
+    before = written_in(base.root, plan.benchmark_files(base.root))
+    after = written_in(plan.benchmark_root, plan.benchmark_files(plan.benchmark_root))
+    # a name that head writes and doesn't define is broken, or not meant for this machine
+    kept = {case.benchmark for case in head.cases}.union(*after.values())
+    broken = {failure.case for failure in head.failures}
+    gone = {
+        name: file
+        for file, names in before.items()
+        for name in (names or {file} - after.keys())
+        if name not in kept and file not in broken
     }
-    had = {Path(p).relative_to(base.root) for p in plan.benchmark_files(base.root)}
-    return tuple(sorted(path.as_posix() for path in had - kept))
+    stand_ins = (Case(name, name, {}, file, 0, "") for name, file in sorted(gone.items()))
+    return tuple(case.id for case in select(stand_ins, request.selection))
 
 
 def facts_of(command: str, workplace: Workplace, result: SessionResult) -> Facts:

@@ -11,6 +11,7 @@ from perfci.record.report import Comparison, Explanation, Report, Timing
 from perfci.record.run import CaseRun, Environment, Run, Side
 from perfci.record.version import VERSION
 from perfci.record.worker import WorkerOutput
+from perfci.units import counted
 from perfci.verdict.comparing import adjust, compare_case, number_rows
 from perfci.verdict.deciding import decide
 from perfci.verdict.explaining import explain
@@ -157,7 +158,8 @@ def set_aside_notes(result: SessionResult) -> tuple[str, ...]:
     count = sum(output.bursts_set_aside for output in _outputs(result))
     if not count:
         return ()
-    return (f"{count} bursts were set aside: the core or the card was taken meanwhile.",)
+    said = f"{counted(count, 'burst')} {'was' if count == 1 else 'were'} set aside"
+    return (f"{said}: the core or the card was taken meanwhile.",)
 
 
 def slower_imports(result: SessionResult, rows: Sequence[Comparison]) -> tuple[Explanation, ...]:

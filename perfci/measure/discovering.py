@@ -6,6 +6,8 @@ and with ``-X importtime`` it tells which modules are slow to import.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -73,12 +75,15 @@ def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end:
 
 
 def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float) -> Found:
+    """Ask one worker; a file that hangs takes half of what is left, no more."""
+    left_s = max(0.0, budget_end - time.monotonic())
+    within_s = min(plan.settings.timeout, left_s / 2)
     launch = replace(plan.launch(side), import_times=True)
     worker = WorkerProcess(
-        order, partial(Executed, launch, order.root), budget_end, log_tail=_IMPORT_TIMES
+        order, partial(Executed, launch, order.root), math.inf, log_tail=_IMPORT_TIMES
     )
     try:
-        said = worker.expect("discovery", plan.settings.timeout)
+        said = worker.expect("discovery", within_s)
         worker.stage = "done"
     finally:
         worker.close()
@@ -86,7 +91,7 @@ def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float)
 
 
 def _of_file(failure: Failure, order: WorkOrder) -> Failure:
-    named = [file.removeprefix(f"{order.root}/") for file in order.benchmark_files]
+    named = [file.removeprefix(f"{order.benchmark_root}/") for file in order.benchmark_files]
     return replace(failure, case=", ".join(named) or "saved models", stage="import")
 
 

@@ -15,6 +15,7 @@ from typing import Literal
 from perfci.measure.host import governor
 from perfci.measure.quiet import available_cores, child_environment
 from perfci.record.settings import Quiet
+from perfci.units import counted
 
 Level = Literal["ok", "worse", "impossible"]
 _LEAST_DISK_GIB = 2.0
@@ -225,7 +226,7 @@ def _gpu() -> Finding:
         return Finding(
             "worse",
             "GPU",
-            f"{len(state.compute_pids)} other process(es) compute on it",
+            f"used by {counted(len(state.compute_pids), 'other process')}",
             "Bursts beside them are set aside; stop them (nvidia-smi shows which).",
         )
     if state.slowdown:

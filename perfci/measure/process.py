@@ -18,6 +18,7 @@ from perfci.measure.import_times import without_import_times
 from perfci.measure.launch import ChildEnds, Started
 from perfci.record.case import Failure
 from perfci.record.worker import WorkOrder
+from perfci.units import counted
 from perfci.worker.protocol import EXIT_PIPE_CLOSED
 
 _LOG_TAIL = 2000
@@ -125,7 +126,8 @@ class WorkerProcess:
     def left_behind(self, count: int) -> Failure:
         """Return the failure of a worker whose benchmark left processes running."""
         return self._failure(
-            "left_processes", f"the benchmark left {count} process(es) running; they were ended"
+            "left_processes",
+            f"the benchmark left {counted(count, 'process')} running, ended by perfci",
         )
 
     def receive(self, deadline: float) -> dict[str, Any] | None:

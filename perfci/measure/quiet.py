@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from perfci.errors import UsageError
 from perfci.record.settings import Quiet
 
 _ALLOWED = frozenset(
@@ -49,7 +50,14 @@ def plan_cores(available: Sequence[int], *, cores: int, threads: int, pin: bool)
     """Return the plan: workers on the last cores, the parent on the rest where there is a rest.
 
     ``cores`` 0 means up to four, leaving the parent one; ``threads`` 0 means one a core.
+    Raises UsageError for more cores than there are: fewer would be another environment's numbers.
     """
+    if cores > len(available):
+        raise UsageError(
+            "too-many-cores",
+            f"`cores` is {cores}, and perfci may use {len(available)} here",
+            "Set `cores` to that or less, or to 0 to let perfci choose.",
+        )
     wanted = cores or min(4, max(1, len(available) - 1))
     chosen = tuple(available[-wanted:])
     rest = tuple(core for core in available if core not in chosen)

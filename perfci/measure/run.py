@@ -41,6 +41,6 @@ def list_cases(
 ) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     """Return the cases that would be measured, and a line for each file that failed."""
     with open_workplace(around, (head,)) as workplace:
-        cases = workplace.cases(selection)
+        cases = selected_cases(workplace, Request(selection))
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
         return cases, failed

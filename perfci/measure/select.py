@@ -20,6 +20,7 @@ def select(cases: Iterable[Case], expression: str) -> tuple[Case, ...]:
 
 
 Term = tuple[bool, str]
+_PARENTHESES = frozenset("()")
 
 
 def _parse(expression: str) -> list[list[Term]]:
@@ -29,6 +30,8 @@ def _parse(expression: str) -> list[list[Term]]:
     alternatives: list[list[Term]] = [[]]
     wanted, expecting_word = True, True
     for word in words:
+        if _PARENTHESES.intersection(word):  # no id and no tag has any
+            raise _wrong(expression, word)
         if word == "not" and expecting_word:
             wanted = not wanted
         elif word in {"and", "or"} and not expecting_word:
@@ -49,7 +52,7 @@ def _wrong(expression: str, word: str) -> UsageError:
     return UsageError(
         "bad-selection",
         f"-k {expression!r} can't be read at `{word}`",
-        "Write words joined by `and`, `or`, `not`: -k 'encoder and not slow'.",
+        "Write words joined by `and`, `or`, `not`, without parentheses: -k 'encoder and not slow'.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import secrets
 import shutil
@@ -29,6 +30,7 @@ from perfci.measure.session import Progress, Session, SessionResult
 from perfci.record.case import Case, Failure
 from perfci.record.run import Environment, Side
 from perfci.store.environment import make_environment
+from perfci.units import counted
 
 _SECRETS = ("GITHUB_TOKEN", "GH_TOKEN")
 SECRETS_OVERRIDE = "PERFCI_ALLOW_TOKEN"
@@ -108,11 +110,31 @@ class Workplace:
         return session.measure(chosen, self.found)
 
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
-        """Return discovery's failures, and one for each case that base's library can't import."""
+        """Return discovery's failures, and one for each case that base's library can't import.
+
+        A file of head's own that base's library can't import is no failure of base's: base
+        never had it, so what is broken there is broken by head. Nor is a file that head imports:
+        each of its cases tells it.
+        """
+        one_sided = self._one_sided(cases)
+        new = {failure.case for failure in one_sided if failure.side == "base"}
+        told = {case.file for case in cases if case.id in new}
         everything = tuple(
-            failure for found in self.found.values() for failure in found.discovery.failures
+            failure
+            for found in self.found.values()
+            for failure in found.discovery.failures
+            if failure.side != "base"
+            or not (failure.case in told or self._is_heads_own(failure.case))
         )
-        return everything + self._one_sided(cases)
+        return everything + one_sided
+
+    def _is_heads_own(self, file: str) -> bool:
+        """Whether the benchmark file is new in head, or has another content than base's."""
+        base = next(side.root for side in self.plan.sides if side.name == "base")
+        mine, other = self.plan.benchmark_root / file, base / file
+        if not mine.is_file():  # a failure of something else than a file: a saved model's
+            return False
+        return not other.is_file() or not filecmp.cmp(mine, other, shallow=False)
 
     def _one_sided(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
         """A file that imports on one side only: its cases are new, or broken by head."""
@@ -152,10 +174,16 @@ def open_workplace(
     refuse_secrets(inherited)
     started = time.monotonic()
     token = secrets.token_hex(8)
+    cores = plan_cores(
+        available_cores(),
+        cores=config.settings.cores,
+        threads=config.settings.threads,
+        pin=config.quiet.pin,
+    )
     with ExitStack() as stack:
         worktrees = Worktrees(around.cache, around.repository)
-        shown.step("sweeping what a killed run left …")
-        worktrees.sweep()
+        if swept := worktrees.sweep():
+            shown.step(f"removed {counted(len(swept), 'folder')} that a killed run left")
         scratch = Path(stack.enter_context(_scratch(around.cache)))
         journal = Journal(log_folder or scratch / "logs")
         stack.enter_context(Guardian(token))
@@ -185,12 +213,7 @@ def open_workplace(
             saved=config.saved,
             settings=config.settings,
             quiet=config.quiet,
-            cores=plan_cores(
-                available_cores(),
-                cores=config.settings.cores,
-                threads=config.settings.threads,
-                pin=config.quiet.pin,
-            ),
+            cores=cores,
             passed=config.pass_env,
             inherited=inherited,
             scratch=scratch,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfci.record.calibration import Calibration, Seen, SettingTrial, Suggestion
-from perfci.report.outline import counted
-from perfci.units import format_change, format_duration, format_share, format_value
+from perfci.units import counted, format_change, format_duration, format_share, format_value
 
 MAIN_METRIC = "latency_p50"
 _TAILS = frozenset({"latency_p95", "latency_p99"})

@@ -10,6 +10,7 @@ from perfci.errors import DamagedFile
 from perfci.record.codec import CodecError, from_plain, to_plain
 from perfci.record.report import Report
 from perfci.record.version import REPORT_SCHEMA
+from perfci.report.report_checks import why_impossible
 
 _FIRST = (
     "schema", "perfci_version", "created_at", "command", "base", "head", "environment",
@@ -18,8 +19,12 @@ _FIRST = (
 
 
 def render_json(report: Report) -> str:
-    """Return the report as JSON. CodecError on a number that isn't finite."""
-    plain = to_plain(report)
+    """Return the report as JSON. CodecError on a number that isn't finite.
+
+    What is read and written again has the same bytes: a whole number where the record says
+    ``float`` (4 degrees of freedom) is written as one, ``4.0``, from the start.
+    """
+    plain = to_plain(from_plain(to_plain(report), Report))
     ordered = {name: plain.pop(name) for name in _FIRST} | plain
     encoded = msgspec.json.encode(encodable(ordered))
     return msgspec.json.format(encoded, indent=2).decode() + "\n"
@@ -40,9 +45,12 @@ def read_report(text: str, name: str = "the report") -> Report:
             f"Name a file that --json of a perfci that writes {REPORT_SCHEMA} wrote.",
         )
     try:
-        return from_plain(plain, Report)
+        report = from_plain(plain, Report)
     except CodecError as error:
         raise _damaged(name, str(error)) from error
+    if impossible := why_impossible(report):
+        raise _damaged(name, impossible)
+    return report
 
 
 def _damaged(name: str, why: str) -> DamagedFile:

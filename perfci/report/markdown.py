@@ -12,9 +12,10 @@ from perfci.record.run import Side
 from perfci.report import rows
 from perfci.report.cutting import cut
 from perfci.report.escape import Safe, code, escape, fence
-from perfci.report.outline import counted, headline, injected_text, other_reasons, outline
+from perfci.report.failures import shown_failures
+from perfci.report.outline import headline, injected_text, other_reasons, outline
 from perfci.report.templates import read_template
-from perfci.units import format_duration, format_share
+from perfci.units import counted, format_duration, format_share
 
 MARKER = "<!-- perfci -->"
 LIMIT = 60_000
@@ -57,6 +58,7 @@ def markdown_environment() -> Environment:
 
 def _context(report: Report) -> dict[str, Any]:
     reasons = other_reasons(report)
+    failures = shown_failures(report)
     timing = report.timing
     share = timing.measured_s / timing.wall_s if timing.wall_s > 0 else None
     return {
@@ -71,8 +73,8 @@ def _context(report: Report) -> dict[str, Any]:
         "alone": report.base is None and report.command == "run",
         "base": _side(report.base),
         "head": _side(report.head),
-        "first_failures": report.failures[:_SHOWN_FAILURES],
-        "more_failures": report.failures[_SHOWN_FAILURES:],
+        "first_failures": failures[:_SHOWN_FAILURES],
+        "more_failures": failures[_SHOWN_FAILURES:],
         "took": format_duration(timing.wall_s),
         "share": format_share(round(share, 2) if share is not None else None),
         "rounds": counted(timing.rounds, "round"),

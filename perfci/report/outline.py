@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perfci.record.report import Comparison, Report
 from perfci.report.rows import change_text, size
-from perfci.units import format_share
+from perfci.units import counted, format_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,10 @@ def headline(report: Report) -> str:
     cases = counted(found.cases, "case")
     reasons = report.verdict.reasons
     if report.base is None and report.command == "run":
-        failed = len({failure.case for failure in report.failures})
-        return f"{cases} measured, nothing compared" + (f"; {failed} failed" if failed else "")
+        failed = {failure.case for failure in report.failures}
+        measured = counted(len({row.case for row in report.results if row.head} - failed), "case")
+        said = f"; {len(failed)} failed" if failed else ""
+        return f"{measured} measured, nothing compared{said}"
     match report.verdict.status:
         case "fail":
             worst = [row for row in found.moved if row.status == "regressed" and gates(row)]
@@ -90,11 +92,6 @@ def other_reasons(report: Report) -> tuple[str, ...]:
 def gates(row: Comparison) -> bool:
     """Return whether this row can fail the report."""
     return row.gate == "fail"
-
-
-def counted(number: int, word: str) -> str:
-    """Return ``1 case``, ``2 cases``."""
-    return f"{number} {word}" + ("" if number == 1 else "s")
 
 
 def _also(found: Outline) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from perfci.record.report import Comparison, Estimate
-from perfci.units import format_change, format_share, format_value
+from perfci.units import counted, format_change, format_share, format_value
 
 
 def change_text(row: Comparison) -> str:
@@ -48,13 +48,13 @@ def measured_text(row: Comparison) -> str:
     head = row.head.workers if row.head else 0
     match row.method:
         case "paired_t":
-            return _counted(head, "pair")
+            return counted(head, "pair")
         case "welch_t":
-            return f"{base} + {_counted(head, 'worker')}"
+            return f"{base} + {counted(head, 'worker')}"
         case "exact":
             return "exact"
         case "none":
-            return _counted(head, "worker") if head else ""
+            return counted(head, "worker") if head else ""
 
 
 def note(row: Comparison) -> str:
@@ -92,7 +92,3 @@ def size(row: Comparison) -> float:
 def _signed(value: float, unit: str) -> str:
     sign = "+" if value > 0 else "-" if value < 0 else "±"
     return f"{sign}{format_value(abs(value), unit)}"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else "s")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from perfci.record.case import Failure
 from perfci.record.report import Comparison, Report
 from perfci.report.clean import clean_block, clean_line
+from perfci.report.failures import shown_failures
 from perfci.report.outline import headline, injected_text, other_reasons
 from perfci.report.terminal_rows import alone_lines, case_lines, styled, wrapped
-from perfci.units import format_duration, format_share
+from perfci.units import counted, format_duration, format_share
 
 _VERDICT_STYLES = {
     "pass": "bold green",
@@ -57,13 +59,13 @@ def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     groups = [build(case, rows, verbose=verbose) for case, rows in rows_of.items()]
     groups.sort(key=lambda group: not group.moved)
     yield from styled([line for group in groups for line in group.lines], width)
-    yield from _skipped(report, verbose=verbose)
-    yield from _failures(report.failures, width)
+    yield from _skipped(report, width, verbose=verbose)
+    yield from _failures(shown_failures(report), width)
     yield from _why(report, width)
     yield from _notes(report, width)
     yield Text()
     yield from _verdict(report, width, alone=alone)
-    yield _timing(report)
+    yield from wrapped(_timing(report), 0, width, "dim")
 
 
 def _by_case(rows: Sequence[Comparison]) -> dict[str, list[Comparison]]:
@@ -73,12 +75,19 @@ def _by_case(rows: Sequence[Comparison]) -> dict[str, list[Comparison]]:
     return found
 
 
-def _skipped(report: Report, *, verbose: bool) -> Iterator[Text]:
-    for case, reason in report.skipped.items():
-        yield Text(f"{clean_line(case)}  skipped: {clean_line(reason)}", "dim")
+def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
+    lines = [
+        f"{clean_line(case)}  skipped: {clean_line(why)}" for case, why in report.skipped.items()
+    ]
     if verbose:
-        for metric, reason in report.not_measured.items():
-            yield Text(f"{clean_line(metric)}  not measured: {clean_line(reason)}", "dim")
+        lines += [
+            f"{clean_line(metric)}  not measured: {clean_line(why)}"
+            for metric, why in report.not_measured.items()
+        ]
+    for line in lines:
+        yield from (
+            [Text(line, "dim")] if cell_len(line) <= width else wrapped(line, 0, width, "dim")
+        )
 
 
 def _failures(failures: Sequence[Failure], width: int) -> Iterator[Text]:
@@ -121,8 +130,8 @@ def _verdict(report: Report, width: int, *, alone: bool) -> Iterator[Text]:
         yield from wrapped(clean_line(reason, 600), 2, width)
 
 
-def _timing(report: Report) -> Text:
+def _timing(report: Report) -> str:
     timing = report.timing
     share = timing.measured_s / timing.wall_s if timing.wall_s > 0 else None
     spent = f", {format_share(round(share, 2))} of it measuring" if share is not None else ""
-    return Text(f"{timing.rounds} rounds in {format_duration(timing.wall_s)}{spent}", "dim")
+    return f"{counted(timing.rounds, 'round')} in {format_duration(timing.wall_s)}{spent}"

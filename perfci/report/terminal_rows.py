@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,8 @@ _STYLES = {
 }
 _INDENT = 2
 _GAP = "  "
+_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[KMG]?i?B|GiB|min|h|%)(?![^\W_]))")
+_BOUND = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,9 @@ def _laid_out(line: Line, widths: Sequence[int], width: int) -> Iterator[Text]:
     extras = [extra for extra in line.extras if extra]
     while line.cells and extras and cell_len(text + _GAP + extras[0]) <= width:
         text += _GAP + extras.pop(0)
-    if line.cells:
+    if line.cells and cell_len(text.rstrip()) > width:
+        yield from wrapped(_GAP.join(line.cells), _INDENT, width, style)
+    elif line.cells:
         yield Text(text.rstrip(), style)
     if extras:
         indent = _INDENT * 2 if line.cells else _INDENT
@@ -115,13 +120,13 @@ def _laid_out(line: Line, widths: Sequence[int], width: int) -> Iterator[Text]:
 
 
 def wrapped(text: str, indent: int, width: int, style: str = "") -> Iterator[Text]:
-    """Break at blanks, with the same indent on every line."""
+    """Break at blanks, never between a number and its unit, with the same indent on every line."""
     line = ""
-    for word in text.split():
+    for word in _UNIT.sub(_BOUND, text).split(" "):
         if line and cell_len(line) + 1 + cell_len(word) > width - indent:
             yield Text(" " * indent + line, style)
             line = ""
-        line = f"{line} {word}".strip()
+        line = f"{line} {word.replace(_BOUND, ' ')}".strip()
     yield Text(" " * indent + line, style)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from perfci.errors import DamagedFile, OutsideError
+from perfci.reading import read_regular
 from perfci.record.codec import encode, from_plain
 from perfci.record.run import Environment, Run
 from perfci.store.atomic import disk_errors, locked, replace_file
@@ -22,6 +24,7 @@ T = TypeVar("T")
 
 _FACTS = "environment.json"
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_CASE_FILE = re.compile(r".+-[0-9a-f]{8}\.json")
 _NUMBERS = re.compile(r"\[\n[-+\d.eE,\s]*\]")
 _ADVICE = "Restore it from git, or remove it and run `perfci baseline update`."
 
@@ -33,21 +36,26 @@ class BaselineStore:
         self._folder = folder
 
     def environments(self) -> tuple[str, ...]:
-        """Return the keys of the environments that have baselines."""
-        if not self._folder.is_dir():
-            return ()
-        return tuple(
-            sorted(entry.name for entry in self._folder.iterdir() if (entry / _FACTS).is_file())
-        )
+        """Return the keys of the environments that have baselines.
+
+        DamagedFile for a folder of baselines whose facts are missing, or another environment's.
+        """
+        found = self._folders()
+        for key in found:
+            self._facts(key)
+        return found
 
     def load(self, environment: str, case: str) -> Baseline | None:
         """Return one case's baseline, or None where there is none. DamagedFile for a bad one."""
         path = self._path(environment, case)
-        return _read(path) if _KEY.fullmatch(environment) and path.exists() else None
+        return _read(path) if _KEY.fullmatch(environment) and os.path.lexists(path) else None
 
     def load_all(self, environment: str) -> tuple[Baseline, ...]:
         """Return an environment's baselines in the order of their cases."""
-        found = (_read(path) for path in self._files(environment) if path.name != _FACTS)
+        files = self._files(environment)
+        if files:
+            self._facts(environment)
+        found = (_read(path) for path in files if path.name != _FACTS)
         return tuple(sorted(found, key=lambda baseline: baseline.case))
 
     def require_writable(self) -> None:
@@ -73,7 +81,7 @@ class BaselineStore:
                     continue
                 path = self._path(run.environment.key, measured.case.id)
                 try:
-                    old = _read(path) if path.exists() else None
+                    old = _read(path) if os.path.lexists(path) else None
                 except DamagedFile as error:
                     damaged.append(error)
                     continue
@@ -88,7 +96,7 @@ class BaselineStore:
 
         An environment goes with its last baseline.
         """
-        if environment not in self.environments():
+        if environment not in self._folders():  # a damaged one can be removed too
             return ()
         folder = self._folder / environment
         with disk_errors(folder), locked(folder):
@@ -117,8 +125,30 @@ class BaselineStore:
             for row in diff_rows(baseline, others[baseline.case])
         )
 
+    def _folders(self) -> tuple[str, ...]:
+        """Return the folders that hold baselines, or the facts that belong to some."""
+        if not self._folder.is_dir():
+            return ()
+        return tuple(
+            sorted(
+                entry.name
+                for entry in self._folder.iterdir()
+                if entry.is_dir()
+                and any(
+                    path.name == _FACTS or _CASE_FILE.fullmatch(path.name)
+                    for path in entry.iterdir()
+                )
+            )
+        )
+
     def _facts(self, key: str) -> dict[str, str]:
         path = self._folder / key / _FACTS
+        if not os.path.lexists(path):
+            raise DamagedFile(
+                "damaged-baseline",
+                f"the baselines in {path.parent} can't be believed: {path} is missing",
+                "Restore it from git, or remove that folder and run `perfci baseline update`.",
+            )
         environment = _decoded(path, Environment)
         if environment.key != key:
             raise _damaged(path, f"it is of another environment ({environment.key})")
@@ -151,7 +181,9 @@ def _read(path: Path) -> Baseline:
 
 def _decoded(path: Path, kind: type[T]) -> T:
     try:
-        plain: Any = msgspec.json.decode(path.read_bytes())
+        if not _stays_inside(path):
+            raise _damaged(path, "it is a link out of the folder of baselines")
+        plain: Any = msgspec.json.decode(read_regular(path))
         if kind is Baseline:
             if not isinstance(plain, dict):
                 raise _damaged(path, "it holds no object")
@@ -163,6 +195,12 @@ def _decoded(path: Path, kind: type[T]) -> T:
         raise OutsideError(
             "baseline-unreadable", f"{path} can't be read: {error.strerror}", _ADVICE
         ) from error
+
+
+def _stays_inside(path: Path) -> bool:
+    """Links are committed like files, and a stranger's can point anywhere."""
+    folder = os.path.realpath(path.parent.parent)
+    return Path(os.path.realpath(path)).is_relative_to(folder)
 
 
 def _damaged(path: Path, why: str) -> DamagedFile:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING
 
 from perfci.bench.work import Work
@@ -18,6 +19,7 @@ from perfci.worker.afterwards import finished
 from perfci.worker.building import builder, built_work
 from perfci.worker.bursts import Bursts, encoded
 from perfci.worker.device import Cuda, check_devices, open_device
+from perfci.worker.failing import Unusable
 from perfci.worker.injecting import ballast, slowed, wait_longer
 from perfci.worker.memory import HostMemory
 from perfci.worker.warmup import warm_up
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     from perfci.worker.main import Stage
     from perfci.worker.protocol import Channel
     from perfci.worker.start import Start
+
+_RUNS_LATER = (
+    (CoroutineType, "a coroutine", "call asyncio.run inside it"),
+    (GeneratorType, "a generator", "go through it inside the work, `for _ in steps(): pass`"),
+    (AsyncGeneratorType, "an async generator", "go through it inside, with asyncio.run"),
+)
 
 
 def measure(
@@ -59,6 +67,7 @@ def measure(
         wait_longer((time.monotonic_ns() - before_ns) / 1e9, shares.get("compile_time", 0.0))
     wait_longer(start.until(time.monotonic_ns()), shares.get("cold_start", 0.0))
     called_ns = time.monotonic_ns()
+    _check_ran(output)
     check_devices(work.device, output)
     del output
     kept = ballast(shares.get("peak_host_memory", 0.0))
@@ -99,6 +108,15 @@ def measure(
     channel.send(
         "output", measurement=asdict(finished(measurement, order, work, device, graphs, call_s))
     )
+
+
+def _check_ran(output: object) -> None:
+    """Raise Unusable where the call made something that runs only later: nothing was timed."""
+    for kind, article, advice in _RUNS_LATER:
+        if isinstance(output, kind):
+            if isinstance(output, (CoroutineType, GeneratorType)):
+                output.close()  # Python would complain that it was never awaited
+            raise Unusable("nothing_ran", f"the work returned {article}; nothing ran: {advice}")
 
 
 def _burst_as_ordered(session: Bursts, channel: Channel) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfci.checkout.kept_builds import KEPT
-from perfci.errors import OutsideError, UsageError
+from perfci.errors import MeasureError, UsageError
 from tests.checkout.repository import holder, opened, state, three_commits, wait_for, worktrees_of
 from tests.project import Project
 
@@ -84,7 +84,7 @@ def test_a_failing_build_shows_its_command_and_its_last_words(
 ) -> None:
     command = counting(tmp_path, then="echo nvcc is missing >&2; exit 3")
     for attempt in (1, 2):
-        with pytest.raises(OutsideError, match="nvcc is missing") as caught:
+        with pytest.raises(MeasureError, match="nvcc is missing") as caught:
             built(project, "HEAD", command)
         assert caught.value.slug == "build-failed"
         assert "exit status 3" in caught.value.message
@@ -94,17 +94,35 @@ def test_a_failing_build_shows_its_command_and_its_last_words(
 
 
 def test_commands_after_a_failing_one_do_not_run(project: Project, tmp_path: Path) -> None:
-    with pytest.raises(OutsideError):
+    with pytest.raises(MeasureError):
         built(project, "HEAD", "false", counting(tmp_path))
     assert runs(tmp_path) == 0
 
 
 def test_a_command_that_is_not_there_says_so(project: Project) -> None:
-    with pytest.raises(OutsideError, match="could not be started: No such file"):
+    with pytest.raises(MeasureError, match="could not be started: No such file"):
         built(project, "HEAD", "no-such-compiler --version")
 
 
-@pytest.mark.parametrize("command", ["", "make 'all", "make && make install", "cat a | sh"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "make 'all",
+        "make && make install",
+        "cat a | sh",
+        "echo hi; exit 3",
+        "make&&make install",
+        "make||true",
+        "cat a|sh",
+        "echo a >b",
+        "python gen.py>lib.py",
+        "sort <a",
+        "echo $(git rev-parse HEAD)",
+        "echo `pwd`",
+        "echo 'a'; exit 3",
+    ],
+)
 def test_a_command_that_needs_a_shell_is_refused_before_anything_is_made(
     project: Project, command: str
 ) -> None:
@@ -113,13 +131,19 @@ def test_a_command_that_needs_a_shell_is_refused_before_anything_is_made(
     assert not project.cache.exists()
 
 
+def test_what_is_quoted_is_no_shells_word(project: Project) -> None:
+    script = "import sys; open('said', 'w').write(' '.join(sys.argv[1:]))"
+    command = f"""{{python}} -c "{script}" 'a;b' "c > d" e\\|f '`g`' "$(h)" """
+    assert (built(project, "HEAD", command) / "said").read_text() == "a;b c > d e|f `g` $(h)"
+
+
 def test_a_build_over_its_time_is_ended_with_all_its_processes(
     project: Project, tmp_path: Path
 ) -> None:
     command = f"bash -c 'sleep 300 & echo $! > {tmp_path}/child; wait'"
     resolved = opened(project).resolve("HEAD")
     with (
-        pytest.raises(OutsideError, match="was not done after 1 s"),
+        pytest.raises(MeasureError, match="was not done after 1 s"),
         worktrees_of(project).side(
             resolved, build=[command], environment=dict(os.environ), timeout=1.0
         ),

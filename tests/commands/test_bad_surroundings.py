@@ -176,7 +176,7 @@ def test_a_python_that_is_none(small: Project) -> None:
     errs(
         small.perfci("compare", "HEAD", "HEAD", "--head-python", "/bin/nothing"), 2, "/bin/nothing"
     )
-    errs(small.perfci("compare", "HEAD", "HEAD", "--head-python", "/bin/false"), 3, "no benchmark")
+    errs(small.perfci("compare", "HEAD", "HEAD", "--head-python", "/bin/false"), 2, "no Python")
 
 
 OTHER = """\

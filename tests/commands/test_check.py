@@ -49,7 +49,7 @@ def make_older_baselines_quicker(stored: Project) -> None:
 def test_the_same_commit_passes(stored: Project) -> None:
     report = stored.report("check", code=0)
     assert report["verdict"]["status"] in {"pass", "inconclusive"}
-    assert {row["method"] for row in report["results"]} & {"welch_t"}
+    assert {row["method"] for row in report["results"]} & {"welch_t", "paired_t"}
 
 
 def test_a_slowed_commit_fails_and_was_confirmed_side_by_side(stored: Project) -> None:
@@ -59,6 +59,7 @@ def test_a_slowed_commit_fails_and_was_confirmed_side_by_side(stored: Project) -
     assert slow["status"] == "regressed"
     assert slow["method"] == "paired_t"
     assert slow["confirmed"] is True
+    assert report["base"]["rev"] == f"baseline of {report['base']['sha'][:12]}"
     assert rows(report, "steady")["latency_p50"]["method"] == "welch_t"
 
 
@@ -160,6 +161,33 @@ def test_a_damaged_baseline_is_an_error_and_never_no_baseline(stored: Project, d
     done = stored.perfci("check").without_traceback()
     assert done.code == 4, done.text
     assert path.name in done.err
+
+
+@pytest.mark.parametrize("how", ["no facts", "renamed"])
+def test_a_damaged_environment_is_the_same_error_for_check_and_list(
+    stored: Project, how: str
+) -> None:
+    (folder,) = (path for path in (stored.folder / "baselines").iterdir() if path.is_dir())
+    if how == "renamed":
+        folder.rename(folder.with_name("renamed"))
+    else:
+        (folder / "environment.json").unlink()
+    listed = stored.perfci("baseline", "list").without_traceback()
+    checked = stored.perfci("check").without_traceback()
+    assert (listed.code, checked.code) == (4, 4), listed.text + checked.text
+    assert "environment.json" in listed.err
+    (said,) = (line for line in listed.err.splitlines() if line.startswith("perfci: "))
+    assert said in checked.err
+
+
+def test_a_report_of_confirmed_suspects_tells_each_case_once(stored: Project) -> None:
+    stored.write("benchmarks/bench_zz.py", "syntax error(")
+    stored.write("lib.py", "def work():\n    return sum(range(4000))\n")
+    report = stored.report("check", code=1)
+    named = [(row["case"], row["metric"]) for row in report["results"]]
+    assert sorted(set(named)) == sorted(named)
+    path = stored.folder.parent / "report.json"
+    assert stored.perfci("report", str(path)).code == 0
 
 
 def test_list_show_diff_and_remove(stored: Project) -> None:

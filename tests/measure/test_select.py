@@ -33,7 +33,9 @@ def test_words_select(words: str, expected: list[int]) -> None:
     assert select(CASES, words) == tuple(CASES[index] for index in expected)
 
 
-@pytest.mark.parametrize("words", ["and", "a and", "a b", "not", "or a", "a or or b"])
+@pytest.mark.parametrize(
+    "words", ["and", "a and", "a b", "not", "or a", "a or or b", "(", "(a", "a or (b)"]
+)
 def test_what_cannot_be_read_is_an_error(words: str) -> None:
     with pytest.raises(UsageError, match="can't be read"):
         select(CASES, words)

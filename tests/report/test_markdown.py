@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.record.report import Verdict
+from perfci.record.report import Report, Verdict
 from perfci.report.cutting import cut
 from perfci.report.markdown import LIMIT, render_markdown
 from tests.report.examples import (
@@ -105,3 +105,9 @@ def test_a_line_longer_than_the_limit_leaves_the_note_alone() -> None:
     text = cut("short\n" + "x" * 1000, 500)
     assert text.startswith("short\n")
     assert "left out" in text
+
+
+@pytest.mark.parametrize("report", [rich_report(), passing_report(), alone_report()])
+def test_no_two_blank_lines_follow_each_other(report: Report) -> None:
+    for one in (report, replace(report, notes=()), replace(report, explanations=(), results=())):
+        assert "\n\n\n" not in render_markdown(one)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from rich.cells import cell_len
 
+from perfci.record.report import Report
 from perfci.report.terminal import render_terminal
 from tests.report.examples import EAGER, alone_report, hostile_report, passing_report, rich_report
 
@@ -45,6 +46,15 @@ def test_nothing_is_wider_than_the_terminal_and_nothing_is_lost(width: int, verb
     for needed in (EAGER, "1.23 ms → 1.31 ms", "+6.5 %", "(+5.4…+7.6)", "confirmed"):
         assert needed in text
     assert "…(" not in text
+
+
+@pytest.mark.parametrize("report", [rich_report(), alone_report(), passing_report()])
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_narrow_terminal_breaks_no_number_from_its_unit(report: Report, verbose: bool) -> None:
+    lines = render_terminal(report, 40, False, verbose=verbose).splitlines()
+    assert max(map(cell_len, lines)) <= 40
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert [line for line in lines if re.match(r"\s*(?:[nµm]?s|[KMG]iB|%)(?:\W|$)", line)] == []
 
 
 def test_without_colour_there_is_no_escape_sequence() -> None:

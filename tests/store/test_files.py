@@ -212,6 +212,79 @@ def test_damaged_facts_are_named(store: BaselineStore) -> None:
         store.differences(HERE.key, HERE.key)
 
 
+def damaged_everywhere(store: BaselineStore, key: str) -> DamagedFile:
+    """Return the error that listing, and reading for a check, both end with."""
+    with pytest.raises(DamagedFile) as caught:
+        store.environments()
+    with pytest.raises(DamagedFile) as again:
+        store.load_all(key)
+    assert again.value.message == caught.value.message
+    return caught.value
+
+
+def test_an_environment_without_its_facts_is_damaged_and_never_no_baseline(
+    store: BaselineStore,
+) -> None:
+    store.save_run(run("a"), "one")
+    facts = store._folder / HERE.key / "environment.json"
+    facts.unlink()
+    error = damaged_everywhere(store, HERE.key)
+    assert str(facts) in error.message
+    assert "missing" in error.message
+    assert "git" in error.advice
+    assert len(store.remove(HERE.key)) == 1
+    assert store.environments() == ()
+
+
+def test_a_renamed_environment_is_damaged(store: BaselineStore) -> None:
+    store.save_run(run("a"), "one")
+    (store._folder / HERE.key).rename(store._folder / "renamed")
+    error = damaged_everywhere(store, "renamed")
+    assert HERE.key in error.message
+    assert "renamed" in error.message
+
+
+def test_other_folders_beside_the_baselines_are_left_alone(store: BaselineStore) -> None:
+    store.save_run(run("a"), "one")
+    (store._folder / "notes").mkdir()
+    (store._folder / "notes" / "thoughts.json").write_text("[]", encoding="utf-8")
+    (store._folder / "README.md").write_text("ours", encoding="utf-8")
+    assert store.environments() == (HERE.key,)
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "elsewhere", "nowhere"])
+def test_a_link_out_of_the_folder_is_damaged_and_not_followed(
+    store: BaselineStore, tmp_path: Path, target: str
+) -> None:
+    (path,) = store.save_run(run(CASE), "one")
+    if target == "elsewhere":
+        path.rename(tmp_path / target)
+    path.unlink(missing_ok=True)
+    path.symlink_to(tmp_path / target)
+    for reading in (
+        lambda: store.load(HERE.key, CASE),
+        lambda: store.load_all(HERE.key),
+        lambda: store.save_run(run(CASE), "two"),
+    ):
+        with pytest.raises(DamagedFile, match="link"):
+            reading()
+
+
+def test_what_is_no_regular_file_is_damaged_and_does_not_hang(store: BaselineStore) -> None:
+    (path,) = store.save_run(run(CASE), "one")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(OutsideError, match="no regular file"):
+        store.load_all(HERE.key)
+
+
+def test_a_file_too_large_for_a_baseline_is_not_read(store: BaselineStore) -> None:
+    (path,) = store.save_run(run(CASE), "one")
+    os.truncate(path, 1 << 40)
+    with pytest.raises(OutsideError, match="64 MiB"):
+        store.load_all(HERE.key)
+
+
 _WRITER = """
 import sys
 from pathlib import Path

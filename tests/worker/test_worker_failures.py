@@ -20,6 +20,19 @@ TOLD = [
     ("breaks_its_output", "ValueError", "setup", "bench_breaks_its_output.py:8: and now?"),
     ("returns_nothing", "nothing_returned", "setup", "benchmarks/bench_returns_nothing.py:4: "),
     ("returns_a_number", "not_callable", "setup", "benchmarks/bench_returns_a_number.py:4: "),
+    (
+        "is_async",
+        "nothing_ran",
+        "first_call",
+        "returned a coroutine; nothing ran: call asyncio.run",
+    ),
+    (
+        "is_a_generator",
+        "nothing_ran",
+        "first_call",
+        "returned a generator; nothing ran: go through",
+    ),
+    ("is_an_async_generator", "nothing_ran", "first_call", "returned an async generator; nothing"),
     pytest.param("another_device", "wrong_device", "first_call", "on meta", marks=TORCH),
     pytest.param(
         "asks_for_too_much",

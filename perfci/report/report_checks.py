@@ -1,0 +1,113 @@
+"""Pure: what no measurement gives. A report that says it was edited or cut, not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
+
+from perfci.record.report import Comparison, Estimate, Report
+
+_SLACK = 1e-9
+"""An interval's ends are computed apart from its middle: they may differ by rounding."""
+_DIRECTIONS = ("lower", "higher")
+
+Named = tuple[str, float | None]
+
+
+def why_impossible(report: Report) -> str:
+    """Return the first thing in ``report`` that can't be, naming its row; empty where all can."""
+    return next(_reasons(report), "")
+
+
+def _reasons(report: Report) -> Iterator[str]:
+    yield from _of_the_date(report.created_at)
+    timing = report.timing
+    yield from _below_zero(
+        "timing",
+        ("wall_s", timing.wall_s),
+        ("measured_s", timing.measured_s),
+        ("rounds", timing.rounds),
+    )
+    yield from _below_zero("injected", *report.injected.items())
+    for number, explanation in enumerate(report.explanations):
+        yield from _below_zero(f"explanations[{number}]", ("line", explanation.line))
+    first: dict[tuple[str, str], int] = {}
+    for number, row in enumerate(report.results):
+        where = f"results[{number}] ({row.case} {row.metric})"
+        before = first.setdefault((row.case, row.metric), number)
+        if before != number:
+            yield f"{where} stands there twice, first as results[{before}]"
+        for reason in _of_a_row(row):
+            yield f"{where}: {reason}"
+    yield from _of_the_verdict(report)
+
+
+def _of_the_date(text: str) -> Iterator[str]:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        yield f"created_at is {text!r}, no ISO 8601 date"
+
+
+def _of_a_row(row: Comparison) -> Iterator[str]:
+    shares = (("p", row.p), ("p_adjusted", row.p_adjusted), ("welch_p", row.welch_p))
+    for name, value in shares:
+        if value is not None and not 0.0 <= value <= 1.0:
+            yield f"{name} is {value:g}, and a probability is from 0 to 1"
+    yield from _below_zero(
+        "",
+        ("threshold", row.threshold),
+        ("detectable", row.detectable),
+        ("df", row.df),
+        ("rounds_set_aside", row.rounds_set_aside),
+        ("base_sessions", row.base_sessions),
+    )
+    if row.ratio is not None and row.ratio < 0.0 and not _has_negative(row.base, row.head):
+        yield f"ratio is {row.ratio:g}, and no side is below zero"
+    if row.direction not in _DIRECTIONS:
+        yield f"direction is {row.direction!r}, not one of {', '.join(_DIRECTIONS)}"
+    yield from _disordered(
+        ("ratio_lo", row.ratio_lo), ("ratio", row.ratio), ("ratio_hi", row.ratio_hi)
+    )
+    yield from _disordered(
+        ("difference_lo", row.difference_lo),
+        ("difference", row.difference),
+        ("difference_hi", row.difference_hi),
+    )
+    for name, side in (("base", row.base), ("head", row.head)):
+        if side is not None:
+            counts = (("workers", side.workers), ("samples", side.samples))
+            yield from _below_zero(f"{name}.", *counts)
+            ends = ((f"{name}.lo", side.lo), (f"{name}.center", side.center))
+            yield from _disordered(*ends, (f"{name}.hi", side.hi))
+
+
+def _of_the_verdict(report: Report) -> Iterator[str]:
+    """``fail`` means that a gating row regressed, and nothing else means it."""
+    gating = [row for row in report.results if row.status == "regressed" and row.gate == "fail"]
+    status = report.verdict.status
+    if gating and status != "fail":
+        row = gating[0]
+        yield f"the verdict is `{status}`, and {row.case} {row.metric} regressed"
+    if not gating and status == "fail":
+        yield "the verdict is `fail`, and no row that gates regressed"
+
+
+def _has_negative(*sides: Estimate | None) -> bool:
+    """A metric of the benchmark's own may be below zero, and with it the ratio of its means."""
+    return any(side is not None and (side.center or 0.0) < 0.0 for side in sides)
+
+
+def _below_zero(where: str, *numbers: Named) -> Iterator[str]:
+    prefix = f"{where}." if where and not where.endswith(".") else where
+    for name, value in numbers:
+        if value is not None and value < 0:
+            yield f"{prefix}{name} is {value:g}, below zero"
+
+
+def _disordered(*numbers: Named) -> Iterator[str]:
+    known = [(name, value) for name, value in numbers if value is not None]
+    for (name, value), (other, bound) in pairwise(known):
+        if value - bound > _SLACK * max(abs(value), abs(bound)):
+            yield f"{name} is {value:g}, above {other}, which is {bound:g}"

@@ -1,0 +1,23 @@
+"""What is said first of a report, in every format."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfci.record.case import Failure
+from perfci.report.outline import headline
+from tests.report.examples import EAGER, alone_report
+
+
+def failed(case: str) -> Failure:
+    return Failure(case, "head", "setup", "ValueError", "no")
+
+
+def test_a_run_counts_what_was_measured_and_what_failed_apart() -> None:
+    report = replace(alone_report(), failures=(failed("x"), failed("y"), failed("y")))
+    assert headline(report) == "2 cases measured, nothing compared; 2 failed"
+
+
+def test_a_case_that_failed_in_a_later_round_is_not_counted_as_measured() -> None:
+    report = replace(alone_report(), failures=(failed(EAGER),))
+    assert headline(report) == "1 case measured, nothing compared; 1 failed"
