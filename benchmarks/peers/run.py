@@ -1,0 +1,223 @@
+"""perfci beside what users could pick instead, on one machine, one measurement at a time.
+
+    python -m pip install -e . -r benchmarks/peers/requirements.txt
+    python benchmarks/peers/run.py --repetitions 10 --json benchmarks/peers/results/run.jsonl
+    python benchmarks/peers/run.py --verify     # is the injected slow-down what it says?
+    python benchmarks/peers/draw.py             # the table and the plots
+
+Nothing else should run meanwhile. What is already in the file is not measured again; ``--minutes``
+ends between two measurements. Each repetition visits tools, settings and conditions in its own
+seeded random order, so that the machine's drift meets all alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.peers.finding import CONDITIONS, Finding, Measurement, encode, machines, read
+from benchmarks.peers.tools import (
+    asv_continuous,
+    by_hand,
+    perfci_compare,
+    pyperf_compare,
+    pytest_compare,
+    raw_welch,
+    torch_timer,
+)
+from benchmarks.peers.workplace import Runner, ToolFailed, Workplace, digest, prepare
+
+TOOLS = {
+    "by hand": by_hand,
+    "Welch on raw calls": raw_welch,
+    "torch.utils.benchmark": torch_timer,
+    "pytest-benchmark": pytest_compare,
+    "asv": asv_continuous,
+    "pyperf": pyperf_compare,
+    "perfci": perfci_compare,
+}
+HERE = Path(__file__).parent
+Key = tuple[str, str, str, int]
+# What reading an output that isn't as expected raises: one tool's surprise doesn't end the run.
+_UNREADABLE = (LookupError, StopIteration, TypeError, ValueError)
+
+
+def main() -> None:
+    """Measure what is missing in the file."""
+    options = _options()
+    scratch = Path(options.scratch or tempfile.gettempdir()) / "perfci-peers"
+    scratch.mkdir(parents=True, exist_ok=True)
+    place = prepare(scratch.resolve())
+    if options.verify:
+        _verify(place, options.json)
+        return
+    file: Path = options.json
+    file.parent.mkdir(parents=True, exist_ok=True)
+    done = {measurement.key: measurement for measurement in read([file])} if file.exists() else {}
+    if any(about["works"] != digest() for about in machines([file] if done else [])):
+        raise SystemExit(f"{file} has results of other works or shares: choose another --json")
+    plan = [
+        key
+        for key in order(options.repetitions, options.seed, options.only, options.settings)
+        if key not in done or (options.retry_failed and done[key].failure)
+    ]
+    print(f"{len(plan)} measurements to do, {len(done)} there", flush=True)
+    if not plan:
+        return
+    _warm(place, options.timeout, asv=any(key[0] == "asv" for key in plan))
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(machine(options.seed)) + "\n")
+    until = time.monotonic() + options.minutes * 60.0
+    for number, key in enumerate(plan, start=1):
+        if time.monotonic() >= until:
+            print("out of time")
+            break
+        measurement = measure(place, key, file.with_suffix(".raw"), options.timeout)
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(encode(measurement) + "\n")
+        alarms = sum(finding.alarm for finding in measurement.findings)
+        said = measurement.failure[-300:] or f"{alarms} alarms of {len(measurement.findings)}"
+        print(f"{number}/{len(plan)} {key}: {measurement.seconds:.0f} s, {said}", flush=True)
+
+
+def order(repetitions: int, seed: int, only: list[str], settings: list[str]) -> list[Key]:
+    """Return every measurement, in a random order within each repetition."""
+    unknown = set(only) - set(TOOLS)
+    if unknown:
+        raise SystemExit(f"no such tool: {', '.join(unknown)}; there are {', '.join(TOOLS)}")
+    keys = []
+    for repetition in range(repetitions):
+        of_repetition = [
+            (tool, setting, condition, repetition)
+            for tool, module in TOOLS.items()
+            for setting in module.SETTINGS
+            for condition in CONDITIONS
+        ]
+        random.Random(f"{seed} {repetition}").shuffle(of_repetition)
+        keys += of_repetition
+    return [
+        key for key in keys if (not only or key[0] in only) and (not settings or key[1] in settings)
+    ]
+
+
+def measure(place: Workplace, key: Key, raw: Path, timeout: float) -> Measurement:
+    """Let a tool compare base with a condition; its files are kept in ``raw`` as an archive."""
+    tool, setting, condition, repetition = key
+    findings: list[Finding] = []
+    failure = ""
+    with tempfile.TemporaryDirectory(prefix="peer-", dir=place.scratch) as folder:
+        runner = Runner(place, Path(folder), timeout)
+        started_at = datetime.now(UTC).isoformat(timespec="seconds")
+        started = time.perf_counter()
+        try:
+            findings = TOOLS[tool].measure(runner, setting, condition)
+        except ToolFailed as error:
+            failure = str(error)
+        except (
+            LookupError,
+            StopIteration,
+            TypeError,
+            ValueError,
+        ) as error:  # its output isn't what we know how to read
+            failure = f"unreadable output: {error!r}"
+        seconds = time.perf_counter() - started
+        raw.mkdir(parents=True, exist_ok=True)
+        settings = list(TOOLS[tool].SETTINGS)
+        name = f"{tool}-{settings.index(setting)}-{condition}-{repetition}.tar.xz"
+        with tarfile.open(raw / name.replace(" ", "_"), "w:xz") as archive:
+            archive.add(folder, arcname=name.removesuffix(".tar.xz"))
+    found = tuple(findings)
+    return Measurement(
+        tool, setting, condition, repetition, started_at, round(seconds, 2), found, failure
+    )
+
+
+def machine(seed: int) -> dict[str, object]:
+    """Return what the figures depend on."""
+    model = next(
+        (
+            line.split(":")[1].strip()
+            for line in Path("/proc/cpuinfo").read_text(encoding="ascii").splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    packages = ("perfci", "torch", "pyperf", "asv", "pytest-benchmark")
+    return {
+        "machine": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in packages},
+        "works": digest(),
+        "seed": seed,
+        "load": os.getloadavg()[0],
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _warm(place: Workplace, timeout: float, *, asv: bool) -> None:
+    """Fill the compile cache, write .pyc files and let asv build its environment: untimed."""
+    with tempfile.TemporaryDirectory(prefix="warm-", dir=place.scratch) as folder:
+        runner = Runner(place, Path(folder), max(timeout, 1800.0))
+        for branch in ("base", *CONDITIONS):
+            runner.python("suites/loops.py", "loop", "--calls", "2", tree=place.tree(branch))
+        if asv:
+            asv_continuous.prepare(runner)
+
+
+def _verify(place: Workplace, file: Path) -> None:
+    tree = place.tree("base")
+    command = [sys.executable, "suites/injected.py"]
+    printed = []
+    with subprocess.Popen(
+        command, cwd=tree, env=place.environment(tree), stdout=subprocess.PIPE, text=True
+    ) as process:
+        for line in process.stdout or ():
+            found = json.loads(line)
+            printed.append(line)
+            print(
+                f"{found['benchmark']:13} {found['plain_s'] * 1e6:8.1f} us  "
+                f"{found['share']:+.1%} injected: mean {found['mean']:+.2%} "
+                f"± {found['mean_error']:.2%}, median {found['median']:+.2%} "
+                f"± {found['median_error']:.2%}",
+                flush=True,
+            )
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    file.with_name("injected.jsonl").write_text("".join(printed), encoding="utf-8")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=1)
+    parser.add_argument("--only", action="append", default=[], metavar="TOOL")
+    parser.add_argument("--setting", action="append", default=[], dest="settings")
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--timeout", type=float, default=3600.0, help="s for one command")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, default=HERE / "results" / "run.jsonl")
+    parser.add_argument("--scratch", help="folder for checkouts and environments")
+    parser.add_argument("--retry-failed", action="store_true")
+    parser.add_argument("--verify", action="store_true")
+    options = parser.parse_args()
+    if shutil.which("git") is None:
+        raise SystemExit("git is needed")
+    return options
+
+
+if __name__ == "__main__":
+    main()

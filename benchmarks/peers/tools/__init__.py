@@ -1,0 +1,1 @@
+"""One module a tool: ``SETTINGS`` and ``measure(runner, setting, condition)`` to findings."""
