@@ -22,7 +22,7 @@ from perfci.record.codec import from_plain
 from perfci.record.worker import WorkOrder
 
 _IMPORT_TIMES = 1 << 22
-_DEFINITION_ERRORS = frozenset({"BenchmarkError", "duplicate_id"})
+_DEFINITION_ERRORS = {"BenchmarkError": "wrong-benchmark", "duplicate_id": "duplicate-id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,8 @@ def discover(plan: SessionPlan, side: SidePlan, budget_end: float) -> Found:
             found = _one_by_one(plan, side, order, budget_end)
     for failure in found.discovery.failures:
         if failure.kind in _DEFINITION_ERRORS:
-            raise BenchmarkError(failure.kind, failure.message)
+            what, _, advice = failure.message.partition("\n")
+            raise BenchmarkError(_DEFINITION_ERRORS[failure.kind], what, advice)
     return found
 
 

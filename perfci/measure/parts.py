@@ -12,7 +12,7 @@ from perfci.measure.trials import plan_trials, switched_off
 from perfci.record.calibration import Promise, SettingTrial
 from perfci.record.case import Case, Failure
 from perfci.record.settings import MeasureSettings, Quiet
-from perfci.stats.quantile import quantile
+from perfci.stats.quantile import median
 from perfci.verdict.calibrating import Calibrated, Pairs, calibrate, judge_setting
 from perfci.verdict.comparing import compare_case
 from perfci.verdict.doubting import rounds_to_believe
@@ -26,8 +26,8 @@ from perfci.verdict.promise import (
     plan_promise,
 )
 
-FIRST_END, KNOWN_END, SETTINGS_END, SAME_END = 0.38, 0.55, 0.72, 0.78
-"""Where parts end, as shares of the time: same 44 %, settings 34 %, promise what is left.
+FIRST_END, KNOWN_END, SETTINGS_END, SAME_END = 0.36, 0.48, 0.58, 0.62
+"""Where parts end, as shares of the time: same 40 %, settings 22 %, promise what is left.
 
 Compiled cases, and spreads of too few pairs, take from the settings' time until ``KNOWN_END``.
 """
@@ -68,6 +68,7 @@ class Parts:
     _part_s: dict[str, float] = field(default_factory=dict)
     _round_s: dict[str, float] = field(default_factory=dict)
     _pairs: dict[str, Pairs] = field(default_factory=dict)
+    _starting_s: float = 0.0
     _rounds: int = 0
     _interrupted: bool = False
 
@@ -98,7 +99,7 @@ class Parts:
             failures=tuple(self._failures),
             notes=tuple(dict.fromkeys(self._notes)),
             part_s=self._part_s,
-            sweep_s=sum(self._round_s.values()),
+            sweep_s=self._starting_s + sum(self._round_s.values()),
             rounds=self._rounds,
             interrupted=self._interrupted,
         )
@@ -109,8 +110,9 @@ class Parts:
             before = self._pairs.get(one.case.id)
             self._pairs[one.case.id] = _joined(before, one) if before else one
         for case, times in block.round_s.items():
-            # the first round compiles and reads files; and better too long than too short
-            self._round_s.setdefault(case, quantile(times[1:] or times, 0.75))
+            # the first round compiles and reads files
+            self._round_s.setdefault(case, median(times[1:] or times))
+        self._starting_s = max(self._starting_s, _starting_s(block))
 
     def _count(self, case: Case) -> int:
         pairs = self._pairs.get(case.id)
@@ -118,7 +120,8 @@ class Parts:
 
     def _session(self) -> SessionRounds:
         """The session that is promised for: what the configuration asks and its budget allows."""
-        settings, sweep = self.config.settings, sum(self._round_s.values())
+        settings = self.config.settings
+        sweep = self._starting_s + sum(self._round_s.values())
         affordable = int(settings.budget / sweep) if sweep > 0.0 else settings.max_rounds
         most = max(settings.rounds, min(settings.max_rounds, affordable))
         return SessionRounds(settings.rounds, most)
@@ -127,7 +130,9 @@ class Parts:
         self, cases: Sequence[Case], end: float
     ) -> tuple[list[tuple[str, tuple[Pairs, ...]]], tuple[SettingTrial, ...]]:
         left_s = max(0.0, end - self.clock())
-        plan = plan_trials(cases, self._round_s, self.config.quiet, self.cores, left_s)
+        share_s = self._starting_s / max(1, len(self._round_s))
+        round_s = {case: own_s + share_s for case, own_s in self._round_s.items()}
+        plan = plan_trials(cases, round_s, self.config.quiet, self.cores, left_s)
         measured = []
         for index, setting in enumerate(plan.settings):
             share = max(0.0, end - self.clock()) / (len(plan.settings) - index)
@@ -161,7 +166,9 @@ class Parts:
             return not_checked("no benchmark with one mode and a known spread")
         believed = rounds_to_believe(calibrated.comparisons, policy.alpha)
         left_s = max(0.0, self.end - self.clock())
-        plan = plan_promise(candidates, alpha, _SURE * left_s, least=believed)
+        plan = plan_promise(
+            candidates, alpha, _SURE * left_s, least=believed, starting_s=self._starting_s
+        )
         if plan is None:
             return not_checked(f"its rounds don't fit the {left_s:.0f} s left; raise --budget")
         return self._keep(plan, [known[case] for case in plan.needed], alpha)
@@ -210,6 +217,12 @@ class Parts:
     def _alive(self, cases: Sequence[Case]) -> list[Case]:
         broken = {failure.case for failure in self._failures}
         return [case for case in cases if case.id not in broken]
+
+
+def _starting_s(block: Block) -> float:
+    """Return what a sweep takes besides its cases' rounds: starters are in one round of each."""
+    beyond = sum(sum(times) - median(times) * len(times) for times in block.round_s.values())
+    return max(0.0, beyond / max(map(len, block.round_s.values()), default=1))
 
 
 def slowed(settings: MeasureSettings, share: float) -> MeasureSettings:

@@ -79,14 +79,19 @@ class PromisePlan:
 
 
 def plan_promise(
-    candidates: Sequence[Candidate], alpha: float, time_s: float, *, least: int = 2
+    candidates: Sequence[Candidate],
+    alpha: float,
+    time_s: float,
+    *,
+    least: int = 2,
+    starting_s: float = 0.0,
 ) -> PromisePlan | None:
     """Choose the largest promise that can be tested in ``time_s``, and the cases to test it on.
 
     A promise is tested on the case it was made for: one whose rounds don't fit is left out, and
     not injected into the others, which would find so much too easily. Then come the cases with
     smaller promises, the cheapest first. ``least`` is how many rounds any change needs to be
-    believed. None where no case fits.
+    believed, ``starting_s`` what each sweep over the cases takes besides. None where no case fits.
     """
     able = sorted(candidates, key=lambda one: one.promised, reverse=True)
     for index, binding in enumerate(able):
@@ -98,7 +103,7 @@ def plan_promise(
             for one in able[index:]
             if (count := rounds_needed(one.spread_hi, size, alpha)) is not None
         }
-        chosen = _fitting(binding, able[index:], needed, time_s)
+        chosen = _fitting(binding, able[index:], needed, time_s, starting_s)
         if chosen:
             taken = {one.case: needed[one.case] for one in chosen}
             left_out = tuple(one.case for one in candidates if one.case not in taken)
@@ -107,16 +112,22 @@ def plan_promise(
 
 
 def _fitting(
-    binding: Candidate, able: Sequence[Candidate], needed: Mapping[str, int], time_s: float
+    binding: Candidate,
+    able: Sequence[Candidate],
+    needed: Mapping[str, int],
+    time_s: float,
+    starting_s: float,
 ) -> list[Candidate]:
     """Return the binding case and as many others as fit; none where it doesn't fit itself."""
     reachable = [one for one in able if one.case in needed and one is not binding]
-    if binding.case not in needed or needed[binding.case] * binding.round_s > time_s:
+    if binding.case not in needed:
+        return []
+    if needed[binding.case] * (starting_s + binding.round_s) > time_s:
         return []
     chosen = [binding]
     for one in sorted(reachable, key=lambda one: needed[one.case] * one.round_s):
         rounds = max(needed[each.case] for each in (*chosen, one))
-        if rounds * sum(each.round_s for each in (*chosen, one)) <= time_s:
+        if rounds * (starting_s + sum(each.round_s for each in (*chosen, one))) <= time_s:
             chosen.append(one)
     return chosen
 

@@ -95,8 +95,8 @@ def _without_twins(cases: list[Case], order: WorkOrder) -> tuple[list[Case], lis
             side=order.side,
             stage="discovery",
             kind="duplicate_id",
-            message=f"two benchmarks are called `{identity}`: {' and '.join(found)}; "
-            "give one of them another name: @perfci.benchmark(name=...)",
+            message=f"two benchmarks are called `{identity}`: {' and '.join(found)}\n"
+            "Give one of them another name: @perfci.benchmark(name=...)",
         )
         for identity, found in places.items()
         if len(found) > 1

@@ -142,7 +142,7 @@ class GraphWatch:
             found.append("torch.compile reached its recompile limit; further calls run in eager")
         skipped = sum(event.kind == "skipped_frame" for event in events)
         if skipped:
-            found.append(f"torch.compile gave up on {skipped} frame(s); they run in eager")
+            found.append(f"torch.compile gave up on frames, which run in eager: {skipped}")
         if counters and self._since(counters, "inductor", "cudagraph_skips") > 0:
             found.append("CUDA graphs were asked for and not used (on a CPU there are none)")
         return tuple(found)

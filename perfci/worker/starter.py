@@ -63,7 +63,7 @@ def why_unfit() -> str:
     """Return why this process must not fork, or nothing."""
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
     if threads > 1:
-        return f"its imports left {threads - 1} thread(s) running"
+        return "its imports left threads running"
     for link in Path("/proc/self/fd").iterdir():
         try:
             target = os.readlink(link)  # noqa: PTH115 (a path that needs not exist)

@@ -139,7 +139,7 @@ def test_identical_sides_are_measured_before_and_after_the_settings() -> None:
     order = [what for what, _, _, _ in machine.asked]
     assert order[0] == "identical sides"
     assert order.index("without malloc") < order.index("identical sides", 1)
-    assert found.calibrated.seen[0].pairs == 20
+    assert found.calibrated.seen[0].pairs > 12  # the first part's, and more after the settings
 
 
 def test_a_spread_of_too_few_pairs_takes_time_from_the_settings() -> None:

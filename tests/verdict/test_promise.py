@@ -30,6 +30,13 @@ def test_what_does_not_fit_the_time_is_left_out_and_named() -> None:
     assert plan_promise([EASY, HARD], ALPHA, 1.0) is None
 
 
+def test_what_a_sweep_takes_besides_its_rounds_counts() -> None:
+    whole = plan_promise([HARD], ALPHA, 1000.0)
+    assert plan_promise([HARD], ALPHA, whole.rounds * 1.0) is not None
+    assert plan_promise([HARD], ALPHA, whole.rounds * 3.5, starting_s=3.0) is None
+    assert plan_promise([HARD], ALPHA, whole.rounds * 4.0, starting_s=3.0) is not None
+
+
 def test_a_promise_is_never_tested_only_on_cases_that_were_promised_less() -> None:
     slow = replace(HARD, round_s=100.0)
     plan = plan_promise([EASY, slow], ALPHA, 60.0)
