@@ -32,7 +32,11 @@ def ready(project: Project) -> Project:
 
 def interrupted(project: Project, number: int, *arguments: str) -> tuple[int, str]:
     """Run perfci, interrupt it while it measures, and return its exit code and what it said."""
-    process = project.start(*arguments, "--rounds", "500", "--budget", "60s")
+    before = signal.signal(number, signal.SIG_DFL)  # as nohup leaves SIGHUP, it would be ignored
+    try:
+        process = project.start(*arguments, "--rounds", "500", "--budget", "60s")
+    finally:
+        signal.signal(number, before)
     assert process.stderr is not None
     said = ""
     while "rounds," not in said:
