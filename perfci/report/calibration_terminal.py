@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -13,6 +13,7 @@ from perfci.record.calibration import Calibration, Seen
 from perfci.report import calibration_text as words
 from perfci.report.calibration_toml import toml_lines, writable
 from perfci.report.clean import clean_line
+from perfci.report.console import text_console
 from perfci.report.terminal_rows import wrapped
 from perfci.units import format_share
 
@@ -25,18 +26,7 @@ def render_calibration(
 ) -> str:
     """Return the calibration in ``width`` columns; ``verbose`` shows every metric of every case."""
     out = io.StringIO()
-    console = Console(
-        file=out,
-        width=max(60, width),
-        force_terminal=color,
-        color_system="standard" if color else None,
-        force_jupyter=False,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        _environ={},  # a renderer's text depends on its arguments alone
-    )
+    console = text_console(out, max(60, width), color=color)
     for part in _parts(calibration, console.width, verbose=verbose):
         console.print(part, overflow="fold")
     return out.getvalue()

@@ -6,12 +6,12 @@ import io
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.text import Text
 
 from perfci.record.case import Failure
 from perfci.record.report import Comparison, Report
 from perfci.report.clean import clean_block, clean_line
+from perfci.report.console import text_console
 from perfci.report.failures import shown_failures
 from perfci.report.outline import headline, injected_text, other_reasons
 from perfci.report.terminal_rows import alone_lines, case_lines, styled, wrapped
@@ -32,18 +32,7 @@ def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = 
     ``verbose`` shows every comparison; without it a case in which nothing moved takes one line.
     """
     out = io.StringIO()
-    console = Console(
-        file=out,
-        width=max(40, width),
-        force_terminal=color,
-        color_system="standard" if color else None,
-        force_jupyter=False,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        _environ={},  # a renderer's text depends on its arguments alone
-    )
+    console = text_console(out, max(40, width), color=color)
     for line in _lines(report, console.width, verbose=verbose):
         console.print(line, overflow="fold")
     return out.getvalue()
