@@ -83,8 +83,10 @@ def command(
             budget,
             configuration=configuration_path(repository.root, config_path).name,
         )
-    _write_files(calibration, chosen.files())  # first: a closed terminal loses no file
-    _show(calibration, verbose=verbose, quiet=quiet)
+    try:
+        _write_files(calibration, chosen.files())  # first: a closed terminal loses no file
+    finally:
+        _show(calibration, verbose=verbose, quiet=quiet)
     if file is not None:
         _configure(calibration, file)
     return EXIT_NO_VERDICT if calibration.untrusted else EXIT_PASS

@@ -44,7 +44,7 @@ def command(
     together before anything fails.
     """
     chosen = outputs(options)
-    from perfci.cli.output import check_writable, exit_code, show, write
+    from perfci.cli.output import check_writable, deliver, exit_code
     from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.check import check
     from perfci.measure.compare import Request
@@ -62,6 +62,5 @@ def command(
             Request(selection, log_folder=chosen.log_dir),
             confirm=not no_confirm,
         )
-    write(report, chosen)  # first: a closed terminal loses no file
-    show(report, verbose=verbose, quiet=quiet)
+    deliver(report, chosen, verbose=verbose, quiet=quiet)
     return exit_code(report, strict=config.policy.strict)

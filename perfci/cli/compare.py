@@ -48,7 +48,7 @@ def command(
     changes. Your checkout is not touched.
     """
     chosen = outputs(options)
-    from perfci.cli.output import check_writable, exit_code, show, write
+    from perfci.cli.output import check_writable, deliver, exit_code
     from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.compare import Request, compare
     from perfci.measure.workplace import Wanted
@@ -65,6 +65,5 @@ def command(
             head_side,
             Request(selection, fail_fast=fail_fast, log_folder=chosen.log_dir),
         )
-    write(report, chosen)  # first: a closed terminal loses no file
-    show(report, verbose=verbose, quiet=quiet)
+    deliver(report, chosen, verbose=verbose, quiet=quiet)
     return exit_code(report, strict=config.policy.strict)

@@ -33,6 +33,14 @@ def check_writable(outputs: Outputs) -> None:
             path.unlink()
 
 
+def deliver(report: Report, outputs: Outputs, *, verbose: bool, quiet: bool) -> None:
+    """Write the files, then print: a closed terminal loses no file, a full disk no table."""
+    try:
+        write(report, outputs)
+    finally:
+        show(report, verbose=verbose, quiet=quiet)
+
+
 def write(report: Report, outputs: Outputs) -> None:
     """Write every file that was asked for; one that fails doesn't keep the others back."""
     from perfci.report.formats import render

@@ -26,7 +26,7 @@ def command(
 ) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
     chosen = outputs(options)
-    from perfci.cli.output import check_writable, exit_code, show, write
+    from perfci.cli.output import check_writable, deliver, exit_code
     from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.compare import Request
     from perfci.measure.run import run
@@ -41,6 +41,5 @@ def command(
             Wanted("head", repository.resolve(rev), interpreter(python)),
             Request(selection, log_folder=chosen.log_dir),
         )
-    write(report, chosen)  # first: a closed terminal loses no file
-    show(report, verbose=verbose, quiet=quiet)
+    deliver(report, chosen, verbose=verbose, quiet=quiet)
     return exit_code(report, strict=config.policy.strict)

@@ -1,0 +1,22 @@
+"""Files and the terminal: what fails on the one side is still there on the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfci.cli.options import Outputs
+from perfci.cli.output import deliver
+from perfci.errors import OutsideError
+from tests.report.examples import rich_report
+
+
+def test_a_file_that_cannot_be_written_does_not_take_the_table_along(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = Outputs(tmp_path / "gone" / "r.json", tmp_path / "c.md", None, None, None)
+    with pytest.raises(OutsideError, match="can't be written"):
+        deliver(rich_report(), outputs, verbose=False, quiet=False)
+    assert "perfci: fail" in capsys.readouterr().out
+    assert (tmp_path / "c.md").exists()
