@@ -6,9 +6,11 @@ import array
 import base64
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, chain
 
 from perfci.record.worker import Burst, Measurement, WorkerOutput
-from perfci.stats.quantile import quantile, samples_needed, tail_quantile
+from perfci.stats.quantile import median, quantile, samples_needed, tail_quantile
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 _PERCENTILES = {"latency_p50": 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
@@ -22,8 +24,9 @@ def reduce(
     """Return the worker's metrics. Percentiles with too few samples are missing, with the need."""
     bursts = tuple(_judged(burst) for burst in raw.bursts)
     kept = _kept(bursts)
-    samples = sorted(_samples(raw.samples_ns, bursts, kept))
-    device_samples = sorted(_samples(raw.device_samples_ns, bursts, kept))
+    by_burst = _by_burst(raw.samples_ns, bursts, kept)
+    device_by_burst = _by_burst(raw.device_samples_ns, bursts, kept)
+    samples, device_samples = _sorted(by_burst), _sorted(device_by_burst)
     values = dict(raw.values)
     missing = dict(raw.missing)
     for metric, q in _PERCENTILES.items():
@@ -56,6 +59,8 @@ def reduce(
         phases=raw.phases,
         graph_events=raw.graph_events,
         bursts_set_aside=sum(1 for keep in kept if not keep),
+        bursts={"latency_p50": _medians(by_burst)}
+        | ({"device_time_p50": _medians(device_by_burst)} if device_samples else {}),
         warnings=raw.warnings,
         extra_metrics=raw.extra_metrics,
     )
@@ -79,7 +84,7 @@ def _derive(
 
 def _judged(burst: Burst) -> Burst:
     if not burst.set_aside and burst.run_delay > _STOLEN_SHARE * burst.duration:
-        return Burst(burst.samples, burst.started, burst.duration, burst.run_delay, "core taken")
+        return replace(burst, set_aside="core taken")
     return burst
 
 
@@ -89,17 +94,24 @@ def _kept(bursts: Sequence[Burst]) -> tuple[bool, ...]:
     return kept if 2 * sum(kept) >= len(kept) else tuple(True for _ in bursts)
 
 
-def _samples(encoded: str, bursts: Sequence[Burst], kept: Sequence[bool]) -> list[float]:
+def _by_burst(
+    encoded: str, bursts: Sequence[Burst], kept: Sequence[bool]
+) -> tuple[Sequence[float], ...]:
+    """Return each burst's samples in s; none for those set aside."""
     values = array.array("q")
     values.frombytes(base64.b64decode(encoded))
     if sys.byteorder == "big":
         values.byteswap()
-    if not values:
-        return []
-    chosen: list[float] = []
-    start = 0
-    for burst, keep in zip(bursts, kept, strict=True):
-        if keep:
-            chosen.extend(ns / 1e9 for ns in values[start : start + burst.samples])
-        start += burst.samples
-    return chosen
+    ends = list(accumulate(burst.samples for burst in bursts))
+    return tuple(
+        [ns / 1e9 for ns in values[end - burst.samples : end]] if keep else ()
+        for burst, end, keep in zip(bursts, ends, kept, strict=True)
+    )
+
+
+def _sorted(by_burst: Sequence[Sequence[float]]) -> list[float]:
+    return sorted(chain.from_iterable(by_burst))
+
+
+def _medians(by_burst: Sequence[Sequence[float]]) -> tuple[float | None, ...]:
+    return tuple(median(samples) if samples else None for samples in by_burst)

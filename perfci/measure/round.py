@@ -11,7 +11,7 @@ from perfci.measure.gpu_watch import GpuState, GpuWatch, set_aside_reason
 from perfci.measure.launch import ChildEnds, Executed, Launch, Started
 from perfci.measure.process import WorkerEnded, WorkerProcess
 from perfci.measure.reduce import reduce
-from perfci.measure.schedule import burst_count, burst_order
+from perfci.measure.schedule import burst_count, burst_order, lead_in_s
 from perfci.measure.starter import Starter
 from perfci.record.codec import CodecError, decode
 from perfci.record.settings import MeasureSettings
@@ -87,7 +87,7 @@ def measure_round(
     def burst(seat: _Seat) -> None:
         before = gpu.read() if gpu else None
         worker = _alive(seat)
-        worker.send({"do": "burst", "seconds": settings.burst, "least": 1})
+        worker.send({"do": "burst", "seconds": settings.burst, "least": 1, "lead_in": lead_in})
         said = worker.expect("burst", seat.task.timeout_s)
         after = gpu.read() if gpu else None
         seat.measured_s += float(said["duration"])
@@ -106,6 +106,7 @@ def measure_round(
         for seat in seats:  # one after the other: cold starts never overlap
             attempt(seat, start)
         slowest = max(seat.call_s for seat in seats)
+        lead_in = lead_in_s(slowest, settings.burst)
         bursts = burst_count(slowest, settings.burst, settings.round_time)
         for seat in burst_order(seats, bursts):
             attempt(seat, burst)
@@ -166,7 +167,7 @@ def _result(seat: _Seat, said: Mapping[str, object], round_number: int) -> Worke
         worker = _alive(seat)
         failure = replace(worker.left_behind(0), kind="protocol", message=f"bad output: {error}")
         return WorkerFailure(round_number, failure)
-    calls = sum(burst.samples for burst in seat.bursts)
+    calls = sum(burst.samples + burst.lead_in for burst in seat.bursts)
     values = dict(raw.values)
     if seat.energy and calls:
         values["energy"] = seat.energy / calls

@@ -25,7 +25,7 @@ class MeasureSettings:
     compile_rounds: int = 2
     budget: float = 600.0
     round_time: float = 0.3
-    burst: float = 0.02
+    burst: float = 0.01
     warmup: float = 2.0
     timeout: float = 300.0
     seed: int = 0

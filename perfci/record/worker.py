@@ -70,8 +70,9 @@ class GraphEvent:
 class Burst:
     """Consecutive samples of one worker. Times in s.
 
-    ``run_delay`` is how long the kernel kept the worker off its core meanwhile; ``set_aside``
-    gives the reason when the burst was left out.
+    ``lead_in`` calls were made before the first sample, and not recorded. ``run_delay`` is how
+    long the kernel kept the worker off its core meanwhile; ``set_aside`` gives the reason when
+    the burst was left out.
     """
 
     samples: int
@@ -79,6 +80,7 @@ class Burst:
     duration: float
     run_delay: float = 0.0
     set_aside: str = ""
+    lead_in: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class WorkerOutput:
     ``values`` holds metrics in base units; ``missing`` says why a metric is absent.
     ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
     ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call.
+    ``bursts`` holds, for metrics that have one, the median of each burst in turn, None where it
+    was set aside.
     """
 
     case: str
@@ -123,6 +127,7 @@ class WorkerOutput:
     phases: Mapping[str, float] = field(default_factory=dict)
     graph_events: tuple[GraphEvent, ...] = ()
     bursts_set_aside: int = 0
+    bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     extra_metrics: tuple[Metric, ...] = ()
 

@@ -20,6 +20,7 @@ from perfci.stats.summary import summarise
 from perfci.verdict.doubting import doubt_of_rounds, doubt_of_workers
 from perfci.verdict.exact import compare_exactly, exact_value
 from perfci.verdict.judging import adjust
+from perfci.verdict.pairing import pair_values
 from perfci.verdict.policy import Policy
 from perfci.verdict.row import empty_row
 
@@ -136,8 +137,9 @@ def _in_pairs(
         which = ", ".join(map(str, alone))
         warning = f"left out, with a value on one side only: round {which}"
         empty = replace(empty, warnings=(*empty.warnings, warning))
-    base = _Values.of([before[number] for number in rounds], metric.name)
-    head = _Values.of([after[number] for number in rounds], metric.name)
+    pairs = [pair_values(before[number], after[number], metric.name) for number in rounds]
+    base = _Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
+    head = _Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
     evidence = together(base.values, head.values, alpha=alpha, absolute=metric.absolute)
     doubt = doubt_of_rounds(base.values, head.values, evidence.ratio)
     far = evidence.set_aside

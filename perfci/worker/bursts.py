@@ -27,11 +27,17 @@ class Bursts:
         self.device_samples: array[int] = array("q")
 
     def unrecorded(self, samples: array[int], seconds: float) -> None:
-        """Run one burst into ``samples``, for warming up."""
+        """Run one burst into ``samples``, which aren't kept."""
         self._timed(samples, array("q"), seconds, 1)
 
-    def run(self, seconds: float, least: int) -> Burst:
-        """Run one burst as ordered."""
+    def run(self, seconds: float, least: int, lead_in: float | None) -> Burst:
+        """Run one burst as ordered; before it ``lead_in`` s of calls, one at least, or none.
+
+        The other side's burst left its own data in the caches: the first calls pay for that.
+        """
+        unrecorded: array[int] = array("q")
+        if lead_in is not None:
+            self.unrecorded(unrecorded, lead_in)
         delay = run_delay_ns()
         started = time.monotonic_ns()
         count = self._timed(self.samples, self.device_samples, seconds, least)
@@ -41,6 +47,7 @@ class Bursts:
             started=started / 1e9,
             duration=(ended - started) / 1e9,
             run_delay=(run_delay_ns() - delay) / 1e9,
+            lead_in=len(unrecorded),
         )
 
     def size(self) -> int:

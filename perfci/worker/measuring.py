@@ -124,7 +124,8 @@ def _burst_as_ordered(session: Bursts, channel: Channel) -> None:
         command = json.loads(line)
         if command["do"] == "finish":
             return
-        channel.send("burst", **asdict(session.run(command["seconds"], command["least"])))
+        burst = session.run(command["seconds"], command["least"], command["lead_in"])
+        channel.send("burst", **asdict(burst))
     os._exit(0)  # the parent is gone
 
 

@@ -24,13 +24,13 @@ def with_benchmark(project: Project) -> Project:
 def test_an_injected_slow_down_is_found_and_told_in_every_format(project: Project) -> None:
     comment = project.folder.parent / "comment.md"
     report = with_benchmark(project).report(
-        "compare", "HEAD", "HEAD", "--inject", "latency=50%", "--markdown", str(comment), code=1
+        "compare", "HEAD", "HEAD", "--inject", "latency=200%", "--markdown", str(comment), code=1
     )
     row = rows(report, "steady")["latency_p50"]
     assert row["status"] == "regressed"
-    assert 1.3 < row["ratio"] < 1.7
-    assert report["injected"] == {"latency": 0.5}
-    assert "injected into head on purpose: latency +50 %" in comment.read_text()
+    assert row["ratio"] == pytest.approx(3.0, abs=0.8)
+    assert report["injected"] == {"latency": 2.0}
+    assert "injected into head on purpose: latency +200 %" in comment.read_text()
     again = project.perfci("report", str(project.folder.parent / "report.json"))
     assert "INJECTED INTO HEAD ON PURPOSE" in again.text
 

@@ -81,3 +81,9 @@ def test_device_samples_are_reduced_beside_the_wall_time() -> None:
 
 def test_throughput_is_items_over_mean_latency() -> None:
     assert reduced(raw([1_000_000] * 10, items=16)).values["throughput"] == pytest.approx(16_000)
+
+
+def test_each_burst_has_its_median_and_none_where_it_was_set_aside() -> None:
+    bursts = (Burst(3, 0.0, 0.02), Burst(2, 0.0, 0.02, run_delay=0.01), Burst(1, 0.0, 0.02))
+    output = reduced(raw([10, 20, 90, 7, 7, 40], *bursts))
+    assert output.bursts == {"latency_p50": pytest.approx((20e-9, None, 40e-9))}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from random import Random
 
 from perfci.measure.schedule import (
+    LEAD_IN_S,
     LEAST_BURSTS,
     LEAST_CALLS_WHEN_SLOW,
     burst_count,
     burst_order,
     has_cold_cache,
+    lead_in_s,
     least_rounds,
     starting_order,
     visiting_order,
@@ -40,6 +42,11 @@ def test_a_round_is_filled_with_bursts_and_slow_calls_are_few() -> None:
     assert burst_count(0.1, 0.02, 0.8) == 8
     assert burst_count(5.0, 0.02, 0.8) == LEAST_CALLS_WHEN_SLOW
     assert burst_count(1e-5, 0.02, 0.02) == LEAST_BURSTS
+
+
+def test_only_calls_shorter_than_a_burst_get_a_lead_in() -> None:
+    assert lead_in_s(0.0003, 0.01) == LEAD_IN_S
+    assert lead_in_s(0.01, 0.01) is None
 
 
 def test_a_compiled_case_gets_rounds_with_a_warm_cache_after_the_cold_ones() -> None:

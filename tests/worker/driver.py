@@ -177,8 +177,10 @@ class Bench:
         return failed
 
     @staticmethod
-    def burst(worker: Driver, seconds: float = 0.005, least: int = 1) -> dict[str, Any]:
-        worker.send({"do": "burst", "seconds": seconds, "least": least})
+    def burst(
+        worker: Driver, seconds: float = 0.005, least: int = 1, lead_in: float | None = None
+    ) -> dict[str, Any]:
+        worker.send({"do": "burst", "seconds": seconds, "least": least, "lead_in": lead_in})
         return worker.wait_for("burst")
 
 

@@ -74,7 +74,7 @@ def test_a_call_that_fails_in_a_burst_is_told_too(bench: Bench) -> None:
     path = bench.write(source)
     with bench.start(bench.order(path, "case", warmup_s=0.0)) as worker:
         worker.wait_for("ready")
-        worker.send({"do": "burst", "seconds": 0.0, "least": 50})
+        worker.send({"do": "burst", "seconds": 0.0, "least": 50, "lead_in": None})
         failed = worker.wait_for("failed")
     assert (failed["kind"], failed["stage"]) == ("StopIteration", "measure")
 

@@ -94,6 +94,19 @@ def test_every_sample_is_one_call(bench: Bench) -> None:
     assert measured["values"]["calls"] == first_call + timed
 
 
+def test_a_lead_in_is_made_and_not_recorded(bench: Bench) -> None:
+    path = bench.write(COUNTING)
+    with bench.start(bench.order(path, "case", growth=False, warmup_s=0.0)) as worker:
+        worker.wait_for("ready")
+        said = bench.burst(worker, seconds=0.0, least=3, lead_in=0.0)
+        worker.send({"do": "finish"})
+        measured = worker.wait_for("output")["measurement"]
+    assert (said["samples"], said["lead_in"]) == (3, 1)
+    first_call = 1
+    assert measured["values"]["calls"] == first_call + 1 + 3
+    assert len(base64.b64decode(measured["samples_ns"])) == 3 * 8
+
+
 def test_a_worker_leaves_at_once_when_its_parent_is_gone(bench: Bench) -> None:
     path = bench.write(PLAIN)
     with bench.start(bench.order(path, "case")) as worker:
