@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 help:
 	@echo "make demo         compare two commits of a small PyTorch project"
 	@echo "make test         run the tests"
-	@echo "make lint         ruff, mypy, import contracts"
+	@echo "make lint         ruff, mypy, import contracts, the workflows"
 	@echo "make wheel-check  build the wheel and try it in a fresh environment"
 	@echo "make gpu-check    tests and measurements that need a GPU"
 
@@ -17,7 +17,7 @@ help:
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip -c constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch]' --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,github]' --group dev
 	touch $@
 
 demo: $(VENV)/.installed
@@ -31,6 +31,10 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/zizmor --offline --no-progress .github/workflows action.yml
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/jactionlint .github/workflows/*.yml action.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
 
 wheel-check: $(VENV)/.installed
 	$(BIN)/python tests/wheel_check.py

@@ -70,8 +70,9 @@ def parse_duration(text: str) -> float:
 def parse_share(text: str) -> float:
     """Return a share above zero for ``2%`` or ``0.02``; ValueError for all else."""
     stripped = text.strip()
-    share = float(stripped[:-1]) / 100.0 if stripped.endswith("%") else float(stripped)
-    if not 0.0 < share <= 10.0:
+    percent = stripped.endswith("%")
+    share = float(stripped[:-1]) / 100.0 if percent else float(stripped)
+    if not 0.0 < share <= (10.0 if percent else 1.0):  # `2` for 2 % would be 200 %
         raise ValueError(f"not a share: {text!r}")
     return share
 

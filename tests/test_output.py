@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from perfci.cli.options import Outputs
-from perfci.cli.output import deliver
+from perfci.cli.output import deliver, show
 from perfci.errors import OutsideError
+from perfci.record.report import Verdict
 from tests.report.examples import rich_report
 
 
@@ -20,3 +21,11 @@ def test_a_file_that_cannot_be_written_does_not_take_the_table_along(
         deliver(rich_report(), outputs, verbose=False, quiet=False)
     assert "perfci: fail" in capsys.readouterr().out
     assert (tmp_path / "c.md").exists()
+
+
+def test_quiet_prints_a_reason_without_its_escape_sequences(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = rich_report(verdict=Verdict("error", ("x: \x1b]0;title\x07\x1b[31mboom\nbang",)))
+    show(report, verbose=False, quiet=True)
+    assert capsys.readouterr().out == "error: x: boom bang\n"

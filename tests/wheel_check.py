@@ -51,6 +51,8 @@ def check_contents(wheel: Path) -> None:
     for needed in (
         "perfci/py.typed",
         "perfci/templates/comment.md.j2",
+        "perfci/templates/comment_parts.md.j2",
+        "perfci/templates/workflows/perfci.yml.j2",
         "perfci/worker/bootstrap.py",
         "perfci/measure/leftovers.py",
     ):

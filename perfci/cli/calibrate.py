@@ -19,6 +19,7 @@ from perfci.cli.options import (
     python_option,
     select_option,
 )
+from perfci.cli.tokens import allow_token_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _BUDGET_S = 165.0
 @config_option
 @select_option
 @python_option
+@allow_token_option
 @click.option(
     "--budget", type=Duration(), default=_BUDGET_S, help="Time for everything.", show_default="165s"
 )

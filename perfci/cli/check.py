@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +15,9 @@ from perfci.cli.options import (
     output_options,
     outputs,
     python_option,
+    shard_options,
 )
+from perfci.verdict.sharding import Shard
 
 
 @click.command("check", epilog="Example: perfci check --markdown comment.md --json report.json")
@@ -26,6 +29,7 @@ from perfci.cli.options import (
     is_flag=True,
     help="Fail on a suspicion, without measuring both sides together.",
 )
+@shard_options
 @inject_option
 @click.option("--strict", is_flag=True, help="Exit with 3 when the verdict is inconclusive.")
 @output_options
@@ -34,6 +38,8 @@ def command(
     python: str | None,
     selection: str,
     no_confirm: bool,
+    shard: Shard | None,
+    durations_path: Path | None,
     verbose: bool,
     quiet: bool,
     **options: Any,
@@ -45,6 +51,7 @@ def command(
     """
     chosen = outputs(options)
     from perfci.cli.output import check_writable, deliver, exit_code
+    from perfci.cli.report_file import durations_of_shard
     from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.check import check
     from perfci.measure.compare import Request
@@ -52,6 +59,7 @@ def command(
     from perfci.store.files import BaselineStore
 
     check_writable(chosen)
+    durations = durations_of_shard(shard, durations_path)
     repository = open_here()
     config = configuration(repository.root, **options)
     with surroundings(repository, config, quiet=quiet) as around:
@@ -59,7 +67,7 @@ def command(
             around,
             Wanted("head", repository.resolve(head), interpreter(python)),
             BaselineStore(repository.root / config.baselines),
-            Request(selection, log_folder=chosen.log_dir),
+            Request(selection, log_folder=chosen.log_dir, shard=shard, durations=durations),
             confirm=not no_confirm,
         )
     deliver(report, chosen, verbose=verbose, quiet=quiet)

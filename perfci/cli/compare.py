@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,7 +14,9 @@ from perfci.cli.options import (
     measuring_options,
     output_options,
     outputs,
+    shard_options,
 )
+from perfci.verdict.sharding import Shard
 
 
 @click.command(
@@ -28,6 +31,7 @@ from perfci.cli.options import (
 @click.option("--base-python", metavar="PATH", help="The Python that runs base.")
 @click.option("--head-python", metavar="PATH", help="The Python that runs head.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first regression or failure.")
+@shard_options
 @inject_option
 @click.option("--strict", is_flag=True, help="Exit with 3 when the verdict is inconclusive.")
 @output_options
@@ -38,6 +42,8 @@ def command(
     head_python: str | None,
     selection: str,
     fail_fast: bool,
+    shard: Shard | None,
+    durations_path: Path | None,
     verbose: bool,
     quiet: bool,
     **options: Any,
@@ -49,11 +55,13 @@ def command(
     """
     chosen = outputs(options)
     from perfci.cli.output import check_writable, deliver, exit_code
+    from perfci.cli.report_file import durations_of_shard
     from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.compare import Request, compare
     from perfci.measure.workplace import Wanted
 
     check_writable(chosen)
+    durations = durations_of_shard(shard, durations_path)
     repository = open_here()
     config = configuration(repository.root, **options)
     base_side = Wanted("base", repository.resolve(base), interpreter(base_python, "--base-python"))
@@ -63,7 +71,13 @@ def command(
             around,
             base_side,
             head_side,
-            Request(selection, fail_fast=fail_fast, log_folder=chosen.log_dir),
+            Request(
+                selection,
+                fail_fast=fail_fast,
+                log_folder=chosen.log_dir,
+                shard=shard,
+                durations=durations,
+            ),
         )
     deliver(report, chosen, verbose=verbose, quiet=quiet)
     return exit_code(report, strict=config.policy.strict)

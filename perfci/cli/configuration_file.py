@@ -55,6 +55,10 @@ def configuration_file(root: Path, explicit: Path | None) -> ConfigurationFile:
             raise PermissionError(13, os.strerror(13))
     except OSError as error:
         raise _unwritable(path, error) from error
+    except UnicodeDecodeError as error:
+        raise OutsideError(
+            "configuration-unreadable", f"{path} is not UTF-8 text", "Save it as UTF-8."
+        ) from error
     return ConfigurationFile(path, text)
 
 

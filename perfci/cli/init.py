@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from perfci.cli.init_github import MOST_SHARDS, GitHubOptions, write_workflows
 from perfci.errors import UsageError
 
 _CONFIGURATION = """\
@@ -33,17 +34,72 @@ def feed_forward(batch, mode):
     return perfci.inference(model, torch.randn(batch, 256), mode=mode, items=batch)
 '''
 
+_NEXT = """
+Next:
+  1. perfci doctor             what on this machine disturbs measurements
+  2. git add and commit        both sides run head's benchmark files
+  3. perfci list               the cases that were found
+  4. perfci compare HEAD       your uncommitted changes against HEAD
+  5. perfci baseline update    store HEAD's numbers, for `perfci check`"""
 
-@click.command("init", epilog="Example: perfci init --benchmarks benchmarks")
+_NEXT_ON_GITHUB = """
+Next:
+  1. perfci list               the cases that were found
+  2. look at `runs-on` and the step Install in .github/workflows/perfci*.yml
+  3. merge all of it into the default branch: GitHub takes stage 2 from there alone
+  4. open a pull request       its first comment comes when stage 2 has run
+  5. read docs/security.md     which settings of the repository the workflows rely on"""
+
+
+@click.command("init", epilog="Example: perfci init --github --runner self-hosted --runner gpu")
 @click.option("--benchmarks", default="benchmarks", show_default=True, help="The folder to use.")
-def command(benchmarks: str) -> None:
+@click.option("--github", is_flag=True, help="Write GitHub workflows too.")
+@click.option(
+    "--runner",
+    multiple=True,
+    metavar="LABEL",
+    help="A label of the machine that measures (default: self-hosted and gpu).",
+)
+@click.option(
+    "--shards",
+    type=click.IntRange(1, MOST_SHARDS),
+    default=1,
+    show_default=True,
+    help="Jobs that share a pull request's cases.",
+)
+@click.option(
+    "--python-version", default="", metavar="3.x", help="Python in the jobs (default: this one's)."
+)
+@click.option(
+    "--install", multiple=True, metavar="COMMAND", help="How a measuring job installs its needs."
+)
+@click.option(
+    "--report-install",
+    multiple=True,
+    metavar="COMMAND",
+    help="How the commenting job installs perfci.",
+)
+def command(
+    benchmarks: str,
+    github: bool,
+    runner: tuple[str, ...],
+    shards: int,
+    python_version: str,
+    install: tuple[str, ...],
+    report_install: tuple[str, ...],
+) -> None:
     """Write a configuration and a first benchmark, and say what to do next.
 
-    Nothing that exists is overwritten.
+    Nothing that exists is overwritten. With --github also the four workflows that measure and
+    comment; the options after it are about these.
     """
     from perfci.cli.surroundings import open_here
 
-    root = open_here().root
+    options = GitHubOptions(runner, shards, python_version, install, report_install)
+    if options != GitHubOptions() and not github:
+        raise click.UsageError("this is about workflows: add --github")
+    repository = open_here()
+    root = repository.root
     folder = (root / benchmarks).resolve()
     if not folder.is_relative_to(root.resolve()):
         raise UsageError(
@@ -59,14 +115,9 @@ def command(benchmarks: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         first.write_text(_BENCHMARK, encoding="utf-8")
         click.echo(f"wrote    {benchmarks}/bench_first.py")
-    click.echo(
-        "\nNext:\n"
-        "  1. perfci doctor             what on this machine disturbs measurements\n"
-        "  2. git add and commit        both sides run head's benchmark files\n"
-        "  3. perfci list               the cases that were found\n"
-        "  4. perfci compare HEAD       your uncommitted changes against HEAD\n"
-        "  5. perfci baseline update    store HEAD's numbers, for `perfci check`"
-    )
+    if github:
+        write_workflows(repository, options)
+    click.echo(_NEXT_ON_GITHUB if github else _NEXT)
 
 
 def _configure(root: Path, benchmarks: str) -> None:

@@ -14,6 +14,7 @@ from perfci.cli.options import (
     python_option,
     select_option,
 )
+from perfci.cli.tokens import allow_token_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
 
@@ -22,6 +23,7 @@ from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 @config_option
 @select_option
 @python_option
+@allow_token_option
 def command(rev: str, config_path: Path | None, selection: str, python: str | None) -> int:
     """List the cases of REV (default: the working tree), a line each: id, place, tags, skips."""
     from perfci.cli.surroundings import open_here, surroundings

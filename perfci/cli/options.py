@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
+from perfci.cli.tokens import allow_token_option
 from perfci.config import Config, load_config
 from perfci.errors import UsageError
 from perfci.record.settings import INJECTABLE
 from perfci.units import parse_duration, parse_share
+from perfci.verdict.sharding import Shard, parse_shard
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,8 +55,27 @@ class Injected(click.ParamType[tuple[str, float]]):
         try:
             share = parse_share(text)
         except ValueError:
-            self.fail(f"{text!r} is no share up to 1000 %; write {name}=2%", param, ctx)
+            self.fail(
+                f"{text!r} is no share up to 1000 %; write {name}=2% or {name}=0.02", param, ctx
+            )
         return name, share
+
+
+class ShardName(click.ParamType[Shard]):
+    """``2/4``, as the second of four shards."""
+
+    name = "shard"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Shard:
+        """Return the shard, or fail with an example."""
+        if isinstance(value, Shard):
+            return value
+        try:
+            return parse_shard(str(value))
+        except ValueError as error:
+            self.fail(f"{value!r} is no shard: {error}", param, ctx)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +126,23 @@ measuring_options = _stack(
     click.option("--rounds", type=click.IntRange(2), help="Least rounds a case."),
     click.option("--budget", type=Duration(), help="Time for everything: 90s, 10m, 1h."),
     click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data."),
+    allow_token_option,
+)
+durations_option = click.option(
+    "--durations",
+    "durations_path",
+    type=_FILE,
+    metavar="REPORT",
+    help="Split by what each case took in this report file (default: all alike).",
+)
+shard_options = _stack(
+    click.option(
+        "--shard",
+        type=ShardName(),
+        metavar="I/N",
+        help="Measure the I-th of N parts; `perfci merge` joins their reports.",
+    ),
+    durations_option,
 )
 inject_option = click.option(
     "--inject",
@@ -155,6 +193,10 @@ def configuration(
     if seed is not None:
         settings = replace(settings, seed=seed)
     if inject:
+        if len(dict(inject)) < len(inject):
+            raise UsageError(
+                "injected-twice", "--inject names a metric twice", "Give each metric one share."
+            )
         settings = replace(settings, inject=dict(inject))
     policy = replace(config.policy, strict=True) if strict else config.policy
     return replace(config, settings=settings, policy=policy)

@@ -57,13 +57,14 @@ def write(report: Report, outputs: Outputs) -> None:
 
 def show(report: Report, *, verbose: bool, quiet: bool) -> None:
     """Print the report as a terminal table, or the verdict alone."""
+    from perfci.report.clean import clean_line
     from perfci.report.outline import headline
     from perfci.report.terminal import render_terminal
 
     if quiet:
         alone = report.base is None and report.command == "run"
         said = headline(report) if alone else "; ".join(report.verdict.reasons) or "no change"
-        text = f"{'run' if alone else report.verdict.status}: {said}\n"
+        text = clean_line(f"{'run' if alone else report.verdict.status}: {said}", 2000) + "\n"
     else:
         width = shutil.get_terminal_size((100, 24)).columns
         text = render_terminal(report, width, sys.stdout.isatty(), verbose=verbose)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from perfci.errors import OutsideError
-from perfci.reading import read_regular
+
+if TYPE_CHECKING:
+    from perfci.record.report import Report
 
 _FORMATS = ("terminal", "markdown", "json", "junit", "csv")
 
@@ -23,18 +26,11 @@ _FORMATS = ("terminal", "markdown", "json", "junit", "csv")
 @click.option("-v", "--verbose", is_flag=True, help="Show every comparison (terminal).")
 def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
     """Render FILE, a `perfci.report/1` JSON file (`-` for standard input), in any format."""
+    from perfci.cli.report_file import load_report
     from perfci.report.formats import render
-    from perfci.report.json_report import read_report
     from perfci.report.terminal import render_terminal
 
-    try:
-        text = sys.stdin.read() if str(file) == "-" else read_regular(file).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not text"
-        raise OutsideError(
-            "unreadable", f"{file} can't be read: {reason}", "Name a file that --json wrote."
-        ) from error
-    report = read_report(text, str(file))
+    report = _standard_input() if str(file) == "-" else load_report(file)
     if form == "terminal":
         width = shutil.get_terminal_size((100, 24)).columns
         color = sys.stdout.isatty() and output is None
@@ -51,3 +47,19 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
         raise OutsideError(
             "unwritable", f"{output} can't be written: {error.strerror}", "Choose another path."
         ) from error
+
+
+def _standard_input() -> Report:
+    from perfci.report.json_report import read_report
+    from perfci.report.limits import MOST_BYTES
+
+    try:
+        # no more than a report may have, and one byte by which it is seen to be too large
+        text = sys.stdin.buffer.read(MOST_BYTES + 1).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise OutsideError(
+            "unreadable",
+            "standard input can't be read: not text",
+            "Give it what --json wrote.",
+        ) from error
+    return read_report(text, "standard input")

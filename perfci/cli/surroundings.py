@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfci.cli.tokens import token_allowed
+
 if TYPE_CHECKING:
     from perfci.checkout.repository import Repository
     from perfci.config import Config
@@ -45,6 +47,7 @@ def surroundings(
             cache=cache_folder(),
             inherited=dict(os.environ),
             shown=Shown(step=line.say, progress=line),
+            token_allowed=token_allowed(),
         )
     finally:
         line.close()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.errors import UsageError
-from perfci.measure.compare import Request, compare, facts_of
+from perfci.measure.compare import Request, compare, facts_of, told_failures
 from perfci.measure.conclude import Facts, assemble
 from perfci.measure.run import measure_alone
 from perfci.measure.session import SessionResult
@@ -23,6 +23,7 @@ from perfci.verdict.deciding import decide
 from perfci.verdict.explaining import explain
 from perfci.verdict.failing import failure_rows, placeholder
 from perfci.verdict.policy import Policy
+from perfci.verdict.sharding import Part
 from perfci.verdict.suspecting import suspects
 
 _LEAST_CONFIRMING_S = 10.0
@@ -33,7 +34,7 @@ _LEAST_CONFIRMING_S = 10.0
 class _Measured:
     """Head as it was measured alone."""
 
-    cases: tuple[Case, ...]
+    part: Part
     result: SessionResult
     run: Run
     failures: tuple[Failure, ...]
@@ -54,13 +55,14 @@ def check(
     with open_workplace(around, (head,), request.log_folder) as workplace:
         environment = workplace.environments["head"]
         baselines = {one.case: one for one in store.load_all(environment.key)}
-        cases, result, run = measure_alone(workplace, request)
+        part, result, run = measure_alone(workplace, request)
         failures = (
-            *workplace.failures(cases),
+            *told_failures(workplace, part),
             *(failure for state in result.states for failure in state.failures),
         )
-        facts = replace(facts_of("check", workplace, result), base=_base_side(baselines, head))
-        measured = _Measured(cases, result, run, failures, facts)
+        facts = facts_of("check", workplace, result, part)
+        facts = replace(facts, base=_base_side(baselines, head))
+        measured = _Measured(part, result, run, failures, facts)
     report = against_baselines(measured, baselines, store, policy, request.selection)
     suspected = suspects(report.results, policy)
     if not suspected:
@@ -83,7 +85,7 @@ def against_baselines(
     rows: list[Comparison] = []
     explanations: list[Explanation] = []
     outputs = {case.case.id: case.workers for case in measured.run.cases}
-    for case in measured.cases:
+    for case in measured.part.cases:
         if case.skip or case.id in broken:
             continue
         baseline = baselines.get(case.id)
@@ -105,18 +107,19 @@ def against_baselines(
         )
         rows += compared or (placeholder(case.id, "inconclusive", policy, "nothing measured"),)
     adjusted = adjust(rows, policy)
-    for case in measured.cases:
+    for case in measured.part.cases:
         if case.id in baselines and case.id in outputs:
             mine = tuple(row for row in adjusted if row.case == case.id)
             base = baselines[case.id].outputs()
             explanations += explain(case, base, outputs[case.id], mine)
-    known = {case.id for case in measured.cases}
-    removed = () if selection else tuple(case for case in baselines if case not in known)
+    known = {case.id for case in measured.part.whole}
+    gone = (case for case in baselines if case not in known and measured.part.tells(case))
+    removed = () if selection else tuple(gone)
     return assemble(
         (*adjusted, *failure_rows(measured.failures, removed, policy)),
         measured.failures,
         explanations,
-        measured.cases,
+        measured.part.cases,
         measured.result,
         policy,
         measured.facts,
@@ -153,6 +156,8 @@ def _confirmed(
             continue
         confirmed += cases
         together.append(compare(around, base, head, replace(request, only=tuple(cases))))
+    short = _too_short(report, confirmed, together, settings.rounds)
+    confirmed = [case for case in confirmed if case not in short]
     again = [row for one in together for row in one.results if row.case in confirmed]
     measured = adjust(again, around.config.policy)
     rows = (
@@ -167,10 +172,11 @@ def _confirmed(
         failures=tuple(failure for one in reports for failure in one.failures),
         explanations=(
             *(one for one in report.explanations if one.case not in confirmed),
-            *(explanation for one in together for explanation in one.explanations),
+            *(each for one in together for each in one.explanations if each.case in confirmed),
         ),
         base=_named(together[0].base) if len(together) == 1 else report.base,
         interrupted=any(one.interrupted for one in reports),
+        durations=_summed(reports),
         notes=(
             *report.notes,
             *([f"{suspects_said} measured again, both sides together."] if confirmed else []),
@@ -182,10 +188,40 @@ def _confirmed(
             sum(one.timing.rounds for one in reports),
         ),
     )
-    if gone:
-        what = f"the baseline's commit {', '.join(gone)} isn't in this clone"
-        return _unconfirmed(joined, around.config.policy, what)
+    why = [f"the baseline's commit {', '.join(gone)} isn't in this clone"] if gone else []
+    if short:
+        why.append(f"no time was left to measure {', '.join(short)} again; raise --budget")
+    if why:
+        return _unconfirmed(joined, around.config.policy, "; ".join(why))
     return replace(joined, verdict=decide(rows, joined.failures, around.config.policy))
+
+
+def _too_short(
+    report: Report, again: Sequence[str], together: Sequence[Report], rounds: int
+) -> tuple[str, ...]:
+    """Return those measured ``again`` that had regressed and got fewer than ``rounds`` now.
+
+    Their confirmation says less than the suspicion.
+    """
+    enough = {
+        row.case
+        for one in together
+        for row in one.results
+        if row.status == "failed" or (row.base and row.base.workers >= rounds)
+    }
+    regressed = (
+        row.case for row in report.results if row.status == "regressed" and row.gate == "fail"
+    )
+    return tuple(dict.fromkeys(case for case in regressed if case in again and case not in enough))
+
+
+def _summed(reports: Sequence[Report]) -> dict[str, float]:
+    """Return how long each case was measured in all ``reports`` together, in s."""
+    total: dict[str, float] = {}
+    for report in reports:
+        for case, spent in report.durations.items():
+            total[case] = round(total.get(case, 0.0) + spent, 3)
+    return total
 
 
 def _unconfirmed(report: Report, policy: Policy, why: str) -> Report:

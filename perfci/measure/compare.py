@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,36 +13,40 @@ from perfci.measure.select import select
 from perfci.measure.session import SessionResult
 from perfci.measure.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.measure.written import written_in
-from perfci.record.case import Case
+from perfci.record.case import Case, Failure
 from perfci.record.report import Report, Timing
+from perfci.verdict.sharding import Part, Shard, part_of
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a command asks of a session, besides the configuration.
 
-    ``only`` names cases by their ids, besides the user's ``selection``; empty for all.
+    ``only`` names cases by their ids, besides the user's ``selection``; empty for all. ``shard``
+    asks for a part of what is selected, split by ``durations`` in s by case; None for the whole.
     """
 
     selection: str = ""
     only: tuple[str, ...] = ()
     fail_fast: bool = False
     log_folder: Path | None = None
+    shard: Shard | None = None
+    durations: Mapping[str, float] = field(default_factory=dict)
 
 
 def compare(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> Report:
     """Measure ``base`` and ``head`` together and return the report with its verdict."""
     with open_workplace(around, (base, head), request.log_folder) as workplace:
-        cases = selected_cases(workplace, request)
-        result = workplace.measure(cases, fail_fast=request.fail_fast)
+        part = selected_part(workplace, request)
+        result = workplace.measure(part.cases, fail_fast=request.fail_fast, scale=part.scale)
         removed = removed_cases(workplace, request)
         return conclude(
-            cases,
-            removed,
+            part.cases,
+            tuple(name for name in removed if part.tells(name)),
             result,
-            workplace.failures(cases),
+            told_failures(workplace, part),
             around.config.policy,
-            facts_of("compare", workplace, result),
+            facts_of("compare", workplace, result, part),
         )
 
 
@@ -56,6 +61,19 @@ def selected_cases(workplace: Workplace, request: Request) -> tuple[Case, ...]:
             "`perfci list` shows all cases.",
         )
     return cases
+
+
+def selected_part(workplace: Workplace, request: Request) -> Part:
+    """Return what is measured here of the cases that are asked for: all, or a shard's part."""
+    asked = {case.id for case in selected_cases(workplace, request)}
+    selected = workplace.cases(request.selection)
+    # split as if nothing were left out: a check confirms suspects in the shard that found them
+    return part_of(selected, request.shard, request.durations).only(asked)
+
+
+def told_failures(workplace: Workplace, part: Part) -> tuple[Failure, ...]:
+    """Return those of discovery's failures that this part tells of."""
+    return tuple(one for one in workplace.failures(part.whole) if part.tells(one.case))
 
 
 def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
@@ -83,7 +101,7 @@ def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
     return tuple(case.id for case in select(stand_ins, request.selection))
 
 
-def facts_of(command: str, workplace: Workplace, result: SessionResult) -> Facts:
+def facts_of(command: str, workplace: Workplace, result: SessionResult, part: Part) -> Facts:
     """Return what the report says beside the numbers."""
     sides = {side.name: side.side for side in workplace.plan.sides}
     environments = workplace.environments
@@ -97,6 +115,8 @@ def facts_of(command: str, workplace: Workplace, result: SessionResult) -> Facts
         base_environment=base if base and base.key != head.key else None,
         notes=workplace.notes,
         injected=workplace.config.settings.inject,
+        shard=str(part.shard or ""),
+        split=part.split,
         timing=Timing(
             wall_s=workplace.elapsed_s(),
             measured_s=result.measured_s,

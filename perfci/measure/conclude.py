@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from perfci.measure.session import SessionResult
 from perfci.record.case import Case, Failure
-from perfci.record.report import Comparison, Explanation, Report, Timing
+from perfci.record.report import Comparison, Explanation, Report, Timing, Verdict
 from perfci.record.run import CaseRun, Environment, Run, Side
 from perfci.record.version import VERSION
 from perfci.record.worker import WorkerOutput
@@ -35,6 +35,8 @@ class Facts:
     base_environment: Environment | None = None
     notes: tuple[str, ...] = ()
     injected: Mapping[str, float] = field(default_factory=dict)
+    shard: str = ""
+    split: str = ""
 
 
 def run_of(
@@ -117,9 +119,14 @@ def assemble(
     *,
     unconfirmed: bool = False,
 ) -> Report:
-    """Return the report with its verdict."""
-    verdict = decide(
-        rows, failed, policy, unconfirmed=unconfirmed, interrupted=result.ended == "interrupted"
+    """Return the report with its verdict. A shard that has nothing to measure holds nothing up."""
+    empty = bool(facts.shard) and not rows and not failed and result.ended == "done"
+    verdict = (
+        Verdict("pass", ())
+        if empty
+        else decide(
+            rows, failed, policy, unconfirmed=unconfirmed, interrupted=result.ended == "interrupted"
+        )
     )
     return Report(
         perfci_version=VERSION,
@@ -134,12 +141,25 @@ def assemble(
         results=tuple(rows),
         failures=tuple(failed),
         explanations=tuple(explanations),
-        notes=(*facts.notes, *result.notes, *set_aside_notes(result)),
+        notes=(
+            *facts.notes,
+            *result.notes,
+            *set_aside_notes(result),
+            *([f"Shard {facts.shard} has nothing to measure."] if empty else []),
+        ),
         skipped={case.id: case.skip for case in cases if case.skip},
         not_measured=not_measured(result),
         injected=facts.injected,
         interrupted=result.ended in {"interrupted", "tree-deleted"},
+        shard=facts.shard,
+        split=facts.split,
+        durations=durations(result),
     )
+
+
+def durations(result: SessionResult) -> dict[str, float]:
+    """Return how long each case was measured, rounds of both sides' workers, in s."""
+    return {state.case.id: round(state.wall_s, 3) for state in result.states if state.rounds}
 
 
 def not_measured(result: SessionResult) -> dict[str, str]:

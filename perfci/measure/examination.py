@@ -243,6 +243,6 @@ def _secrets(environment: Mapping[str, str]) -> Finding:
             "impossible",
             "secrets",
             f"{present[0]} is set; benchmarks could read it",
-            "Measure in a job without it, or set PERFCI_ALLOW_TOKEN=1.",
+            "Measure in a job without it, or with --allow-token.",
         )
     return Finding("ok", "secrets", "no token in the environment")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from perfci.config import Config
 from perfci.measure.blocks import Block, Measure
@@ -34,6 +35,8 @@ Compiled cases, and spreads of too few pairs, take from the settings' time until
 _FIRST_ROUNDS = 12
 _LEAST_PAIRS = 5
 _MORE_ROUNDS = 8
+_AT_ONCE = 0.5
+"""What two starters take beside each other, at best, of one after the other."""
 _SURE = 0.8
 """A promise is tested on what fits this share of the time: a round too few tests nothing."""
 
@@ -56,19 +59,24 @@ class Found:
 
 @dataclass(slots=True)
 class Parts:
-    """Measures the parts; ``end`` is on the scale of ``clock``. Used once."""
+    """Measures the parts; ``end`` is on the scale of ``clock``. Used once.
+
+    ``scale`` is how many times the cases measured here a session has: promises are for those.
+    """
 
     measure: Measure
     config: Config
     cores: CorePlan
     clock: Callable[[], float]
     end: float
+    scale: float = 1.0
     _failures: list[Failure] = field(default_factory=list)
     _notes: list[str] = field(default_factory=list)
     _part_s: dict[str, float] = field(default_factory=dict)
     _round_s: dict[str, float] = field(default_factory=dict)
     _pairs: dict[str, Pairs] = field(default_factory=dict)
     _starting_s: float = 0.0
+    _at_once_s: float = 0.0
     _rounds: int = 0
     _interrupted: bool = False
 
@@ -89,7 +97,7 @@ class Parts:
         broken = {failure.case for failure in self._failures}
         sound = {case: one for case, one in self._pairs.items() if case not in broken}
         session = self._session()
-        calibrated = calibrate(tuple(sound.values()), self.config.policy, session)
+        calibrated = calibrate(tuple(sound.values()), self.config.policy, session, self.scale)
         trials = tuple(judge_setting(name, sound, found) for name, found in without)
         return Found(
             calibrated=calibrated,
@@ -145,6 +153,7 @@ class Parts:
                 self.clock() + share,
             )
             measured.append((setting, block.pairs))
+            self._at_once_s = max(self._at_once_s, _starting_s(block))
         return measured, plan.left_out
 
     def _promise(self, calibrated: Calibrated, cases: Sequence[Case]) -> Promise:
@@ -166,8 +175,10 @@ class Parts:
             return not_checked("no benchmark with one mode and a known spread")
         believed = rounds_to_believe(calibrated.comparisons, policy.alpha)
         left_s = max(0.0, self.end - self.clock())
-        plan = plan_promise(
-            candidates, alpha, _SURE * left_s, least=believed, starting_s=self._starting_s
+        fits = partial(plan_promise, candidates, alpha, least=believed)
+        # rather a test that may not end than none: nothing else is waiting for the time
+        plan = fits(_SURE * left_s, starting_s=self._at_once_s or self._starting_s) or fits(
+            left_s, starting_s=_AT_ONCE * self._starting_s
         )
         if plan is None:
             return not_checked(f"its rounds don't fit the {left_s:.0f} s left; raise --budget")
@@ -205,7 +216,8 @@ class Parts:
         began = self.clock()
         if self._interrupted or not cases or began >= end:
             return Block(())
-        settings = slowed(_of_rounds(self.config.settings, rounds), slow_down)
+        cold_starts = None if part == "same" else 0
+        settings = slowed(_of_rounds(self.config.settings, rounds, cold_starts), slow_down)
         block = self.measure(what, cases, settings, quiet, end)
         self._part_s[part] = self._part_s.get(part, 0.0) + self.clock() - began
         self._failures += block.failures
@@ -230,9 +242,17 @@ def slowed(settings: MeasureSettings, share: float) -> MeasureSettings:
     return replace(settings, inject={"latency": share}) if share else settings
 
 
-def _of_rounds(settings: MeasureSettings, rounds: int) -> MeasureSettings:
+def _of_rounds(
+    settings: MeasureSettings, rounds: int, cold_start_rounds: int | None
+) -> MeasureSettings:
     """As many rounds for all, decided or not; one compile a side: more would take all the time."""
-    return replace(settings, rounds=rounds, max_rounds=rounds, compile_rounds=1)
+    return replace(
+        settings,
+        rounds=rounds,
+        max_rounds=rounds,
+        compile_rounds=1,
+        cold_start_rounds=cold_start_rounds,
+    )
 
 
 def _joined(first: Pairs, second: Pairs) -> Pairs:

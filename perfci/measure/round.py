@@ -12,7 +12,7 @@ from perfci.measure.launch import ChildEnds, Executed, Launch, Started
 from perfci.measure.process import WorkerEnded, WorkerProcess
 from perfci.measure.reduce import reduce
 from perfci.measure.schedule import burst_count, burst_order, lead_in_s
-from perfci.measure.starter import Starter
+from perfci.measure.starter import OpenStarters
 from perfci.record.codec import CodecError, decode
 from perfci.record.settings import MeasureSettings
 from perfci.record.worker import Burst, Measurement, WorkerFailure, WorkerResult, WorkOrder
@@ -57,7 +57,7 @@ def measure_round(
     settings: MeasureSettings,
     *,
     budget_end: float,
-    starters: Mapping[str, Starter] | None = None,
+    starters: OpenStarters | None = None,
     gpu: GpuWatch | None = None,
 ) -> RoundResult:
     """Measure one round; ``tasks`` come in starting order. A failed side leaves the other going.
@@ -67,7 +67,7 @@ def measure_round(
     Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
     """
     seats = [_Seat(task) for task in tasks]
-    forking = starters and all(starter.alive() for starter in starters.values())
+    forking = starters if starters and starters.alive() else None
 
     def attempt(seat: _Seat, step: Callable[[_Seat], None]) -> None:
         if seat.result is None:
@@ -79,9 +79,8 @@ def measure_round(
 
     def start(seat: _Seat) -> None:
         task = seat.task
-        seat.worker = WorkerProcess(
-            task.order, _way_to_start(task, starters if forking else None), budget_end
-        )
+        order = replace(task.order, cold_start=not (forking and forking.at_once))
+        seat.worker = WorkerProcess(order, _way_to_start(task, forking), budget_end)
         seat.call_s = float(seat.worker.expect("ready", task.timeout_s)["call_s"])
 
     def burst(seat: _Seat) -> None:
@@ -122,11 +121,9 @@ def measure_round(
     )
 
 
-def _way_to_start(
-    task: Task, starters: Mapping[str, Starter] | None
-) -> Callable[[ChildEnds], Started]:
+def _way_to_start(task: Task, starters: OpenStarters | None) -> Callable[[ChildEnds], Started]:
     if starters:
-        return partial(starters[task.order.side].fork, task.environment)
+        return partial(starters.by_side[task.order.side].fork, task.environment)
     launch = replace(task.launch, environment={**task.launch.environment, **task.environment})
     return partial(Executed, launch, task.order.root)
 

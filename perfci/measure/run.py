@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from perfci.measure.compare import Request, facts_of, selected_cases
+from perfci.measure.compare import Request, facts_of, selected_cases, selected_part
 from perfci.measure.conclude import alone, run_of
 from perfci.measure.session import SessionResult
 from perfci.measure.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.record.case import Case
 from perfci.record.report import Report
 from perfci.record.run import Run
+from perfci.verdict.sharding import Part
 
 
 def run(around: Surroundings, head: Wanted, request: Request) -> tuple[Run, Report]:
     """Measure ``head`` alone; return its run, and a report of its numbers without a comparison."""
     with open_workplace(around, (head,), request.log_folder) as workplace:
-        cases, result, measured = measure_alone(workplace, request)
+        part, result, measured = measure_alone(workplace, request)
         report = alone(
-            cases,
+            part.cases,
             result,
-            workplace.failures(cases),
+            workplace.failures(part.cases),
             around.config.policy,
-            facts_of("run", workplace, result),
+            facts_of("run", workplace, result, part),
         )
         return measured, report
 
 
-def measure_alone(
-    workplace: Workplace, request: Request
-) -> tuple[tuple[Case, ...], SessionResult, Run]:
-    """Measure the selected cases of the workplace's only side."""
-    cases = selected_cases(workplace, request)
-    result = workplace.measure(cases)
-    facts = facts_of("run", workplace, result)
+def measure_alone(workplace: Workplace, request: Request) -> tuple[Part, SessionResult, Run]:
+    """Measure the selected cases of the workplace's only side, or a shard's part of them."""
+    part = selected_part(workplace, request)
+    result = workplace.measure(part.cases)
+    facts = facts_of("run", workplace, result, part)
     measured = run_of(result, "head", facts.head, facts.environment, facts.created_at)
-    return cases, result, measured
+    return part, result, measured
 
 
 def list_cases(

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 LEAST_BURSTS = 4
 """Two ABBA blocks at least, so that a linear drift within a round cancels."""
-LEAST_CALLS_WHEN_SLOW = 3
+LEAST_CALLS_WHEN_SLOW = 4
 LEAD_IN_S = 0.001
 """The first call after a switch took 1.2 to 2.6 times a warm one, those after 1 ms 1.0 to 1.03."""
 
@@ -51,7 +51,8 @@ def burst_count(call_s: float, burst_s: float, round_time_s: float) -> int:
     """
     if call_s >= round_time_s:
         return LEAST_CALLS_WHEN_SLOW
-    return max(LEAST_BURSTS, math.ceil(round_time_s / max(burst_s, call_s)))
+    blocks = math.ceil(round_time_s / max(burst_s, call_s) / 2.0)
+    return max(LEAST_BURSTS, 2 * blocks)  # whole ABBA blocks: else a drift doesn't cancel
 
 
 def lead_in_s(call_s: float, burst_s: float) -> float | None:

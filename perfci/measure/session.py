@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -20,7 +21,7 @@ from perfci.measure.schedule import (
     visiting_order,
     visiting_order_by,
 )
-from perfci.measure.starter import Starter
+from perfci.measure.starter import OpenStarters
 from perfci.measure.starters import Starters
 from perfci.measure.stopping import undecided_metrics
 from perfci.record.case import Case, Failure
@@ -52,6 +53,8 @@ class CaseState:
     failures: list[Failure] = field(default_factory=list)
     rounds: int = 0
     longest_round_s: float = 0.0
+    undecided: tuple[str, ...] = ()
+    wall_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,11 @@ class SessionResult:
 
 
 class Session:
-    """Measures cases of one side (run, check) or of two together (compare)."""
+    """Measures cases of one side (run, check) or of two together (compare).
+
+    ``scale`` is how many times this session's comparisons its report will have: a shard's session
+    is as sure as one that measures everything.
+    """
 
     def __init__(
         self,
@@ -79,6 +86,7 @@ class Session:
         budget_end: float,
         gpu: GpuWatch | None = None,
         fail_fast: bool = False,
+        scale: float = 1.0,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         self._plan = plan
@@ -87,8 +95,11 @@ class Session:
         self._budget_end = budget_end
         self._gpu = gpu
         self._fail_fast = fail_fast
+        self._scale = scale
         self._progress = progress
         self._starters = Starters(plan, journal, budget_end)
+        cold = plan.settings.cold_start_rounds
+        self._cold_starts = plan.settings.rounds if cold is None else cold
         self._sweeps = 0
         self._rng = Random(plan.settings.seed)  # noqa: S311 (an order, not a secret)
         self._measured_s = 0.0
@@ -159,7 +170,11 @@ class Session:
         for group in visiting_order_by(states, lambda state: state.case.file, self._rng):
             if not self._has_time_for(group[0]):
                 return "budget"
-            with self._starters.of([state.case for state in group], self._sweeps) as starters:
+            with self._starters.of(
+                [state.case for state in group],
+                self._sweeps,
+                at_once=self._may_start_at_once(group),
+            ) as starters:
                 for state in group:
                     if not self._has_time_for(state):
                         return "budget"
@@ -168,9 +183,7 @@ class Session:
                         return "fail-fast"
         return ""
 
-    def _round(
-        self, state: CaseState, planned: int, starters: Mapping[str, Starter] | None
-    ) -> None:
+    def _round(self, state: CaseState, planned: int, starters: OpenStarters | None) -> None:
         number = state.rounds + 1
         elapsed = time.monotonic() - self._started
         left = None
@@ -193,6 +206,7 @@ class Session:
         self._plan.forget_cold_caches(state.slug)
         took = time.monotonic() - started
         state.longest_round_s = max(state.longest_round_s, took)
+        state.wall_s += took
         state.rounds = number
         self._rounds += 1
         self._round_time_s += took
@@ -217,6 +231,18 @@ class Session:
                     Failure(state.case.id, side.name, "done", "deleted_tree", message)
                 )
 
+    def _may_start_at_once(self, group: Sequence[CaseState]) -> bool:
+        """Say whether no case of ``group`` needs more cold starts, and nothing else would differ.
+
+        Without a fixed number of threads each side would take its own from the cores it starts on.
+        """
+        return (
+            len(self._plan.sides) > 1
+            and self._plan.quiet.threads
+            and all(state.rounds >= self._cold_starts for state in group)
+            and not any("cold_start" in state.undecided for state in group)
+        )
+
     def _least(self, state: CaseState) -> int:
         settings = self._plan.settings
         return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.case.compiled)
@@ -230,15 +256,18 @@ class Session:
             self._plan.settings.max_rounds, self._least(state)
         ):
             return False
-        return bool(undecided_metrics(self._compared(state), state.case, self._policy, family))
+        compared = self._compared(state)
+        state.undecided = undecided_metrics(compared, state.case, self._policy, family)
+        return bool(state.undecided)
 
     def _gating_comparisons(self, states: list[CaseState]) -> int:
         """Return how many comparisons Holm will correct for: known once all have their minimum."""
-        return sum(
+        own = sum(
             comparison.gate == "fail" and comparison.method == "paired_t"
             for state in states
             for comparison in self._compared(state)
         )
+        return math.ceil(own * self._scale - 1e-9)
 
     def _is_bad(self, states: list[CaseState]) -> bool:
         if any(failure.side == "head" for state in states for failure in state.failures):

@@ -14,7 +14,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from perfci.measure.launch import ChildEnds, Executed, Launch
@@ -27,14 +27,9 @@ _END_S = 10.0
 
 
 class Starter:
-    """A living starter. Where it can't fork, ``unfit`` says why: each worker then starts afresh.
+    """A living starter: forks once ``imported`` was called and found nothing against it."""
 
-    Raises BudgetEnded when the session's time is over first.
-    """
-
-    def __init__(
-        self, order: WorkOrder, launch: Launch, *, timeout_s: float, budget_end: float
-    ) -> None:
+    def __init__(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> None:
         self._socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._executed: Executed | None = None
         try:
@@ -48,14 +43,18 @@ class Starter:
             raise
         finally:
             child.close()
-        self.unfit = ""
+
+    def imported(self, timeout_s: float) -> str:
+        """Wait for its imports. Returns why it can't fork, or nothing. Raises BudgetEnded."""
         try:
-            self.unfit = str(self._worker.expect("imported", timeout_s)["unfit"])
+            return str(self._worker.expect("imported", timeout_s)["unfit"])
         except WorkerEnded as ended:
-            self.unfit = ended.failure.message
-        except BaseException:
-            self.close()
-            raise
+            return ended.failure.message
+
+    def move(self, cores: tuple[int, ...]) -> None:
+        """Pin it, and so all that it forks, to ``cores``. It has one thread, or couldn't fork."""
+        with contextlib.suppress(ProcessLookupError):  # gone already: ``alive`` tells
+            os.sched_setaffinity(self._worker.pid, cores)
 
     def alive(self) -> bool:
         """Say whether it still lives: a benchmark can kill its parent."""
@@ -82,6 +81,18 @@ class Starter:
         """End all that carries the starter's token, but not the starter."""
         assert self._executed is not None  # noqa: S101 (it forked)
         return end_all(WORKER_VARIABLE, self._executed.token, spared=self._executed.pid)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStarters:
+    """A starter of each side. ``at_once``: they started beside each other, cold start is no use."""
+
+    by_side: Mapping[str, Starter]
+    at_once: bool
+
+    def alive(self) -> bool:
+        """Say whether all of them still live."""
+        return all(starter.alive() for starter in self.by_side.values())
 
 
 class Forked:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from perfci.measure.journal import Journal
 from perfci.measure.plan import SessionPlan
 from perfci.measure.schedule import starting_order
-from perfci.measure.starter import Starter
+from perfci.measure.starter import OpenStarters, Starter
 from perfci.record.case import Case
 
 
@@ -22,11 +23,14 @@ class Starters:
         self._unfit: dict[str, str] = {}
 
     @contextmanager
-    def of(self, cases: Sequence[Case], sweep: int) -> Iterator[Mapping[str, Starter] | None]:
+    def of(
+        self, cases: Sequence[Case], sweep: int, *, at_once: bool = False
+    ) -> Iterator[OpenStarters | None]:
         """Yield a starter of each side, or None where each worker has to start afresh.
 
         ``cases`` are of one file. Both sides are started alike: a forked worker beside a fresh
-        one would compare the ways to start. Raises BudgetEnded.
+        one would compare the ways to start. ``at_once``: not one after the other; the second one
+        then starts on the parent's cores, which has nothing else to do. Raises BudgetEnded.
         """
         file = cases[0].file
         if not self._plan.quiet.fork or file in self._unfit:
@@ -34,22 +38,37 @@ class Starters:
             return
         with ExitStack() as stack:
             starters: dict[str, Starter] = {}
-            for side in starting_order(self._plan.sides, sweep):  # one after the other
+            waiting: list[Starter] = []
+            for side in starting_order(self._plan.sides, sweep):
+                launch = self._plan.launch(side)
+                if waiting and self._plan.cores.parent:
+                    launch = replace(launch, affinity=self._plan.cores.parent)
                 starter = Starter(
-                    self._plan.starter_order(side, cases),
-                    self._plan.launch(side),
-                    timeout_s=self._plan.settings.timeout,
-                    budget_end=self._budget_end,
+                    self._plan.starter_order(side, cases), launch, budget_end=self._budget_end
                 )
                 stack.callback(starter.close)
                 starters[side.name] = starter
-                if starter.unfit:
-                    self._unfit[file] = starter.unfit
-                    self._journal.note(f"{file}: workers start afresh: {starter.unfit}")
+                waiting.append(starter)
+                if at_once and len(starters) < len(self._plan.sides):
+                    continue
+                unfit = self._imported(waiting)
+                waiting.clear()
+                if unfit:
+                    self._unfit[file] = unfit
+                    self._journal.note(f"{file}: workers start afresh: {unfit}")
                     stack.close()
                     yield None
                     return
-            yield starters
+            yield OpenStarters(starters, at_once)
+
+    def _imported(self, starters: Sequence[Starter]) -> str:
+        """Wait until all have imported; return why one can't fork, or nothing."""
+        for starter in starters:
+            if unfit := starter.imported(self._plan.settings.timeout):
+                return unfit
+            if self._plan.cores.workers:
+                starter.move(self._plan.cores.workers)
+        return ""
 
     def notes(self) -> tuple[str, ...]:
         """Return what the report should say of files without a starter."""

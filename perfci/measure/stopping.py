@@ -22,7 +22,6 @@ def undecided_metrics(
     ``family`` is how many gating comparisons the report will have.
     """
     rows = [row for row in comparisons if row.method == "paired_t" and row.metric in METRICS]
-    rounds = max(map(_rounds, rows), default=0)
     return tuple(
         row.metric
         for row in rows
@@ -30,10 +29,7 @@ def undecided_metrics(
         and (
             wants_rounds(row, policy, family)
             if rule.undecided == "inconclusive"
-            else _rounds(row) == rounds and awaits_rounds(row, policy, family)
+            else METRICS[row.metric].rounds_setting == "rounds"
+            and awaits_rounds(row, policy, family)
         )
     )
-
-
-def _rounds(row: Comparison) -> int:
-    return (row.base.workers if row.base else 0) + row.rounds_set_aside

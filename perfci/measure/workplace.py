@@ -58,6 +58,7 @@ class Surroundings:
     """What every session is handed: the repository, its configuration, and the world around.
 
     ``cache`` is the folder for worktrees and builds, ``inherited`` the caller's environment.
+    Beside a token nothing is started, unless it is ``token_allowed``.
     """
 
     repository: Repository
@@ -65,6 +66,7 @@ class Surroundings:
     cache: Path
     inherited: Mapping[str, str]
     shown: Shown
+    token_allowed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,13 @@ class Workplace:
         require_cases(head.cases, head.failures, self.config.benchmarks)
         return select(head.cases, selection)
 
-    def measure(self, cases: Sequence[Case], *, fail_fast: bool = False) -> SessionResult:
-        """Measure those of ``cases`` that every side has and that aren't skipped."""
+    def measure(
+        self, cases: Sequence[Case], *, fail_fast: bool = False, scale: float = 1.0
+    ) -> SessionResult:
+        """Measure those of ``cases`` that every side has and that aren't skipped.
+
+        ``scale`` is how many times their comparisons the report will have.
+        """
         known = [{case.id for case in found.discovery.cases} for found in self.found.values()]
         chosen = tuple(
             case for case in cases if not case.skip and all(case.id in ids for ids in known)
@@ -105,6 +112,7 @@ class Workplace:
             budget_end=self.budget_end,
             gpu=self.gpu,
             fail_fast=fail_fast,
+            scale=scale,
             progress=self.shown.progress,
         )
         return session.measure(chosen, self.found)
@@ -171,7 +179,8 @@ def open_workplace(
     Raises PerfciError with what to do; nothing of the user's checkout is touched.
     """
     config, inherited, shown = around.config, around.inherited, around.shown
-    refuse_secrets(inherited)
+    if not around.token_allowed:
+        refuse_secrets(inherited)
     started = time.monotonic()
     token = secrets.token_hex(8)
     cores = plan_cores(
@@ -252,12 +261,12 @@ def refuse_secrets(inherited: Mapping[str, str]) -> None:
     from perfci.errors import UsageError
 
     present = [name for name in _SECRETS if inherited.get(name)]
-    if present and not inherited.get(SECRETS_OVERRIDE):
+    if present and inherited.get(SECRETS_OVERRIDE) != "1":
         raise UsageError(
             "token-in-environment",
             f"{present[0]} is set, and benchmarks are other people's code",
-            f"Measure in a job without it (docs/security.md), or set {SECRETS_OVERRIDE}=1 if "
-            "you trust the code on both sides.",
+            "Measure in a job without it (docs/security.md). Where you trust the code on both "
+            f"sides: --allow-token, or {SECRETS_OVERRIDE}=1.",
         )
 
 

@@ -47,8 +47,9 @@ class Comparison:
     ``difference`` (head - base, in ``unit``) stands with its interval. ``detectable`` is the
     smallest change, as a share of base, that this comparison would have called significant in
     95 % of runs. ``welch_p`` stands beside the paired test. ``rounds_set_aside`` were far out and
-    are in no figure of the row. ``doubt`` says why a significant change would not be believed;
-    ``base_sessions`` is how many sessions a stored baseline has, 0 where measured together.
+    are in no figure of the row; ``set_aside_worse`` of them were worse on head. ``doubt`` says why
+    a significant change would not be believed; ``base_sessions`` is how many sessions a stored
+    baseline has, 0 where measured together.
     """
 
     case: str
@@ -77,6 +78,7 @@ class Comparison:
     df: float | None = None
     rounds_set_aside: int = 0
     doubt: str = ""
+    set_aside_worse: int = 0
     base_sessions: int = 0
 
 
@@ -114,8 +116,10 @@ class Report:
     """One compare, check or run, ready to be rendered.
 
     ``injected`` is by which shares head was made worse on purpose: such a report is a test of the
-    gate and says nothing of the code. ``interrupted`` reports hold what was
-    measured until the session had to end.
+    gate and says nothing of the code. ``interrupted`` reports hold what was measured until the
+    session had to end. ``shard`` is "2/4" in the report of a part, empty in a whole one; parts of
+    one report have the same ``split``. ``durations`` is how long each case was measured, both
+    sides' workers together, in s of wall time.
     """
 
     perfci_version: str
@@ -135,4 +139,7 @@ class Report:
     base_environment: Environment | None = None
     injected: Mapping[str, float] = field(default_factory=dict)
     interrupted: bool = False
+    shard: str = ""
+    split: str = ""
+    durations: Mapping[str, float] = field(default_factory=dict)
     schema: str = REPORT_SCHEMA

@@ -16,8 +16,11 @@ class MeasureSettings:
     ``compile_rounds`` of them start with an empty compile cache. ``budget`` bounds the whole
     session, ``timeout`` each step of a worker. A worker takes bursts of ``burst`` s until it
     has ``round_time`` s of them. ``threads``, ``cores`` and ``memory_limit`` 0 mean: as many
-    as there are, chosen automatically, none. ``inject`` makes head worse on purpose, by shares
-    of ``INJECTABLE``; no file can ask for it.
+    as there are, chosen automatically, none.
+
+    No file can ask for the last two. ``inject`` makes head worse on purpose, by shares of
+    ``INJECTABLE``. ``cold_start_rounds`` of a case's rounds measure cold start (None: the least
+    rounds); in later ones both sides may start at once.
     """
 
     rounds: int = 5
@@ -33,6 +36,7 @@ class MeasureSettings:
     cores: int = 0
     memory_limit: int = 0
     inject: Mapping[str, float] = field(default_factory=dict)
+    cold_start_rounds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

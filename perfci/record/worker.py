@@ -34,7 +34,8 @@ class WorkOrder:
     ``case`` empty asks for discovery of ``benchmark_files``; the worker finds its case again by
     its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
     is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
-    ``inject`` makes the work worse on purpose, by shares of its own cost. Times in s.
+    ``inject`` makes the work worse on purpose, by shares of its own cost. Without ``cold_start``
+    its start was disturbed, and isn't told. Times in s.
     """
 
     root: str
@@ -52,6 +53,7 @@ class WorkOrder:
     growth: bool = True
     warmup_s: float = 2.0
     fork_socket: int = -1
+    cold_start: bool = True
     inject: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -58,6 +58,17 @@ def cut(text: str, limit: int) -> str:
     return "\n".join([*kept, *_closing(state), _note(_rows(lines) - state.rows), ""])
 
 
+def tidy(text: str) -> str:
+    """Return ``text`` without a second blank line in a row; what stands in a fence is left."""
+    kept: list[str] = []
+    state = _Open()
+    for line in text.split("\n"):
+        if line or state.fence or (kept and kept[-1]):
+            kept.append(line)
+        state = state.after(line)
+    return "\n".join(kept).strip("\n") + "\n"
+
+
 def _closing(state: _Open) -> list[str]:
     fence = [state.fence] if state.fence else []
     return [*fence, "", *["</details>"] * state.details, ""]

@@ -23,7 +23,7 @@ def shown_failures(report: Report) -> tuple[Failure, ...]:
     for failure in report.failures:
         if failure.side == "base" and failure.case in new:
             continue
-        alike = _likeness(failure)
+        alike = likeness(failure)
         before = shown.get(alike)
         if before is None:
             shown[alike] = failure
@@ -32,8 +32,8 @@ def shown_failures(report: Report) -> tuple[Failure, ...]:
     return tuple(shown.values())
 
 
-def _likeness(failure: Failure) -> tuple[str, ...]:
-    """Two failures of one likeness differ in nothing that a reader would act on."""
+def likeness(failure: Failure) -> tuple[str, ...]:
+    """Return what is alike in two failures that a reader would act on in the same way."""
     said = (failure.message, failure.log_tail)
     places = (_NUMBER.sub("0", _TREE.sub("tree", text)) for text in said)
     return (failure.case, failure.stage, failure.kind, *places)

@@ -2,30 +2,84 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from perfci.errors import UsageError
 from perfci.record.report import Report
-from perfci.record.run import Side
 from perfci.report import rows
-from perfci.report.cutting import cut
+from perfci.report.cutting import cut, tidy
 from perfci.report.escape import Safe, code, escape, fence
-from perfci.report.failures import shown_failures
-from perfci.report.outline import headline, injected_text, other_reasons, outline
+from perfci.report.facts import environment_names, fact_tables
+from perfci.report.outline import injected_text, part_text
+from perfci.report.sections import (
+    MOST_REASONS,
+    is_alone,
+    sections,
+    shared_reasons,
+    shared_sides,
+)
 from perfci.report.templates import read_template
 from perfci.units import counted, format_duration, format_share
 
 MARKER = "<!-- perfci -->"
 LIMIT = 60_000
 """GitHub takes 65,536 characters; the rest is for whoever adds a line."""
-_SHOWN_FAILURES = 3
-_SHOWN_REASONS = 5
+_SHA = re.compile(r"[0-9a-fA-F]{7,64}")
+_WORST_FIRST = ("fail", "error", "inconclusive", "pass", "run")
 
 
 def render_markdown(report: Report, limit: int = LIMIT) -> str:
     """Return the comment, its first line ``MARKER``, at most ``limit`` characters long."""
+    return render_comment((report,), limit)
+
+
+def render_comment(reports: Sequence[Report], limit: int = LIMIT, head_sha: str = "") -> str:
+    """Return one comment on several reports, one for each environment.
+
+    Its first line is ``MARKER``, its second names ``head_sha`` where that is given. Raises
+    UsageError where there is no report, or ``head_sha`` is none.
+    """
+    if not reports:
+        raise UsageError(
+            "no-report", "there is no report to comment on", "Name the files that --json wrote."
+        )
+    if head_sha and not _SHA.fullmatch(head_sha):
+        raise UsageError(
+            "no-sha", f"{head_sha[:80]!r} is no commit's hash", "Give 7 to 64 hexadecimal digits."
+        )
+    return cut(tidy(_template().render(_context(tuple(reports), head_sha))), limit)
+
+
+def markdown_environment() -> Environment:
+    """Return the environment of Markdown templates: whatever isn't Markup is escaped."""
+    environment = Environment(
+        # escaping is the rule and not a filter to remember: what isn't Markup is a stranger's,
+        # and Markdown's escaping comes before HTML's, which then finds nothing left to do
+        finalize=lambda value: value if isinstance(value, Markup) else escape(str(value)),
+        autoescape=True,
+        loader=FunctionLoader(read_template),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"code": code, "fence": fence, "unbroken": _unbroken}
+    return environment
+
+
+def _unbroken(text: str) -> Safe:
+    """Return ``text`` escaped, on one line also in a narrow column: a number and its unit."""
+    return Safe(escape(text).replace(" ", "\N{NO-BREAK SPACE}"))
+
+
+@cache
+def _template() -> Template:
     environment = markdown_environment()
     environment.globals |= {
         "change": rows.change_text,
@@ -36,70 +90,66 @@ def render_markdown(report: Report, limit: int = LIMIT) -> str:
         "detectable": rows.detectable_text,
         "numbers": rows.has_numbers,
     }
-    template = environment.from_string(read_template("comment.md.j2"))
-    return cut(template.render(_context(report)), limit)
+    return environment.get_template("comment.md.j2")
 
 
-def markdown_environment() -> Environment:
-    """Return the environment of Markdown templates: whatever isn't Markup is escaped."""
-    environment = Environment(
-        # escaping is the rule and not a filter to remember: what isn't Markup is a stranger's,
-        # and Markdown's escaping comes before HTML's, which then finds nothing left to do
-        finalize=lambda value: value if isinstance(value, Markup) else escape(str(value)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"code": code, "fence": fence}
-    return environment
-
-
-def _context(report: Report) -> dict[str, Any]:
-    reasons = other_reasons(report)
-    failures = shown_failures(report)
-    timing = report.timing
-    share = timing.measured_s / timing.wall_s if timing.wall_s > 0 else None
+def _context(reports: tuple[Report, ...], head_sha: str) -> dict[str, Any]:
+    names = environment_names(reports)
+    parts = sections(reports, names)
+    several = len(reports) > 1
+    reasons = shared_reasons(reports)
+    said = "; ".join(f"{part.status} on {part.name}" for part in parts)
     return {
         "marker": Safe(MARKER),
-        "report": report,
-        "found": outline(report),
-        "status": _status(report),
-        "headline": headline(report),
-        "injected": injected_text(report),
-        "reasons": reasons[:_SHOWN_REASONS],
-        "more_reasons": len(reasons) - _SHOWN_REASONS,
-        "alone": report.base is None and report.command == "run",
-        "base": _side(report.base),
-        "head": _side(report.head),
-        "first_failures": failures[:_SHOWN_FAILURES],
-        "more_failures": failures[_SHOWN_FAILURES:],
-        "took": format_duration(timing.wall_s),
-        "share": format_share(round(share, 2) if share is not None else None),
-        "rounds": counted(timing.rounds, "round"),
-        "facts": _facts(report),
-        "two_environments": report.base_environment is not None,
+        "head_marker": Safe(f"<!-- perfci head={head_sha} -->") if head_sha else "",
+        "several": several,
+        "status": _worst(reports) if several else parts[0].status,
+        "headline": said if several else parts[0].headline,
+        "warnings": tuple(
+            dict.fromkeys(
+                text
+                for report in reports
+                for text in (injected_text(report), part_text(report))
+                if text
+            )
+        ),
+        "reasons": reasons[:MOST_REASONS],
+        "more_reasons": len(reasons) - MOST_REASONS,
+        "sides": shared_sides(reports),
+        "sections": parts,
+        "spent": _spent(reports, names),
+        "notes": _notes(reports, names),
+        "tables": fact_tables(reports, names),
     }
 
 
-def _status(report: Report) -> str:
-    return report.verdict.status if report.base or report.command != "run" else "run"
+def _worst(reports: Sequence[Report]) -> str:
+    """Return the worst verdict's word: one environment's regression is the pull request's."""
+    words = {"run" if is_alone(report) else report.verdict.status for report in reports}
+    worst = min(words, key=_WORST_FIRST.index)
+    return f"{worst} (incomplete)" if any(report.shard for report in reports) else worst
 
 
-def _side(side: Side | None) -> str:
-    if side is None:
-        return "no baseline"
-    short = side.sha[:12]
-    text = side.rev if not short or short in side.rev else f"{side.rev} ({short})"
-    return text + (" with uncommitted changes" if side.dirty else "")
+def _spent(reports: Sequence[Report], names: Sequence[str]) -> str:
+    """Return rounds and time: of several reports each one's, of one how much was measuring."""
+    told = [
+        f"{counted(one.timing.rounds, 'round')} in {format_duration(one.timing.wall_s)}"
+        for one in reports
+    ]
+    if len(reports) > 1:
+        return "; ".join(f"{text} on {name}" for text, name in zip(told, names, strict=True))
+    timing = reports[0].timing
+    share = round(timing.measured_s / timing.wall_s, 2) if timing.wall_s > 0 else None
+    return f"{told[0]}, {format_share(share)} of it measuring"
 
 
-def _facts(report: Report) -> tuple[tuple[str, str, str], ...]:
-    """Return each fact: its name, head's value, and base's where that differs."""
-    head = report.environment.facts
-    base = report.base_environment.facts if report.base_environment else head
-    return tuple(
-        (name, head.get(name, "–"), "" if base.get(name) == head.get(name) else base.get(name, "–"))
-        for name in sorted(head.keys() | base.keys())
-    )
+def _notes(reports: Sequence[Report], names: Sequence[str]) -> tuple[str, ...]:
+    """Return every note once; one that not all of several reports have says whose it is."""
+    told: dict[str, None] = {}
+    for report, name in zip(reports, names, strict=True):
+        for note in report.notes:
+            everyones = all(note in other.notes for other in reports)
+            told[note if everyones else f"{note} (on {name})"] = None
+        if len(reports) > 1 and report.base_environment is not None:
+            told[f"base was measured in {report.base_environment.key} (on {name})"] = None
+    return tuple(told)

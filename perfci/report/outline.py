@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from perfci.record.report import Comparison, Report
+from perfci.report.failures import shown_failures
 from perfci.report.rows import change_text, size
 from perfci.units import counted, format_share
 
@@ -64,7 +65,14 @@ def headline(report: Report) -> str:
             return f"no regression in {cases}{_also(found)}"
         case _:
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-            return (reasons[0] if reasons else f"no verdict on {cases}") + more
+            first = reasons[0] if reasons else f"no verdict on {cases}"
+            # the message stands below, with what the benchmark printed
+            broken = (
+                f"{one.case} failed on {one.side} in {one.stage}"
+                for one in shown_failures(report)
+                if first.startswith(f"{one.case}: ")
+            )
+            return next(broken, first) + more
 
 
 def injected_text(report: Report) -> str:
@@ -72,6 +80,15 @@ def injected_text(report: Report) -> str:
     made = ", ".join(f"{name} +{format_share(share)}" for name, share in report.injected.items())
     return (
         f"injected into head on purpose: {made}; this tests the gate, not the code" if made else ""
+    )
+
+
+def part_text(report: Report) -> str:
+    """Return that this is a part of a report only, or nothing."""
+    return (
+        f"shard {report.shard} alone: other cases were measured elsewhere, `perfci merge` joins all"
+        if report.shard
+        else ""
     )
 
 

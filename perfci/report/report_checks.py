@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
@@ -11,6 +12,7 @@ from perfci.record.report import Comparison, Estimate, Report
 _SLACK = 1e-9
 """An interval's ends are computed apart from its middle: they may differ by rounding."""
 _DIRECTIONS = ("lower", "higher")
+_SHARD = re.compile(r"[1-9]\d{0,3}/[1-9]\d{0,3}")
 
 Named = tuple[str, float | None]
 
@@ -30,6 +32,9 @@ def _reasons(report: Report) -> Iterator[str]:
         ("rounds", timing.rounds),
     )
     yield from _below_zero("injected", *report.injected.items())
+    yield from _below_zero("durations", *report.durations.items())
+    if report.shard and not _SHARD.fullmatch(report.shard):
+        yield f"shard is {report.shard!r}, not like 2/4"
     for number, explanation in enumerate(report.explanations):
         yield from _below_zero(f"explanations[{number}]", ("line", explanation.line))
     first: dict[tuple[str, str], int] = {}

@@ -20,7 +20,8 @@ _PLAIN = (
     "welch_p", "cohens_d", "detectable", "confirmed",
 )  # fmt: skip
 _ESTIMATE = ("center", "lo", "hi", "workers", "samples")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+"""Full-width ones, too: spreadsheets in some languages compute from them."""
 
 
 def to_frame(report: Report) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from perfci.record.report import Comparison, Report
 from perfci.report.clean import clean_block, clean_line
 from perfci.report.console import text_console
 from perfci.report.failures import shown_failures
-from perfci.report.outline import headline, injected_text, other_reasons
+from perfci.report.outline import headline, injected_text, other_reasons, part_text
 from perfci.report.terminal_rows import alone_lines, case_lines, styled, wrapped
 from perfci.units import counted, format_duration, format_share
 
@@ -114,7 +114,9 @@ def _verdict(report: Report, width: int, *, alone: bool) -> Iterator[Text]:
     text = f"perfci: {status} — {clean_line(headline(report), 600)}"
     yield from wrapped(text, 0, width, style)
     if injected := injected_text(report):
-        yield from wrapped(injected.upper(), 2, width, "bold reverse yellow")
+        yield from wrapped(clean_line(injected.upper(), 600), 2, width, "bold reverse yellow")
+    if part := part_text(report):
+        yield from wrapped(clean_line(part), 2, width, "bold reverse yellow")
     for reason in other_reasons(report):
         yield from wrapped(clean_line(reason, 600), 2, width)
 

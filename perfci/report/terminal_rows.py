@@ -137,7 +137,7 @@ def _compared(row: Comparison, *, verbose: bool) -> Line:
     sides = f"{side_text(row.base, row.unit)} → {side_text(row.head, row.unit)}"
     if row.base is None:
         sides = side_text(row.head, row.unit)
-    interval = _bracketed(interval_text(row).replace(" … ", "…").replace(" %", ""))
+    interval = _bracketed(clean_line(interval_text(row)).replace(" … ", "…").replace(" %", ""))
     quiet = row.status == "unchanged" and not verbose
     return Line(
         "",
@@ -145,7 +145,7 @@ def _compared(row: Comparison, *, verbose: bool) -> Line:
             row.status.replace("_", " "),
             clean_line(row.metric),
             clean_line(sides),
-            change_text(row),
+            clean_line(change_text(row)),
         ),
         (interval, "" if quiet else _remark(row)),
         row.status,

@@ -20,6 +20,7 @@ from perfci.stats.spread import Spread, spread_ratio, upper_bound
 from perfci.stats.student import variance
 from perfci.verdict.comparing import adjust, compare_case
 from perfci.verdict.doubting import rounds_to_believe
+from perfci.verdict.pairing import pair_values
 from perfci.verdict.policy import Policy
 from perfci.verdict.promise import PROMISED_METRIC, SessionRounds, detectable, rounds_needed
 
@@ -43,15 +44,15 @@ class Pairs:
     def log_ratios(self, metric: str) -> tuple[float, ...]:
         """Return log(head/base) of each pair that has ``metric`` above zero on both sides.
 
-        Without the pairs that are far out, by the rule that comparisons use.
+        As comparisons see them: by bursts side by side, without the pairs that are far out.
         """
-        before = {output.round: output.values.get(metric, 0.0) for output in self.base}
-        after = {output.round: output.values.get(metric, 0.0) for output in self.head}
-        ratios = [
-            math.log(after[number] / before[number])
+        before = {output.round: output for output in self.base if metric in output.values}
+        after = {output.round: output for output in self.head if metric in output.values}
+        pairs = (
+            pair_values(before[number], after[number], metric)
             for number in sorted(before.keys() & after.keys())
-            if before[number] > 0.0 and after[number] > 0.0
-        ]
+        )
+        ratios = [math.log(head / base) for base, head in pairs if base > 0.0 and head > 0.0]
         return tuple(without(ratios, far_out(ratios, resolution=_RESOLUTION)))
 
     def spread(self, metric: str) -> Spread | None:
@@ -99,18 +100,21 @@ class Calibrated:
     comparisons: int
 
 
-def calibrate(measured: Sequence[Pairs], policy: Policy, rounds: SessionRounds) -> Calibrated:
+def calibrate(
+    measured: Sequence[Pairs], policy: Policy, rounds: SessionRounds, scale: float = 1.0
+) -> Calibrated:
     """Return what the machine sees of each case's gating metrics and tails.
 
     A change is detectable where p stays below alpha ÷ the report's gating comparisons: what Holm
-    asks of the first of them.
+    asks of the first of them. ``scale`` is how many times the measured cases the report will have.
     """
     compared = [
         row
         for pairs in measured
         for row in compare_case(pairs.case, pairs.base, pairs.head, policy, paired=True)
     ]
-    family = sum(row.gate == "fail" and row.method == "paired_t" for row in compared)
+    gates = sum(row.gate == "fail" and row.method == "paired_t" for row in compared)
+    family = math.ceil(gates * scale - 1e-9)
     adjusted = {
         (row.case, row.metric): row
         for row in adjust(compared, policy)

@@ -149,9 +149,19 @@ def _in_pairs(
             f"{len(far)} of {len(rounds)} rounds set aside as far out "
             f"(generalized ESD, p < {SIGNIFICANCE:g}): round {which}"
         )
-        empty = replace(empty, rounds_set_aside=len(far), warnings=(*empty.warnings, warning))
+        worse = sum(_is_worse(metric, base.values[index], head.values[index]) for index in far)
+        empty = replace(
+            empty,
+            rounds_set_aside=len(far),
+            set_aside_worse=worse,
+            warnings=(*empty.warnings, warning),
+        )
         base, head = base.without(far), head.without(far)
     return replace(_tested(empty, metric, evidence, base, head), doubt=doubt)
+
+
+def _is_worse(metric: Metric, base: float, head: float) -> bool:
+    return head > base if metric.direction == "lower" else head < base
 
 
 def _exactly(empty: Comparison, metric: Metric, base: _Values, head: _Values) -> Comparison:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from perfci.record.case import Failure
 from perfci.record.report import Comparison, Verdict
 from perfci.units import format_change, format_share, format_value
+from perfci.verdict.doubting import why_not_unchanged
 from perfci.verdict.failing import describe
 from perfci.verdict.judging import threshold_of, worse_by
 from perfci.verdict.policy import Policy
@@ -103,7 +104,13 @@ def _doubts(
 
 
 def _excludes_regression(row: Comparison) -> bool:
-    """Between better and unchanged isn't known, and needn't be: it isn't worse by so much."""
+    """Between better and unchanged isn't known, and needn't be: it isn't worse by so much.
+
+    The interval from one session of a baseline is too short to exclude anything, and so is one
+    whose worst rounds were set aside.
+    """
+    if why_not_unchanged(row):
+        return False
     _, _, worst = worse_by(row)
     return worst is not None and worst < threshold_of(row)
 

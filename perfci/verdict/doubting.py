@@ -10,12 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from perfci.record.report import Comparison
 from perfci.stats.modes import Modes, two_modes
 from perfci.stats.quantile import median
 from perfci.units import format_change, format_value
 
 CLEAR_CHANGE = 1.5
 """A change this large, as a ratio, isn't the luck of states: those seen are 5 to 30 % apart."""
+ONE_SESSION = "one session of a baseline tells nothing of the spread between sessions"
+_LEAST_ONE_SIDED = 2
+"""One round far out is any neighbour's doing, half of the time on head's side."""
 _LUCKS_PART = 0.25
 _GAP_REACH = 1.5
 
@@ -73,6 +77,18 @@ def doubt_of_rounds(base: Sequence[float], head: Sequence[float], ratio: float |
         f"rounds fall into two groups, {format_change(modes.low)} and {format_change(modes.high)}"
         f" ({_count(modes, len(changes))}): processes may have two speeds"
     )
+
+
+def why_not_unchanged(row: Comparison) -> str:
+    """Return what keeps an interval within the margin from showing "no change", or nothing."""
+    if row.method == "welch_t" and row.base_sessions < 2:
+        return ONE_SESSION
+    if row.set_aside_worse >= _LEAST_ONE_SIDED and row.set_aside_worse == row.rounds_set_aside:
+        return (
+            f"{row.set_aside_worse} rounds were set aside, all of them worse on head, as they "
+            "are where some of its processes are slow"
+        )
+    return ""
 
 
 def doubt_of_workers(base: Sequence[float], head: Sequence[float], ratio: float | None) -> str:

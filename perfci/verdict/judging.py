@@ -17,15 +17,31 @@ from perfci.stats.holm import holm
 from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.stats.student import CONFIDENCE, t_quantile
 from perfci.units import format_share, format_value
-from perfci.verdict.doubting import is_clear, may_be_luck, rounds_to_believe
+from perfci.verdict.doubting import (
+    ONE_SESSION,
+    is_clear,
+    may_be_luck,
+    rounds_to_believe,
+    why_not_unchanged,
+)
 from perfci.verdict.policy import Policy
 from perfci.verdict.stopping import is_within, margin
 
 _TESTED = ("paired_t", "welch_t")
+_SAID = (
+    "looks regressed: ",
+    "looks improved: ",
+    "looks unchanged: ",
+    "significant, but ",
+    "could have detected a change of ",
+    "not enough evidence either way",
+)
+"""So begin a judgement's own warnings. One of another family (of a shard, of a suspicion) has said
+them before, and they hold for that family only: they are said anew, or no more."""
 
 
 def adjust(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
-    """Return the comparisons with adjusted p and final status; twice is the same as once.
+    """Return the comparisons with adjusted p and final status, whatever was judged before.
 
     Gating comparisons are corrected for the gating ones alone, so that watching more metrics
     doesn't blunt the gate; the others are corrected for all. Only p decides who is corrected
@@ -35,7 +51,7 @@ def adjust(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Compariso
     tested = [index for index, row in enumerate(comparisons) if row.method in _TESTED]
     gating = [index for index in tested if comparisons[index].gate == "fail"]
     others = [index for index in tested if comparisons[index].gate != "fail"]
-    for members, family in ((gating, gating), (others, tested)):
+    for members, family in ((set(gating), gating), (set(others), tested)):
         p_adjusted = _adjusted_p([comparisons[index] for index in family])
         for index, p in zip(family, p_adjusted, strict=True):
             if index in members:
@@ -82,12 +98,19 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
         else:
             warnings = (f"significant, but Cohen's d is below {policy.cohens_d:g}",)
     alpha = policy.alpha / max(1, family)
-    row = replace(row, p_adjusted=p_adjusted, detectable=_detectable(row, alpha))
-    status: Status = moved or ("unchanged" if _unchanged(row) else "inconclusive")
+    row = replace(
+        row,
+        p_adjusted=p_adjusted,
+        detectable=_detectable(row, alpha),
+        warnings=tuple(one for one in row.warnings if not one.startswith(_SAID)),
+    )
+    earned = _unchanged(row)
+    if earned and not warnings and (why_not := why_not_unchanged(row)):
+        earned, warnings = False, (f"looks unchanged: {why_not}",)
+    status: Status = moved or ("unchanged" if earned else "inconclusive")
     if status == "inconclusive" and not warnings:
         warnings = (_what_it_takes(row, alpha),)
-    fresh = tuple(warning for warning in warnings if warning not in row.warnings)
-    return replace(row, status=status, warnings=(*row.warnings, *fresh))
+    return replace(row, status=status, warnings=(*row.warnings, *warnings))
 
 
 def _moved(change: float) -> Status:
@@ -101,7 +124,7 @@ def _why_not_believed(row: Comparison, policy: Policy, family: int) -> str:
     if is_clear(row.ratio):
         return ""
     if row.method == "welch_t" and row.base_sessions < 2:
-        return "one session of a baseline tells nothing of the spread between sessions"
+        return ONE_SESSION
     base, head = (side.workers if side else 0 for side in (row.base, row.head))
     if not may_be_luck(base, head, family, policy.alpha):
         return ""

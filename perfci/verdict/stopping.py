@@ -7,7 +7,7 @@ import math
 from perfci.record.report import Comparison
 from perfci.stats.student import CONFIDENCE, t_quantile
 from perfci.stats.summary import bounded_exp
-from perfci.verdict.doubting import is_clear, may_be_luck
+from perfci.verdict.doubting import is_clear, may_be_luck, why_not_unchanged
 from perfci.verdict.policy import Policy
 
 _STOP_LEVEL = 0.01
@@ -83,12 +83,14 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     """Say whether more rounds could still decide what a paired ``row`` says of the code.
 
     Beside an undecided interval: a change that would be believed but for its few rounds, or for
-    a doubt that more rounds may dispel. Ten rounds without any spread are followed by more of
-    the same.
+    a doubt that more rounds may dispel; no change, but for rounds set aside on one side only. Ten
+    rounds without any spread are followed by more of the same.
     """
     pairs = row.base.workers if row.base else 0
     if row.p is None and pairs >= _ENOUGH_WITHOUT_SPREAD:
         return False
+    if why_not_unchanged(row):
+        return True
     level = policy.alpha / max(1, family)
     if not is_decided(row.ratio_lo, row.ratio_hi, row.threshold, pairs=pairs, level=level):
         return True

@@ -14,9 +14,10 @@ _SHARE = 0.5
 def suspects(rows: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
     """Return the cases that may have regressed: what a stored baseline can say, and no more.
 
-    Those that regressed; and those whose doubt would cost the verdict while they are worse by
-    half of the threshold. Two or three sessions leave so few degrees of freedom that hardly any
-    change is significant among many; the confirmation, not the suspicion, holds the error rate.
+    Those that regressed; those whose doubt would cost the verdict while they are worse by half
+    of the threshold; and those that may stay undecided (cold start) while worse by all of it. Two
+    or three sessions leave so few degrees of freedom that hardly any change is significant among
+    many; the confirmation, not the suspicion, holds the error rate.
     """
     found = [row.case for row in rows if row.gate == "fail" and _is_suspect(row, policy)]
     return tuple(dict.fromkeys(found))
@@ -28,7 +29,5 @@ def _is_suspect(row: Comparison, policy: Policy) -> bool:
     change, _, _ = worse_by(row)
     if row.status != "inconclusive" or row.method != "welch_t" or change is None:
         return False
-    if policy.undecided(row.metric) == "inconclusive":
-        return change >= _SHARE * threshold_of(row)
-    significant = row.p_adjusted is not None and row.p_adjusted < policy.alpha
-    return significant and change >= threshold_of(row)
+    share = _SHARE if policy.undecided(row.metric) == "inconclusive" else 1.0
+    return change >= share * threshold_of(row)

@@ -86,11 +86,11 @@ def measure(
     del kept
     values, missing = memory.peaks(session.size())
     _add_device_peaks(values, missing, device)
-    values["import_time"] = start.imports()
-    if work.compiled and order.cold_cache:
-        missing["cold_start"] = "the compile cache was empty"
+    cold_compile = work.compiled and order.cold_cache
+    if not order.cold_start:
+        missing |= dict.fromkeys(("cold_start", "import_time"), "both sides started at once")
     else:
-        values["cold_start"] = start.until(called_ns)
+        _add_start(values, missing, start, None if cold_compile else called_ns)
     stage.enter("finish")
     measurement = Measurement(
         samples_ns=encoded(session.samples),
@@ -127,6 +127,17 @@ def _burst_as_ordered(session: Bursts, channel: Channel) -> None:
         burst = session.run(command["seconds"], command["least"], command["lead_in"])
         channel.send("burst", **asdict(burst))
     os._exit(0)  # the parent is gone
+
+
+def _add_start(
+    values: dict[str, float], missing: dict[str, str], start: Start, called_ns: int | None
+) -> None:
+    """``called_ns`` is when the first call had ended, or None where it compiled anew."""
+    values["import_time"] = start.imports()
+    if called_ns is None:
+        missing["cold_start"] = "the compile cache was empty"
+    else:
+        values["cold_start"] = start.until(called_ns)
 
 
 def _add_device_peaks(

@@ -35,14 +35,14 @@ def slow_down(project: Project) -> None:
 
 
 def scale_baseline(stored: Project, factor: float, *cases: str) -> None:
-    """Multiply the stored latencies: with a small factor, all that is measured now looks slow."""
+    """Multiply the stored times: with a small factor, all that is measured now looks slow."""
     for one in cases:
         path = baseline_of(stored, one)
         kept = json.loads(path.read_text())
         for session in kept["sessions"]:
             for worker in session["workers"]:
                 for name in worker["values"]:
-                    if name.startswith("latency"):
+                    if name.startswith(("latency", "cold_start")):
                         worker["values"][name] *= factor
         path.write_text(json.dumps(kept))
 

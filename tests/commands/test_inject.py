@@ -70,9 +70,18 @@ def test_no_configuration_file_can_ask_for_it(project: Project) -> None:
         ("latency=-1%", "is no share"),
         ("latency=nan", "is no share"),
         ("latency=2000%", "is no share"),
+        ("latency=2", "write latency=2%"),
     ],
 )
 def test_what_cannot_be_injected_is_told(project: Project, text: str, said: str) -> None:
     done = with_benchmark(project).perfci("compare", "HEAD", "HEAD", "--inject", text)
     assert done.code == 2
     assert said in done.text
+
+
+def test_a_metric_injected_twice_is_told(project: Project) -> None:
+    done = with_benchmark(project).perfci(
+        "compare", "HEAD", "HEAD", "--inject", "latency=2%", "--inject", "latency=5%"
+    )
+    assert done.code == 2
+    assert "one share" in done.text

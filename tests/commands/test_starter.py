@@ -86,3 +86,29 @@ def test_a_benchmark_that_kills_its_starter_harms_no_other(project: Project) -> 
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 5
     assert not [failure for failure in report["failures"] if failure["case"] == "steady"]
     assert not list(project.cache.glob("session-*"))
+
+
+WAVERS = """\
+import os, time
+import perfci
+
+@perfci.benchmark
+def wavers():
+    with open({path!r}, "a") as file:
+        print(sorted(os.sched_getaffinity(0)), file=file)
+    seconds = 0.0005 * (1 + os.getpid() % 7)
+    return lambda: time.sleep(seconds)
+"""
+
+
+def test_rounds_beyond_the_least_start_both_sides_at_once_and_tell_no_cold_start(
+    project: Project,
+) -> None:
+    cores = project.folder.parent / "cores"
+    report = measured(project, WAVERS.format(path=str(cores)))
+    found = rows(report, "wavers")
+    assert found["latency_p50"]["base"]["workers"] == 6
+    assert found["cold_start"]["base"]["workers"] == found["cold_start"]["head"]["workers"] == 5
+    lines = cores.read_text().splitlines()
+    assert len(lines) == 2 * 6
+    assert len(set(lines)) == 1, "one side was measured on other cores"

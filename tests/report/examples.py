@@ -199,7 +199,7 @@ def alone_report() -> Report:
 
 def hostile_report(name: str) -> Report:
     """Return a report in which every string of a stranger's is ``name``."""
-    failure = Failure(name, "head", "setup", name, name, f"{name}\n{name}")
+    failure = Failure(name, "head", "setup", name, name, f"log {name}\n{name}")
     return rich_report(
         head=Side(name, "b" * 40, name),
         base=Side(name, "a" * 40, name),
@@ -212,6 +212,8 @@ def hostile_report(name: str) -> Report:
                 metric=name,
                 unit=name,
             ),
+            replace(row(name, "throughput", 100.0, 50.0, "regressed"), unit=name, gate="warn"),
+            replace(row(name, "memory_growth", 0.0, 64.0, "regressed"), unit=name),
             row(name, "cold_start", 1.0, 1.2, "inconclusive", warnings=(name,)),
             row(name, "import_time", 1.0, 1.0, "unchanged", warnings=(name,)),
             bare(name, "failed", name),
@@ -224,4 +226,5 @@ def hostile_report(name: str) -> Report:
         notes=(name,),
         skipped={name: name},
         not_measured={name: name},
+        injected={name: 0.5},
     )

@@ -69,13 +69,13 @@ def test_a_number_that_is_none_is_never_written(number: float) -> None:
 
 
 def test_an_undecodable_name_does_not_cost_the_report() -> None:
-    assert read_report(render_json(hostile_report("a\udc80b"))).notes == ("a?b",)
+    assert read_report(render_json(hostile_report("a\udc80b"))).notes == ("a\\udc80b",)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "not JSON"),
+        ("", "not JSON: it is empty"),
         ("[]", "names no schema"),
         ("{}", "names no schema"),
         ('{"schema": "perfci.report/2"}', "perfci.report/2"),
@@ -85,7 +85,7 @@ def test_an_undecodable_name_does_not_cost_the_report() -> None:
         (render_json(rich_report()).replace('"rounds": 42', '"rounds": "42"'), "rounds"),
         (render_json(rich_report()).replace('"gate":', '"grate":'), "gate"),
         (render_json(rich_report()).replace('"dirty": true', '"dirty": true, "x": 1'), "head.x"),
-        ("[" * 100_000, "not JSON"),
+        ("[" * 100_000, "names no schema"),
     ],
 )
 def test_a_damaged_file_is_named_and_told_of(text: str, said: str) -> None:
@@ -139,6 +139,8 @@ IMPOSSIBLE = {
     "date": (_edited("created_at", to="yesterday"), "created_at is 'yesterday'"),
     "line": (_edited("explanations", 0, "line", to=-4), r"explanations\[0\]\.line is -4"),
     "injected": (_edited("injected", to={"latency": -0.1}), r"injected\.latency is -0\.1"),
+    "duration": (_edited("durations", to={"a": -1.0}), r"durations\.a is -1"),
+    "shard": (_edited("shard", to="2/4 <img>"), "shard is '2/4 <img>'"),
     "repeated": (_repeat, r"results\[17\] .* stands there twice, first as results\[0\]"),
     "passed": (_edited("verdict", "status", to="pass"), f"`pass`, and {re.escape(EAGER)}"),
     "failed": (_calm, "`fail`, and no row that gates regressed"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.record.case import Failure
+from perfci.record.report import Verdict
 from perfci.report.outline import headline
-from tests.report.examples import EAGER, alone_report
+from tests.report.examples import EAGER, alone_report, rich_report
 
 
 def failed(case: str) -> Failure:
@@ -21,3 +22,14 @@ def test_a_run_counts_what_was_measured_and_what_failed_apart() -> None:
 def test_a_case_that_failed_in_a_later_round_is_not_counted_as_measured() -> None:
     report = replace(alone_report(), failures=(failed(EAGER),))
     assert headline(report) == "1 case measured, nothing compared; 1 failed"
+
+
+def test_what_failed_is_named_and_its_message_left_to_where_it_is_told() -> None:
+    report = rich_report(
+        verdict=Verdict("error", ("x: head failed in setup (ValueError): no", "y: too")),
+        results=(),
+        failures=(failed("x"),),
+    )
+    assert headline(report) == "x failed on head in setup (and 1 more)"
+    other = replace(report, verdict=Verdict("error", ("nothing was measured",)))
+    assert headline(other) == "nothing was measured"

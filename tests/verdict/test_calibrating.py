@@ -178,3 +178,24 @@ def test_two_pairs_of_a_setting_are_left_out() -> None:
 
 def _detectable(found: object) -> float:
     return found.seen[0].detectable  # type: ignore[attr-defined]
+
+
+def test_rounds_are_read_as_comparisons_read_them_by_bursts_side_by_side() -> None:
+    noisy = identical(rounds=8, spread=0.2)
+    metric = "latency_p50"
+    level = {metric: (1.0, 1.0, 1.0)}
+    quiet = Pairs(
+        noisy.case,
+        tuple(replace(one, bursts=level) for one in noisy.base),
+        tuple(replace(one, bursts=level) for one in noisy.head),
+    )
+    assert max(map(abs, quiet.log_ratios(metric))) < 1e-9
+    assert max(map(abs, noisy.log_ratios(metric))) > 0.1
+
+
+def test_a_part_of_the_cases_is_judged_as_part_of_the_whole() -> None:
+    pairs = [identical()]
+    alone = calibrate(pairs, default_policy(), ROUNDS)
+    many = calibrate(pairs, default_policy(), ROUNDS, scale=20.0)
+    assert many.comparisons == 20 * alone.comparisons
+    assert _detectable(many) > 1.2 * _detectable(alone)

@@ -8,6 +8,7 @@ import pytest
 from perfci.measure.stopping import undecided_metrics
 from perfci.record.report import Comparison
 from perfci.verdict.comparing import adjust, compare_case
+from perfci.verdict.deciding import decide
 from perfci.verdict.doubting import (
     doubt_of_rounds,
     doubt_of_workers,
@@ -31,9 +32,12 @@ def paired(ratios: list[float], metric: str = "latency_p50") -> tuple[Comparison
 
 
 def apart(
-    base: list[float], head: list[float], sessions: tuple[int, ...] = ()
+    base: list[float],
+    head: list[float],
+    sessions: tuple[int, ...] = (),
+    metric: str = "latency_p50",
 ) -> tuple[Comparison, ...]:
-    sides = side("base", "latency_p50", base), side("head", "latency_p50", head)
+    sides = side("base", metric, base), side("head", metric, head)
     return compare_case(case(), *sides, POLICY, paired=False, base_sessions=sessions)
 
 
@@ -148,3 +152,40 @@ def test_the_detectable_change_of_sessions_is_that_of_one_among_many() -> None:
     alone, among = judged(rows), judged(rows, 20)
     assert rows[0].df == 2
     assert among.detectable > 3 * alone.detectable
+
+
+def test_rounds_set_aside_that_are_all_worse_on_head_keep_it_from_being_unchanged() -> None:
+    quiet = [1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.003, 0.997]
+    slow_at_times = paired([*quiet, 1.3, 1.31])
+    row = judged(slow_at_times)
+    assert (row.rounds_set_aside, row.set_aside_worse, row.status) == (2, 2, "inconclusive")
+    assert "worse on head" in row.warnings[-1]
+    assert undecided_metrics(slow_at_times, case(), POLICY, 1) == ("latency_p50",)
+    assert judged(paired([*quiet, 1.3, 1 / 1.3])).status == "unchanged"
+    assert judged(paired([*quiet, 1 / 1.3, 1 / 1.31])).status == "unchanged"
+
+
+def test_what_is_worse_of_a_throughput_is_less_of_it() -> None:
+    quiet = [1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.003, 0.997]
+    (row,) = paired([*quiet, 0.7, 0.71], "throughput")
+    assert (row.rounds_set_aside, row.set_aside_worse) == (2, 2)
+
+
+def test_one_session_of_a_baseline_never_shows_that_nothing_changed() -> None:
+    steady = [1.0, 1.001, 0.999, 1.0005, 0.9995]
+    row = judged(apart(steady, steady))
+    assert row.status == "inconclusive"
+    assert "one session" in row.warnings[-1]
+    assert decide([row], [], POLICY).status == "inconclusive"
+    several = [luck * v for luck in (1.0, 1.0004, 0.9996, 1.0002, 0.9998) for v in steady]
+    assert judged(apart(several, steady, sessions=(5,) * 5)).status == "unchanged"
+
+
+def test_cold_start_that_may_be_slower_is_a_suspect_whatever_its_p() -> None:
+    base = [1.0, 1.02, 0.98, 1.04, 1.06, 1.02]
+    slow = judged(apart(base, [1.2 * v for v in base], (3, 3), "cold_start"))
+    assert (slow.status, suspects([slow], POLICY)) == ("inconclusive", (slow.case,))
+    assert slow.p is not None
+    assert slow.p > POLICY.alpha
+    near = judged(apart(base, [1.05 * v for v in base], (3, 3), "cold_start"))
+    assert suspects([near], POLICY) == ()

@@ -54,5 +54,7 @@ def test_a_machine_that_slows_within_each_round_hides_no_regression() -> None:
     assert row.ratio == pytest.approx(1.05, rel=0.01)
     assert row.p is not None
     assert row.p < 1e-6
-    own_values = [math.log(h.values[METRIC] / b.values[METRIC]) for b, h in zip(base, head, strict=True)]
+    own_values = [
+        math.log(h.values[METRIC] / b.values[METRIC]) for b, h in zip(base, head, strict=True)
+    ]
     assert max(own_values) - min(own_values) > 0.3

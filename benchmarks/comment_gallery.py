@@ -1,0 +1,274 @@
+"""What the pull-request comment looks like: made-up reports, as Markdown and as pictures.
+
+    python benchmarks/comment_gallery.py [--out FOLDER] [--without-pictures]
+
+Writes ``NAME.md`` and, with cmarkgfm and a headless Chromium, ``NAME.png`` as wide as a comment.
+No number in them was measured. Alerts and Mermaid are GitHub's own: here they stay a quotation
+and a block of code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from perfci.record.case import Failure
+from perfci.record.metric import METRICS
+from perfci.record.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
+from perfci.record.run import Environment, Side
+from perfci.report.markdown import render_comment
+
+ROOT = Path(__file__).resolve().parent.parent
+WIDTH = 830
+STYLE = """
+body { margin: 0; padding: 16px; width: 798px; background: #fff; color: #1f2328;
+       font: 14px/1.5 "Noto Sans", "Liberation Sans", Helvetica, Arial, sans-serif; }
+table { border-collapse: collapse; display: block; max-width: 100%; margin: 0 0 16px; }
+th, td { border: 1px solid #d1d9e0; padding: 6px 13px; }
+tr:nth-child(2n) { background: #f6f8fa; }
+code, pre { font: 85%/1.45 "Liberation Mono", monospace; background: #eff1f3; border-radius: 6px; }
+code { padding: .2em .4em; } pre { padding: 16px; } pre code { padding: 0; background: none; }
+p, ul, details { margin: 0 0 16px; } ul { padding-left: 2em; }
+blockquote { margin: 0 0 16px; padding: 0 1em; border-left: .25em solid #9a6700; }
+"""
+MODELS = ("encoder", "decoder", "attention", "conv_stack", "tokenise", "generate")
+METRIC_NAMES = (
+    "latency_p50", "cold_start", "compile_time", "peak_host_memory", "graph_breaks",
+    "accuracy_loss",
+)  # fmt: skip
+BASES = (1.232e-3, 2.1, 12.3, float(412 << 20), 0.0, 1.0)
+CPU = {"cpu": "AMD EPYC 9654", "python": "3.11.9", "torch": "2.6.0", "threads": "4"}
+SLOW = "encoder[batch=16,mode=default]"
+
+
+def row(
+    case: str, metric: str, before: float, after: float, status: str, **more: Any
+) -> Comparison:
+    """Return a comparison as a session of eight rounds gives it."""
+    known = METRICS[metric]
+    exact = known.kind == "exact"
+    room = 0.0 if exact else 0.011
+    ratio = None if known.absolute else after / before
+    difference = after - before if known.absolute else None
+    made = Comparison(
+        case=case,
+        metric=metric,
+        unit=known.unit,
+        status=status,  # type: ignore[arg-type]
+        gate=known.gate,
+        method="exact" if exact else "paired_t",
+        base=Estimate(before, before * (1 - room), before * (1 + room), 8, 2400),
+        head=Estimate(after, after * (1 - room), after * (1 + room), 8, 2400),
+        ratio=ratio,
+        ratio_lo=None if ratio is None else ratio * (1 - room),
+        ratio_hi=None if ratio is None else ratio * (1 + room),
+        threshold=known.threshold,
+        p=None if exact else 0.0001,
+        p_adjusted=None if exact else 0.002,
+        cohens_d=None if exact else 1.9,
+        detectable=None if exact else 0.013,
+        difference=difference,
+        difference_lo=difference,
+        difference_hi=difference,
+        direction=known.direction,
+    )
+    return replace(made, **more)
+
+
+def quiet(cases: int) -> list[Comparison]:
+    """Return six unchanged rows for each of ``cases``."""
+    names = [
+        f"{MODELS[number % len(MODELS)]}[batch={1 << number // len(MODELS) % 7},seed={number}]"
+        for number in range(cases)
+    ]
+    return [
+        row(name, metric, base, base * 1.002, "unchanged")
+        for name in names
+        for metric, base in zip(METRIC_NAMES, BASES, strict=True)
+    ]
+
+
+def report(
+    status: str, reasons: Sequence[str], results: Sequence[Comparison], **more: Any
+) -> Report:
+    """Return a compare of main with a branch."""
+    made = Report(
+        perfci_version="0.1.0",
+        created_at="2026-03-04T05:06:07+00:00",
+        command="compare",
+        base=Side("main", "3f2c8a91d7e04b65a1c2d3e4f5061728394a5b6c", "/usr/bin/python3.11"),
+        head=Side("HEAD", "b81d06f3a95c4e27b0d1e2f30415263748596a7b", "/usr/bin/python3.11"),
+        environment=Environment("linux-x86_64-cpu-torch2.6.0-py3.11-1a2b3c4d", CPU),
+        verdict=Verdict(status, tuple(reasons)),  # type: ignore[arg-type]
+        timing=Timing(412.0, 251.0, 96),
+        results=tuple(results),
+        failures=(),
+        not_measured={"device_time_p50": "no CUDA device", "energy": "no CUDA device"},
+    )
+    return replace(made, **more)
+
+
+def all_quiet() -> list[Report]:
+    """Ten cases in which nothing moved."""
+    return [report("pass", (), quiet(10))]
+
+
+def one_regression() -> list[Report]:
+    """One regression among sixty comparisons."""
+    slow = row(SLOW, "latency_p50", 1.232e-3, 1.34e-3, "regressed")
+    reasons = (f"{SLOW}: latency_p50 +8.8 % (threshold 5 %)",)
+    return [report("fail", reasons, [*quiet(10)[1:], slow])]
+
+
+def improvements() -> list[Report]:
+    """Nothing got worse, two cases got better."""
+    better = (
+        row("tokenise", "latency_p50", 31e-6, 26e-6, "improved"),
+        row(SLOW, "cold_start", 2.1, 1.7, "improved"),
+    )
+    return [report("pass", (), [*better, *quiet(8)])]
+
+
+def graph_break() -> list[Report]:
+    """A new graph break, and what it costs."""
+    results = (
+        row(SLOW, "graph_breaks", 0.0, 1.0, "regressed"),
+        row(SLOW, "latency_p50", 0.62e-3, 0.75e-3, "regressed"),
+    )
+    reasons = (
+        f"{SLOW}: graph_breaks +1 (threshold 0)",
+        f"{SLOW}: latency_p50 +21.0 % (threshold 5 %)",
+    )
+    why = Explanation(SLOW, "graph_breaks", "graph_break", "call to print()", "lib/encoder.py", 41)
+    return [report("fail", reasons, [*results, *quiet(6)], explanations=(why,))]
+
+
+def noisy() -> list[Report]:
+    """A machine on which little could be decided."""
+    warning = "could have detected a change of 14 %; about 40 rounds would show 5 %"
+    open_rows = [
+        row(name, "latency_p50", 1.2e-3, 1.24e-3, "inconclusive", detectable=0.14,
+            ratio_lo=0.93, ratio_hi=1.14, warnings=(warning,))
+        for name in ("encoder[batch=1]", "decoder[batch=1]", "attention[batch=8]")
+    ]  # fmt: skip
+    reasons = tuple(f"{one.case}: latency_p50 inconclusive ({warning})" for one in open_rows)
+    notes = ("31 bursts were set aside: the core or the card was taken meanwhile.",)
+    return [report("inconclusive", reasons, [*open_rows, *quiet(3)], notes=notes)]
+
+
+def crashed() -> list[Report]:
+    """A benchmark that head breaks."""
+    message = "mat1 and mat2 shapes cannot be multiplied (1x128 and 64x32)"
+    failure = Failure(
+        "generate[beams=4]", "head", "setup", "RuntimeError", f"lib/generate.py:17: {message}",
+        f'  File "lib/generate.py", line 17, in project\n    return self.out(x)\n'
+        f"RuntimeError: {message}\n",
+    )  # fmt: skip
+    said = f"head failed in setup (RuntimeError): {failure.message}"
+    lost = replace(
+        row(failure.case, "latency_p50", 1.0, 1.0, "failed", warnings=(said,), method="none"),
+        base=None, head=None, ratio=None, ratio_lo=None, ratio_hi=None,
+    )  # fmt: skip
+    return [report("error", (f"{failure.case}: {said}",), [lost, *quiet(6)], failures=(failure,))]
+
+
+def three_hundred_cases() -> list[Report]:
+    """Three hundred cases, forty of which got slower."""
+    results = quiet(300)
+    slow = [
+        row(one.case, one.metric, 1.232e-3, 1.232e-3 * (1.06 + number / 100), "regressed")
+        for number, one in enumerate(results[: 40 * len(METRIC_NAMES) : len(METRIC_NAMES)])
+    ]
+    moved = {one.case for one in slow}
+    others = [one for one in results if one.case not in moved or one.metric != "latency_p50"]
+    reasons = tuple(f"{one.case}: latency_p50 worse" for one in slow)
+    return [report("fail", reasons, [*slow, *others], timing=Timing(5_130.0, 3_300.0, 2_400))]
+
+
+def two_gpus() -> list[Report]:
+    """The same commits on two GPUs, of which one got slower."""
+
+    def on(device: str, one: Report) -> Report:
+        key = f"linux-x86_64-{device.lower().replace(' ', '_')}-torch2.6.0-py3.11"
+        facts = {**CPU, "device_name": device, "cuda": "12.6", "driver": "570.86.15"}
+        return replace(one, environment=Environment(key, facts), not_measured={})
+
+    return [on("NVIDIA H200", one_regression()[0]), on("NVIDIA L4", all_quiet()[0])]
+
+
+SCENES: dict[str, Callable[[], list[Report]]] = {
+    "all-quiet": all_quiet,
+    "one-regression": one_regression,
+    "improvements": improvements,
+    "graph-break": graph_break,
+    "noisy-machine": noisy,
+    "crashed": crashed,
+    "300-cases": three_hundred_cases,
+    "two-gpus": two_gpus,
+}
+
+
+def picture(markdown: str, path: Path, browser: str) -> None:
+    """Render ``markdown`` as GitHub's own cmark does, and take its picture."""
+    import cmarkgfm
+    from cmarkgfm.cmark import Options
+
+    body = cmarkgfm.github_flavored_markdown_to_html(markdown, options=Options.CMARK_OPT_UNSAFE)
+    measure = "<script>document.title = document.documentElement.scrollHeight</script>"
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        page.write_text(
+            "<!doctype html><meta charset=utf-8><title></title>"
+            f"<style>{STYLE}</style>{body}{measure}",
+            encoding="utf-8",
+        )
+        command = [
+            browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            f"--user-data-dir={folder}/profile",
+        ]  # fmt: skip
+        # the first look tells how high the page is, the second takes the picture
+        dom = _output([*command, f"--window-size={WIDTH},100", "--dump-dom", page.as_uri()])
+        found = re.search(r"<title>(\d+)</title>", dom)
+        height = int(found[1]) if found else 1000
+        _output([
+            *command, f"--window-size={WIDTH},{height}", f"--screenshot={path}", page.as_uri()
+        ])  # fmt: skip
+    if shrink := shutil.which("pngquant"):  # a third of the size; without it they are larger
+        _output([shrink, "--force", "--output", str(path), "32", str(path)])
+
+
+def _output(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout
+
+
+def main() -> int:
+    """Write the gallery; exit with 1 where pictures are wanted and no browser is there."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images" / "comments")
+    parser.add_argument("--without-pictures", action="store_true")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    for name, scene in SCENES.items():
+        text = render_comment(scene())
+        (options.out / f"{name}.md").write_text(text, encoding="utf-8")
+        print(f"{name}: {len(text):,} characters")
+        if browser and not options.without_pictures:
+            picture(text, options.out / f"{name}.png", browser)
+    if browser or options.without_pictures:
+        return 0
+    print("no chromium: there are no pictures", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

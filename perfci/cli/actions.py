@@ -1,0 +1,105 @@
+"""What GitHub Actions tells a step by its environment: the event, the repository, the token."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perfci.cli.output import unwritable
+from perfci.errors import OutsideError, UsageError
+from perfci.reading import read_regular
+
+if TYPE_CHECKING:
+    from perfci.github.client import Client
+    from perfci.github.event import Nothing, Wanted
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9._-]+")
+
+
+def wanted(pull: int | None, head_sha: str, event_path: Path | None) -> Wanted | Nothing:
+    """Return what is to be posted to: the pull request given, or the event's."""
+    from perfci.github.event import Wanted, full_sha, read_event
+
+    if pull is not None:
+        return Wanted(pull, full_sha(head_sha, "--head-sha") if head_sha else "")
+    if head_sha:
+        raise UsageError(
+            "no-pull", "--head-sha is given without --pull", "Name both, or leave it to the event."
+        )
+    if event_path is None:
+        raise UsageError(
+            "no-event",
+            "no pull request is named",
+            "Run it in a workflow, which sets GITHUB_EVENT_PATH, or give --pull NUMBER.",
+        )
+    return read_event(read_input(event_path, "Name the event's file."), str(event_path))
+
+
+def read_input(path: Path, advice: str) -> bytes:
+    """Return the bytes of a file that was named; OutsideError where it can't be read."""
+    try:
+        return read_regular(path)
+    except OSError as error:
+        raise OutsideError(
+            "unreadable", f"{path} can't be read: {error.strerror or error}", advice
+        ) from error
+
+
+def client(repository: str | None, patience: float) -> Client:
+    """Return the client of a repository, with the step's token; ``patience`` in s."""
+    token = os.environ.get("GITHUB_TOKEN", "").strip()
+    if not token:
+        raise UsageError(
+            "no-token",
+            "GITHUB_TOKEN is not set",
+            "Give the step `env: GITHUB_TOKEN: ${{ github.token }}`, and its job the rights "
+            "pull-requests: write and checks: write.",
+        )
+    if repository is None or _REPOSITORY.fullmatch(repository) is None:
+        raise UsageError(
+            "no-repository",
+            f"{repository!r} is no repository" if repository else "no repository is named",
+            "Give --repository OWNER/NAME, or set GITHUB_REPOSITORY.",
+        )
+    try:
+        from perfci.github.client import Client
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "no-github",
+            f"`perfci comment` needs {error.name}, which is not installed",
+            "Install its extra: pip install 'perfci[github]'",
+        ) from error
+    from perfci.github.patience import Patience
+
+    api_url = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
+    return Client(repository, token, api_url, Patience(most=patience))
+
+
+def summarise(text: str, body_file: Path) -> None:
+    """Leave ``text`` where a reader of the job finds it, and say where."""
+    from perfci.github.step_summary import append_summary
+
+    named = os.environ.get("GITHUB_STEP_SUMMARY", "")
+    try:
+        written = bool(named) and append_summary(Path(named), text)
+    except OSError as error:
+        raise unwritable(Path(named), error, f"The text is in {body_file}.") from error
+    where = "on the job's summary page and in" if written else "in"
+    click.echo(f"its text is {where} {body_file}", err=True)
+
+
+def run_url() -> str:
+    """Return the address of this run of the workflow; empty outside Actions."""
+    names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
+    server, repository, run = (os.environ.get(name, "") for name in names)
+    return f"{server}/{repository}/actions/runs/{run}" if server and repository and run else ""
+
+
+def attempt() -> str:
+    """Return what tells this attempt of a run from every other; empty outside Actions."""
+    names = ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT")
+    return "-".join(filter(None, (os.environ.get(name, "") for name in names)))

@@ -1,0 +1,180 @@
+"""``perfci comment``: leaves a report on its pull request. The one command that wants a token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perfci.cli import actions
+from perfci.cli.options import Duration
+from perfci.cli.output import exit_code, unwritable
+from perfci.cli.report_file import load_report
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, OutsideError
+
+if TYPE_CHECKING:
+    from perfci.github.client import Client
+    from perfci.github.event import Nothing
+    from perfci.github.posting import Outcome
+    from perfci.github.pull import Pull
+    from perfci.record.report import Report
+
+
+@click.command(
+    "comment",
+    epilog="Example: perfci comment report.json\n\n"
+    "Exit codes: 0 posted, nothing to post to, or no right to post; 2 usage; 4 GitHub or the disk "
+    "failed. The verdict changes them only with --exit-with-verdict.",
+)
+@click.argument(
+    "files", metavar="REPORT...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option("--pull", type=click.IntRange(1), help="The pull request (default: the event's).")
+@click.option("--head-sha", default="", metavar="SHA", help="With --pull: the head measured.")
+@click.option(
+    "--event",
+    "event_path",
+    envvar="GITHUB_EVENT_PATH",
+    type=click.Path(path_type=Path),
+    help="The event of GitHub Actions (default: $GITHUB_EVENT_PATH).",
+)
+@click.option(
+    "--repository",
+    envvar="GITHUB_REPOSITORY",
+    metavar="OWNER/NAME",
+    help="Where the pull request is (default: $GITHUB_REPOSITORY).",
+)
+@click.option(
+    "--author",
+    default="github-actions[bot]",
+    show_default=True,
+    help="Whom the token posts as: no other's comment is touched.",
+)
+@click.option(
+    "--body-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("perfci-comment.md"),
+    show_default=True,
+    help="The comment's text is left here before anything is posted.",
+)
+@click.option("--check/--no-check", default=True, help="Set the check `perfci`, too.")
+@click.option(
+    "--patience",
+    type=Duration(),
+    default="2m",
+    show_default=True,
+    help="Longest wait for a GitHub that fails or limits the rate.",
+)
+@click.option("--dry-run", is_flag=True, help="Look at GitHub, and say what would be written.")
+@click.option("--exit-with-verdict", is_flag=True, help="Exit as `compare` would: 0, 1 or 3.")
+def command(
+    files: tuple[Path, ...],
+    pull: int | None,
+    head_sha: str,
+    event_path: Path | None,
+    repository: str | None,
+    author: str,
+    body_file: Path,
+    check: bool,
+    patience: float,
+    dry_run: bool,
+    exit_with_verdict: bool,
+) -> int:
+    """Leave the REPORTs (one an environment) as one comment and one check on their pull request.
+
+    Which pull request that is comes from the event or --pull, never from a report. The token is
+    read from GITHUB_TOKEN: keep it away from the job that runs the pull request's code.
+    """
+    from perfci.github.event import Nothing
+    from perfci.github.failing import Refused
+    from perfci.github.posting import find_pull, require_measured
+
+    reports = [load_report(path) for path in files]
+    code = _verdict(reports) if exit_with_verdict else EXIT_PASS
+    wanted = actions.wanted(pull, head_sha, event_path)
+    if isinstance(wanted, Nothing):
+        _leave(body_file, reports, "")
+        return _nothing(wanted, code)
+    body = _leave(body_file, reports, wanted.head_sha)
+    with closing(actions.client(repository, patience)) as client:
+        try:
+            found = find_pull(client, wanted)
+            if isinstance(found, Nothing):
+                return _nothing(found, code)
+            require_measured(client, [report.head.sha for report in reports], found.head_sha)
+        except Refused as failure:
+            _say_refused(failure.message, body, body_file)
+            return code
+        if not wanted.head_sha:
+            body = _leave(body_file, reports, found.head_sha)
+        _post(client, found, reports, body, body_file, author, check=check, dry_run=dry_run)
+    return code
+
+
+def _post(
+    client: Client,
+    pull: Pull,
+    reports: Sequence[Report],
+    body: str,
+    body_file: Path,
+    author: str,
+    *,
+    check: bool,
+    dry_run: bool,
+) -> None:
+    from perfci.github.check import check_content
+    from perfci.github.posting import leave_comment, set_check
+
+    def set_the_check() -> None:
+        if check:
+            content = check_content(reports, body, actions.run_url(), actions.attempt())
+            _say(set_check(client, pull.head_sha, content, dry_run=dry_run))
+
+    try:
+        left = leave_comment(client, pull, author, body, dry_run=dry_run)
+    except OutsideError:
+        actions.summarise(body, body_file)
+        set_the_check()  # it is what gates; that the comment failed is told all the same
+        raise
+    if left.kind == "refused":
+        _say_refused(left.text, body, body_file)
+    else:
+        _say(left)
+    if left.kind != "stale":
+        set_the_check()
+
+
+def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
+    """Write the comment's text, and return it."""
+    from perfci.report.markdown import render_comment
+
+    body = render_comment(reports, head_sha=head_sha)
+    try:
+        body_file.parent.mkdir(parents=True, exist_ok=True)
+        body_file.write_text(body, encoding="utf-8")
+    except OSError as error:
+        raise unwritable(body_file, error, "Nothing was posted.") from error
+    return body
+
+
+def _nothing(nothing: Nothing, code: int) -> int:
+    click.echo(f"nothing posted: {nothing.reason}", err=True)
+    return code
+
+
+def _say(outcome: Outcome) -> None:
+    before = {"posted": "", "refused": "check not set: ", "stale": "nothing posted: "}
+    click.echo(before[outcome.kind] + outcome.text, err=outcome.kind != "posted")
+
+
+def _say_refused(why: str, body: str, body_file: Path) -> None:
+    click.echo(f"comment not posted, the token may not: {why}", err=True)
+    actions.summarise(body, body_file)
+
+
+def _verdict(reports: Sequence[Report]) -> int:
+    codes = {exit_code(report, strict=False) for report in reports}
+    return next(one for one in (EXIT_REGRESSION, EXIT_NO_VERDICT, EXIT_PASS) if one in codes)

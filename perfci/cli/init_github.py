@@ -1,0 +1,136 @@
+"""``perfci init --github``: finds out what the workflows need to know, and writes them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perfci.errors import UsageError
+from perfci.record.version import VERSION
+
+if TYPE_CHECKING:
+    from perfci.checkout.repository import Repository
+    from perfci.cli.workflows import WorkflowChoices
+
+FOLDER = Path(".github/workflows")
+MOST_SHARDS = 256
+"""GitHub starts no more jobs from one matrix."""
+
+_DEFAULT_RUNNER = ("self-hosted", "gpu")
+_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+_BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+_PATH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/ -]*")
+_PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?")
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubOptions:
+    """What the command line said about the workflows; empty where it said nothing."""
+
+    runner: tuple[str, ...] = ()
+    shards: int = 1
+    python: str = ""
+    install: tuple[str, ...] = ()
+    report_install: tuple[str, ...] = ()
+
+
+def write_workflows(repository: Repository, options: GitHubOptions) -> None:
+    """Write each workflow that isn't there yet, and say which were written and which kept."""
+    from perfci.cli.workflows import WORKFLOWS, render_workflow
+
+    choices = _choices(repository, options)
+    rendered = {name: render_workflow(name, choices) for name in WORKFLOWS}
+    folder = repository.root / FOLDER
+    if not folder.resolve().is_relative_to(repository.root.resolve()):
+        raise UsageError(
+            "outside-repository",
+            f"{FOLDER} is a link that leads out of the repository",
+            "Make it a folder: workflows are files of the repository.",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in rendered.items():
+        try:
+            with (folder / name).open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            click.echo(f"kept     {FOLDER / name}")
+        else:
+            click.echo(f"wrote    {FOLDER / name}")
+
+
+def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
+    from perfci.cli.workflows import WorkflowChoices
+    from perfci.config import load_config
+
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return WorkflowChoices(
+        branch=_fit(_BRANCH, _default_branch(repository), "the default branch's name"),
+        baselines=_fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
+        python=_fit(_PYTHON, options.python or here, "--python-version"),
+        runner=tuple(_fit(_LABEL, one, "--runner") for one in options.runner or _DEFAULT_RUNNER),
+        shards=options.shards,
+        install=_commands(options.install or _install(repository.root), "--install"),
+        report_install=_commands(
+            options.report_install or (f"python -m pip install 'perfci[github]=={VERSION}'",),
+            "--report-install",
+        ),
+    )
+
+
+def _default_branch(repository: Repository) -> str:
+    """Return what origin calls its default branch; else main, master or the one checked out."""
+    from perfci.checkout.command import attempt
+
+    known = repository.default_base()
+    if known is not None:
+        return known.removeprefix("origin/")
+    current = attempt(repository.root, "symbolic-ref", "--short", "HEAD")
+    return current.output if current.status == 0 else "main"
+
+
+def _install(root: Path) -> tuple[str, ...]:
+    """Return how the project itself is installed, as far as its files tell."""
+    if (root / "requirements.txt").is_file():
+        project = "-r requirements.txt"
+    elif (root / "setup.py").is_file() or _is_package(root / "pyproject.toml"):
+        project = "."
+    else:
+        project = "torch"
+    return (f"python -m pip install 'perfci=={VERSION}' {project}",)
+
+
+def _is_package(path: Path) -> bool:
+    """Tell whether pip could install it: most files with only [tool.…] are no packages."""
+    import tomllib
+
+    if not path.is_file():
+        return False
+    content = tomllib.loads(path.read_text(encoding="utf-8"))  # init has just read it
+    return "project" in content or "build-system" in content
+
+
+def _fit(pattern: re.Pattern[str], value: str, what: str) -> str:
+    if pattern.fullmatch(value):
+        return value
+    raise UsageError(
+        "unfit-for-a-workflow",
+        f"{what} is {value!r}, which can't stand in a workflow as it is",
+        f"It must match {pattern.pattern}",
+    )
+
+
+def _commands(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """Return shell commands fit for a script: GitHub would evaluate ``${{ … }}`` inside it."""
+    for command in commands:
+        if not command.strip() or not command.isprintable() or "${{" in command:
+            raise UsageError(
+                "unfit-for-a-workflow",
+                f"{option} {command!r} can't stand in a workflow's script",
+                "Give one line without ${{ … }}, and the option once more for each further line.",
+            )
+    return tuple(command.strip() for command in commands)

@@ -1,0 +1,84 @@
+"""The GitHub workflows that ``perfci init --github`` writes: choices in, the files' text out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from perfci.record.version import VERSION
+from perfci.report.templates import template_folder
+
+WORKFLOWS = ("perfci.yml", "perfci-report.yml", "perfci-baseline.yml", "perfci-nightly.yml")
+MEASURING = ("perfci.yml", "perfci-baseline.yml", "perfci-nightly.yml")
+
+# By commit, not by tag: a tag can be moved to other code (CVE-2025-30066).
+ACTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "checkout": "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1",
+        "setup_python": "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0",
+        "upload_artifact": (
+            "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0"
+        ),
+        "download_artifact": (
+            "actions/download-artifact@3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c # v8.0.1"
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowChoices:
+    """What differs between projects.
+
+    ``runner`` are the labels of the machine that measures; ``install`` and ``report_install``
+    the shell commands that make an environment to measure in and one to comment from.
+    """
+
+    branch: str
+    baselines: str
+    python: str
+    runner: tuple[str, ...]
+    shards: int
+    install: tuple[str, ...]
+    report_install: tuple[str, ...]
+
+
+def render_workflow(name: str, choices: WorkflowChoices) -> str:
+    """Return the text of one of ``WORKFLOWS``."""
+    import jinja2
+
+    # GitHub's own expressions are ${{ … }} and bash has [[ … ]], so neither may be ours.
+    environment = jinja2.Environment(  # noqa: S701 (YAML; what is put in was checked or is quoted)
+        loader=jinja2.FileSystemLoader(template_folder() / "workflows"),
+        undefined=jinja2.StrictUndefined,
+        variable_start_string="@{",
+        variable_end_string="}@",
+        block_start_string="%{",
+        block_end_string="}%",
+        comment_start_string="#{",
+        comment_end_string="}#",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["quoted"] = json.dumps  # a JSON string is one of YAML's too
+    shards = range(1, choices.shards + 1)
+    return environment.get_template(f"{name}.j2").render(
+        version=VERSION,
+        actions=ACTIONS,
+        branch=choices.branch,
+        baselines=choices.baselines,
+        python=choices.python,
+        runner=_runs_on(choices.runner),
+        shards=choices.shards,
+        numbers=json.dumps(list(shards)),
+        spaced=" ".join(map(str, shards)),
+        folder="merged" if choices.shards > 1 else "taken",
+        commands=choices.install if name in MEASURING else choices.report_install,
+    )
+
+
+def _runs_on(labels: tuple[str, ...]) -> str:
+    return labels[0] if len(labels) == 1 else f"[{', '.join(labels)}]"

@@ -1,0 +1,101 @@
+"""Pure: the check run ``perfci`` and its poorer sister, the commit status, of a verdict."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from perfci.github.annotations import Annotation, annotations_of
+from perfci.record.report import Report
+from perfci.report.clean import clean_line
+from perfci.report.cutting import cut
+from perfci.report.outline import headline
+from perfci.units import counted
+
+NAME = "perfci"
+Conclusion = Literal["success", "failure", "neutral"]
+State = Literal["success", "failure"]
+_MOST = 65_535
+"""Of a check's summary. GitHub says characters; bytes are counted too, to be on the safe side."""
+_LONGEST_TITLE = 200
+_LONGEST_DESCRIPTION = 140
+_WORST_FIRST = ("fail", "error", "inconclusive", "pass")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckContent:
+    """What a check run shows. ``identity`` tells it from every other posting's."""
+
+    identity: str
+    conclusion: Conclusion
+    title: str
+    summary: str
+    annotations: tuple[Annotation, ...]
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A commit status. It knows no neutral: what isn't a failure is a success, and says more."""
+
+    state: State
+    description: str
+    url: str = ""
+
+
+def check_content(
+    reports: Sequence[Report], body: str, url: str = "", posting: str = ""
+) -> CheckContent:
+    """Return the check of ``reports`` whose comment is ``body``; ``posting`` names this attempt."""
+    concluded = conclusion(reports)
+    title = verdict_title(reports)
+    summary = fitting(body)
+    lines = annotations_of(reports)
+    digest = hashlib.sha256(repr((concluded, title, summary, lines)).encode("utf-8", "replace"))
+    identity = "-".join(filter(None, (posting, digest.hexdigest()[:24])))
+    return CheckContent(identity, concluded, title, summary, lines, url)
+
+
+def status_of(check: CheckContent) -> Status:
+    """Return the commit status that stands for ``check`` where checks may not be written."""
+    state: State = "failure" if check.conclusion == "failure" else "success"
+    return Status(state, clean_line(check.title, _LONGEST_DESCRIPTION), check.url)
+
+
+def conclusion(reports: Sequence[Report]) -> Conclusion:
+    """Return the worst of the reports' conclusions; half a measurement is no success."""
+    each = {_concluded(report) for report in reports}
+    worst: tuple[Conclusion, ...] = ("failure", "neutral", "success")
+    return next(one for one in worst if one in each)
+
+
+def verdict_title(reports: Sequence[Report]) -> str:
+    """Return the worst report's verdict in one line of plain text."""
+    worst = min(reports, key=lambda report: _WORST_FIRST.index(report.verdict.status))
+    part = f"shard {worst.shard} only: " if worst.shard else ""
+    half = "interrupted: " if worst.interrupted else ""
+    many = f" (worst of {counted(len(reports), 'environment')})" if len(reports) > 1 else ""
+    said = f"{part}{half}{worst.verdict.status}: {headline(worst)}"
+    return clean_line(said, _LONGEST_TITLE - len(many)) + many
+
+
+def fitting(body: str) -> str:
+    """Return ``body`` cut at a line so that GitHub takes it as a check's summary."""
+    limit = _MOST
+    text = cut(body, limit)
+    while len(text.encode("utf-8", "replace")) > _MOST:
+        limit = limit * 9 // 10
+        text = cut(body, limit)
+    return text
+
+
+def _concluded(report: Report) -> Conclusion:
+    match report.verdict.status:
+        case "fail" | "error":
+            return "failure"
+        case "pass" if not (report.interrupted or report.shard):
+            return "success"
+        case _:
+            return "neutral"

@@ -1,0 +1,179 @@
+"""Brings GitHub to say what a report says: look, decide, write one thing, and look again.
+
+A write whose answer is lost may have been done. So no write is repeated as such: after a failure
+the loop looks at what is there now, which a write that was done after all has changed. The pull
+request's head is looked at just before each write; between that look and the write a push can
+still come in, and then that push's own run writes over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from perfci.errors import UsageError
+from perfci.github.answers import CheckAnswer
+from perfci.github.check import NAME, CheckContent, Status, status_of
+from perfci.github.deciding import Decision, decide
+from perfci.github.event import SHA, Nothing, Wanted
+from perfci.github.failing import Refused, Unsure
+from perfci.github.pull import Pull, choose, why_not
+from perfci.report.clean import clean_line
+from perfci.units import counted
+
+if TYPE_CHECKING:  # PyGithub may be missing, and `cli` says so in a better way
+    from perfci.github.client import Client
+
+_A_REQUEST = 50
+"""Annotations that GitHub takes at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a comment or a check.
+
+    ``refused``: the token hasn't the right. ``stale``: the pull request has moved on; nothing was
+    written.
+    """
+
+    kind: Literal["posted", "refused", "stale"]
+    text: str
+
+
+def find_pull(client: Client, wanted: Wanted) -> Pull | Nothing:
+    """Return the pull request as GitHub has it now, or why there is nothing to post to."""
+    if not wanted.number:
+        return choose(client.open_pulls(wanted.branch), wanted)
+    pull = client.pull(wanted.number)
+    return why_not(pull, wanted.head_sha or pull.head_sha) or pull
+
+
+def require_measured(client: Client, measured: Sequence[str], head_sha: str) -> None:
+    """Return where each of the commits ``measured`` is ``head_sha``; else UsageError.
+
+    `actions/checkout` checks out the merge of the pull request into its base, so a commit that
+    GitHub knows as a merge of ``head_sha`` will do. Its parents are asked for: the pull request's
+    ``merge_commit_sha`` is of the base's tip now, and was another one when it was measured.
+    """
+    for sha in dict.fromkeys(measured):
+        # only a whole SHA is asked for: what a report says must not become another request
+        if sha == head_sha or (SHA.fullmatch(sha) and head_sha in client.parents(sha)):
+            continue
+        raise UsageError(
+            "other-head",
+            f"the report is of {clean_line(sha, 40) or 'no commit'}, which is neither "
+            f"{head_sha[:12]} nor a merge of it",
+            "Hand over the report of the run that the event is about, and of a commit.",
+        )
+
+
+def leave_comment(
+    client: Client, pull: Pull, author: str, body: str, *, dry_run: bool = False
+) -> Outcome:
+    """Leave ``body`` as the one comment of ``author`` on ``pull``, whose head was measured."""
+    waiting = client.waiting()
+    try:
+        while True:
+            decision = decide(client.comments(pull.number), author, body)
+            if dry_run:
+                return Outcome("posted", f"would {_told(decision)} on #{pull.number}")
+            stale = why_not(client.pull(pull.number), pull.head_sha)
+            if stale is not None:
+                return Outcome("stale", stale.reason)
+            try:
+                return Outcome("posted", _carry_out(client, pull, decision, body))
+            except Unsure as failure:
+                waiting.before_next(failure)
+    except Refused as failure:
+        return Outcome("refused", failure.message)
+
+
+def set_check(
+    client: Client, head_sha: str, check: CheckContent, *, dry_run: bool = False
+) -> Outcome:
+    """Set the check run of ``head_sha``, or its commit status where checks may not be written."""
+    if dry_run:
+        lines = counted(len(check.annotations), "annotation")
+        return Outcome(
+            "posted", f"would set check `{NAME}` of {head_sha[:12]} to {check.conclusion}, {lines}"
+        )
+    try:
+        return _set_check_run(client, head_sha, check)
+    except Refused as no_checks:
+        try:
+            return _set_status(client, head_sha, status_of(check), check.conclusion)
+        except Refused as no_statuses:
+            return Outcome("refused", f"{no_checks.message}; {no_statuses.message}")
+
+
+def _told(decision: Decision) -> str:
+    twins = f" and delete {counted(len(decision.twins), 'twin')}" if decision.twins else ""
+    return f"{decision.action} the comment{twins}"
+
+
+def _carry_out(client: Client, pull: Pull, decision: Decision, body: str) -> str:
+    old = decision.comment
+    if old is None:
+        said = f"comment created: {client.create_comment(pull.number, body)}"
+    elif decision.action == "update":
+        said = f"comment updated: {client.update_comment(old, body)}"
+    else:
+        said = f"comment is up to date: {old.url}"
+    for twin in decision.twins:
+        client.delete_comment(twin)
+    deleted = f"; {counted(len(decision.twins), 'twin')} deleted" if decision.twins else ""
+    return clean_line(said) + deleted
+
+
+def _set_check_run(client: Client, head_sha: str, check: CheckContent) -> Outcome:
+    """Create the run with its first annotations, then add the others, a request's worth at once.
+
+    How many are there is GitHub's own count: after a failure it says whether a batch arrived.
+    """
+    waiting = client.waiting()
+    known: CheckAnswer | None = None
+    while True:
+        run = known or _posted(client, head_sha, check.identity)
+        try:
+            if run is None:
+                lines = check.annotations[:_A_REQUEST]
+                known = _with(client.create_check(head_sha, check, lines), len(lines))
+                continue
+            there = run.output.annotations_count
+            batch = check.annotations[there : there + _A_REQUEST]
+            if not batch:
+                where = f": {run.html_url}" if run.html_url else ""
+                return Outcome("posted", clean_line(f"check is {check.conclusion}{where}"))
+            client.annotate(run.id, check, batch)
+            known = _with(run, there + len(batch))
+        except Unsure as failure:
+            waiting.before_next(failure)
+            known = None
+
+
+def _posted(client: Client, head_sha: str, identity: str) -> CheckAnswer | None:
+    runs = client.checks(head_sha)
+    return next((run for run in runs if run.external_id == identity), None)
+
+
+def _with(run: CheckAnswer, annotations: int) -> CheckAnswer:
+    return replace(run, output=replace(run.output, annotations_count=annotations))
+
+
+def _set_status(client: Client, head_sha: str, status: Status, conclusion: str) -> Outcome:
+    waiting = client.waiting()
+    done = Outcome("posted", f"status is {status.state} ({conclusion}): no right to set checks")
+    while True:
+        newest = next(
+            (one for one in client.statuses(head_sha) if one.context.casefold() == NAME), None
+        )
+        found = (newest.state, newest.description, newest.target_url or "") if newest else None
+        if found == (status.state, status.description, status.url):
+            return done
+        try:
+            client.create_status(head_sha, status)
+        except Unsure as failure:
+            waiting.before_next(failure)
+        else:
+            return done

@@ -1,0 +1,160 @@
+"""Shards' reports to one: joined, corrected for as one family, and decided again. Pure.
+
+What a shard said itself was corrected for its own comparisons only: it is provisional, and
+nothing here relies on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfci.errors import UsageError
+from perfci.record.case import Failure
+from perfci.record.report import Comparison, Report, Timing, Verdict
+from perfci.verdict.comparing import adjust
+from perfci.verdict.deciding import decide
+from perfci.verdict.matching import Named, numbered, require_one_run
+from perfci.verdict.policy import Policy
+from perfci.verdict.sharding import Shard
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """One environment's report, and the shards that it should have and hasn't."""
+
+    report: Report
+    missing: tuple[Shard, ...] = ()
+
+
+def merge(
+    named: Sequence[Named], policy: Policy, *, expect: int | None = None
+) -> tuple[Merged, ...]:
+    """Return one report for each environment of the shards' reports, by the environment's key.
+
+    Raises UsageError where they are not parts of one report. ``expect`` is how many shards every
+    environment should have; without it the shards' own word is taken.
+    """
+    require_one_run(named)
+    groups: dict[str, list[Named]] = {}
+    for one in named:
+        groups.setdefault(one[1].environment.key, []).append(one)
+    environments = {key: numbered(groups[key], expect) for key in sorted(groups)}
+    return tuple(_merged(key, environments, policy) for key in environments)
+
+
+def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy: Policy) -> Merged:
+    shards = environments[key]
+    parts = tuple(shards.values())
+    count = next(iter(shards)).count
+    wanted = (Shard(number, count) for number in range(1, count + 1))
+    missing = tuple(shard for shard in wanted if shard not in shards)
+    rows = _readjusted(_joined(shards), policy)
+    failures = _once(failure for part in parts for failure in part.failures)
+    interrupted = any(part.interrupted for part in parts)
+    verdict = decide(
+        rows,
+        failures,
+        policy,
+        unconfirmed=any(row.confirmed is False and row.status == "regressed" for row in rows),
+        interrupted=interrupted,
+    )
+    regressed = {row.case for row in rows if row.status == "regressed"}
+    measured = {row.metric for row in rows if row.base or row.head}
+    report = replace(
+        parts[0],
+        created_at=max(part.created_at for part in parts),
+        base=next((part.base for part in parts if part.base), None),
+        verdict=_incomplete(verdict, missing),
+        timing=Timing(
+            wall_s=max(part.timing.wall_s for part in parts),
+            measured_s=sum(part.timing.measured_s for part in parts),
+            rounds=sum(part.timing.rounds for part in parts),
+        ),
+        results=rows,
+        failures=failures,
+        explanations=tuple(
+            dict.fromkeys(
+                one for part in parts for one in part.explanations if one.case in regressed
+            )
+        ),
+        notes=tuple(
+            dict.fromkeys(
+                (*(note for part in parts for note in part.notes), *_strays(missing, environments))
+            )
+        ),
+        skipped={case: why for part in parts for case, why in part.skipped.items()},
+        not_measured={
+            metric: why
+            for part in parts
+            for metric, why in part.not_measured.items()
+            if metric not in measured
+        },
+        interrupted=interrupted,
+        shard="",
+        split="",
+        durations={case: spent for part in parts for case, spent in part.durations.items()},
+    )
+    return Merged(report, missing)
+
+
+def _joined(shards: Mapping[Shard, Report]) -> tuple[Comparison, ...]:
+    rows: dict[tuple[str, str], tuple[Shard, Comparison]] = {}
+    for shard, report in shards.items():
+        for row in report.results:
+            where, _ = rows.setdefault((row.case, row.metric), (shard, row))
+            if where != shard:
+                raise UsageError(
+                    "case-twice",
+                    f"{row.case!r} {row.metric!r} is in shard {where} and in shard {shard}",
+                    "Measure the shards of one run, with the same benchmarks on every machine.",
+                )
+    return tuple(row for _, row in rows.values())
+
+
+def _readjusted(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
+    """Correct for all rows of a report together; a check's confirmations among themselves.
+
+    As in a check of the whole: what is measured against the baseline is corrected for all cases,
+    and what was measured again for what was measured again. Of its first p, which a confirmation
+    replaced, nothing is known: at 1 it counts, and eases nobody else's correction.
+    """
+    first = adjust(
+        [replace(row, p=1.0) if row.confirmed and row.p is not None else row for row in rows],
+        policy,
+    )
+    again = iter(adjust([row for row in rows if row.confirmed], policy))
+    return tuple(next(again) if row.confirmed else row for row in first)
+
+
+def _once(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Return failures without their twins, whose addresses and folders alone may differ."""
+    found: dict[tuple[str, ...], Failure] = {}
+    for one in failures:
+        found.setdefault((one.case, one.side, one.stage, one.kind), one)
+    return tuple(found.values())
+
+
+def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
+    """Say what is missing: a report without all its shards never passes."""
+    if not missing:
+        return verdict
+    numbers = ", ".join(str(shard.number) for shard in missing)
+    word, verb = ("shard", "is") if len(missing) == 1 else ("shards", "are")
+    said = f"incomplete: {word} {numbers} of {missing[0].count} {verb} missing"
+    if verdict.status in {"fail", "error"}:
+        deciding, *others = verdict.reasons
+        return Verdict(verdict.status, (deciding, said, *others))
+    return Verdict("inconclusive", (said, *verdict.reasons))
+
+
+def _strays(
+    missing: Sequence[Shard], environments: Mapping[str, Mapping[Shard, Report]]
+) -> tuple[str, ...]:
+    """Say which missing shards are there for another environment: the runners may differ."""
+    return tuple(
+        f"Shard {shard} is there for another environment only: {key}."
+        for shard in missing
+        for key, shards in environments.items()
+        if shard in shards
+    )

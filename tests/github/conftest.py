@@ -1,0 +1,70 @@
+"""A fake GitHub with pull request 7, a client of it that never sleeps, and reports about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfci.github.client import Client
+from perfci.github.patience import Patience
+from perfci.record.report import Report
+from perfci.record.run import Side
+from perfci.report.json_report import render_json
+from tests.github.server import TOKEN, FakeGitHub
+from tests.github.state import REPOSITORY, Pull
+from tests.report.examples import rich_report
+
+HEAD = "b" * 40
+OLDER = "c" * 40
+BASE = "a" * 40
+MERGE = "d" * 40
+QUICK = Patience(most=120.0, tries=4, between_requests=0.0, between_writes=0.0)
+
+
+@pytest.fixture
+def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
+    """A GitHub; at the end, nothing may have broken GitHub's description."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "127.0.0.1")
+    fake = FakeGitHub()
+    fake.pulls[7] = Pull(7, HEAD)
+    fake.commits[MERGE] = (BASE, HEAD)
+    yield fake
+    fake.close()
+    assert fake.violations == []
+
+
+@pytest.fixture
+def slept() -> list[float]:
+    """How long the client would have slept, in s, each time."""
+    return []
+
+
+@pytest.fixture
+def client(github: FakeGitHub, slept: list[float]) -> Iterator[Client]:
+    """A client with a token that may do everything."""
+    one = Client(REPOSITORY, TOKEN, github.url, QUICK, sleep=slept.append, now=lambda: 1_000_000.0)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def report_file(tmp_path: Path) -> Callable[..., Path]:
+    """Write a report of ``sha``, and return its path."""
+
+    def write(sha: str = HEAD, name: str = "report.json", **changed: Any) -> Path:
+        path = tmp_path / name
+        path.write_text(render_json(report_of(sha, **changed)), encoding="utf-8")
+        return path
+
+    return write
+
+
+def report_of(sha: str = HEAD, **changed: Any) -> Report:
+    """Return a report with something of everything, whose head is the commit ``sha``."""
+    report = rich_report(**changed)
+    return replace(report, head=Side("HEAD", sha, report.head.python))

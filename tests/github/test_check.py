@@ -1,0 +1,95 @@
+"""What the check says of a verdict."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from perfci.github.check import check_content, conclusion, fitting, status_of, verdict_title
+from perfci.record.report import Explanation, Verdict
+from tests.github.conftest import report_of
+from tests.report.examples import hostile_report, passing_report
+from tests.report.hostile import NAMES
+
+
+@pytest.mark.parametrize(
+    ("status", "changed", "expected"),
+    [
+        ("pass", {}, "success"),
+        ("fail", {}, "failure"),
+        ("error", {}, "failure"),
+        ("inconclusive", {}, "neutral"),
+        ("pass", {"interrupted": True}, "neutral"),
+        ("pass", {"shard": "2/4"}, "neutral"),
+        ("fail", {"interrupted": True}, "failure"),
+    ],
+)
+def test_each_verdict_has_its_conclusion(
+    status: Any, changed: dict[str, Any], expected: str
+) -> None:
+    assert conclusion([report_of(verdict=Verdict(status, ("why",)), **changed)]) == expected
+
+
+def test_the_worst_of_several_environments_counts() -> None:
+    reports = [passing_report(), report_of(verdict=Verdict("inconclusive", ("noise",)))]
+    assert conclusion(reports) == "neutral"
+    assert verdict_title(reports) == "inconclusive: noise (worst of 2 environments)"
+    assert conclusion([*reports, report_of()]) == "failure"
+
+
+def test_a_title_is_one_line_of_plain_text() -> None:
+    title = verdict_title(
+        [report_of(verdict=Verdict("error", ("a\u202eb\n::error::c" + "x" * 900,)))]
+    )
+    assert title.startswith("error: ab ::error::cxxx")
+    assert len(title) <= 200
+
+
+def test_a_part_and_a_half_say_so_in_the_title() -> None:
+    report = report_of(verdict=Verdict("pass", ()), shard="2/4", interrupted=True)
+    assert verdict_title([report]).startswith("shard 2/4 only: interrupted: pass: ")
+
+
+@pytest.mark.parametrize("character", ["x", "é", "😀"])
+def test_a_summary_fits_in_characters_and_in_bytes(character: str) -> None:
+    body = f"head\n\n{(character * 99 + chr(10)) * 900}"
+    text = fitting(body)
+    assert 20_000 < len(text.encode()) <= 65_535
+    assert text.startswith("head\n")
+    assert "Cut to fit" in text
+
+
+def test_a_status_has_at_most_140_characters_and_is_red_only_for_failures() -> None:
+    failing = status_of(check_content([report_of()], "body", "https://github.com/run/1"))
+    assert (failing.state, failing.url) == ("failure", "https://github.com/run/1")
+    unsure = report_of(verdict=Verdict("inconclusive", ("x" * 300,)))
+    said = status_of(check_content([unsure], "body"))
+    assert said.state == "success"
+    assert said.description.startswith("inconclusive: xxx")
+    assert len(said.description) == 140
+
+
+def test_the_identity_is_the_same_for_the_same_posting_only() -> None:
+    report = report_of()
+    one = check_content([report], "body", posting="12-1").identity
+    assert one == check_content([report], "body", posting="12-1").identity
+    assert one != check_content([report], "body", posting="12-2").identity
+    assert one != check_content([report], "other", posting="12-1").identity
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_strangers_text_shows_as_it_is_in_titles_and_annotations(name: str) -> None:
+    explained = Explanation(name, name, name, name, "lib/a.py", 3)
+    report = replace(hostile_report(name), explanations=(explained,))
+    content = check_content([report], "body")
+    said = [content.title, status_of(content).description]
+    assert content.annotations
+    for line in content.annotations:
+        assert not line.path.startswith("/")
+        said += [line.path, line.title, *line.message.split("\n", 1)]
+    for text in said:
+        assert not {unicodedata.category(one) for one in text} & {"Cc", "Cf", "Zl", "Zp", "Cs"}
+        assert len(text) <= 1500

@@ -1,0 +1,286 @@
+"""``perfci comment`` as a process, as a step of a workflow runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.github import state
+from tests.github.conftest import HEAD, MERGE, OLDER
+from tests.github.server import TOKEN, FakeGitHub, Fault
+from tests.github.state import REPOSITORY
+from tests.project import Done, Project
+
+FORK = "stranger/models"
+Comment = Callable[..., Done]
+
+
+@pytest.fixture
+def comment(project: Project, github: FakeGitHub, tmp_path: Path) -> Comment:
+    """Run the command in a step of the run that measured pull request 7 of a fork."""
+    github.pulls[7] = state.Pull(7, HEAD, source=FORK)
+    event = tmp_path / "event.json"
+    run = {
+        "event": "pull_request",
+        "head_sha": HEAD,
+        "head_branch": "feature",
+        "head_repository": {"full_name": FORK, "owner": {"login": "stranger"}},
+    }
+    event.write_text(json.dumps({"workflow_run": run}))
+
+    def perfci(*arguments: object, **environment: str) -> Done:
+        step = {
+            "GITHUB_TOKEN": TOKEN,
+            "GITHUB_API_URL": github.url,
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+            "GITHUB_SERVER_URL": "https://github.com",
+            "GITHUB_RUN_ID": "12",
+            "GITHUB_RUN_ATTEMPT": "1",
+        }
+        done = project.perfci("comment", *map(str, arguments), **step | environment)
+        assert TOKEN not in done.text
+        return done.without_traceback()
+
+    return perfci
+
+
+def body_of(project: Project) -> str:
+    return (project.folder / "perfci-comment.md").read_text(encoding="utf-8")
+
+
+def test_a_forks_report_becomes_comment_and_check_once(
+    comment: Comment, github: FakeGitHub, project: Project, report_file: Callable[..., Path]
+) -> None:
+    path = report_file(MERGE)
+    done = comment(path)
+    assert done.code == 0, done.text
+    assert "comment created: https://github.com/octo/models/pull/7" in done.out
+    assert "check is failure" in done.out
+    (left,) = github.comments
+    assert left["body"] == body_of(project)
+    assert left["body"].splitlines()[:2] == ["<!-- perfci -->", f"<!-- perfci head={HEAD} -->"]
+    (check,) = github.checks
+    assert (check["head_sha"], check["conclusion"]) == (HEAD, "failure")
+    assert check["details_url"] == "https://github.com/octo/models/actions/runs/12"
+    assert len(github.annotations[check["id"]]) == 1
+    again = comment(path)
+    assert "up to date" in again.out
+    assert len(github.wrote()) == 2
+
+
+def test_a_pull_request_event_is_enough(
+    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
+) -> None:
+    event = tmp_path / "pull.json"
+    event.write_text(json.dumps({"pull_request": {"number": 7, "head": {"sha": HEAD}}}))
+    done = comment(report_file(), "--event", event, "--no-check")
+    assert done.code == 0, done.text
+    assert len(github.comments) == 1
+    assert github.checks == []
+
+
+def test_a_pull_request_can_be_named(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path]
+) -> None:
+    done = comment(report_file(), "--pull", "7", "--no-check")
+    assert done.code == 0, done.text
+    assert f"head={HEAD}" in github.comments[0]["body"]
+    assert "nothing posted" in comment(report_file(), "--pull", "7", "--head-sha", OLDER).err
+
+
+def test_a_token_without_rights_leaves_the_report_on_the_summary_page(
+    comment: Comment,
+    github: FakeGitHub,
+    project: Project,
+    tmp_path: Path,
+    report_file: Callable[..., Path],
+) -> None:
+    github.rights.clear()
+    done = comment(report_file())
+    assert done.code == 0
+    assert "comment not posted" in done.err
+    assert "Resource not accessible by integration" in done.err
+    assert "check not set" in done.err
+    assert body_of(project) in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+def test_a_summary_that_is_full_is_not_made_larger(
+    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
+) -> None:
+    github.rights.clear()
+    (tmp_path / "summary.md").write_text("x" * 1_048_000)
+    done = comment(report_file(), "--no-check")
+    assert done.code == 0
+    assert "its text is in perfci-comment.md" in done.err
+    assert (tmp_path / "summary.md").stat().st_size == 1_048_000
+
+
+@pytest.mark.parametrize(
+    ("sha", "kind", "said"), [(OLDER, "open", "newer head"), (HEAD, "closed", "closed or merged")]
+)
+def test_a_pull_request_that_moved_on_gets_nothing(
+    comment: Comment,
+    github: FakeGitHub,
+    project: Project,
+    report_file: Callable[..., Path],
+    sha: str,
+    kind: str,
+    said: str,
+) -> None:
+    github.pulls[7] = state.Pull(7, sha, source=FORK, state=kind)
+    done = comment(report_file())
+    assert done.code == 0
+    assert said in done.err
+    assert github.wrote() == []
+    assert body_of(project).startswith("<!-- perfci -->")
+
+
+def test_an_event_without_a_pull_request_gets_nothing(
+    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
+) -> None:
+    push = tmp_path / "push.json"
+    push.write_text('{"ref": "refs/heads/main"}')
+    done = comment(report_file(), GITHUB_EVENT_PATH=str(push))
+    assert done.code == 0
+    assert "this event has no pull request" in done.err
+    assert github.requests == []
+
+
+@pytest.mark.parametrize("sha", [OLDER, "../../issues/1", ""])
+def test_a_report_of_another_commit_is_not_posted(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path], sha: str
+) -> None:
+    done = comment(report_file(sha))
+    assert done.code == 2
+    assert "other-head" in done.err
+    assert github.wrote() == []
+
+
+def test_the_exit_code_is_the_verdicts_only_where_that_is_wanted(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path]
+) -> None:
+    path = report_file()
+    assert comment(path, "--dry-run").code == 0
+    done = comment(path, "--dry-run", "--exit-with-verdict")
+    assert done.code == 1
+    assert "would create the comment on #7" in done.out
+    assert github.wrote() == []
+
+
+def test_a_failing_github_is_told_and_the_check_set_all_the_same(
+    comment: Comment, github: FakeGitHub, project: Project, report_file: Callable[..., Path]
+) -> None:
+    github.faults = [Fault("POST", "/comments$", times=99)]
+    done = comment(report_file(), "--patience", "1s")
+    assert done.code == 4
+    assert "502" in done.err
+    assert len(github.checks) == 1
+    assert body_of(project).startswith("<!-- perfci -->")
+
+
+def test_a_github_that_cannot_be_reached_is_told(
+    comment: Comment, project: Project, report_file: Callable[..., Path]
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        done = comment(report_file(), "--patience", "1s", GITHUB_API_URL=address)
+    assert done.code == 4
+    assert "got no answer" in done.err
+    assert body_of(project).startswith("<!-- perfci -->")
+
+
+@pytest.mark.parametrize(
+    ("environment", "slug"),
+    [
+        ({"GITHUB_TOKEN": ""}, "no-token"),
+        ({"GITHUB_EVENT_PATH": ""}, "no-event"),
+        ({"GITHUB_REPOSITORY": ""}, "no-repository"),
+        ({"GITHUB_REPOSITORY": "octo/models/pulls"}, "no-repository"),
+        ({"GITHUB_API_URL": "github"}, "bad-address"),
+    ],
+)
+def test_what_a_step_lacks_is_a_usage_error(
+    comment: Comment,
+    github: FakeGitHub,
+    report_file: Callable[..., Path],
+    environment: dict[str, str],
+    slug: str,
+) -> None:
+    done = comment(report_file(), **environment)
+    assert done.code == 2
+    assert f"[{slug}]" in done.err
+    assert github.requests == []
+
+
+def test_without_pygithub_it_says_what_to_install(
+    comment: Comment, tmp_path: Path, report_file: Callable[..., Path]
+) -> None:
+    missing = tmp_path / "missing" / "github"
+    missing.mkdir(parents=True)
+    (missing / "__init__.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'github'\", name='github')\n"
+    )
+    path = os.pathsep.join(filter(None, (str(missing.parent), os.environ.get("PYTHONPATH"))))
+    done = comment(report_file(), PYTHONPATH=path)
+    assert done.code == 2
+    assert "pip install 'perfci[github]'" in done.err
+
+
+def test_a_wrong_token_is_a_usage_error(comment: Comment, report_file: Callable[..., Path]) -> None:
+    done = comment(report_file(), GITHUB_TOKEN="another")
+    assert done.code == 2
+    assert "Bad credentials" in done.err
+
+
+def test_a_damaged_report_is_never_posted(
+    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
+) -> None:
+    good = report_file()
+    bad = tmp_path / "bad.json"
+    bad.write_text(good.read_text(encoding="utf-8")[:-20], encoding="utf-8")
+    done = comment(good, bad)
+    assert done.code == 4
+    assert "bad.json" in done.err
+    assert github.requests == []
+
+
+def test_several_environments_are_one_comment_and_the_worst_check(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path], other: dict[str, Any]
+) -> None:
+    done = comment(report_file(), report_file(name="other.json", **other))
+    assert done.code == 0, done.text
+    assert len(github.comments) == 1
+    assert "worst of 2 environments" in github.checks[0]["output"]["title"]
+
+
+@pytest.fixture
+def other() -> dict[str, Any]:
+    """What differs in the report of another machine, where nothing moved."""
+    from perfci.record.report import Verdict
+    from perfci.record.run import Environment
+    from tests.report.examples import FACTS, passing_report
+
+    passing = passing_report()
+    return {
+        "environment": Environment("another-key", {**FACTS, "cpu": "another"}),
+        "verdict": Verdict("pass", ()),
+        "results": passing.results,
+        "failures": (),
+        "explanations": (),
+    }
+
+
+def test_the_help_shows_an_example_and_the_exit_codes(project: Project) -> None:
+    done = project.perfci("comment", "--help")
+    assert done.code == 0
+    assert "Example: perfci comment report.json" in done.out
+    assert "Exit codes: 0 posted" in done.out

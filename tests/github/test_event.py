@@ -1,0 +1,105 @@
+"""Which pull request an event is about, and that only GitHub is believed about it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from perfci.errors import UsageError
+from perfci.github.answers import PullAnswer, parse
+from perfci.github.event import Nothing, Wanted, read_event
+from perfci.github.pull import Pull, choose, why_not
+from tests.github.conftest import HEAD, OLDER
+
+FORK = "stranger/models"
+
+
+def run_event(**changed: Any) -> str:
+    run = {
+        "event": "pull_request",
+        "head_sha": HEAD,
+        "head_branch": "feature",
+        "head_repository": {"full_name": FORK, "owner": {"login": "stranger"}},
+        "pull_requests": [],
+        **changed,
+    }
+    return json.dumps({"action": "completed", "workflow_run": run})
+
+
+def test_a_pull_request_event_names_its_pull_request_and_head() -> None:
+    event = {"pull_request": {"number": 7, "head": {"sha": HEAD, "ref": "feature"}}}
+    assert read_event(json.dumps(event), "event.json") == Wanted(7, HEAD)
+
+
+def test_a_run_of_a_fork_is_looked_up_by_its_branch() -> None:
+    wanted = read_event(run_event(), "event.json")
+    assert wanted == Wanted(0, HEAD, "stranger:feature", FORK)
+
+
+def test_a_run_that_a_push_started_has_no_pull_request() -> None:
+    assert isinstance(read_event(run_event(event="push"), "event.json"), Nothing)
+
+
+def test_a_run_whose_fork_was_deleted_has_no_pull_request() -> None:
+    assert isinstance(read_event(run_event(head_repository=None), "event.json"), Nothing)
+
+
+def test_a_push_has_no_pull_request() -> None:
+    found = read_event(json.dumps({"ref": "refs/heads/main"}), "event.json")
+    assert found == Nothing("this event has no pull request")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        "[" * 100_000,
+        '{"pull_request": {"number": "7", "head": {"sha": "' + HEAD + '"}}}',
+        '{"pull_request": {"number": 7, "head": {"sha": "main"}}}',
+        run_event(head_sha="$(id)"),
+    ],
+)
+def test_what_is_no_event_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match=r"event\.json"):
+        read_event(text, "event.json")
+
+
+WANTED = Wanted(0, HEAD, "stranger:feature", FORK)
+
+
+def test_the_pull_request_with_the_measured_head_is_chosen() -> None:
+    pulls = [Pull(6, OLDER, FORK, True), Pull(7, HEAD, FORK.upper(), True)]
+    assert choose(pulls, WANTED) == pulls[1]
+
+
+@pytest.mark.parametrize(
+    ("pulls", "why"),
+    [
+        ([], "no open pull request"),
+        ([Pull(7, HEAD, FORK, False)], "no open pull request"),
+        ([Pull(7, HEAD, "octo/models", True)], "no open pull request"),
+        ([Pull(7, OLDER, FORK, True)], "newer head"),
+        ([Pull(7, HEAD, FORK, True), Pull(8, HEAD, FORK, True)], "#7, #8"),
+    ],
+)
+def test_nothing_is_chosen_where_it_is_not_certain(pulls: list[Pull], why: str) -> None:
+    chosen = choose(pulls, WANTED)
+    assert isinstance(chosen, Nothing)
+    assert why in chosen.reason
+
+
+def test_only_an_open_pull_request_at_the_measured_head_is_posted_to() -> None:
+    assert why_not(Pull(7, HEAD, FORK, True), HEAD) is None
+    assert why_not(Pull(7, HEAD, FORK, False), HEAD) == Nothing("pull request #7 is closed")
+    moved = why_not(Pull(7, OLDER, FORK, True), HEAD)
+    assert moved is not None
+    assert "newer head" in moved.reason
+
+
+def test_a_pull_request_whose_fork_is_gone_is_of_no_repository() -> None:
+    text = json.dumps({"number": 7, "state": "open", "head": {"sha": HEAD, "repo": None}})
+    assert parse(text, PullAnswer, "GET it").record() == Pull(7, HEAD, "", True)

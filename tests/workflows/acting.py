@@ -1,0 +1,149 @@
+"""act: the workflows run on this machine, with stand-ins for GitHub's own actions.
+
+It proves that the steps fit together: names, paths, conditions, what is handed from job to job. It
+proves nothing about permissions, and hands the token to every step, which GitHub doesn't.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from perfci.cli.workflows import ACTIONS
+
+BIN = Path(sys.executable).parent
+
+_CHECKOUT = """\
+name: checkout
+inputs:
+  ref: {default: main}
+  fetch-depth: {default: ""}
+  persist-credentials: {default: ""}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env:
+        REF: ${{ inputs.ref }}
+      run: |
+        git clone --quiet "$STAND_IN_SOURCE" .
+        commit=$(git rev-parse --verify "origin/$REF" || git rev-parse --verify "$REF")
+        git checkout --quiet --detach "$commit"
+"""
+_SET_UP = """\
+name: set up Python
+inputs:
+  python-version: {required: true}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      run: "true"
+"""
+_UPLOAD = """\
+name: upload
+inputs:
+  name: {required: true}
+  path: {required: true}
+  if-no-files-found: {default: ""}
+  include-hidden-files: {default: ""}
+  overwrite: {default: ""}
+  retention-days: {default: ""}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env:
+        NAME: ${{ inputs.name }}
+        FROM: ${{ inputs.path }}
+      run: |
+        mkdir -p "$STAND_IN_STORE/$NAME"
+        if [ -d "$FROM" ]; then FROM="$FROM/."; fi
+        cp -R "$FROM" "$STAND_IN_STORE/$NAME/"
+"""
+_DOWNLOAD = """\
+name: download
+inputs:
+  pattern: {required: true}
+  path: {required: true}
+  run-id: {default: ""}
+  github-token: {default: ""}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env:
+        PATTERN: ${{ inputs.pattern }}
+        TO: ${{ inputs.path }}
+      run: |
+        mkdir -p "$TO"
+        shopt -s nullglob
+        for artifact in "$STAND_IN_STORE"/$PATTERN; do cp -R "$artifact" "$TO/"; done
+"""
+_STAND_INS = {
+    "checkout": _CHECKOUT,
+    "setup_python": _SET_UP,
+    "upload_artifact": _UPLOAD,
+    "download_artifact": _DOWNLOAD,
+}
+
+
+class Act:
+    """Runs the workflows of the repository ``source``; artifacts are kept in ``store``."""
+
+    def __init__(self, source: Path, folder: Path, environment: dict[str, str]) -> None:
+        self.source = source
+        self.folder = folder
+        self.store = folder / "artifacts"
+        self.store.mkdir()
+        self.environment = environment
+        self.replaced: list[str] = []
+        for name, text in _STAND_INS.items():
+            place = folder / "stand-ins" / name
+            place.mkdir(parents=True)
+            (place / "action.yml").write_text(text)
+            pinned = ACTIONS[name].split(" #")[0]
+            self.replaced += ["--local-repository", f"{pinned}={place}"]
+
+    def run(
+        self, workflow: str, name: str, event: dict[str, Any], **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run ``workflow`` as if the event called ``name`` had happened."""
+        file = self.folder / f"{name}.json"
+        file.write_text(json.dumps(event))
+        token = variables.pop("token", "")
+        command = [
+            *(str(BIN / "act"), name, "--workflows", f".github/workflows/{workflow}"),
+            *("--eventpath", str(file), "--pull=false", "--no-cache-server", "--no-skip-checkout"),
+            *("--platform", "ubuntu-latest=-self-hosted"),
+            *("--platform", "self-hosted=-self-hosted"),
+            *self.replaced,
+        ]
+        if token:
+            command += ["--secret", f"GITHUB_TOKEN={token}"]
+        for key, value in variables.items():
+            command += ["--env", f"{key}={value}"]
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "GH_"))}
+        return subprocess.run(
+            command,
+            cwd=self.source,
+            env={
+                **kept,
+                **self.environment,
+                "HOME": str(self.folder),
+                "XDG_CACHE_HOME": str(self.folder / "cache"),
+                "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+                "NO_PROXY": "127.0.0.1",
+                "no_proxy": "127.0.0.1",
+                "STAND_IN_SOURCE": str(self.source),
+                "STAND_IN_STORE": str(self.store),
+            },
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )

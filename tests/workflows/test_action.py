@@ -1,0 +1,205 @@
+"""The action's steps, run as a runner runs them: what comes in by an input stays an argument."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.project import Project
+from tests.workflows.examples import ROOT, parsed, run_step, step
+
+ACTION = parsed((ROOT / "action.yml").read_text(encoding="utf-8"))
+HOSTILE = (
+    "$(touch pwned)",
+    "`touch pwned`",
+    "'; touch pwned; '",
+    '"; touch pwned; "',
+    "a\nverdict=pass\n::set-output name=verdict::pass",
+    "x\nverdict<<EOF\npass\nEOF",
+    "${{ github.token }} $GITHUB_TOKEN ${HOME} * ~ \\",
+    "--markdown=pwned",
+    "|| touch pwned &",
+)
+
+# Stands where the project's Python would: notes what it is called with, leaves a report of a
+# verdict that only a real Python would read.
+RECORDER = """\
+#!/usr/bin/env bash
+if [ "$3" = perfci ]; then
+  printf '%s\\0' "${@:4}" > "$RECORD"
+  for argument in "$@"; do
+    case "$argument" in
+      --json="$RUNNER_TEMP"/*) printf '{"verdict": {"status": "pass"}}' > "${argument#--json=}" ;;
+      --markdown="$RUNNER_TEMP"/*) echo "$SAID" | tee "${argument#--markdown=}" ;;
+    esac
+  done
+  exit 0
+fi
+exec "$REAL" "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How the step Measure ended, and what it was seen to do."""
+
+    code: int
+    text: str
+    outputs: dict[str, str]
+    arguments: list[str]
+    summary: str
+
+
+def measure(folder: Path, said: str = "fine", **inputs: str) -> Ran:
+    """Run the step Measure with a Python that records."""
+    recorder = folder / "python"
+    recorder.write_text(RECORDER)
+    recorder.chmod(0o755)
+    for name in ("record", "output", "summary"):
+        (folder / name).touch()
+    (folder / "temp").mkdir()
+    (folder / "work").mkdir()
+    given = {name: spec["default"] for name, spec in ACTION["inputs"].items()} | {
+        "python": str(recorder)
+    }
+    given |= inputs
+    done = run_step(
+        step(ACTION, "Measure")["run"],
+        folder / "work",
+        RECORD=str(folder / "record"),
+        REAL=sys.executable,
+        SAID=said,
+        RUNNER_TEMP=str(folder / "temp"),
+        GITHUB_OUTPUT=str(folder / "output"),
+        GITHUB_STEP_SUMMARY=str(folder / "summary"),
+        **{f"PERFCI_{name.upper()}": value for name, value in given.items()},
+    )
+    recorded = (folder / "record").read_text()
+    return Ran(
+        done.returncode,
+        done.stdout + done.stderr,
+        outputs_in((folder / "output").read_text()),
+        recorded.split("\0")[:-1],
+        (folder / "summary").read_text(),
+    )
+
+
+def outputs_in(text: str) -> dict[str, str]:
+    """Return the outputs as GitHub's runner reads them."""
+    found = {}
+    lines = iter(text.splitlines())
+    for line in lines:
+        name, separator, delimiter = line.partition("<<")
+        assert separator, line
+        value = []
+        for inner in lines:
+            if inner == delimiter:
+                break
+            value.append(inner)
+        found[name] = "\n".join(value)
+    return found
+
+
+def test_every_input_reaches_the_script_by_the_environment() -> None:
+    for name in ("Install perfci", "Measure"):
+        assert "${{" not in step(ACTION, name)["run"]
+    given = step(ACTION, "Measure")["env"]
+    assert given == {
+        f"PERFCI_{name.upper()}": f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"]
+    }
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_inputs_are_arguments_and_nothing_else(hostile: str, tmp_path: Path) -> None:
+    ran = measure(
+        tmp_path, base=hostile, head=hostile, budget=hostile, config=hostile, shard=hostile
+    )
+    assert ran.code == 0, ran.text
+    assert ran.arguments[0] == "compare"
+    assert ran.arguments[3:] == [
+        f"--budget={hostile}",
+        f"--config={hostile}",
+        f"--shard={hostile}",
+        "--",
+        hostile,
+        hostile,
+    ]
+    assert not list(tmp_path.rglob("pwned"))
+    assert set(ran.outputs) == {"verdict", "report", "comment", "exit-code"}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_hostile_mode_is_refused(hostile: str, tmp_path: Path) -> None:
+    ran = measure(tmp_path, base="main", mode=hostile)
+    assert ran.code == 2
+    assert ran.arguments == []
+    assert not list(tmp_path.rglob("pwned"))
+    assert [line for line in ran.text.splitlines() if line.startswith("::")] == [
+        "::error::perfci: the input mode is neither compare nor check"
+    ]
+
+
+def test_further_arguments_are_one_a_line_as_they_stand(tmp_path: Path) -> None:
+    lines = ["-k", "encoder and not slow", "", "$(touch pwned)", "--strict", "*", " spaced "]
+    ran = measure(tmp_path, base="main", arguments="\n".join(lines))
+    assert ran.arguments[3:-3] == [line for line in lines if line]
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_what_perfci_prints_is_no_command_to_the_runner(tmp_path: Path) -> None:
+    ran = measure(tmp_path, said="::set-output name=verdict::fail", base="main")
+    lines = [line for line in ran.text.splitlines() if line.startswith("::")]
+    stop = re.fullmatch("::stop-commands::(perfci-[0-9a-f]{32})", lines[0])
+    assert stop
+    assert lines[1:] == ["::set-output name=verdict::fail", f"::{stop[1]}::"]
+    assert ran.outputs["verdict"] == "pass"
+    assert ran.summary == "::set-output name=verdict::fail\n"
+
+
+def test_outside_a_pull_request_the_base_is_asked_for(tmp_path: Path) -> None:
+    ran = measure(tmp_path)
+    assert ran.code == 2
+    assert "the input base is needed" in ran.text
+    assert ran.arguments == []
+
+
+def test_check_takes_head_alone(tmp_path: Path) -> None:
+    ran = measure(tmp_path, mode="check")
+    assert ran.arguments[0] == "check"
+    assert ran.arguments[3:] == ["--", "HEAD"]
+
+
+def test_with_a_real_perfci_the_outputs_say_what_it_found(project: Project) -> None:
+    project.counting(1000)
+    project.commit("base")
+    project.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    project.commit("merged there since", other="1")
+    project.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    project.git("switch", "--quiet", "--create", "mine", "HEAD~1")
+    head = project.commit("mine", more="1")
+    folder = project.folder.parent
+    (folder / "temp").mkdir()
+    given = {name: spec["default"] for name, spec in ACTION["inputs"].items()}
+    given |= {"python": sys.executable, "arguments": "-k\nsteady"}
+    variables = {f"PERFCI_{name.upper()}": value for name, value in given.items()}
+    done = run_step(
+        step(ACTION, "Measure")["run"],
+        project.folder,
+        **variables,
+        PERFCI_CACHE_DIR=str(project.cache),
+        RUNNER_TEMP=str(folder / "temp"),
+        GITHUB_BASE_REF="main",
+        GITHUB_OUTPUT=str(folder / "output"),
+        GITHUB_STEP_SUMMARY=str(folder / "summary"),
+    )
+    outputs = outputs_in((folder / "output").read_text())
+    report = parsed(Path(outputs["report"]).read_text())
+    assert outputs["exit-code"] == str(done.returncode), done.stderr
+    assert outputs["verdict"] == report["verdict"]["status"]
+    assert report["head"]["sha"] == head
+    assert report["base"]["sha"] == project.git("rev-parse", "HEAD~1").strip()
+    assert (folder / "summary").read_text() == Path(outputs["comment"]).read_text()

@@ -1,0 +1,154 @@
+"""``perfci init --github`` as a process: what it finds out, writes, keeps and refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from perfci.cli.workflows import WORKFLOWS
+from tests.project import Project
+from tests.workflows.examples import parsed
+
+INSTALLED = "python -m pip install 'perfci==0.1.0'"
+
+
+@pytest.fixture
+def mine(project: Project) -> Project:
+    project.counting(1000)
+    project.commit("base")
+    return project
+
+
+def written(project: Project, name: str) -> str:
+    return (project.folder / ".github" / "workflows" / name).read_text(encoding="utf-8")
+
+
+def test_without_github_no_workflow_is_written(mine: Project) -> None:
+    assert mine.perfci("init").code == 0
+    assert not (mine.folder / ".github").exists()
+
+
+def test_the_four_workflows_are_written_and_the_second_time_kept(mine: Project) -> None:
+    done = mine.perfci("init", "--github")
+    assert done.code == 0, done.text
+    folder = mine.folder / ".github" / "workflows"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(WORKFLOWS)
+    assert done.out.count("wrote    .github/workflows/") == 4
+    changed = folder / "perfci.yml"
+    changed.write_text("mine now\n")
+    (folder / "perfci-nightly.yml").unlink()
+    again = mine.perfci("init", "--github")
+    assert again.code == 0
+    assert "kept     .github/workflows/perfci.yml" in again.out
+    assert "wrote    .github/workflows/perfci-nightly.yml" in again.out
+    assert again.out.count("kept     .github/workflows/") == 3
+    assert changed.read_text() == "mine now\n"
+
+
+def test_it_asks_nothing_that_it_can_find_out(mine: Project) -> None:
+    mine.git("branch", "--move", "trunk")
+    with (mine.folder / "pyproject.toml").open("a") as file:
+        file.write('baselines = "perf/baselines"\n\n[project]\nname = "mine"\n')
+    assert mine.perfci("init", "--github").code == 0
+    baseline = parsed(written(mine, "perfci-baseline.yml"))
+    assert baseline["on"]["push"] == {
+        "branches": ["trunk"],
+        "paths-ignore": ["perf/baselines/**"],
+    }
+    stage_1 = parsed(written(mine, "perfci.yml"))["jobs"]["measure"]
+    assert stage_1["runs-on"] == ["self-hosted", "gpu"]
+    assert stage_1["steps"][1]["with"] == {
+        "python-version": f"{sys.version_info.major}.{sys.version_info.minor}"
+    }
+    assert f"{INSTALLED} .\n" in stage_1["steps"][2]["run"]
+
+
+def test_the_default_branch_is_what_origin_says(mine: Project) -> None:
+    mine.git("branch", "develop")
+    mine.git("switch", "--quiet", "--create", "feature")
+    clone = mine.folder.parent / "clone"
+    mine.git("switch", "--quiet", "develop")
+    subprocess.run(["git", "clone", "--quiet", str(mine.folder), str(clone)], check=True)
+    subprocess.run(["git", "-C", str(clone), "switch", "--quiet", "feature"], check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "perfci", "init", "--github"],
+        cwd=clone,
+        env=mine.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    text = (clone / ".github" / "workflows" / "perfci-baseline.yml").read_text()
+    assert parsed(text)["on"]["push"]["branches"] == ["develop"]
+
+
+def test_requirements_are_installed_where_there_is_no_package(mine: Project) -> None:
+    mine.perfci("init", "--github")
+    assert f"{INSTALLED} torch\n" in written(mine, "perfci.yml")
+    (mine.folder / ".github" / "workflows" / "perfci.yml").unlink()
+    mine.write("requirements.txt", "torch\n")
+    mine.perfci("init", "--github")
+    assert f"{INSTALLED} -r requirements.txt\n" in written(mine, "perfci.yml")
+
+
+def test_what_is_given_goes_before_what_is_found(mine: Project) -> None:
+    done = mine.perfci(
+        *("init", "--github", "--runner", "linux-a100", "--shards", "2"),
+        *("--python-version", "3.13", "--install", "make wheels", "--install", "pip install x"),
+        *("--report-install", "pip install perfci-fork"),
+    )
+    assert done.code == 0, done.text
+    stage_1 = parsed(written(mine, "perfci.yml"))["jobs"]["measure"]
+    assert stage_1["runs-on"] == "linux-a100"
+    assert stage_1["strategy"]["matrix"] == {"shard": [1, 2]}
+    assert stage_1["steps"][1]["with"] == {"python-version": "3.13"}
+    assert "make wheels\npip install x\n" in stage_1["steps"][2]["run"]
+    stage_2 = written(mine, "perfci-report.yml")
+    assert "pip install perfci-fork" in stage_2
+    assert "make wheels" not in stage_2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--runner", "gpu]\n    env: {A: b"),
+        ("--runner", "${{ inputs.runner }}"),
+        ("--python-version", '3.12"'),
+        ("--install", "pip install ${{ github.head_ref }}"),
+        ("--install", "one\ntwo"),
+        ("--report-install", ""),
+        ("--shards", "257"),
+        ("--shards", "0"),
+    ],
+)
+def test_what_cannot_stand_in_a_workflow_is_refused_before_one_is_written(
+    mine: Project, arguments: tuple[str, str]
+) -> None:
+    done = mine.perfci("init", "--github", *arguments).without_traceback()
+    assert done.code == 2, done.text
+    assert not (mine.folder / ".github").exists()
+
+
+def test_a_branch_with_an_expression_in_its_name_is_refused(mine: Project) -> None:
+    mine.git("branch", "--move", "${{x}}")
+    done = mine.perfci("init", "--github").without_traceback()
+    assert done.code == 2
+    assert "default branch" in done.err
+
+
+def test_options_about_workflows_need_github(mine: Project) -> None:
+    done = mine.perfci("init", "--shards", "2")
+    assert done.code == 2
+    assert "--github" in done.err
+
+
+def test_a_link_out_of_the_repository_is_not_followed(mine: Project) -> None:
+    outside = mine.folder.parent / "outside"
+    outside.mkdir()
+    (mine.folder / ".github").symlink_to(outside)
+    done = mine.perfci("init", "--github").without_traceback()
+    assert done.code == 2
+    assert not list(outside.rglob("*.yml"))

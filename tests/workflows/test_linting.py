@@ -1,0 +1,99 @@
+"""Every workflow passes the linters, and the linters would notice one that is bad."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfci.cli.workflows import WORKFLOWS
+from tests.workflows.examples import PLAIN, ROOT, VARIANTS, write_workflows
+
+BIN = Path(sys.executable).parent
+LABELS = "self-hosted-runner:\n  labels: [gpu]\n"
+
+
+def complaints(folder: Path, *files: Path) -> dict[str, str]:
+    """Return what each linter says against workflow ``files``; nothing where all pass."""
+    known = folder / "labels.yaml"
+    known.write_text(LABELS)
+    schema = [BIN / "check-jsonschema", "--builtin-schema"]
+    linters: dict[str, list[str | Path]] = {
+        "zizmor": [BIN / "zizmor", "--offline", "--no-progress", *files],
+        "jactionlint": [BIN / "jactionlint", "--config-file", known, *files],
+        "schema": [*schema, "vendor.github-workflows", *files],
+        "timeouts": [*schema, "custom.github-workflows-require-timeout", *files],
+    }
+    said = {name: _run(command, folder) for name, command in linters.items()}
+    return {name: text for name, text in said.items() if text}
+
+
+def _run(command: list[str | Path], folder: Path) -> str:
+    """Return a linter's output where it fails. By PATH jactionlint finds shellcheck."""
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_written_workflow_passes_every_linter(variant: str, tmp_path: Path) -> None:
+    folder = write_workflows(VARIANTS[variant], tmp_path)
+    said = complaints(tmp_path, *(folder / name for name in WORKFLOWS))
+    assert not said, "\n".join(said.values())
+
+
+def test_perfcis_own_workflows_pass_every_linter(tmp_path: Path) -> None:
+    files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert len(files) >= 3
+    said = complaints(tmp_path, *files)
+    assert not said, "\n".join(said.values())
+
+
+def test_the_action_passes_its_linters(tmp_path: Path) -> None:
+    file = ROOT / "action.yml"
+    assert not _run([BIN / "zizmor", "--offline", "--no-progress", file], tmp_path)
+    assert not _run([BIN / "jactionlint", file], tmp_path)
+    schema = [BIN / "check-jsonschema", "--builtin-schema", "vendor.github-actions", file]
+    assert not _run(schema, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "was", "becomes", "linter"),
+    [
+        ("perfci.yml", "          persist-credentials: false\n", "", "zizmor"),
+        ("perfci.yml", '"origin/$BASE"', '"origin/${{ github.head_ref }}"', "zizmor"),
+        ("perfci-report.yml", "# zizmor: ignore[dangerous-triggers]", "#", "zizmor"),
+        ("perfci.yml", "github.base_ref", "github.bas_ref", "jactionlint"),
+        ("perfci.yml", '"origin/$BASE"', "origin/$BASE", "jactionlint"),  # shellcheck's SC2086
+        ("perfci.yml", "cancel-in-progress: true", "cancel-in-progres: true", "schema"),
+        ("perfci-nightly.yml", "    timeout-minutes: 60\n", "", "timeouts"),
+    ],
+)
+def test_a_bad_workflow_is_noticed(
+    name: str, was: str, becomes: str, linter: str, tmp_path: Path
+) -> None:
+    file = write_workflows(PLAIN, tmp_path) / name
+    text = file.read_text()
+    assert was in text
+    file.write_text(text.replace(was, becomes))
+    assert linter in complaints(tmp_path, file)
+
+
+def test_a_script_of_the_action_that_shellcheck_would_refuse_is_noticed(tmp_path: Path) -> None:
+    text = (ROOT / "action.yml").read_text()
+    bad = text.replace('-- "$base" "$PERFCI_HEAD"', "-- $base $PERFCI_HEAD")
+    assert bad != text
+    file = tmp_path / "action.yml"
+    file.write_text(bad)
+    assert "SC2206" in _run([BIN / "jactionlint", file], tmp_path)

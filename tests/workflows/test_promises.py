@@ -1,0 +1,143 @@
+"""What docs/security.md promises of the workflows, read from the files that are written."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from perfci.cli.workflows import WORKFLOWS, render_workflow
+from tests.workflows.examples import ROOT, VARIANTS, parsed
+
+ALL = [(variant, name) for variant in VARIANTS for name in WORKFLOWS]
+OWN = sorted(path.name for path in (ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def text_of(variant: str, name: str) -> str:
+    if variant == "own":
+        return (ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8")
+    return render_workflow(name, VARIANTS[variant])
+
+
+every_workflow = pytest.mark.parametrize(
+    ("variant", "name"), [*ALL, *(("own", name) for name in OWN)]
+)
+
+
+def steps(workflow: Any) -> list[dict[str, Any]]:
+    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+
+
+def uses(workflow: Any, action: str) -> list[dict[str, Any]]:
+    return [step for step in steps(workflow) if step.get("uses", "").startswith(action)]
+
+
+@every_workflow
+def test_no_permission_is_given_to_a_whole_workflow(variant: str, name: str) -> None:
+    workflow = parsed(text_of(variant, name))
+    assert workflow["permissions"] == {}
+    for job in workflow["jobs"].values():
+        assert "write-all" not in job["permissions"]
+        assert job["timeout-minutes"] <= 60
+
+
+@every_workflow
+def test_every_action_is_pinned_by_commit_and_says_its_version(variant: str, name: str) -> None:
+    lines = [line for line in text_of(variant, name).splitlines() if "uses:" in line]
+    assert lines
+    for line in lines:
+        assert re.fullmatch(r"\s+- uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+
+
+@every_workflow
+def test_no_expression_stands_in_a_script(variant: str, name: str) -> None:
+    for step in steps(parsed(text_of(variant, name))):
+        assert "${{" not in step.get("run", "")
+
+
+@every_workflow
+def test_no_checkout_leaves_a_token_behind(variant: str, name: str) -> None:
+    for step in uses(parsed(text_of(variant, name)), "actions/checkout@"):
+        assert step["with"]["persist-credentials"] is False
+
+
+@every_workflow
+def test_nothing_is_cached_and_no_secret_is_named(variant: str, name: str) -> None:
+    text = text_of(variant, name)
+    assert "secrets." not in text
+    assert "pull_request_target" not in text
+    assert not re.search(r"^\s+cache:", text, re.MULTILINE)
+    assert "actions/cache" not in text
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", ["perfci.yml", "perfci-nightly.yml", "perfci-baseline.yml"])
+def test_a_job_that_measures_is_given_no_token_and_can_write_nothing(
+    variant: str, name: str
+) -> None:
+    workflow = parsed(text_of(variant, name))
+    assert "env" not in workflow
+    measuring = {key: job for key, job in workflow["jobs"].items() if key != "store"}
+    assert len(measuring) == 1
+    for job in measuring.values():
+        assert job["permissions"] == {"contents": "read"}
+        assert "env" not in job
+        for step in job["steps"]:
+            assert "TOKEN" not in str(step.get("env", {})).upper()
+            assert "token" not in str(step.get("with", {}))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_stage_1_is_cancelled_by_a_newer_push_and_uploads_the_report_alone(variant: str) -> None:
+    workflow = parsed(text_of(variant, "perfci.yml"))
+    assert list(workflow["on"]) == ["pull_request"]
+    assert workflow["concurrency"]["cancel-in-progress"] is True
+    (upload,) = uses(workflow, "actions/upload-artifact@")
+    assert upload["with"]["path"] == "report.json"
+    (checkout,) = uses(workflow, "actions/checkout@")
+    assert checkout["with"]["ref"] == "${{ github.event.pull_request.head.sha }}"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_stage_2_runs_the_default_branch_on_githubs_machine(variant: str) -> None:
+    workflow = parsed(text_of(variant, "perfci-report.yml"))
+    (job,) = workflow["jobs"].values()
+    assert workflow["on"]["workflow_run"]["workflows"] == ["perfci"]
+    assert job["runs-on"] == "ubuntu-latest"
+    assert job["permissions"] == {
+        "contents": "read",
+        "actions": "read",
+        "pull-requests": "write",
+        "checks": "write",
+    }
+    (checkout,) = uses(workflow, "actions/checkout@")
+    assert set(checkout["with"]) == {"persist-credentials"}  # no ref: the default branch
+    holding = [step["name"] for step in job["steps"] if "GITHUB_TOKEN" in step.get("env", {})]
+    assert holding == ["Comment"]
+    (download,) = uses(workflow, "actions/download-artifact@")
+    assert download["with"]["path"].startswith("${{ runner.temp }}/")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_writers_queue_and_the_one_that_writes_measures_nothing(variant: str) -> None:
+    workflow = parsed(text_of(variant, "perfci-baseline.yml"))
+    assert workflow["concurrency"]["cancel-in-progress"] is False
+    store = workflow["jobs"]["store"]
+    assert store["permissions"] == {"contents": "write"}
+    assert store["runs-on"] == "ubuntu-latest"
+    assert not any("pip" in step.get("run", "") for step in store["steps"])
+    (push,) = (step for step in store["steps"] if "GITHUB_TOKEN" in step.get("env", {}))
+    assert "perfci " not in push["run"].replace("perfci: baselines", "")
+
+
+def test_every_shard_is_measured_once_and_expected() -> None:
+    stage_1 = parsed(text_of("sharded", "perfci.yml"))
+    stage_2 = text_of("sharded", "perfci-report.yml")
+    (job,) = stage_1["jobs"].values()
+    assert job["strategy"] == {"fail-fast": False, "matrix": {"shard": [1, 2, 3, 4]}}
+    assert '--shard "$SHARD/4"' in str(job["steps"])
+    (upload,) = uses(stage_1, "actions/upload-artifact@")
+    assert upload["with"]["name"] == "perfci-report-${{ matrix.shard }}-of-4"
+    assert "for shard in 1 2 3 4; do" in stage_2
+    assert "--expect 4" in stage_2
