@@ -22,6 +22,7 @@ from perfci.record.run import Environment, Side
 from perfci.record.version import VERSION
 from perfci.units import format_duration, format_share
 from perfci.verdict.promise import PROMISED_METRIC
+from perfci.verdict.sharding import times_as_many
 from perfci.verdict.suggesting import suggest
 
 
@@ -64,7 +65,7 @@ def calibrate_commit(
             cores=workplace.plan.cores,
             clock=time.monotonic,
             end=workplace.budget_end,
-            scale=_times_as_many(workplace.cases(""), cases),
+            scale=times_as_many(workplace.cases(""), cases),  # the user's gate measures all
         )
         known = {case.id for case in workplace.found["base"].discovery.cases}
         found = parts.run([case for case in cases if not case.skip and case.id in known])
@@ -83,12 +84,6 @@ def calibrate_commit(
                 notes=workplace.notes,
             ),
         )
-
-
-def _times_as_many(everything: Sequence[Case], chosen: Sequence[Case]) -> float:
-    """Return how many times the ``chosen`` cases the user's gate measures: all of them."""
-    here, there = (sum(not case.skip for case in some) for some in (chosen, everything))
-    return max(1.0, there / here) if here else 1.0
 
 
 def concluded(found: Found, cases: Sequence[Case], config: Config, facts: Facts) -> Calibration:

@@ -13,7 +13,8 @@ LEAST_BURSTS = 4
 """Two ABBA blocks at least, so that a linear drift within a round cancels."""
 LEAST_CALLS_WHEN_SLOW = 4
 LEAD_IN_S = 0.001
-"""The first call after a switch took 1.2 to 2.6 times a warm one, those after 1 ms 1.0 to 1.03."""
+"""The first call after a switch took up to 2.2 times a warm one, those after 1 ms 1.0 to 1.15:
+``benchmarks/first_calls.py``."""
 
 
 def visiting_order(cases: Sequence[T], rng: Random) -> tuple[T, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from perfci.record.report import Comparison
 from perfci.record.worker import WorkerFailure, WorkerOutput
 from perfci.verdict.comparing import adjust, compare_case
 from perfci.verdict.policy import Policy
+from perfci.verdict.sharding import scaled_family
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ class Session:
             for state in states
             for comparison in self._compared(state)
         )
-        return math.ceil(own * self._scale - 1e-9)
+        return scaled_family(own, self._scale)
 
     def _is_bad(self, states: list[CaseState]) -> bool:
         if any(failure.side == "head" for state in states for failure in state.failures):

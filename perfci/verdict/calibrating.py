@@ -23,6 +23,7 @@ from perfci.verdict.doubting import rounds_to_believe
 from perfci.verdict.pairing import pair_values
 from perfci.verdict.policy import Policy
 from perfci.verdict.promise import PROMISED_METRIC, SessionRounds, detectable, rounds_needed
+from perfci.verdict.sharding import scaled_family
 
 _NOT_CALIBRATED = frozenset({"compile_time", "compile_time_cached"})
 """Each value costs a compile: too few of them to know a spread."""
@@ -114,7 +115,7 @@ def calibrate(
         for row in compare_case(pairs.case, pairs.base, pairs.head, policy, paired=True)
     ]
     gates = sum(row.gate == "fail" and row.method == "paired_t" for row in compared)
-    family = math.ceil(gates * scale - 1e-9)
+    family = scaled_family(gates, scale)
     adjusted = {
         (row.case, row.metric): row
         for row in adjust(compared, policy)

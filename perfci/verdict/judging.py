@@ -105,8 +105,8 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
         warnings=tuple(one for one in row.warnings if not one.startswith(_SAID)),
     )
     earned = _unchanged(row)
-    if earned and not warnings and (why_not := why_not_unchanged(row)):
-        earned, warnings = False, (f"looks unchanged: {why_not}",)
+    if earned and (why_not := why_not_unchanged(row)):
+        earned, warnings = False, (*warnings, f"looks unchanged: {why_not}")
     status: Status = moved or ("unchanged" if earned else "inconclusive")
     if status == "inconclusive" and not warnings:
         warnings = (_what_it_takes(row, alpha),)

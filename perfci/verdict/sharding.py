@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -114,14 +115,24 @@ def part_of(cases: Sequence[Case], shard: Shard | None, durations: Mapping[str, 
     shares = split(cases, shard.count, durations)
     mine = shares[shard.number - 1]
     ids = {case.id for case in mine}
-    here, everywhere = (sum(not case.skip for case in some) for some in (mine, cases))
     return Part(
         cases=mine,
         elsewhere=tuple(case for case in cases if case.id not in ids),
         shard=shard,
         split=_mark(shares),
-        scale=everywhere / here if here else 1.0,
+        scale=times_as_many(cases, mine),
     )
+
+
+def times_as_many(everything: Sequence[Case], here: Sequence[Case]) -> float:
+    """Return how many times the measurable cases ``here`` there are in ``everything``."""
+    some, many = (sum(not case.skip for case in cases) for cases in (here, everything))
+    return many / some if some else 1.0
+
+
+def scaled_family(comparisons: int, scale: float) -> int:
+    """Return how many comparisons a report has of whose cases one in ``scale`` has so many."""
+    return math.ceil(comparisons * scale - 1e-9)
 
 
 def _mark(shares: Sequence[Sequence[Case]]) -> str:

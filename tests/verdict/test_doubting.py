@@ -177,6 +177,9 @@ def test_one_session_of_a_baseline_never_shows_that_nothing_changed() -> None:
     assert row.status == "inconclusive"
     assert "one session" in row.warnings[-1]
     assert decide([row], [], POLICY).status == "inconclusive"
+    worse = judged(apart(steady, [1.02 * v for v in steady]))
+    assert worse.status == "inconclusive"
+    assert any("below the threshold" in warning for warning in worse.warnings)
     several = [luck * v for luck in (1.0, 1.0004, 0.9996, 1.0002, 0.9998) for v in steady]
     assert judged(apart(several, steady, sessions=(5,) * 5)).status == "unchanged"
 
