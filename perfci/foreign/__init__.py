@@ -1,0 +1,1 @@
+"""Pure: the result files of other tools, read as recorded runs."""

@@ -1,0 +1,1 @@
+"""Pure: histories as series, change points, drift, and the gate's own health."""

@@ -1,0 +1,127 @@
+"""What an analysed history says: changes with their status, drift, health; the whole ``Trend``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from perfci.trend.series import Series, SeriesKey, Timeline
+
+ChangeKind = Literal["step", "ramp"]
+ChangeStatus = Literal["new", "known", "acknowledged", "fixed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A place where a series moved, and for good.
+
+    ``before`` and ``after`` are indices into the series: the last point of the old level and the
+    first of the new one (a ramp's beginning and end). ``commits`` is ``(sha of before, sha of
+    after)``: what moved it is in that range, the first not included. ``ratio`` is new ÷ old level
+    with its 95 % interval; for a level of zero ``ratio`` is None and ``difference`` tells.
+    ``p`` is of this series alone, ``q`` after false-discovery control over the whole report;
+    ``confidence`` is 1 - q. ``worse`` takes the metric's direction into account.
+    ``benchmark_changed`` says that the benchmark's own source changed there.
+    """
+
+    id: str
+    series: SeriesKey
+    kind: ChangeKind
+    before: int
+    after: int
+    commits: tuple[str, str]
+    at: str
+    ratio: float | None
+    ratio_lo: float | None
+    ratio_hi: float | None
+    difference: float
+    p: float
+    q: float
+    worse: bool
+    status: ChangeStatus = "new"
+    first_seen_at: str = ""
+    note: str = ""
+    benchmark_changed: bool = False
+
+    @property
+    def confidence(self) -> float:
+        """1 - q."""
+        return 1.0 - self.q
+
+
+@dataclass(frozen=True, slots=True)
+class KnownChange:
+    """A change as the history remembers it, to be found again in the next report."""
+
+    id: str
+    series: SeriesKey
+    sha_before: str
+    sha_after: str
+    worse: bool
+    first_seen_at: str
+    acknowledged: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The last days of a series against its last accepted level (``baseline_sha``)."""
+
+    series: SeriesKey
+    baseline_sha: str
+    days: int
+    points: int
+    ratio: float
+    ratio_lo: float
+    ratio_hi: float
+    q: float
+    worse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerDrift:
+    """How one runner's speed moved over all its series: ``ratios`` by night, 1 is its median."""
+
+    environment: str
+    runner: str
+    dates: tuple[str, ...]
+    ratios: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The gate's own health. Rates are None where there was nothing to tell them from."""
+
+    same_reports: int
+    same_failed: int
+    reports: int
+    comparisons: int
+    inconclusive: int
+    missing_nights: Mapping[str, tuple[str, ...]]
+    runner_drift: tuple[RunnerDrift, ...]
+
+    @property
+    def false_alarm_rate(self) -> float | None:
+        """Failed A/A reports ÷ A/A reports."""
+        return self.same_failed / self.same_reports if self.same_reports else None
+
+    @property
+    def inconclusive_share(self) -> float | None:
+        """Inconclusive ÷ all gating comparisons."""
+        return self.inconclusive / self.comparisons if self.comparisons else None
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """An analysed history, ready to be rendered. ``changes`` and ``drifts``: the worst first."""
+
+    created_at: str
+    perfci_version: str
+    timelines: Mapping[str, Timeline]
+    series: tuple[Series, ...]
+    changes: tuple[Change, ...]
+    drifts: tuple[Drift, ...]
+    health: Health
+    releases: Mapping[str, str]
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,66 @@
+"""A history as numbers: the runs of an environment in order, and one series a case and metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from perfci.record.metric import Direction
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class SeriesKey(NamedTuple):
+    """What names a series. ``case`` is its newest name where it was renamed."""
+
+    environment: str
+    case: str
+    metric: str
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """One recorded run, without its points; field meanings as in ``RecordedRun``."""
+
+    run: str
+    source: str
+    sha: str
+    subject: str
+    branch: str
+    committed_at: str
+    measured_at: str
+    position: int | None
+    runner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The runs of one environment in the order of their commits; of one commit, as measured.
+
+    ``vanished`` holds the commits that the repository no longer has on the branch: their runs
+    are not among ``nights``.
+    """
+
+    environment: str
+    nights: tuple[Night, ...]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    vanished: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One case's metric over a timeline.
+
+    ``rows`` (n,) int32 are indices into the timeline's ``nights``, rising; ``values`` (n,)
+    float64 are finite, in ``unit``. ``source_changes`` are the indices into ``rows`` where the
+    benchmark's own source became another: what moves there may be the benchmark.
+    """
+
+    key: SeriesKey
+    unit: str
+    direction: Direction
+    rows: NDArray
+    values: NDArray
+    source_changes: tuple[int, ...] = ()
