@@ -14,6 +14,7 @@ from typing import Literal
 from perfci.record.report import Comparison, Report
 from perfci.report.clean import clean_line
 from perfci.report.failures import shown_failures
+from perfci.report.rows import change_text
 
 Level = Literal["failure", "warning", "notice"]
 _LEVELS: tuple[Level, ...] = ("failure", "warning", "notice")
@@ -68,6 +69,7 @@ def _found(reports: Sequence[Report]) -> Iterator[tuple[_Place, str, Level]]:
             place = _place(one.file, one.line, one.kind.replace("_", " "), one.text)
             if place is not None:
                 yield place, one.case, level
+        yield from _at_definitions(report)
         for failure in shown_failures(report):
             said = _PLACE.match(failure.message)
             if said is None or "head" not in failure.side.split():
@@ -76,6 +78,19 @@ def _found(reports: Sequence[Report]) -> Iterator[tuple[_Place, str, Level]]:
             place = _place(said["file"], int(said["line"]), title, said["text"])
             if place is not None:
                 yield place, failure.case, "failure"
+
+
+def _at_definitions(report: Report) -> Iterator[tuple[_Place, str, Level]]:
+    """Say on a benchmark's own line what regressed in it and names no other line."""
+    definitions = {one.benchmark: one for one in report.definitions}
+    named = {(one.case, one.metric) for one in report.explanations if one.file}
+    for row in report.results:
+        definition = definitions.get(row.case.partition("[")[0])
+        if row.status != "regressed" or definition is None or (row.case, row.metric) in named:
+            continue
+        place = _place(definition.file, definition.line, f"{row.metric} regressed", "")
+        if place is not None:
+            yield place, f"{row.case}: {change_text(row)}", _level(row)
 
 
 def _place(file: str, line: int, title: str, text: str) -> _Place | None:

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 
 from perfci.measure.session import SessionResult
 from perfci.record.case import Case, Failure
-from perfci.record.report import Comparison, Explanation, Report, Timing, Verdict
+from perfci.record.report import (
+    Comparison,
+    Definition,
+    Explanation,
+    Report,
+    Timing,
+    Verdict,
+)
 from perfci.record.run import CaseRun, Environment, Run, Side
 from perfci.record.version import VERSION
 from perfci.record.worker import WorkerOutput
@@ -154,12 +161,24 @@ def assemble(
         shard=facts.shard,
         split=facts.split,
         durations=durations(result),
+        definitions=definitions(result),
     )
 
 
 def durations(result: SessionResult) -> dict[str, float]:
     """Return how long each case was measured, rounds of both sides' workers, in s."""
     return {state.case.id: round(state.wall_s, 3) for state in result.states if state.rounds}
+
+
+def definitions(result: SessionResult) -> tuple[Definition, ...]:
+    """Return where the benchmarks of the measured cases are written, each once."""
+    return tuple(
+        dict.fromkeys(
+            Definition(state.case.benchmark, state.case.file, state.case.line)
+            for state in result.states
+            if state.case.line
+        )
+    )
 
 
 def not_measured(result: SessionResult) -> dict[str, str]:

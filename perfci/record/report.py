@@ -112,6 +112,15 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
+class Definition:
+    """Where a benchmark is written: ``file`` relative to the repository, ``line`` from 1."""
+
+    benchmark: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """One compare, check or run, ready to be rendered.
 
@@ -119,7 +128,8 @@ class Report:
     gate and says nothing of the code. ``interrupted`` reports hold what was measured until the
     session had to end. ``shard`` is "2/4" in the report of a part, empty in a whole one; parts of
     one report have the same ``split``. ``durations`` is how long each case was measured, both
-    sides' workers together, in s of wall time.
+    sides' workers together, in s of wall time. ``definitions`` says where the measured benchmarks
+    are written, as far as they are functions in a file.
     """
 
     perfci_version: str
@@ -142,4 +152,5 @@ class Report:
     shard: str = ""
     split: str = ""
     durations: Mapping[str, float] = field(default_factory=dict)
+    definitions: tuple[Definition, ...] = ()
     schema: str = REPORT_SCHEMA

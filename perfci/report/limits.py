@@ -47,6 +47,7 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Report.skipped": Limit(1_000, most=20_000),
         "Report.not_measured": Limit(1_000, most=1_000),
         "Report.durations": Limit(most=20_000),
+        "Report.definitions": Limit(most=20_000),
         "Report.injected": Limit(most=20),
         "Verdict.reasons": Limit(5_000, most=1_000),
         "Comparison.case": _NAME,
@@ -61,6 +62,8 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Explanation.metric": _METRIC,
         "Explanation.text": Limit(4_000),
         "Explanation.file": _PATH,
+        "Definition.benchmark": _NAME,
+        "Definition.file": _PATH,
         "Side.python": _PATH,
         "Environment.facts": Limit(1_000, most=200),
     }

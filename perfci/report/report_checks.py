@@ -37,6 +37,8 @@ def _reasons(report: Report) -> Iterator[str]:
         yield f"shard is {report.shard!r}, not like 2/4"
     for number, explanation in enumerate(report.explanations):
         yield from _below_zero(f"explanations[{number}]", ("line", explanation.line))
+    for number, definition in enumerate(report.definitions):
+        yield from _below_zero(f"definitions[{number}]", ("line", definition.line))
     first: dict[tuple[str, str], int] = {}
     for number, row in enumerate(report.results):
         where = f"results[{number}] ({row.case} {row.metric})"

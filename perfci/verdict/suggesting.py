@@ -49,7 +49,7 @@ def suggest(
             f"a change in one of {session.comparisons} comparisons is believed after "
             f"{believed} rounds"
         )
-    thresholds: dict[tuple[str, str], tuple[float, Seen]] = {}
+    unshown: list[tuple[Seen, float, str]] = []
     for row in seen:
         if row.gate != "fail" or row.modes or not row.spread or row.threshold <= 0.0:
             continue
@@ -57,17 +57,18 @@ def suggest(
             continue
         key, most = _lever(row, policy)
         needed = rounds_needed(row.spread, row.threshold, alpha)
-        if needed is not None and needed <= wanted[key]:
-            continue
-        if needed is not None and needed <= min(most, fits):
+        if needed is None or needed > max(wanted[key], min(most, fits)):
+            unshown.append((row, row.spread, key))
+        elif needed > wanted[key]:
             wanted[key] = needed
             reasons[key] = (
                 f"{row.case} {row.metric} needs {needed} rounds to show its threshold of "
                 f"{format_share(row.threshold)}"
             )
-            continue
+    thresholds: dict[tuple[str, str], tuple[float, Seen]] = {}
+    for row, spread, key in unshown:  # now that it is known how many rounds there will be
         reached = max(2, min(wanted[key], fits))
-        least = _rounded_up(detectable_in(row.spread, reached, alpha))
+        least = _rounded_up(detectable_in(spread, reached, alpha))
         place = (row.benchmark, row.metric)
         if place not in thresholds or least > thresholds[place][0]:
             thresholds[place] = (least, row)

@@ -32,6 +32,9 @@ def test_a_slowed_case_fails_and_its_neighbour_does_not(slowed: Project) -> None
     assert steady["status"] != "regressed"
     assert report["verdict"]["status"] == "fail"
     assert "counting" in report["verdict"]["reasons"][0]
+    (written,) = [one for one in report["definitions"] if one["benchmark"] == "counting"]
+    line = (slowed.folder / written["file"]).read_text().splitlines()[written["line"] - 1]
+    assert "counting" in line or line.startswith("@perfci.benchmark")
 
 
 def test_the_other_way_round_is_an_improvement_and_passes(slowed: Project) -> None:

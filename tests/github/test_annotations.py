@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from perfci.github.annotations import MOST, Annotation, annotations_of
 from perfci.record.case import Failure
-from perfci.record.report import Explanation
+from perfci.record.report import Definition, Explanation
 from tests.github.conftest import report_of
 from tests.report.examples import EAGER, TUNED
 
@@ -34,6 +36,29 @@ def test_a_failure_whose_message_names_a_line_is_said_there() -> None:
     (one,) = failed("benchmarks/bench_a.py:12: shapes (1x2) and (3x4)")
     assert (one.path, one.line, one.level) == ("benchmarks/bench_a.py", 12, "failure")
     assert one.message == "shapes (1x2) and (3x4)\nin generate"
+
+
+def test_a_regression_is_said_where_its_benchmark_is_written() -> None:
+    slower = replace(report_of().results[0], case=EAGER, metric="latency_p50", status="regressed")
+    slower = replace(slower, ratio=1.125, gate="fail", unit="s", difference=None)
+    definition = Definition(EAGER.partition("[")[0], "benchmarks/bench_a.py", 7)
+    report = report_of(
+        results=(slower,), explanations=(), failures=(), definitions=(definition,)
+    )
+    (one,) = annotations_of([report])
+    assert (one.path, one.line, one.level) == ("benchmarks/bench_a.py", 7, "failure")
+    assert one.title == "perfci: latency_p50 regressed"
+    assert one.message == f"perfci: latency_p50 regressed\nin {EAGER}: +12.5 %"
+
+
+def test_a_regression_whose_cause_names_a_line_is_said_there_alone() -> None:
+    worse = replace(report_of().results[0], case=TUNED, metric="graph_breaks", status="regressed")
+    cause = Explanation(TUNED, "graph_breaks", "graph_break", "print()", "lib/encoder.py", 41)
+    definition = Definition(TUNED.partition("[")[0], "benchmarks/bench_a.py", 7)
+    report = report_of(
+        results=(worse,), explanations=(cause,), failures=(), definitions=(definition,)
+    )
+    assert [one.path for one in annotations_of([report])] == ["lib/encoder.py"]
 
 
 def test_a_failure_on_base_names_no_line_of_the_pull_request() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perfci.errors import UsageError
-from perfci.record.report import Comparison, Explanation, Report
+from perfci.record.report import Comparison, Definition, Explanation, Report
 from perfci.record.run import Environment, Side
 from perfci.verdict.comparing import adjust
 from perfci.verdict.failing import failure_rows
@@ -216,6 +216,7 @@ def test_the_rest_of_the_reports_is_joined() -> None:
     first = shard(
         1, 2, paired("a"),
         notes=("same", "first"), skipped={"s": "needs a GPU"}, durations={"a": 3.5},
+        definitions=(Definition("a", "bench.py", 3),),
         not_measured={"energy": "no CUDA device", "cold_start": "none"},
     )  # fmt: skip
     second = shard(
@@ -229,6 +230,7 @@ def test_the_rest_of_the_reports_is_joined() -> None:
     assert whole.notes == ("same", "first", "second")
     assert whole.skipped == {"s": "needs a GPU", "t": "too large"}
     assert whole.durations == {"a": 3.5, "b": 4.5}
+    assert whole.definitions == first.definitions
     assert whole.not_measured == {"energy": "no CUDA device"}
 
 

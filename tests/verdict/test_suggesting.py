@@ -77,3 +77,9 @@ def test_enough_rounds_for_a_change_to_be_believed() -> None:
     (found,) = suggest([], session, default_policy(), 5.0)
     assert found.path == ("max_rounds",)
     assert found.value > 5
+
+
+def test_the_order_of_the_cases_makes_no_difference() -> None:
+    noisy = replace(ROW, case="noisy", benchmark="noisy", spread=0.15)
+    middling = replace(ROW, case="middling", benchmark="middling", spread=0.045)
+    assert _suggested(noisy, middling) == _suggested(middling, noisy)
