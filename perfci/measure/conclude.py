@@ -86,7 +86,7 @@ def conclude(
         if not rows:
             rows = (placeholder(state.case.id, "inconclusive", policy, _why_unmeasured(result)),)
         compared += rows
-    adjusted = adjust(compared, policy)
+    adjusted = adjust(compared, policy, result.scale)
     for state in result.states:
         base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
         mine = tuple(row for row in adjusted if row.case == state.case.id)

@@ -29,6 +29,7 @@ from perfci.record.worker import WorkerFailure, WorkerOutput
 from perfci.verdict.comparing import adjust, compare_case
 from perfci.verdict.policy import Policy
 from perfci.verdict.sharding import scaled_family
+from perfci.verdict.stopping import awaits_rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,10 @@ class CaseState:
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """All that was measured; ``ended`` is done, budget, interrupted or fail-fast."""
+    """All that was measured; ``ended`` is done, budget, interrupted or fail-fast.
+
+    ``scale`` is how many times the comparisons there would be, had it not ended by what it saw.
+    """
 
     states: tuple[CaseState, ...]
     found: Mapping[str, Found]
@@ -68,6 +72,7 @@ class SessionResult:
     rounds: int
     ended: str
     notes: tuple[str, ...]
+    scale: float = 1.0
 
 
 class Session:
@@ -99,6 +104,7 @@ class Session:
         self._progress = progress
         self._starters = Starters(plan, journal, budget_end)
         cold = plan.settings.cold_start_rounds
+        self._states: list[CaseState] = []
         self._cold_starts = plan.settings.rounds if cold is None else cold
         self._sweeps = 0
         self._rng = Random(plan.settings.seed)  # noqa: S311 (an order, not a secret)
@@ -112,6 +118,7 @@ class Session:
         sides = [side.name for side in self._plan.sides]
         slugs = _slugs(cases)
         states = [CaseState(case, slugs[case.id], {name: [] for name in sides}) for case in cases]
+        self._states = states
         notes: list[str] = []
         ended = "done"
         try:
@@ -136,12 +143,14 @@ class Session:
             rounds=self._rounds,
             ended=ended,
             notes=(*notes, *self._starters.notes()),
+            scale=_times_seen(states) if ended == "fail-fast" else 1.0,
         )
 
     def _minimum(self, states: list[CaseState]) -> str:
         """Sweep over all cases again and again, so that drift meets all alike.
 
-        With --fail-fast each case is finished before the next: there the first answer counts.
+        With --fail-fast each case gets it before the next, and what it takes to believe a change
+        that shows: there the first answer counts.
         """
         planned = sum(self._least(state) for state in states)
         batches = (
@@ -150,15 +159,26 @@ class Session:
             else [states]
         )
         for batch in batches:
-            while due := [s for s in batch if not s.failures and s.rounds < self._least(s)]:
+            while due := [state for state in batch if self._is_due(state)]:
                 if ended := self._sweep(due, planned):
                     return ended
         return ""
 
+    def _is_due(self, state: CaseState) -> bool:
+        if state.failures or state.rounds < self._least(state):
+            return not state.failures
+        if not self._fail_fast or state.rounds >= self._plan.settings.max_rounds:
+            return False
+        family, _ = self._expected()
+        return any(
+            comparison.gate == "fail" and awaits_rounds(comparison, self._policy, family)
+            for comparison in self._compared(state)
+        )
+
     def _more(self, states: list[CaseState]) -> str:
         if len(self._plan.sides) < 2:
             return ""
-        family = self._gating_comparisons(states)
+        family = scaled_family(self._gating_comparisons(states), self._scale)
         while undecided := [state for state in states if self._wants_more(state, family)]:
             if ended := self._sweep(undecided, self._rounds + len(undecided)):
                 return ended
@@ -179,7 +199,7 @@ class Session:
                     if not self._has_time_for(state):
                         return "budget"
                     self._round(state, planned, starters)
-                    if self._fail_fast and self._is_bad(states):
+                    if self._fail_fast and self._is_bad():
                         return "fail-fast"
         return ""
 
@@ -261,23 +281,40 @@ class Session:
         return bool(state.undecided)
 
     def _gating_comparisons(self, states: list[CaseState]) -> int:
-        """Return how many comparisons Holm will correct for: known once all have their minimum."""
-        own = sum(
+        """Return how many there are so far that Holm will correct for."""
+        return sum(
             comparison.gate == "fail" and comparison.method == "paired_t"
             for state in states
             for comparison in self._compared(state)
         )
-        return scaled_family(own, self._scale)
 
-    def _is_bad(self, states: list[CaseState]) -> bool:
-        if any(failure.side == "head" for state in states for failure in state.failures):
+    def _is_bad(self) -> bool:
+        """Say whether a case failed on head, or one that is decided regressed.
+
+        By the rule that ends a case in any session, and as one of all cases: looking after every
+        round, or for the cases so far alone, would find a regression in noise.
+        """
+        if any(failure.side == "head" for state in self._states for failure in state.failures):
             return True
-        ready = [state for state in states if state.rounds >= self._least(state)]
+        ready = self._ready()
+        family, scale = self._expected()
+        decided = {state.case.id for state in ready if not self._wants_more(state, family)}
         compared = [comparison for state in ready for comparison in self._compared(state)]
         return any(
-            comparison.status == "regressed" and comparison.gate == "fail"
-            for comparison in adjust(compared, self._policy)
+            comparison.status == "regressed"
+            and comparison.gate == "fail"
+            and comparison.case in decided
+            for comparison in adjust(compared, self._policy, scale)
         )
+
+    def _ready(self) -> list[CaseState]:
+        return [state for state in self._states if state.rounds >= self._least(state)]
+
+    def _expected(self) -> tuple[int, float]:
+        """Return how many gating comparisons all cases will have, and per one that is ready."""
+        ready = self._ready()
+        scale = self._scale * len(self._states) / max(1, len(ready))
+        return scaled_family(self._gating_comparisons(ready), scale), scale
 
     def _compared(self, state: CaseState) -> tuple[Comparison, ...]:
         if len(self._plan.sides) < 2:
@@ -293,6 +330,12 @@ class Session:
         more = f" and {len(short) - 5} more" if len(short) > 5 else ""
         early = f"{names}{more} had fewer rounds than the minimum"
         return [f"The time budget ended first: {early}. Raise --budget, or choose with -k."]
+
+
+def _times_seen(states: Sequence[CaseState]) -> float:
+    """Return how many times the cases that were measured there are."""
+    seen = sum(bool(state.rounds) for state in states)
+    return len(states) / seen if seen else 1.0
 
 
 def _slugs(cases: tuple[Case, ...]) -> dict[str, str]:

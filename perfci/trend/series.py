@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perfci.record.metric import Direction
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -61,6 +62,6 @@ class Series:
     key: SeriesKey
     unit: str
     direction: Direction
-    rows: NDArray
-    values: NDArray
+    rows: NDArray[np.int32]
+    values: NDArray[np.float64]
     source_changes: tuple[int, ...] = ()

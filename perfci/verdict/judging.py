@@ -25,6 +25,7 @@ from perfci.verdict.doubting import (
     why_not_unchanged,
 )
 from perfci.verdict.policy import Policy
+from perfci.verdict.sharding import scaled_family
 from perfci.verdict.stopping import is_within, margin
 
 _TESTED = ("paired_t", "welch_t")
@@ -40,22 +41,26 @@ _SAID = (
 them before, and they hold for that family only: they are said anew, or no more."""
 
 
-def adjust(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
+def adjust(
+    comparisons: Sequence[Comparison], policy: Policy, scale: float = 1.0
+) -> tuple[Comparison, ...]:
     """Return the comparisons with adjusted p and final status, whatever was judged before.
 
     Gating comparisons are corrected for the gating ones alone, so that watching more metrics
     doesn't blunt the gate; the others are corrected for all. Only p decides who is corrected
-    for: dropping comparisons after a look at them would undo the correction.
+    for: dropping comparisons after a look at them would undo the correction. ``scale`` is how
+    many times as many there would have been, had the session not been ended by what it saw.
     """
     adjusted = list(comparisons)
     tested = [index for index, row in enumerate(comparisons) if row.method in _TESTED]
     gating = [index for index in tested if comparisons[index].gate == "fail"]
     others = [index for index in tested if comparisons[index].gate != "fail"]
     for members, family in ((set(gating), gating), (set(others), tested)):
-        p_adjusted = _adjusted_p([comparisons[index] for index in family])
+        size = scaled_family(len(family), scale)
+        p_adjusted = _adjusted_p([comparisons[index] for index in family], scale)
         for index, p in zip(family, p_adjusted, strict=True):
             if index in members:
-                adjusted[index] = _judge(comparisons[index], p, policy, len(family))
+                adjusted[index] = _judge(comparisons[index], p, policy, size)
     return tuple(adjusted)
 
 
@@ -76,8 +81,9 @@ def threshold_of(row: Comparison) -> float:
     return row.threshold if row.difference is not None else math.log1p(row.threshold)
 
 
-def _adjusted_p(rows: Sequence[Comparison]) -> list[float | None]:
-    corrected = iter(holm([row.p for row in rows if row.p is not None]))
+def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:
+    known = [row.p for row in rows if row.p is not None]
+    corrected = iter(holm(known, scaled_family(len(known), scale)))
     return [None if row.p is None else next(corrected) for row in rows]
 
 

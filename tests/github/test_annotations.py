@@ -42,9 +42,7 @@ def test_a_regression_is_said_where_its_benchmark_is_written() -> None:
     slower = replace(report_of().results[0], case=EAGER, metric="latency_p50", status="regressed")
     slower = replace(slower, ratio=1.125, gate="fail", unit="s", difference=None)
     definition = Definition(EAGER.partition("[")[0], "benchmarks/bench_a.py", 7)
-    report = report_of(
-        results=(slower,), explanations=(), failures=(), definitions=(definition,)
-    )
+    report = report_of(results=(slower,), explanations=(), failures=(), definitions=(definition,))
     (one,) = annotations_of([report])
     assert (one.path, one.line, one.level) == ("benchmarks/bench_a.py", 7, "failure")
     assert one.title == "perfci: latency_p50 regressed"

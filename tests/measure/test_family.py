@@ -29,7 +29,7 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         results = tuple(worker(name, number, {"latency_p50": value}) for name, value in sides)
         return RoundResult(results, {}, 0.0)
 
-    def count(scale: float) -> int:
+    def count(scale: float = 1.0, cases: int = 1, *, fail_fast: bool = False) -> int:
         plan = SimpleNamespace(
             sides=[SimpleNamespace(name=name, root=tmp_path) for name in ("base", "head")],
             settings=MeasureSettings(rounds=5, max_rounds=12),
@@ -38,8 +38,15 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             forget_cold_caches=lambda _: None,
         )
         monkeypatch.setattr(session_module, "measure_round", measured)
-        one = Session(plan, default_policy(), Journal(tmp_path), budget_end=math.inf, scale=scale)
-        return one.measure((case(),), {}).rounds
+        one = Session(
+            plan,
+            default_policy(),
+            Journal(tmp_path),
+            budget_end=math.inf,
+            scale=scale,
+            fail_fast=fail_fast,
+        )
+        return one.measure(tuple(case(f"case{n}") for n in range(cases)), {}).rounds
 
     return count
 
@@ -52,3 +59,7 @@ def test_a_shards_session_counts_the_comparisons_of_all_shards(rounds_of) -> Non
 def test_a_scale_that_rounding_made_larger_costs_no_round(rounds_of) -> None:
     # ten comparisons take 6 rounds, eleven take 7
     assert [rounds_of(scale) for scale in (10.0 + 1e-12, 10.5)] == [6, 7]
+
+
+def test_fail_fast_ends_at_the_first_case_but_is_as_sure_as_a_session_of_all(rounds_of) -> None:
+    assert [rounds_of(cases=count, fail_fast=True) for count in (1, 12)] == [5, 7]

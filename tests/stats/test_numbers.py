@@ -19,6 +19,7 @@ def test_holm_gives_the_textbook_example() -> None:
     # as R's p.adjust gives it
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
     assert holm([]) == ()
+    assert holm([0.02, 0.01], 4) == pytest.approx((0.06, 0.04))
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
