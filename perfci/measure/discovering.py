@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -94,6 +94,32 @@ def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float)
 def _of_file(failure: Failure, order: WorkOrder) -> Failure:
     named = [file.removeprefix(f"{order.benchmark_root}/") for file in order.benchmark_files]
     return replace(failure, case=", ".join(named) or "saved models", stage="import")
+
+
+def require_own_code(found: Mapping[str, Found], installed: Sequence[str]) -> tuple[str, ...]:
+    """Return notes on the sides' own packages that they import from outside their trees.
+
+    UsageError where that would measure code which isn't the commit's: every side of one Python
+    has the same installed copy. ``installed`` are those that are meant so.
+    """
+    copies = {
+        name: {one.package: one for one in side.discovery.elsewhere} for name, side in found.items()
+    }
+    notes = []
+    for package in sorted({package for side in copies.values() for package in side}):
+        ones = [side[package] for side in copies.values() if package in side]
+        files = {one.file for one in ones}
+        if package not in installed and len(files) < 2:
+            one = ones[0]
+            raise UsageError(
+                "installed-copy",
+                f"`{package}` is imported from {one.file}: not the commit's own code, which is in "
+                f"{one.folder}/, would be measured",
+                f'Set python_path = ["{one.folder}"] in [tool.perfci]. Where the installed copy is '
+                f'meant: installed = ["{package}"].',
+            )
+        notes.append(f"`{package}` is the installed one, not the commits': {', '.join(files)}.")
+    return tuple(notes)
 
 
 def require_cases(cases: tuple[Case, ...], failures: tuple[Failure, ...], where: str) -> None:

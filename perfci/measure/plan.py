@@ -18,7 +18,7 @@ from perfci.record.settings import MeasureSettings, Quiet
 from perfci.record.worker import SavedModel, WorkOrder
 
 ACCURACY_ROUNDS = 2
-GROWTH_ROUNDS = 2
+GROWTH_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,22 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A package that the side's tree holds in ``folder``, but that was imported from ``file``."""
+
+    package: str
+    file: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
 class Discovery:
-    """What one side's benchmark files hold: cases, the files that failed, and the side's facts."""
+    """What one side's benchmark files hold: cases, the files that failed, and the side's facts.
+
+    ``elsewhere``: the side's own packages that came from outside its tree.
+    """
 
     cases: tuple[Case, ...]
     failures: tuple[Failure, ...]
     facts: Mapping[str, str]
+    elsewhere: tuple[Elsewhere, ...] = ()

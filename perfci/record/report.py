@@ -121,6 +121,15 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """A metric's newest recorded values in the report's environment, the oldest first."""
+
+    case: str
+    metric: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """One compare, check or run, ready to be rendered.
 
@@ -129,7 +138,8 @@ class Report:
     session had to end. ``shard`` is "2/4" in the report of a part, empty in a whole one; parts of
     one report have the same ``split``. ``durations`` is how long each case was measured, both
     sides' workers together, in s of wall time. ``definitions`` says where the measured benchmarks
-    are written, as far as they are functions in a file.
+    are written, as far as they are functions in a file. ``past`` is what the history says of the
+    rows that moved, where there is a history.
     """
 
     perfci_version: str
@@ -153,4 +163,5 @@ class Report:
     split: str = ""
     durations: Mapping[str, float] = field(default_factory=dict)
     definitions: tuple[Definition, ...] = ()
+    past: tuple[Past, ...] = ()
     schema: str = REPORT_SCHEMA

@@ -16,6 +16,7 @@ from perfci.report.chart import chart
 from perfci.report.escape import Safe
 from perfci.report.failures import likeness, shown_failures
 from perfci.report.outline import Outline, headline, other_reasons, outline
+from perfci.report.past import past_lines
 
 MOST_REASONS = 5
 _MOST_ROWS = 8
@@ -47,6 +48,7 @@ class Section:
     more_failures: tuple[Failure, ...]
     failed_above: tuple[str, ...]
     chart: Safe
+    past: Mapping[tuple[str, str], str]
     found: Outline
     skipped: Mapping[str, str]
     not_measured: Mapping[str, str]
@@ -156,6 +158,7 @@ def _section(
         more_failures=fresh[_MOST_FAILURES:],
         failed_above=tuple(above),
         chart=chart(moved),
+        past=past_lines(report),
         found=found,
         skipped=dict(one for one in report.skipped.items() if one not in told.skipped),
         not_measured=dict(

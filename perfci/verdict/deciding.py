@@ -80,7 +80,7 @@ def _doubts(
         if failure.side != "base" and failure.case in on_base
     )
     undecided = [
-        f"{row.case}: {row.metric} inconclusive{_because(row)}"
+        f"{row.case}: {row.metric} {_seen(row)}inconclusive{_because(row)}"
         for row in rows
         if row.status == "inconclusive"
         and row.gate == "fail"
@@ -136,6 +136,14 @@ def _moved(row: Comparison) -> str:
     else:
         change, limit = format_change(row.ratio), format_share(row.threshold)
     return f"{row.case}: {row.metric} {change} (threshold {limit})"
+
+
+def _seen(row: Comparison) -> str:
+    """Return what was seen of a change that isn't decided, and how surely."""
+    if row.ratio is None or row.ratio_lo is None or row.ratio_hi is None:
+        return ""
+    lo, hi = format_change(row.ratio_lo).removesuffix(" %"), format_change(row.ratio_hi)
+    return f"{format_change(row.ratio)} ({lo} … {hi}), "
 
 
 def _because(row: Comparison) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfci.record.metric import Metric
 from perfci.record.report import Status
@@ -28,8 +28,19 @@ def compare_exactly(
     """Compare the upper medians of both sides' workers.
 
     Not the mean: 0 and 1 graph breaks don't make half of one. Workers of one side that disagree
-    are told of.
+    are told of; an amount (with a threshold above zero) then moved only where every worker of one
+    side lies beyond all of the other's. A count moved even so: one new graph break is one.
     """
+    found = _compared(metric, base, head, threshold)
+    apart = max(base) < min(head) or max(head) < min(base)
+    if threshold > 0.0 and found.status in {"regressed", "improved"} and not apart:
+        return replace(found, status="inconclusive")
+    return found
+
+
+def _compared(
+    metric: Metric, base: Sequence[float], head: Sequence[float], threshold: float
+) -> ExactChange:
     warnings = tuple(
         f"workers of {side} disagree: {min(values):g} to {max(values):g}"
         for side, values in (("base", base), ("head", head))

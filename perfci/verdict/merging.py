@@ -94,6 +94,7 @@ def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy
         shard="",
         split="",
         durations={case: spent for part in parts for case, spent in part.durations.items()},
+        past=tuple(dict.fromkeys(one for part in parts for one in part.past)),
         definitions=tuple(dict.fromkeys(one for part in parts for one in part.definitions)),
     )
     return Merged(report, missing)

@@ -10,6 +10,7 @@ from typing import Any
 from perfci.bench.definition import Benchmark
 from perfci.record.case import Case, Discovery, Failure
 from perfci.record.worker import SavedModel, WorkOrder
+from perfci.worker.elsewhere import imported_elsewhere, packages_in
 from perfci.worker.facts import side_facts
 from perfci.worker.failing import kind_of, where_it_failed
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
@@ -37,12 +38,24 @@ def discover(order: WorkOrder) -> dict[str, Any]:
                     side=order.side,
                     stage="import",
                     kind=kind_of(error),
-                    message=where_it_failed(error, (order.root, order.benchmark_root)),
+                    message=where_it_failed(error, (order.root, order.benchmark_root))
+                    + _where_it_is(error, order.root),
                 )
             )
     cases += [case for saved in order.saved for case in _saved_cases(saved)]
     unique, twice = _without_twins(cases, order)
-    return asdict(Discovery(tuple(unique), tuple(failures + twice), side_facts()))
+    elsewhere = imported_elsewhere(order.root, (order.benchmark_root,))
+    return asdict(Discovery(tuple(unique), tuple(failures + twice), side_facts(), elsewhere))
+
+
+def _where_it_is(error: BaseException, root: str) -> str:
+    """Return where the tree has the package that wasn't found, where it has it."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return ""
+    folder = packages_in(root).get(error.name.partition(".")[0])
+    if folder is None:
+        return ""
+    return f'\nThe commit has it in {folder}/: set python_path = ["{folder}"] in [tool.perfci].'
 
 
 def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:

@@ -140,3 +140,24 @@ def slow():
     time.sleep(60)
     return lambda: None
 """
+
+
+def test_what_moved_is_shown_beside_its_history(slowed: Project, tmp_path: Path) -> None:
+    place = str(tmp_path / "history.sqlite")
+    for _ in range(3):
+        recorded = slowed.perfci("run", "main", "-k", "counting", "--record", "--history", place)
+        assert recorded.code == 0, recorded.text
+    options = ("-k", "counting", "--history", place)
+    report = slowed.report("compare", "main", "feature", *options, code=1)
+    past = {one["metric"]: one["values"] for one in report["past"] if one["case"] == "counting"}
+    now = rows(report, "counting")["latency_p50"]
+    assert len(past["latency_p50"]) == 3
+    assert all(value < now["head"]["center"] for value in past["latency_p50"])
+
+
+def test_a_history_that_cannot_be_read_stops_no_comparison(slowed: Project, tmp_path: Path) -> None:
+    place = tmp_path / "history.sqlite"
+    place.write_text("no database")
+    done = slowed.perfci("compare", "main", "feature", "-k", "counting", "--history", str(place))
+    assert done.code == 1, done.text
+    assert "the report is without its history" in done.err

@@ -139,6 +139,17 @@ def test_exact_workers_that_disagree_are_told_of_and_their_upper_median_counts()
     assert "workers of head disagree: 0 to 1" in row.warnings
 
 
+@pytest.mark.parametrize("metric", ["memory_growth", "peak_device_memory", "accuracy_loss"])
+def test_an_amount_moves_only_where_no_worker_of_one_side_is_like_one_of_the_other(
+    metric: str,
+) -> None:
+    row = exact(metric, [10.0, 10.0, 48.0], [10.0, 45.0, 46.0])
+    assert row.status == "inconclusive"
+    assert "workers of base disagree: 10 to 48" in row.warnings
+    assert exact(metric, [10.0, 10.0, 44.0], [245.0, 246.0, 246.0]).status == "regressed"
+    assert exact(metric, [245.0, 246.0, 246.0], [10.0, 10.0, 44.0]).status == "improved"
+
+
 def test_exact_memory_is_compared_by_its_share() -> None:
     assert exact("peak_device_memory", [100.0], [110.0]).status == "regressed"
     assert exact("peak_device_memory", [100.0], [109.0]).status == "unchanged"
