@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perfci.errors import UsageError
-from perfci.measure.conclude import Facts, conclude
+from perfci.measure.conclude import Facts, conclude, run_of
 from perfci.measure.select import select
 from perfci.measure.session import SessionResult
 from perfci.measure.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.measure.written import written_in
 from perfci.record.case import Case, Failure
 from perfci.record.report import Report, Timing
+from perfci.record.run import Run
 from perfci.verdict.sharding import Part, Shard, part_of
 
 
@@ -36,17 +37,34 @@ class Request:
 
 def compare(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> Report:
     """Measure ``base`` and ``head`` together and return the report with its verdict."""
+    return compare_runs(around, base, head, request)[1]
+
+
+def compare_runs(
+    around: Surroundings, base: Wanted, head: Wanted, request: Request
+) -> tuple[tuple[Run, Run], Report]:
+    """Measure both together; return their runs (base's, head's), and the report."""
     with open_workplace(around, (base, head), request.log_folder) as workplace:
         part = selected_part(workplace, request)
         result = workplace.measure(part.cases, fail_fast=request.fail_fast, scale=part.scale)
-        removed = removed_cases(workplace, request)
-        return conclude(
+        new, gone = one_sided_points(workplace, request, part)
+        removed = (*removed_cases(workplace, request), *gone)
+        facts = facts_of("compare", workplace, result, part)
+        environments = workplace.environments
+        runs = (
+            run_of(
+                result, "base", facts.base or facts.head, environments["base"], facts.created_at
+            ),
+            run_of(result, "head", facts.head, environments["head"], facts.created_at),
+        )
+        return runs, conclude(
             part.cases,
             tuple(name for name in removed if part.tells(name)),
+            tuple(name for name in new if part.tells(name)),
             result,
             told_failures(workplace, part),
             around.config.policy,
-            facts_of("compare", workplace, result, part),
+            facts,
         )
 
 
@@ -99,6 +117,26 @@ def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
     }
     stand_ins = (Case(name, name, {}, file, 0, "") for name, file in sorted(gone.items()))
     return tuple(case.id for case in select(stand_ins, request.selection))
+
+
+def one_sided_points(
+    workplace: Workplace, request: Request, part: Part
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the cases that head's benchmark files give on head alone, and on base alone.
+
+    An axis whose values come from the library, say. Files that fail on a side are told otherwise.
+    """
+    if request.only:
+        return (), ()
+    base, head = (workplace.found[name].discovery for name in ("base", "head"))
+    broken = {failure.case for side in (base, head) for failure in side.failures}
+    on_base, on_head = ({case.id for case in side.cases} for side in (base, head))
+    new = (case for case in part.whole if case.id not in on_base and not case.skip)
+    gone = (case for case in select(base.cases, request.selection) if case.id not in on_head)
+    return (
+        tuple(case.id for case in new if case.file not in broken),
+        tuple(case.id for case in gone if case.file not in broken and not case.skip),
+    )
 
 
 def facts_of(command: str, workplace: Workplace, result: SessionResult, part: Part) -> Facts:

@@ -68,6 +68,7 @@ def run_of(
 def conclude(
     cases: Sequence[Case],
     removed: Sequence[str],
+    new: Sequence[str],
     result: SessionResult,
     failures: Sequence[Failure],
     policy: Policy,
@@ -92,7 +93,7 @@ def conclude(
         mine = tuple(row for row in adjusted if row.case == state.case.id)
         explanations += explain(state.case, base, head, mine)
     explanations += slower_imports(result, adjusted)
-    rows_of_failures = failure_rows(failed, removed, policy)
+    rows_of_failures = failure_rows(failed, removed, policy, new)
     return assemble(
         (*adjusted, *rows_of_failures), failed, explanations, cases, result, policy, facts
     )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from perfci.record.case import Failure
+from perfci.record.metric import METRICS
 from perfci.record.report import Comparison, Verdict
 from perfci.units import format_change, format_share, format_value
 from perfci.verdict.doubting import why_not_unchanged
@@ -58,12 +59,28 @@ def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[st
         for failure in failures
         if failure.side != "base" and failure.case not in on_base
     )
+    broken |= dict.fromkeys(
+        f"{row.case}: {row.metric}{_because(row)}" for row in rows if _lost_its_gate(row)
+    )
     if any(row.base or row.head for row in rows):
         return tuple(broken)
     answers = {"new", "not_comparable"}
     if any(row.status in answers for row in rows):
         return tuple(broken)
     return (*broken, "nothing was measured")
+
+
+def _lost_its_gate(row: Comparison) -> bool:
+    """Whether a benchmark's own metric that may fail the report is no number on head any more.
+
+    perfci's own metrics can go for good reasons: what isn't compiled has no compile time.
+    """
+    return (
+        row.gate == "fail"
+        and row.metric not in METRICS
+        and row.base is not None
+        and row.head is None
+    )
 
 
 def _doubts(

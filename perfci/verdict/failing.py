@@ -15,9 +15,12 @@ _STANDS_FOR_CASE = METRICS["latency_p50"]
 
 
 def failure_rows(
-    failures: Iterable[Failure], removed: Sequence[str], policy: Policy
+    failures: Iterable[Failure],
+    removed: Sequence[str],
+    policy: Policy,
+    new: Sequence[str] = (),
 ) -> tuple[Comparison, ...]:
-    """Return one row for each failed or removed case.
+    """Return one row for each case that failed, or that one side alone has.
 
     A case that fails on base only is ``new``: head can be measured, there is nothing beside
     it. One that fails on head, on both sides or not, is ``failed``.
@@ -30,8 +33,17 @@ def failure_rows(
         on_base_only = all(failure.side == "base" for failure in mine)
         reasons = dict.fromkeys(describe(failure) for failure in mine)
         rows.append(placeholder(case, "new" if on_base_only else "failed", policy, *reasons))
-    gone = [case for case in removed if case not in by_case]
-    return (*rows, *(placeholder(case, "removed", policy, "head hasn't got it") for case in gone))
+    one_sided: tuple[tuple[Sequence[str], Status, str], ...] = (
+        (removed, "removed", "head hasn't got it"),
+        (new, "new", "base hasn't got it"),
+    )
+    rows += [
+        placeholder(case, status, policy, why)
+        for cases, status, why in one_sided
+        for case in cases
+        if case not in by_case
+    ]
+    return tuple(rows)
 
 
 def placeholder(case: str, status: Status, policy: Policy, *reasons: str) -> Comparison:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.errors import UsageError
+from perfci.errors import DamagedFile, UsageError
 from perfci.record.case import Failure
+from perfci.record.codec import CodecError, to_plain
 from perfci.record.report import Comparison, Report, Timing, Verdict
 from perfci.verdict.comparing import adjust
 from perfci.verdict.deciding import decide
 from perfci.verdict.matching import Named, numbered, require_one_run
 from perfci.verdict.policy import Policy
-from perfci.verdict.sharding import Shard
+from perfci.verdict.sharding import Shard, parse_shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,16 @@ def merge(
 ) -> tuple[Merged, ...]:
     """Return one report for each environment of the shards' reports, by the environment's key.
 
-    Raises UsageError where they are not parts of one report. ``expect`` is how many shards every
-    environment should have; without it the shards' own word is taken.
+    Raises UsageError where they are not parts of one report, DamagedFile where their numbers give
+    none. ``expect`` is how many shards every environment should have; without it the shards' own
+    word is taken.
     """
     require_one_run(named)
     groups: dict[str, list[Named]] = {}
     for one in named:
         groups.setdefault(one[1].environment.key, []).append(one)
     environments = {key: numbered(groups[key], expect) for key in sorted(groups)}
-    return tuple(_merged(key, environments, policy) for key in environments)
+    return tuple(_finite(_merged(key, environments, policy)) for key in environments)
 
 
 def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy: Policy) -> Merged:
@@ -48,7 +50,11 @@ def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy
     parts = tuple(shards.values())
     count = next(iter(shards)).count
     wanted = (Shard(number, count) for number in range(1, count + 1))
-    missing = tuple(shard for shard in wanted if shard not in shards)
+    missing = (
+        *(shard for shard in wanted if shard not in shards),
+        # a merged report that is merged again lacks what it lacked
+        *(parse_shard(lost) for part in parts for lost in part.missing),
+    )
     rows = _readjusted(_joined(shards), policy)
     failures = _once(failure for part in parts for failure in part.failures)
     interrupted = any(part.interrupted for part in parts)
@@ -93,11 +99,26 @@ def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy
         interrupted=interrupted,
         shard="",
         split="",
+        missing=tuple(map(str, missing)),
         durations={case: spent for part in parts for case, spent in part.durations.items()},
         past=tuple(dict.fromkeys(one for part in parts for one in part.past)),
         definitions=tuple(dict.fromkeys(one for part in parts for one in part.definitions)),
     )
     return Merged(report, missing)
+
+
+def _finite(merged: Merged) -> Merged:
+    """Return ``merged``; DamagedFile where finite numbers of its parts have made one that isn't."""
+    try:
+        to_plain(merged.report)
+    except CodecError as error:
+        raise DamagedFile(
+            "damaged-report",
+            f"the reports of {merged.report.environment.key} can't be believed: together they "
+            f"give {error}",
+            "Measure the shards again.",
+        ) from error
+    return merged
 
 
 def _joined(shards: Mapping[Shard, Report]) -> tuple[Comparison, ...]:

@@ -96,6 +96,34 @@ def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_a_file_that_cannot_be_read_meanwhile_has_changed(tmp_path: Path) -> None:
+    path = tmp_path / "perfci.toml"
+    path.write_text("rounds = 5\n")
+    file = configuration_file(tmp_path, None)
+    path.write_bytes(b"\xe9")
+    with pytest.raises(OutsideError, match="changed"):
+        file.write({("max_rounds",): 30})
+
+
+def test_a_link_to_itself_and_what_is_no_text_are_told(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.perfci]\n")
+    (tmp_path / "perfci.toml").symlink_to("perfci.toml")
+    with pytest.raises(OutsideError, match="symbolic links"):
+        configuration_file(tmp_path, None)
+    (tmp_path / "perfci.toml").unlink()
+    (tmp_path / "perfci.toml").write_bytes(b"# \xe9\n")
+    with pytest.raises(OutsideError, match="not UTF-8"):
+        configuration_file(tmp_path, None)
+
+
+def test_what_a_link_is_called_says_how_it_is_read(tmp_path: Path) -> None:
+    target = tmp_path / "shared.toml"
+    target.write_text("[project]\nname = 'x'\n")
+    (tmp_path / "pyproject.toml").symlink_to(target)
+    configuration_file(tmp_path, None).write({("max_rounds",): 30})
+    assert tomllib.loads(target.read_text())["tool"] == {"perfci": {"max_rounds": 30}}
+
+
 def test_a_project_without_configuration_gets_one(tmp_path: Path) -> None:
     configuration_file(tmp_path, None).write({("thresholds", "a", "latency_p50"): 0.08})
     written = tomllib.loads((tmp_path / "perfci.toml").read_text())

@@ -89,3 +89,25 @@ def test_a_file_that_head_broke_is_not_said_to_be_removed(many: Project) -> None
     many.counting(100)
     many.write(FILE, "syntax error(")
     assert removed(many) == set()
+
+
+POINTS = """\
+import lib
+import perfci
+
+@perfci.benchmark(mode=lib.MODES)
+def work(mode):
+    return int
+"""
+
+
+def test_a_point_of_an_axis_that_one_side_alone_has_is_new_or_removed(project: Project) -> None:
+    project.commit("base", **{"benchmarks/bench_work.py": POINTS, "lib.py": 'MODES = ["a", "b"]'})
+    project.git("checkout", "--quiet", "-b", "feature")
+    project.commit("head", **{"lib.py": 'MODES = ["a", "c"]'})
+    report = project.report("compare", "main", "feature")
+    statuses = {row["case"]: row["status"] for row in report["results"] if not row["head"]}
+    assert statuses == {"work[mode=b]": "removed", "work[mode=c]": "new"}
+    one = project.report("compare", "main", "feature", "-k", "mode=c")
+    assert {row["case"]: row["status"] for row in one["results"]} == {"work[mode=c]": "new"}
+    assert one["verdict"]["status"] == "inconclusive"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.record.report import Comparison
+from perfci.record.report import Comparison, Estimate
 from perfci.verdict.comparing import adjust, compare_case, number_rows
 from perfci.verdict.deciding import decide
 from perfci.verdict.failing import failure_rows, placeholder
@@ -113,3 +113,14 @@ def test_an_unconfirmed_regression_says_so() -> None:
     verdict = decide(rows("latency_p50", 1.2), (), POLICY, unconfirmed=True)
     assert verdict.status == "fail"
     assert verdict.reasons[1].startswith("unconfirmed")
+
+
+def test_a_gating_metric_of_the_benchmarks_own_that_is_no_number_on_head_is_an_error() -> None:
+    lost = placeholder("a", "inconclusive", POLICY, "measured on base only: the benchmark gave nan")
+    estimate = Estimate(1.0, 1.0, 1.0, 5, 100)
+    lost = replace(lost, metric="loss", gate="fail", base=estimate)
+    verdict = decide((lost,), (), POLICY)
+    assert verdict.status == "error"
+    assert verdict.reasons == ("a: loss (measured on base only: the benchmark gave nan)",)
+    assert decide((replace(lost, gate="warn"),), (), POLICY).status == "pass"
+    assert decide((replace(lost, metric="compile_time"),), (), POLICY).status == "pass"

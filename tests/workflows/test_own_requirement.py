@@ -1,0 +1,47 @@
+"""The workflows install the perfci that wrote them, as far as pip noted where it came from."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from perfci.cli import own_requirement as module
+from perfci.cli.own_requirement import own_requirement
+from perfci.record.version import VERSION
+
+SHA = "3f786850e387550fdab836ed7e6dc881de23001b"
+
+
+def noted(monkeypatch: pytest.MonkeyPatch, origin: object) -> None:
+    """Let pip have noted ``origin`` in direct_url.json, or nothing."""
+    text = None if origin is None else json.dumps(origin)
+    found = SimpleNamespace(read_text={"direct_url.json": text}.get)
+    monkeypatch.setattr(module, "distribution", {"perfci": found}.get)
+
+
+def test_from_an_index_it_is_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted(monkeypatch, None)
+    assert own_requirement("github").text == f"perfci[github]=={VERSION}"
+    assert not own_requirement().doubt
+
+
+def test_from_a_repository_it_is_that_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    vcs = {"vcs": "git", "commit_id": SHA, "requested_revision": "main"}
+    noted(monkeypatch, {"url": "https://github.com/o/perfci", "vcs_info": vcs})
+    assert own_requirement().text == f"perfci @ git+https://github.com/o/perfci@{SHA}"
+    assert not own_requirement().doubt
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        {"url": "file:///home/me/perfci", "dir_info": {}},
+        {"url": "https://h/'; rm -rf ~; '", "vcs_info": {"vcs": "git", "commit_id": SHA}},
+    ],
+)
+def test_from_elsewhere_the_doubt_is_said(monkeypatch: pytest.MonkeyPatch, origin: object) -> None:
+    noted(monkeypatch, origin)
+    assert own_requirement().text == f"perfci=={VERSION}"
+    assert "--report-install" in own_requirement().doubt
