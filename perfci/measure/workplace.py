@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from perfci.checkout.lock import take, take_if_free
@@ -17,12 +18,13 @@ from perfci.checkout.repository import Repository, Resolved
 from perfci.checkout.worktree import Worktrees
 from perfci.config import Config
 from perfci.errors import OutsideError
-from perfci.measure.discovering import Found, discover, require_cases
+from perfci.measure.discovering import Found, discover, require_cases, require_own_code
 from perfci.measure.gpu_watch import GpuWatch, open_gpu_watch
 from perfci.measure.guardian import Guardian
 from perfci.measure.host import host_facts
 from perfci.measure.journal import Journal
 from perfci.measure.leftovers import SESSION_VARIABLE
+from perfci.measure.neighbours import own_cores
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.quiet import available_cores, child_environment, plan_cores, quiet_facts
 from perfci.measure.select import select
@@ -171,11 +173,16 @@ class Workplace:
 
 @contextmanager
 def open_workplace(
-    around: Surroundings, wanted: Sequence[Wanted], log_folder: Path | None = None
+    around: Surroundings,
+    wanted: Sequence[Wanted],
+    log_folder: Path | None = None,
+    *,
+    benchmarks_of: Resolved | None = None,
 ) -> Iterator[Workplace]:
     """Check out and build every side, find the benchmarks, and clean up whatever happens.
 
-    ``wanted`` is (base, head) or (head,): the last one's benchmark files are run on all sides.
+    ``wanted`` is (base, head) or (head,): the last one's benchmark files are run on all sides, or
+    those of ``benchmarks_of``, which is checked out beside them, neither built nor measured.
     Raises PerfciError with what to do; nothing of the user's checkout is touched.
     """
     config, inherited, shown = around.config, around.inherited, around.shown
@@ -183,13 +190,18 @@ def open_workplace(
         refuse_secrets(inherited)
     started = time.monotonic()
     token = secrets.token_hex(8)
-    cores = plan_cores(
-        available_cores(),
-        cores=config.settings.cores,
-        threads=config.settings.threads,
-        pin=config.quiet.pin,
-    )
     with ExitStack() as stack:
+        cores, shared = stack.enter_context(
+            own_cores(
+                available_cores(),
+                partial(
+                    plan_cores,
+                    cores=config.settings.cores,
+                    threads=config.settings.threads,
+                    pin=config.quiet.pin,
+                ),
+            )
+        )
         worktrees = Worktrees(around.cache, around.repository)
         if swept := worktrees.sweep():
             shown.step(f"removed {counted(len(swept), 'folder')} that a killed run left")
@@ -213,9 +225,12 @@ def open_workplace(
             )
             side = Side(one.resolved.rev, one.resolved.sha, one.python, dirty=one.resolved.dirty)
             sides.append(SidePlan(one.name, side, root))
+        benchmark_root = sides[-1].root
+        if benchmarks_of:
+            benchmark_root = stack.enter_context(worktrees.side(benchmarks_of))
         plan = SessionPlan(
             sides=tuple(sides),
-            benchmark_root=sides[-1].root,
+            benchmark_root=benchmark_root,
             benchmarks=config.benchmarks,
             pattern=config.pattern,
             python_path=config.python_path,
@@ -235,6 +250,7 @@ def open_workplace(
             shown.step(f"looking for benchmarks on {side_plan.name} …")
             found[side_plan.name] = discover(plan, side_plan, budget_end)
             _log_discovery(journal, side_plan.name, found[side_plan.name])
+        notes = (*worktrees.notes, *shared, *require_own_code(found, config.installed))
         environments = {
             name: make_environment(
                 {**host_facts(), **quiet_facts(plan.quiet, plan.cores), **one.discovery.facts}
@@ -250,7 +266,7 @@ def open_workplace(
             environments=environments,
             budget_end=budget_end,
             gpu=open_gpu_watch() if with_gpu else None,
-            notes=tuple(worktrees.notes),
+            notes=notes,
             shown=shown,
             started=started,
         )
