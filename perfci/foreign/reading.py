@@ -1,0 +1,85 @@
+"""Which tool wrote a file, told by its content and never by its name, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from perfci.errors import UsageError
+from perfci.foreign import asv, google_benchmark, pyperf, pytest_benchmark
+from perfci.foreign.document import keys_of, load
+from perfci.foreign.folder import parts
+from perfci.foreign.naming import visible
+from perfci.foreign.result import Foreign, Skipped, joined
+
+_TOOLS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str], Foreign]], ...] = (
+    (asv.recognised, asv.read),
+    (pytest_benchmark.recognised, pytest_benchmark.read),
+    (google_benchmark.recognised, google_benchmark.read),
+    (pyperf.recognised, pyperf.read),
+)
+_KNOWN = "asv, pytest-benchmark, pyperf and Google Benchmark"
+
+
+def read_foreign(content: bytes, name: str, measured_at: str = "") -> Foreign:
+    """Return what the file ``name`` holds.
+
+    ``measured_at`` (ISO 8601, UTC) is taken where the file tells no time; without it such a run is
+    skipped. UsageError for JSON that is no file of results, DamagedFile for one that can't be
+    believed.
+    """
+    return _dated(_read(load(content, name), name), name, measured_at)
+
+
+def foreign_parts(
+    paths: Iterable[str], content_of: Callable[[str], bytes], name: str, measured_at: str = ""
+) -> Iterator[Foreign]:
+    """Yield what each file of a folder holds, one at a time: years of asv's results are large.
+
+    ``paths`` are relative to the folder, with ``/``. An asv results folder is read with its
+    ``benchmarks.json`` and ``machine.json``. A file that can't be read is yielded as skipped.
+    UsageError, at the end, where no file was one of results.
+    """
+    for part in parts(paths, content_of, name, _read):
+        yield _dated(part, name, measured_at)
+
+
+def read_foreign_folder(files: Mapping[str, bytes], name: str, measured_at: str = "") -> Foreign:
+    """Return what ``foreign_parts`` yields, as one."""
+    return joined(tuple(foreign_parts(files, files.__getitem__, name, measured_at)))
+
+
+def _dated(foreign: Foreign, name: str, measured_at: str) -> Foreign:
+    """Give a time to the runs that have none; the id stays, whatever time that is."""
+    dated = tuple(replace(run, measured_at=run.measured_at or measured_at) for run in foreign.runs)
+    runs = tuple(run for run in dated if run.measured_at)
+    timeless = (Skipped(visible(name, 300), "it doesn't tell when it was measured"),)
+    skipped = (*foreign.skipped, *timeless * (len(dated) - len(runs)))
+    return replace(foreign, runs=runs, skipped=skipped)
+
+
+def _read(plain: Any, name: str) -> Foreign:
+    for recognised, read in _TOOLS:
+        if recognised(plain):
+            return read(plain, name)
+    raise UsageError(
+        "foreign-unknown",
+        f"{visible(name, 300)} is no file of results of {_KNOWN}: {_seen(plain)}",
+        "Give the JSON that the tool itself writes; docs/foreign.md says how.",
+    )
+
+
+def _seen(plain: Any) -> str:
+    """Return what it is instead, as far as that can be told."""
+    if not isinstance(plain, dict):
+        return f"it is {'a list' if isinstance(plain, list) else 'a single value'}"
+    schema = plain.get("schema")
+    if isinstance(schema, str) and schema.startswith("perfci."):
+        return f"it is perfci's own ({visible(schema, 40)})"
+    if {"machine", "os", "ram"} & plain.keys() and "version" in plain:
+        return "it is asv's machine.json; give the whole results folder"
+    if any(isinstance(one, dict) and "param_names" in one for one in plain.values()):
+        return "it is asv's benchmarks.json; give the whole results folder"
+    keys = ", ".join(visible(key, 40) for key in keys_of(plain)[:8])
+    return f"it is an object with {keys}" if keys else "it is an empty object"

@@ -1,0 +1,63 @@
+"""``perfci history import`` of other tools' files, as a process: everything, once."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.foreign.samples import FOLDER, content, plain
+from tests.project import Done
+
+
+def perfci(folder: Path, *arguments: str) -> Done:
+    done = subprocess.run(
+        [sys.executable, "-m", "perfci", "history", *arguments, "--history", "history.sqlite"],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return Done(done.returncode, done.stdout, done.stderr).without_traceback()
+
+
+def test_a_folder_imported_twice_is_there_once_and_what_was_left_out_is_told(
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(FOLDER, tmp_path / "old")
+    (tmp_path / "old" / "cut.json").write_text('{"commit_hash": ')
+    (tmp_path / "old" / "packed.json.gz").write_bytes(gzip.compress(content("pyperf-telco.json")))
+    first = perfci(tmp_path, "import", "old")
+    assert first.code == 0
+    assert first.out == "old: 13 new runs, 1 were there already\n"  # the packed one
+    assert "left out cut.json: cut.json is no JSON" in first.err
+    assert "left out bench_sorting.Suite.time_sorted: asv skipped 1 of its 4" in first.err
+    again = perfci(tmp_path, "import", "old", "old/pyperf-telco.json")
+    assert "old: 0 new runs, 14 were there already" in again.out
+    assert "pyperf, 0 new runs, 1 were there already" in again.out
+
+
+def test_of_many_that_were_left_out_the_first_are_named_and_the_rest_counted(
+    tmp_path: Path,
+) -> None:
+    file = plain("google-benchmark-old.json")
+    failed = {"error_occurred": True, "error_message": "gone"}
+    file["benchmarks"] = [{"name": f"b{number}"} | failed for number in range(30)]
+    (tmp_path / "x.json").write_text(json.dumps(file))
+    done = perfci(tmp_path, "import", "x.json")
+    assert "left out b19: gone" in done.err
+    assert "b20" not in done.err
+    assert "… and 10 more left out" in done.err
+
+
+def test_a_file_that_is_not_what_it_says_is_told_and_nothing_is_added(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"machine_info": {}, "benchmarks": 3}')
+    done = perfci(tmp_path, "import", "x.json")
+    assert done.code == 4
+    assert "x.json looks like a result file of pytest-benchmark, but at $.benchmarks" in done.err
+    assert "Expected `array`, got `int`" in done.err
+    assert "0 runs" in perfci(tmp_path, "stats").out
