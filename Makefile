@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint wheel-check gpu-check clean
+.PHONY: demo nightly-demo test lint wheel-check gpu-check clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         compare two commits of a small PyTorch project"
+	@echo "make nightly-demo find what moved over 60 commits"
 	@echo "make test         run the tests"
 	@echo "make lint         ruff, mypy, import contracts, the workflows"
 	@echo "make wheel-check  build the wheel and try it in a fresh environment"
@@ -22,6 +23,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-output
+
+nightly-demo: $(VENV)/.installed
+	$(BIN)/python examples/nightly_demo.py nightly-demo-output
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest
@@ -40,7 +44,7 @@ wheel-check: $(VENV)/.installed
 	$(BIN)/python tests/wheel_check.py
 
 clean:
-	rm -rf $(VENV) demo-output dist build
+	rm -rf $(VENV) demo-output nightly-demo-output dist build
 
 # On a machine with a CUDA device, in an environment that has its torch: make gpu-check BIN=/path/to/bin
 gpu-check:

@@ -54,7 +54,13 @@ def explaining(doing: str) -> Iterator[None]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove ``folder`` and all below it, write-protected folders included. OSError if it can't."""
+    """Remove ``folder`` and all below it, write-protected folders included. OSError if it can't.
+
+    Of a link that stands in its place, the link alone.
+    """
+    if folder.is_symlink():
+        folder.unlink()
+        return
     try:
         shutil.rmtree(folder)
     except FileNotFoundError:

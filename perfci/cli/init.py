@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import click
 
-from perfci.cli.init_github import MOST_SHARDS, GitHubOptions, write_workflows
+from perfci.cli.init_github import LEAVABLE, MOST_SHARDS, GitHubOptions, write_workflows
 from perfci.errors import UsageError
+from perfci.reading import read_regular
 
 _CONFIGURATION = """\
 [tool.perfci]
@@ -79,6 +82,18 @@ Next:
     metavar="COMMAND",
     help="How the commenting job installs perfci.",
 )
+@click.option(
+    "--nightly-runner",
+    multiple=True,
+    metavar="LABEL,…",
+    help="All labels of a machine that measures nights; once for each type of GPU.",
+)
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(LEAVABLE),
+    help="Leave this workflow out; can be given twice.",
+)
 def command(
     benchmarks: str,
     github: bool,
@@ -87,15 +102,19 @@ def command(
     python_version: str,
     install: tuple[str, ...],
     report_install: tuple[str, ...],
+    nightly_runner: tuple[str, ...],
+    without: tuple[str, ...],
 ) -> None:
     """Write a configuration and a first benchmark, and say what to do next.
 
-    Nothing that exists is overwritten. With --github also the four workflows that measure and
+    Nothing that exists is overwritten. With --github also the workflows that measure and
     comment; the options after it are about these.
     """
     from perfci.cli.surroundings import open_here
 
-    options = GitHubOptions(runner, shards, python_version, install, report_install)
+    options = GitHubOptions(
+        runner, shards, python_version, install, report_install, nightly_runner, without
+    )
     if options != GitHubOptions() and not github:
         raise click.UsageError("this is about workflows: add --github")
     repository = open_here()
@@ -121,19 +140,57 @@ def command(
 
 
 def _configure(root: Path, benchmarks: str) -> None:
+    """Put a first configuration where none is: into pyproject.toml, where its layout takes it."""
+    from perfci.config import OWN_FILE, PROJECT_FILE
+
+    path, own = root / PROJECT_FILE, root / OWN_FILE
+    text = _text(path)
+    tool = _parsed(path, text).get("tool", {})
+    if (isinstance(tool, dict) and "perfci" in tool) or os.path.lexists(own):
+        click.echo("kept     the configuration that is there")
+        return
+    mine = _CONFIGURATION.format(benchmarks=benchmarks)
+    both = text + ("\n" if text else "") + mine
+    if "\r\n" in text:
+        both = both.replace("\r\n", "\n").replace("\n", "\r\n")
+    if not _is_toml(both):  # `tool` is an inline table: no other place may add to it
+        own.write_text(mine, encoding="utf-8")
+        click.echo(f"wrote    [tool.perfci] to a new {own.name}")
+        return
+    path.write_bytes(both.encode("utf-8"))
+    click.echo(f"wrote    [tool.perfci] {'in' if text else 'to a new'} {path.name}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path).decode("utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(
+            "unreadable-configuration",
+            f"{path} can't be read: {reason}",
+            "Mend it, then run `perfci init` again.",
+        ) from error
+
+
+def _parsed(path: Path, text: str) -> dict[str, Any]:
     import tomllib
 
-    path = root / "pyproject.toml"
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
     try:
-        configured = "perfci" in tomllib.loads(text).get("tool", {})
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(
             "bad-toml", f"{path} can't be read: {error}", "Mend it, then run `perfci init` again."
         ) from error
-    if configured or (root / "perfci.toml").exists():
-        click.echo("kept     the configuration that is there")
-        return
-    gap = "\n" if text else ""
-    path.write_text(text + gap + _CONFIGURATION.format(benchmarks=benchmarks), encoding="utf-8")
-    click.echo(f"wrote    [tool.perfci] {'in' if text else 'to a new'} pyproject.toml")
+
+
+def _is_toml(text: str) -> bool:
+    import tomllib
+
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True

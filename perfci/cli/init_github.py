@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfci.cli.own_requirement import own_requirement
 from perfci.errors import UsageError
-from perfci.record.version import VERSION
+from perfci.reading import read_regular
 
 if TYPE_CHECKING:
     from perfci.checkout.repository import Repository
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 FOLDER = Path(".github/workflows")
 MOST_SHARDS = 256
 """GitHub starts no more jobs from one matrix."""
+
+LEAVABLE = ("baseline", "nightly")
+"""The workflows that a project can do without."""
+DIFFERS = " (differs from what would be written now; delete it to have it written anew)"
 
 _DEFAULT_RUNNER = ("self-hosted", "gpu")
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
@@ -37,14 +42,22 @@ class GitHubOptions:
     python: str = ""
     install: tuple[str, ...] = ()
     report_install: tuple[str, ...] = ()
+    nightly_runner: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 def write_workflows(repository: Repository, options: GitHubOptions) -> None:
-    """Write each workflow that isn't there yet, and say which were written and which kept."""
+    """Write each workflow that isn't there yet, and say which were written and which kept.
+
+    One that is there isn't touched, but compared: what was asked for may not be what it does.
+    """
     from perfci.cli.workflows import WORKFLOWS, render_workflow
 
     choices = _choices(repository, options)
-    rendered = {name: render_workflow(name, choices) for name in WORKFLOWS}
+    if not (options.install and options.report_install) and (doubt := own_requirement().doubt):
+        click.echo(doubt, err=True)
+    left_out = {f"perfci-{which}.yml" for which in options.without}
+    rendered = {name: render_workflow(name, choices) for name in WORKFLOWS if name not in left_out}
     folder = repository.root / FOLDER
     if not folder.resolve().is_relative_to(repository.root.resolve()):
         raise UsageError(
@@ -58,9 +71,17 @@ def write_workflows(repository: Repository, options: GitHubOptions) -> None:
             with (folder / name).open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
-            click.echo(f"kept     {FOLDER / name}")
+            differs = "" if _is(folder / name, text) else DIFFERS
+            click.echo(f"kept     {FOLDER / name}{differs}")
         else:
             click.echo(f"wrote    {FOLDER / name}")
+
+
+def _is(path: Path, text: str) -> bool:
+    try:
+        return read_regular(path) == text.encode("utf-8")
+    except OSError:  # a folder, or a link to nowhere: no such text in any case
+        return False
 
 
 def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
@@ -76,8 +97,13 @@ def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
         shards=options.shards,
         install=_commands(options.install or _install(repository.root), "--install"),
         report_install=_commands(
-            options.report_install or (f"python -m pip install 'perfci[github]=={VERSION}'",),
+            options.report_install
+            or (f"python -m pip install '{own_requirement('github').text}'",),
             "--report-install",
+        ),
+        nightly_runners=tuple(
+            tuple(_fit(_LABEL, label.strip(), "--nightly-runner") for label in one.split(","))
+            for one in options.nightly_runner
         ),
     )
 
@@ -101,7 +127,7 @@ def _install(root: Path) -> tuple[str, ...]:
         project = "."
     else:
         project = "torch"
-    return (f"python -m pip install 'perfci=={VERSION}' {project}",)
+    return (f"python -m pip install '{own_requirement().text}' {project}",)
 
 
 def _is_package(path: Path) -> bool:

@@ -11,6 +11,7 @@ from perfci.record.version import VERSION
 from perfci.report.templates import template_folder
 
 WORKFLOWS = ("perfci.yml", "perfci-report.yml", "perfci-baseline.yml", "perfci-nightly.yml")
+HISTORY_BRANCH = "perfci-history"
 MEASURING = ("perfci.yml", "perfci-baseline.yml", "perfci-nightly.yml")
 
 # By commit, not by tag: a tag can be moved to other code (CVE-2025-30066).
@@ -34,6 +35,8 @@ class WorkflowChoices:
 
     ``runner`` are the labels of the machine that measures; ``install`` and ``report_install``
     the shell commands that make an environment to measure in and one to comment from.
+    ``nightly_runners`` are the labels of each type of machine that nights are measured on; none
+    for ``runner`` alone.
     """
 
     branch: str
@@ -43,6 +46,7 @@ class WorkflowChoices:
     shards: int
     install: tuple[str, ...]
     report_install: tuple[str, ...]
+    nightly_runners: tuple[tuple[str, ...], ...] = ()
 
 
 def render_workflow(name: str, choices: WorkflowChoices) -> str:
@@ -75,10 +79,17 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         shards=choices.shards,
         numbers=json.dumps(list(shards)),
         spaced=" ".join(map(str, shards)),
+        nightly_runners=[_listed(one) for one in choices.nightly_runners or (choices.runner,)],
+        history_branch=HISTORY_BRANCH,
         folder="merged" if choices.shards > 1 else "taken",
         commands=choices.install if name in MEASURING else choices.report_install,
+        report_commands=choices.report_install,
     )
 
 
 def _runs_on(labels: tuple[str, ...]) -> str:
-    return labels[0] if len(labels) == 1 else f"[{', '.join(labels)}]"
+    return labels[0] if len(labels) == 1 else _listed(labels)
+
+
+def _listed(labels: tuple[str, ...]) -> str:
+    return f"[{', '.join(labels)}]"

@@ -140,7 +140,20 @@ def _cut(found: Found, cases: Sequence[Case], config: Config) -> list[str]:
         notes.append(
             f"Too few rounds to know the spread: {names}. Raise --budget or choose with -k."
         )
-    if found.promise.left_out:
+    passed = {
+        row.metric
+        for row in found.calibrated.seen
+        if row.gate == "fail"
+        and row.sees_threshold is False
+        and config.policy.undecided(row.metric) == "pass"
+    }
+    if passed:
+        names = ", ".join(sorted(passed))
+        notes.append(
+            f"Doubt about {names} costs no verdict, so no rounds are suggested for it: what lies "
+            "below what is seen passes."
+        )
+    if found.promise.left_out and found.promise.status != "not_checked":
         names = ", ".join(found.promise.left_out)
         notes.append(f"The promise was not tested, for want of time, on {names}.")
     return notes

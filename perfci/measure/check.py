@@ -48,8 +48,8 @@ def check(
     request: Request,
     *,
     confirm: bool,
-) -> Report:
-    """Measure ``head`` and return the report against the baselines of its environment."""
+) -> tuple[Run, Report]:
+    """Measure ``head``; return its run, and the report against its environment's baselines."""
     policy = around.config.policy
     store.environments()  # a damaged one is said before minutes are spent on measuring
     with open_workplace(around, (head,), request.log_folder) as workplace:
@@ -66,10 +66,10 @@ def check(
     report = against_baselines(measured, baselines, store, policy, request.selection)
     suspected = suspects(report.results, policy)
     if not suspected:
-        return report
+        return run, report
     if not confirm:
-        return _unconfirmed(report, policy, "measured against the stored baseline only")
-    return _confirmed(around, report, suspected, baselines, head, request)
+        return run, _unconfirmed(report, policy, "measured against the stored baseline only")
+    return run, _confirmed(around, report, suspected, baselines, head, request)
 
 
 def against_baselines(

@@ -18,7 +18,6 @@ from perfci.measure.launch import Executed
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process import WorkerEnded, WorkerProcess
 from perfci.record.case import Case, Discovery, Failure
-from perfci.record.codec import from_plain
 from perfci.record.worker import WorkOrder
 
 _IMPORT_TIMES = 1 << 22
@@ -84,11 +83,11 @@ def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float)
         order, partial(Executed, launch, order.root), math.inf, log_tail=_IMPORT_TIMES
     )
     try:
-        said = worker.expect("discovery", within_s)
+        discovery = worker.field(worker.expect("discovery", within_s), "discovery", Discovery)
         worker.stage = "done"
     finally:
         worker.close()
-    return Found(from_plain(said["discovery"], Discovery), import_times(worker.log))
+    return Found(discovery, import_times(worker.log))
 
 
 def _of_file(failure: Failure, order: WorkOrder) -> Failure:
@@ -128,6 +127,14 @@ def require_cases(cases: tuple[Case, ...], failures: tuple[Failure, ...], where:
         return
     if failures:
         first = failures[0]
+        if all(failure.kind == "timeout" for failure in failures):
+            raise MeasureError(
+                "no-time-to-import",
+                f"no benchmark file in {where} was imported in the time there was; {first.case}: "
+                f"{first.message}",
+                f"{first.log_tail}\nRaise --budget (imports may take half of it), or `timeout` in "
+                "[tool.perfci]; where an import hangs, mend it.".strip(),
+            )
         raise MeasureError(
             "no-benchmark-imports",
             f"no benchmark file in {where} could be imported; {first.case}: {first.message}",

@@ -5,23 +5,30 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from perfci.measure.drain import Drain
 from perfci.measure.import_times import without_import_times
 from perfci.measure.launch import ChildEnds, Started
 from perfci.record.case import Failure
+from perfci.record.codec import CodecError, from_plain
 from perfci.record.worker import WorkOrder
 from perfci.units import counted
 from perfci.worker.protocol import EXIT_PIPE_CLOSED
 
+T = TypeVar("T")
+
 _LOG_TAIL = 2000
+_LONGEST_WORD, _LONGEST_TEXT = 100, 4000
+_HALF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Where a line may hold half of a surrogate pair, which could be written nowhere later on."""
 _LARGEST_MESSAGE = 1 << 28
 _END_WAIT_S = 10.0
 
@@ -98,19 +105,35 @@ class WorkerProcess:
                 if time.monotonic() >= self._budget_end:
                     raise BudgetEnded
                 raise WorkerEnded(self._failure("timeout", f"no answer within {within_s:g} s"))
-            kind = message.get("say")
+            kind = _text(message, "say", "")
             if kind == "stage":
-                self.stage = str(message["stage"])
+                self.stage = self.field(message, "stage", str)[:_LONGEST_WORD]
                 deadline = time.monotonic() + within_s
             elif kind == "failed":
-                self.stage = str(message.get("stage", self.stage))
+                self.stage = _text(message, "stage", self.stage)[:_LONGEST_WORD]
                 raise WorkerEnded(
-                    self._failure(str(message.get("kind", "")), str(message.get("message", "")))
+                    self._failure(_text(message, "kind", "protocol"), _text(message, "message", ""))
                 )
             elif kind == said:
                 return message
             else:
-                raise WorkerEnded(self._failure("protocol", f"unexpected message {kind!r}"))
+                raise self.nonsense(f"unexpected message {kind[:_LONGEST_WORD]!r}")
+
+    def field(self, message: Mapping[str, Any], name: str, kind: type[T]) -> T:
+        """Return a field of what the worker said. WorkerEnded where it isn't a sound ``kind``.
+
+        The benchmark shares the worker's process, and so its pipe: any message may be its own.
+        """
+        try:
+            return from_plain(message[name], kind)
+        except (CodecError, KeyError) as error:
+            said = _text(message, "say", "")
+            what = f"no `{name}`" if isinstance(error, KeyError) else f"`{name}`: {error}"
+            raise self.nonsense(f"the message {said[:_LONGEST_WORD]!r} has {what}") from error
+
+    def nonsense(self, what: str) -> WorkerEnded:
+        """Return the end of a worker that said what no worker says."""
+        return WorkerEnded(self._failure("protocol", what))
 
     def close(self) -> int:
         """End the worker's group and whatever left it; return how many processes it left behind."""
@@ -146,10 +169,13 @@ class WorkerProcess:
         self._buffer = bytearray(rest)
         try:
             message = json.loads(line)
-        except ValueError:
+            if _HALF_A_PAIR.search(line):
+                whole = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
+                message = json.loads(whole)
+        except (ValueError, RecursionError):  # not JSON, or a million brackets of it
             message = None
         if not isinstance(message, dict):
-            raise WorkerEnded(self._failure("protocol", f"not a message: {line[:80]!r}"))
+            raise self.nonsense(f"not a message: {line[:80]!r}")
         return message
 
     def _death(self) -> Failure:
@@ -161,7 +187,7 @@ class WorkerProcess:
                 return self._failure("out_of_memory", "the kernel killed it for memory (SIGKILL)")
             return self._failure("SIGKILL", "killed by SIGKILL; for memory, most likely")
         if code < 0:
-            name = signal.Signals(-code).name
+            name = _signal_name(-code)
             return self._failure(name, f"crashed with {name}")
         if code == EXIT_PIPE_CLOSED:
             return self._failure("closed_pipe", "the benchmark closed perfci's file descriptors")
@@ -173,10 +199,23 @@ class WorkerProcess:
             case=self.order.case,
             side=self.order.side,
             stage=self.stage,
-            kind=kind,
-            message=message,
+            kind=kind[:_LONGEST_WORD],
+            message=message[:_LONGEST_TEXT],
             log_tail=without_import_times(self.log)[-_LOG_TAIL:],
         )
+
+
+def _text(message: Mapping[str, Any], name: str, otherwise: str) -> str:
+    value = message.get(name)
+    return value if isinstance(value, str) else otherwise
+
+
+def _signal_name(number: int) -> str:
+    """Return a signal's name; of the real-time ones only the first and the last have their own."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}"
 
 
 def _oom_kills() -> int:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from perfci.bench.work import why_unfit
 from perfci.measure.gpu_watch import GpuState, GpuWatch, set_aside_reason
 from perfci.measure.launch import ChildEnds, Executed, Launch, Started
 from perfci.measure.process import WorkerEnded, WorkerProcess
 from perfci.measure.reduce import reduce
 from perfci.measure.schedule import burst_count, burst_order, lead_in_s
 from perfci.measure.starter import OpenStarters
-from perfci.record.codec import CodecError, decode
+from perfci.record.codec import to_plain
 from perfci.record.settings import MeasureSettings
 from perfci.record.worker import Burst, Measurement, WorkerFailure, WorkerResult, WorkOrder
 
@@ -81,7 +81,8 @@ def measure_round(
         task = seat.task
         order = replace(task.order, cold_start=not (forking and forking.at_once))
         seat.worker = WorkerProcess(order, _way_to_start(task, forking), budget_end)
-        seat.call_s = float(seat.worker.expect("ready", task.timeout_s)["call_s"])
+        said = seat.worker.expect("ready", task.timeout_s)
+        seat.call_s = max(0.0, seat.worker.field(said, "call_s", float))
 
     def burst(seat: _Seat) -> None:
         before = gpu.read() if gpu else None
@@ -89,8 +90,9 @@ def measure_round(
         worker.send({"do": "burst", "seconds": settings.burst, "least": 1, "lead_in": lead_in})
         said = worker.expect("burst", seat.task.timeout_s)
         after = gpu.read() if gpu else None
-        seat.measured_s += float(said["duration"])
-        seat.bursts.append(_watched(said, before, after, seats))
+        done = _watched(worker, said, before, after, seats)
+        seat.measured_s += done.duration
+        seat.bursts.append(done)
         if before and after and before.energy is not None and after.energy is not None:
             seat.energy += after.energy - before.energy
 
@@ -144,13 +146,14 @@ def _end(seat: _Seat, round_number: int) -> None:
 
 
 def _watched(
+    worker: WorkerProcess,
     said: Mapping[str, object],
     before: GpuState | None,
     after: GpuState | None,
     seats: Sequence[_Seat],
 ) -> Burst:
     fields = {name: value for name, value in said.items() if name != "say"}
-    burst = decode(json.dumps(fields), Burst)
+    burst = worker.field({"say": "burst", "burst": fields}, "burst", Burst)
     if before is None or after is None:
         return burst
     own = [seat.worker.pid for seat in seats if seat.worker]
@@ -158,21 +161,24 @@ def _watched(
 
 
 def _result(seat: _Seat, said: Mapping[str, object], round_number: int) -> WorkerResult:
-    try:
-        raw = decode(json.dumps(said["measurement"]), Measurement)
-    except (CodecError, KeyError) as error:
-        worker = _alive(seat)
-        failure = replace(worker.left_behind(0), kind="protocol", message=f"bad output: {error}")
-        return WorkerFailure(round_number, failure)
+    raw = _alive(seat).field(said, "measurement", Measurement)
+    for metric in raw.extra_metrics:
+        if wrong := why_unfit(metric):
+            raise _alive(seat).nonsense(f"a metric of the benchmark's own: {wrong}")
     calls = sum(burst.samples + burst.lead_in for burst in seat.bursts)
     values = dict(raw.values)
     if seat.energy and calls:
         values["energy"] = seat.energy / calls
     order = seat.task.order
-    return reduce(
-        replace(raw, bursts=tuple(seat.bursts), values=values),
-        case=order.case,
-        side=order.side,
-        round_number=round_number,
-        cold_cache=order.cold_cache,
-    )
+    try:
+        output = reduce(
+            replace(raw, bursts=tuple(seat.bursts), values=values),
+            case=order.case,
+            side=order.side,
+            round_number=round_number,
+            cold_cache=order.cold_cache,
+        )
+        to_plain(output.values)
+    except (ValueError, ArithmeticError) as error:  # CodecError for what isn't finite
+        raise _alive(seat).nonsense(f"its samples can't be reduced: {error}") from error
+    return output

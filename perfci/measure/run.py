@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perfci.checkout.repository import Resolved
 from perfci.measure.compare import Request, facts_of, selected_cases, selected_part
 from perfci.measure.conclude import alone, run_of
 from perfci.measure.session import SessionResult
@@ -12,9 +13,16 @@ from perfci.record.run import Run
 from perfci.verdict.sharding import Part
 
 
-def run(around: Surroundings, head: Wanted, request: Request) -> tuple[Run, Report]:
-    """Measure ``head`` alone; return its run, and a report of its numbers without a comparison."""
-    with open_workplace(around, (head,), request.log_folder) as workplace:
+def run(
+    around: Surroundings, head: Wanted, request: Request, *, benchmarks_of: Resolved | None = None
+) -> tuple[Run, Report]:
+    """Measure ``head`` alone; return its run, and a report of its numbers without a comparison.
+
+    The benchmark files are its own, or those of ``benchmarks_of``.
+    """
+    with open_workplace(
+        around, (head,), request.log_folder, benchmarks_of=benchmarks_of
+    ) as workplace:
         part, result, measured = measure_alone(workplace, request)
         report = alone(
             part.cases,

@@ -47,7 +47,8 @@ class Starter:
     def imported(self, timeout_s: float) -> str:
         """Wait for its imports. Returns why it can't fork, or nothing. Raises BudgetEnded."""
         try:
-            return str(self._worker.expect("imported", timeout_s)["unfit"])
+            said = self._worker.expect("imported", timeout_s)
+            return self._worker.field(said, "unfit", str)
         except WorkerEnded as ended:
             return ended.failure.message
 
@@ -65,7 +66,8 @@ class Starter:
         descriptors = [ends.orders, ends.results, ends.output]
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             socket.send_fds(self._socket, [json.dumps(dict(environment)).encode()], descriptors)
-        return Forked(self._worker, int(self._worker.expect("forked", _FORK_S)["pid"]), self._end)
+        pid = self._worker.field(self._worker.expect("forked", _FORK_S), "pid", int)
+        return Forked(self._worker, pid, self._end)
 
     def close(self) -> None:
         """End the starter and whatever it started."""
@@ -114,10 +116,9 @@ class Forked:
         if self._code is None:
             try:
                 message = self._starter.receive(time.monotonic() + within_s)
-            except WorkerEnded:  # the starter was killed: nobody else can tell
+                self._code = self._starter.field(message, "code", int) if message else None
+            except WorkerEnded:  # the starter was killed, or has lost its mind: nobody can tell
                 self._code = -signal.SIGKILL
-            else:
-                self._code = int(message["code"]) if message else None
         return self._code
 
     def kill(self) -> None:

@@ -34,7 +34,14 @@ from perfci.record.run import Environment, Side
 from perfci.store.environment import make_environment
 from perfci.units import counted
 
-_SECRETS = ("GITHUB_TOKEN", "GH_TOKEN")
+_SECRETS = (
+    "GITHUB_TOKEN",
+    "GH_TOKEN",
+    "GITHUB_PAT",
+    "GH_ENTERPRISE_TOKEN",
+    "GITHUB_ENTERPRISE_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",  # by it, whoever reads it becomes the job elsewhere
+)
 SECRETS_OVERRIDE = "PERFCI_ALLOW_TOKEN"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -214,3 +215,104 @@ def test_the_builds_unused_for_longest_are_given_up_but_none_in_use(
     assert used.exists()
     assert not paths[1].exists()
     assert project.git("worktree", "list").count("/builds/") == KEPT
+
+
+WRITES = "import pathlib; pathlib.Path('lib').mkdir(); pathlib.Path('lib/built.py').write_text('A')"
+
+
+def library(tmp_path: Path) -> list[str]:
+    """Commands that build ``lib/built.py`` and a link, and count how often."""
+    return [counting(tmp_path), f'{{python}} -c "{WRITES}"', "ln -s lib/built.py link"]
+
+
+def noted(project: Project, tmp_path: Path) -> list[str]:
+    """Take the build again and return what is said of it."""
+    worktrees = worktrees_of(project)
+    resolved = opened(project).resolve("HEAD")
+    with worktrees.side(
+        resolved, build=library(tmp_path), environment=dict(os.environ), python=sys.executable
+    ) as path:
+        assert (path / "lib" / "built.py").read_text() == "A"
+        assert (path / "link").readlink() == Path("lib/built.py")
+        assert {entry.name for entry in (path / "lib").iterdir()} <= {"built.py", "__pycache__"}
+    return worktrees.notes
+
+
+def rewritten(tree: Path) -> None:
+    """The same size, and the same times."""
+    path = tree / "lib" / "built.py"
+    before = path.stat()
+    path.write_text("B")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replaced_by_a_link(tree: Path) -> None:
+    elsewhere = tree.with_name(f"{tree.name}-elsewhere")
+    tree.rename(elsewhere)
+    tree.symlink_to(elsewhere)
+
+
+def instead(path: Path, make: Callable[[Path], object]) -> None:
+    path.unlink()
+    make(path)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "rewritten": rewritten,
+    "gone": lambda tree: (tree / "lib" / "built.py").unlink(),
+    "mode": lambda tree: (tree / "lib" / "built.py").chmod(0o755),
+    "link": lambda tree: instead(tree / "link", lambda path: path.symlink_to("/etc/hostname")),
+    "a_pipe": lambda tree: instead(tree / "value", os.mkfifo),
+    "a_folder": lambda tree: instead(tree / "value", Path.mkdir),
+    "closed": lambda tree: (tree / "lib").chmod(0),
+    "the_tree": replaced_by_a_link,
+    "manifest": lambda tree: tree.with_name(f"{tree.name}.complete").write_text(""),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_build_that_was_changed_is_made_again_and_that_is_said(
+    project: Project, tmp_path: Path, change: str
+) -> None:
+    CHANGES[change](built(project, "HEAD", *library(tmp_path)))
+    (note,) = noted(project, tmp_path)
+    assert "built again" in note
+    assert runs(tmp_path) == 2
+    assert noted(project, tmp_path) == []
+    assert runs(tmp_path) == 2
+
+
+def test_what_was_added_is_removed_and_bytecode_without_a_word(
+    project: Project, tmp_path: Path
+) -> None:
+    tree = built(project, "HEAD", *library(tmp_path))
+    cache = tree / "lib" / "__pycache__"
+    cache.mkdir()
+    (cache / "built.cpython-312.pyc").write_bytes(b"something slow")
+    assert noted(project, tmp_path) == []
+    assert list(cache.iterdir()) == []
+    (tree / "sitecustomize.py").write_text("slow = True")
+    (tree / "more").mkdir()
+    (tree / "more" / "__pycache__").mkdir()
+    (tree / "more" / "__pycache__" / "a.pyc").touch()
+    (tree / "lib" / "built.so").symlink_to("/dev/zero")
+    (note,) = noted(project, tmp_path)
+    assert "'lib/built.so', 'more', 'sitecustomize.py'" in note
+    assert not (tree / "more").exists()
+    assert runs(tmp_path) == 1
+
+
+def test_a_build_that_another_session_changes_is_refused_while_that_is_at_work(
+    project: Project, tmp_path: Path
+) -> None:
+    command = counting(tmp_path)
+    resolved = opened(project).resolve("HEAD")
+    environment = dict(os.environ)
+    with worktrees_of(project).side(resolved, build=[command], environment=environment) as tree:
+        (tree / "added").touch()
+        assert built(project, "HEAD", command) == tree
+        (tree / "built").write_text("slower")
+        with pytest.raises(MeasureError, match="another session"):
+            built(project, "HEAD", command)
+    assert (built(project, "HEAD", command) / "built").read_text() == "three"
+    assert runs(tmp_path) == 2

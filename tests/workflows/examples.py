@@ -25,7 +25,11 @@ PLAIN = WorkflowChoices(
 )
 VARIANTS = {
     "plain": PLAIN,
-    "sharded": replace(PLAIN, shards=4),
+    "sharded": replace(
+        PLAIN,
+        shards=4,
+        nightly_runners=(("self-hosted", "linux-a100"), ("self-hosted", "linux-h100"), ("cpu",)),
+    ),
     "hosted": replace(
         PLAIN,
         branch="release/2",

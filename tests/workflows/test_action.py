@@ -33,14 +33,17 @@ if [ "$3" = perfci ]; then
   printf '%s\\0' "${@:4}" > "$RECORD"
   for argument in "$@"; do
     case "$argument" in
-      --json="$RUNNER_TEMP"/*) printf '{"verdict": {"status": "pass"}}' > "${argument#--json=}" ;;
+      --json="$RUNNER_TEMP"/*) printf '%s' "$REPORT" > "${argument#--json=}" ;;
       --markdown="$RUNNER_TEMP"/*) echo "$SAID" | tee "${argument#--markdown=}" ;;
     esac
   done
-  exit 0
+  exit "$CODE"
 fi
 exec "$REAL" "$@"
 """
+
+
+REPORT = '{"verdict": {"status": "pass"}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,9 @@ class Ran:
     summary: str
 
 
-def measure(folder: Path, said: str = "fine", **inputs: str) -> Ran:
+def measure(
+    folder: Path, said: str = "fine", report: str = REPORT, code: int = 0, **inputs: str
+) -> Ran:
     """Run the step Measure with a Python that records."""
     recorder = folder / "python"
     recorder.write_text(RECORDER)
@@ -73,6 +78,8 @@ def measure(folder: Path, said: str = "fine", **inputs: str) -> Ran:
         RECORD=str(folder / "record"),
         REAL=sys.executable,
         SAID=said,
+        REPORT=report,
+        CODE=str(code),
         RUNNER_TEMP=str(folder / "temp"),
         GITHUB_OUTPUT=str(folder / "output"),
         GITHUB_STEP_SUMMARY=str(folder / "summary"),
@@ -158,6 +165,19 @@ def test_what_perfci_prints_is_no_command_to_the_runner(tmp_path: Path) -> None:
     assert lines[1:] == ["::set-output name=verdict::fail", f"::{stop[1]}::"]
     assert ran.outputs["verdict"] == "pass"
     assert ran.summary == "::set-output name=verdict::fail\n"
+
+
+@pytest.mark.parametrize(
+    "report", ['{"verdict": {"sta', "[]", "null", '{"verdict": {"status": "x\\ny"}}', "\x00"]
+)
+def test_a_report_that_is_not_whole_takes_no_exit_code_and_no_output_along(
+    tmp_path: Path, report: str
+) -> None:
+    ran = measure(tmp_path, report=report.replace("\x00", "\x7f"), code=4, base="main")
+    assert ran.code == 4, ran.text
+    assert ran.outputs["verdict"] == "none"
+    assert ran.outputs["exit-code"] == "4"
+    assert "Traceback" not in ran.text
 
 
 def test_outside_a_pull_request_the_base_is_asked_for(tmp_path: Path) -> None:

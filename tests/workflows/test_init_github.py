@@ -45,6 +45,24 @@ def test_the_four_workflows_are_written_and_the_second_time_kept(mine: Project) 
     assert "wrote    .github/workflows/perfci-nightly.yml" in again.out
     assert again.out.count("kept     .github/workflows/") == 3
     assert changed.read_text() == "mine now\n"
+    assert again.out.count("differs from what would be written now") == 1
+
+
+def test_other_options_than_the_files_were_written_with_are_not_passed_over(mine: Project) -> None:
+    mine.perfci("init", "--github")
+    again = mine.perfci("init", "--github", "--runner", "other")
+    kept = {line for line in again.out.splitlines() if line.startswith("kept     .github")}
+    differing = {line.split()[1] for line in kept if "delete it to have it written anew" in line}
+    measuring = {"perfci.yml", "perfci-baseline.yml", "perfci-nightly.yml"}
+    assert differing == {f".github/workflows/{name}" for name in measuring}
+
+
+def test_the_baselines_and_the_nights_can_be_left_out(mine: Project) -> None:
+    done = mine.perfci("init", "--github", "--without", "baseline", "--without", "nightly")
+    assert done.code == 0, done.text
+    folder = mine.folder / ".github" / "workflows"
+    assert {path.name for path in folder.iterdir()} == {"perfci.yml", "perfci-report.yml"}
+    assert mine.perfci("init", "--github", "--without", "report").code == 2
 
 
 def test_it_asks_nothing_that_it_can_find_out(mine: Project) -> None:
@@ -99,6 +117,7 @@ def test_what_is_given_goes_before_what_is_found(mine: Project) -> None:
         *("init", "--github", "--runner", "linux-a100", "--shards", "2"),
         *("--python-version", "3.13", "--install", "make wheels", "--install", "pip install x"),
         *("--report-install", "pip install perfci-fork"),
+        *("--nightly-runner", "self-hosted,a100", "--nightly-runner", "linux-h100"),
     )
     assert done.code == 0, done.text
     stage_1 = parsed(written(mine, "perfci.yml"))["jobs"]["measure"]
@@ -106,6 +125,9 @@ def test_what_is_given_goes_before_what_is_found(mine: Project) -> None:
     assert stage_1["strategy"]["matrix"] == {"shard": [1, 2]}
     assert stage_1["steps"][1]["with"] == {"python-version": "3.13"}
     assert "make wheels\npip install x\n" in stage_1["steps"][2]["run"]
+    night = parsed(written(mine, "perfci-nightly.yml"))["jobs"]["measure"]
+    runners = [one["runner"] for one in night["strategy"]["matrix"]["include"]]
+    assert runners == [["self-hosted", "a100"], ["linux-h100"]]
     stage_2 = written(mine, "perfci-report.yml")
     assert "pip install perfci-fork" in stage_2
     assert "make wheels" not in stage_2
@@ -120,6 +142,8 @@ def test_what_is_given_goes_before_what_is_found(mine: Project) -> None:
         ("--install", "pip install ${{ github.head_ref }}"),
         ("--install", "one\ntwo"),
         ("--report-install", ""),
+        ("--nightly-runner", "gpu, ${{x}}"),
+        ("--nightly-runner", "gpu,,a100"),
         ("--shards", "257"),
         ("--shards", "0"),
     ],

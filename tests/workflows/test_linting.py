@@ -13,7 +13,7 @@ from perfci.cli.workflows import WORKFLOWS
 from tests.workflows.examples import PLAIN, ROOT, VARIANTS, write_workflows
 
 BIN = Path(sys.executable).parent
-LABELS = "self-hosted-runner:\n  labels: [gpu]\n"
+LABELS = "self-hosted-runner:\n  labels: [gpu, cpu, linux-a100, linux-h100]\n"
 
 
 def complaints(folder: Path, *files: Path) -> dict[str, str]:

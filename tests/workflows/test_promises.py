@@ -79,13 +79,27 @@ def test_a_job_that_measures_is_given_no_token_and_can_write_nothing(
     workflow = parsed(text_of(variant, name))
     assert "env" not in workflow
     measuring = {key: job for key, job in workflow["jobs"].items() if key != "store"}
-    assert len(measuring) == 1
+    assert len(measuring) == (2 if name == "perfci-nightly.yml" else 1)  # and `merge`
     for job in measuring.values():
         assert job["permissions"] == {"contents": "read"}
         assert "env" not in job
         for step in job["steps"]:
             assert "TOKEN" not in str(step.get("env", {})).upper()
             assert "token" not in str(step.get("with", {}))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", ["perfci.yml", "perfci-baseline.yml"])
+def test_no_build_is_kept_for_the_next_job_which_another_could_have_changed(
+    variant: str, name: str
+) -> None:
+    (run,) = (
+        step["run"]
+        for step in steps(parsed(text_of(variant, name)))
+        if step.get("name") == "Measure"
+    )
+    own, measuring = 'PERFCI_CACHE_DIR="$RUNNER_TEMP/', "\nperfci "
+    assert 0 < run.index(own) < run.index(measuring)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -120,6 +134,22 @@ def test_stage_2_runs_the_default_branch_on_githubs_machine(variant: str) -> Non
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+def test_what_stage_2_prints_of_a_report_is_no_command(variant: str) -> None:
+    workflow = parsed(text_of(variant, "perfci-report.yml"))
+    (job,) = workflow["jobs"].values()
+    reading = [
+        one["run"]
+        for one in job["steps"]
+        if re.search(r"perfci (?:merge|comment) ", str(one.get("run")))
+    ]
+    assert len(reading) == (2 if VARIANTS[variant].shards > 1 else 1)
+    for script in reading:
+        before, _, _ = re.split(r"(perfci (?:merge|comment) )", script)
+        assert re.search(r'echo "::stop-commands::\$resume"\n(?:code=0\n)?$', before)
+        assert "trap 'echo \"::$resume::\"' EXIT" in before
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_writers_queue_and_the_one_that_writes_measures_nothing(variant: str) -> None:
     workflow = parsed(text_of(variant, "perfci-baseline.yml"))
     assert workflow["concurrency"]["cancel-in-progress"] is False
@@ -129,6 +159,48 @@ def test_writers_queue_and_the_one_that_writes_measures_nothing(variant: str) ->
     assert not any("pip" in step.get("run", "") for step in store["steps"])
     (push,) = (step for step in store["steps"] if "GITHUB_TOKEN" in step.get("env", {}))
     assert "perfci " not in push["run"].replace("perfci: baselines", "")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_nightly_job_that_writes_the_history_runs_git_alone(variant: str) -> None:
+    workflow = parsed(text_of(variant, "perfci-nightly.yml"))
+    assert workflow["concurrency"]["cancel-in-progress"] is False
+    store = workflow["jobs"]["store"]
+    assert store["permissions"] == {"contents": "write"}
+    assert {workflow["jobs"][name]["runs-on"] for name in ("merge", "store")} == {"ubuntu-latest"}
+    scripts = [step["run"] for step in store["steps"] if "run" in step]
+    (push,) = scripts
+    commands = push.replace("perfci: history", "").replace("perfci-history", "")
+    assert "perfci " not in commands
+    assert "python" not in commands
+    assert "pip" not in commands.replace("pipefail", "")
+    assert "--force" not in push
+    holding = [
+        step.get("name")
+        for job in workflow["jobs"].values()
+        for step in job["steps"]
+        if "TOKEN" in str(step.get("env", {})).upper()
+    ]
+    assert holding == ["Commit and push"]
+
+
+def test_each_type_of_gpu_is_measured_and_one_that_fails_keeps_no_other_back() -> None:
+    jobs = parsed(text_of("sharded", "perfci-nightly.yml"))["jobs"]
+    assert jobs["measure"]["strategy"] == {
+        "fail-fast": False,
+        "matrix": {
+            "include": [
+                {"gpu": 1, "runner": ["self-hosted", "linux-a100"]},
+                {"gpu": 2, "runner": ["self-hosted", "linux-h100"]},
+                {"gpu": 3, "runner": ["cpu"]},
+            ]
+        },
+    }
+    assert jobs["measure"]["runs-on"] == "${{ matrix.runner }}"
+    assert jobs["merge"]["needs"] == "measure"
+    assert "!cancelled()" in jobs["merge"]["if"]
+    (upload,) = uses({"jobs": {"measure": jobs["measure"]}}, "actions/upload-artifact@")
+    assert upload["with"]["name"] == "perfci-night-${{ matrix.gpu }}"
 
 
 def test_every_shard_is_measured_once_and_expected() -> None:

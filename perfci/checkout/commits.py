@@ -1,0 +1,88 @@
+"""The commits of a branch, as its history counts them: along first parents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from perfci.checkout.command import attempt, git, readable
+from perfci.checkout.repository import Repository
+from perfci.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit of a branch. ``committed_at`` is ISO 8601 in UTC.
+
+    ``position`` counts its first-parent ancestors, None in a shallow clone.
+    """
+
+    sha: str
+    subject: str
+    committed_at: str
+    position: int | None
+
+
+def commits(repository: Repository, wanted: str, *, most: int | None = None) -> tuple[Commit, ...]:
+    """Return the commits of ``OLD..NEW``, or of one branch, ``most`` or all, the newest first.
+
+    UsageError for a range that can't be read or is empty.
+    """
+    if "..." in wanted or wanted.startswith("..") or wanted.endswith(".."):
+        raise UsageError(
+            "bad-range",
+            f"{wanted!r} can't be read as a range of commits",
+            "Write OLD..NEW with both ends, as main~20..main, or a branch for all of it.",
+        )
+    old, separator, new = wanted.rpartition("..")
+    newest = repository.resolve(new).commit
+    limits = [f"^{repository.resolve(old).commit}"] if separator else []
+    limits += [f"--max-count={most}"] if most is not None else []
+    found = _listed(repository, newest, *limits)
+    if not found:
+        raise UsageError(
+            "empty-range",
+            f"there are no commits in {wanted}",
+            "The older end comes first: main~20..main.",
+        )
+    return found
+
+
+def commit_of(repository: Repository, rev: str) -> Commit:
+    """Return the one commit that ``rev`` means. UsageError where it means none."""
+    return _listed(repository, repository.resolve(rev).commit, "--max-count=1")[0]
+
+
+def branch_of(repository: Repository, rev: str) -> str:
+    """Return the name under which runs of ``rev`` are recorded: its branch's, without a remote.
+
+    Where ``rev`` names none (a commit by itself, as CI checks out), the default branch's.
+    """
+    repository.resolve(rev)  # what begins with a dash is refused there
+    named = attempt(repository.root, "rev-parse", "--abbrev-ref", rev)
+    known = named.output if named.status == 0 and named.output not in {"", "HEAD"} else ""
+    return (known or repository.default_base() or "main").removeprefix("origin/")
+
+
+def _listed(repository: Repository, newest: str, *limits: str) -> tuple[Commit, ...]:
+    listed = git(
+        repository.root,
+        *("log", "-z", "--first-parent", "--encoding=UTF-8", "--format=%H %ct %s"),
+        *(newest, *limits, "--"),
+    )
+    last = _position(repository, newest)
+    entries = (entry.split(" ", 2) for entry in listed.split("\0") if entry)
+    return tuple(
+        Commit(sha, readable(subject), _moment(int(seconds)), None if last is None else last - back)
+        for back, (sha, seconds, subject) in enumerate(entries)
+    )
+
+
+def _position(repository: Repository, sha: str) -> int | None:
+    if repository.is_shallow():
+        return None
+    return int(git(repository.root, "rev-list", "--count", "--first-parent", sha)) - 1
+
+
+def _moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

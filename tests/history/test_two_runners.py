@@ -1,0 +1,100 @@
+"""Two runners of one environment record into one PostgreSQL: each commit is measured by one."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from perfci.store.history.history import open_history
+from tests.history.postgres import Server
+from tests.nightly.branch import Branch, measured
+from tests.project import Project
+
+_HOLDER = """\
+import sys, time
+from perfci.store.history.history import open_history
+
+with open_history(sys.argv[1]) as history, history.claim("environment", "commit") as mine:
+    print(mine, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def shared(postgres: Server) -> str:
+    """The address of a new history that both record into."""
+    return postgres.database(f"runners_{uuid.uuid4().hex}")
+
+
+def test_two_runners_at_once_measure_each_commit_once(project: Project, shared: str) -> None:
+    branch = Branch(project)
+    commits = [branch.commit(loops) for loops in (1000, 2000, 3000)]
+    with open_history(shared):
+        pass
+    night = ("nightly", "--commits", "main", "--no-same", "--history", shared)
+    started = [
+        # each with a cache of its own, as on two machines: no lock file tells one of the other
+        project.start(*night, "--runner", name, PERFCI_CACHE_DIR=str(project.cache / name))
+        for name in ("one", "other")
+    ]
+    said = ["".join(process.communicate(timeout=120)) for process in started]
+    assert [process.returncode for process in started] == [0, 0], said
+    runs = branch.runs(shared)
+    assert measured(runs) == {(sha, "counting"): 1 for sha in commits}
+    assert {run.runner for run in runs} == {"one", "other"}
+
+
+def test_a_claim_ends_with_its_holder_however_it_dies(shared: str) -> None:
+    with open_history(shared) as history:
+        holder = subprocess.Popen(
+            [sys.executable, "-c", _HOLDER, shared], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline().strip() == "True"
+            with history.claim("environment", "commit") as mine:
+                assert not mine
+            with history.claim("environment", "another") as mine:
+                assert mine
+            holder.send_signal(signal.SIGKILL)
+        finally:
+            holder.kill()
+            holder.communicate()
+        _wait_until_granted(history)
+        with open_history(shared) as other, other.claim("environment", "commit") as again:
+            assert again, "what was let go of is not free"
+
+
+def test_two_runners_of_one_machine_tell_each_other_by_a_file(
+    project: Project, tmp_path: Path
+) -> None:
+    from perfci.measure.claim import claimed
+
+    place = str(tmp_path / "history.sqlite")
+    with open_history(place) as one, open_history(place) as other:
+        with claimed(one, project.cache, "environment", "commit") as mine:
+            assert mine
+            with claimed(other, project.cache, "environment", "commit") as second:
+                assert not second
+            with claimed(other, project.cache, "environment", "another") as second:
+                assert second
+        with claimed(other, project.cache, "environment", "commit") as mine:
+            assert mine
+
+
+def _wait_until_granted(history) -> None:
+    """The server needs a moment to see that a connection is gone."""
+    import time
+
+    deadline = time.monotonic() + 30
+    while True:
+        with history.claim("environment", "commit") as mine:
+            if mine:
+                return
+        assert time.monotonic() < deadline, "the claim of a killed process stays"
+        time.sleep(0.05)

@@ -1,0 +1,45 @@
+"""The nightly demo, whole: its report names the step and the ramp, and not the busy night."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfci.store.history.history import open_history
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(590)
+def test_the_nightly_demo_names_the_step_and_the_ramp_and_not_the_busy_night(
+    tmp_path: Path,
+) -> None:
+    kept = {k: v for k, v in os.environ.items() if k not in {"GITHUB_TOKEN", "GH_TOKEN"}}
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "nightly_demo.py"), str(out)],
+        env={**kept, "PERFCI_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "55 of 60 nights are REPLAYED" in done.stdout
+    trend = json.loads((out / "trend.json").read_text())
+    assert {one["case"] for one in trend["changes"]} == {"tokenise", "encode"}
+    assert all(one["worse"] for one in trend["changes"])
+    steps = [one["ratio"] for one in trend["changes"] if one["case"] == "tokenise"]
+    assert all(1.08 < ratio < 1.16 for ratio in steps)
+    assert "That is what was planted." in done.stdout  # within two commits of where it was
+    assert (out / "site" / "index.html").exists()
+    assert "tokenise" in (out / "trend.md").read_text()
+    with open_history(str(out / "history.sqlite")) as history:
+        sources = [run.source for run in history.read()]
+        assert [one.same for one in history.outcomes()] == [True]
+    assert (sources.count("nightly"), sources.count("replayed")) == (5, 55)
