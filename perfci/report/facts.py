@@ -24,20 +24,19 @@ class FactTable:
 
 def environment_names(reports: Sequence[Report]) -> tuple[str, ...]:
     """Return a name for each report's environment: its device, and what sets it apart."""
-    devices = [
-        clean_line(_device(report.environment), 60) or "an environment" for report in reports
-    ]
+    return names_of([report.environment for report in reports])
+
+
+def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
+    """Return a name for each environment; where two would be called alike, also the key."""
+    devices = [clean_line(_device(one), 60) or "an environment" for one in environments]
     names = []
-    for report, device in zip(reports, devices, strict=True):
-        alike = [
-            other.environment
-            for other, name in zip(reports, devices, strict=True)
-            if name == device
-        ]
-        names.append(", ".join((device, *_apart(report.environment, alike))))
+    for environment, device in zip(environments, devices, strict=True):
+        alike = [other for other, name in zip(environments, devices, strict=True) if name == device]
+        names.append(", ".join((device, *_apart(environment, alike))))
     return tuple(
-        name if names.count(name) == 1 else f"{name} ({report.environment.key})"
-        for name, report in zip(names, reports, strict=True)
+        name if names.count(name) == 1 else f"{name} ({environment.key})"
+        for environment, name in zip(environments, names, strict=True)
     )
 
 

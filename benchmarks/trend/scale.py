@@ -1,0 +1,125 @@
+"""The whole path at the size of a large team: from the history's file to the written site.
+
+    python benchmarks/trend/scale.py --json scale.json
+
+For each number of series a history is recorded (that is not measured here; workers' own values are
+in the nights of which the site shows them). Then `perfci trend` runs as its users run it, in a
+fresh process on two cores, and writes the site, the Markdown and the JSON. Told are its wall time;
+the processor time of all its processes, which a busy machine does not lengthen; the largest sum of
+their resident memory, looked at ten times a second (pages that two of them share count twice); and
+the sizes of what it wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from scale_history import build
+
+from perfci.cli.trending import NIGHTS_WITH_WORKERS
+
+SIZES = (1_000, 4_000, 16_000)
+POINTS = 365
+LOOK_EVERY_S = 0.1
+
+
+def measure(history: Path, folder: Path, cores: int) -> dict[str, float]:
+    """Run ``perfci trend`` on ``history`` and return what it took and made."""
+    site, told, markdown = folder / "site", folder / "trend.json", folder / "trend.md"
+    command = [
+        *(sys.executable, "-m", "perfci", "trend", "--history", str(history), "--no-remember"),
+        *("--html", str(site), "--json", str(told), "--markdown", str(markdown)),
+    ]
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(own)[:cores])  # its processes get what this one has
+    started = time.perf_counter()
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as process:
+        peak, spent = 0, {}
+        while process.poll() is None:
+            resident, processor = look_at(psutil.Process(process.pid))
+            peak, spent = max(peak, resident), spent | processor
+            time.sleep(LOOK_EVERY_S)
+        seconds = time.perf_counter() - started
+    os.sched_setaffinity(0, own)
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    trend = json.loads(told.read_bytes())
+    return {
+        "series": len(trend["series"]),
+        "changes": len(trend["changes"]),
+        "seconds": round(seconds, 1),
+        "processor_s": round(sum(spent.values()), 1),
+        "peak_mib": round(peak / 2**20),
+        "first_page_kib": round(first_page(site) / 1024),
+        "largest_page_kib": round(largest_page(site) / 1024),
+        "site_mib": round(sum(one.stat().st_size for one in site.rglob("*.*")) / 2**20, 1),
+    }
+
+
+def look_at(process: psutil.Process) -> tuple[int, dict[int, float]]:
+    """Return the resident bytes of a process and all below it, and each one's processor time."""
+    resident, spent = 0, {}
+    try:
+        for one in (process, *process.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess), one.oneshot():
+                resident += one.memory_info().rss
+                times = one.cpu_times()
+                spent[one.pid] = times.user + times.system
+    except psutil.NoSuchProcess:
+        pass  # ended since it was looked for
+    return resident, spent
+
+
+def first_page(site: Path) -> int:
+    """Return all that the overview may load, in bytes."""
+    files = [site / "index.html", site / "data" / "search.js", *(site / "assets").iterdir()]
+    return sum(file.stat().st_size for file in files)
+
+
+def largest_page(site: Path) -> int:
+    """Return what the largest benchmark page loads when all of it is scrolled through, in bytes."""
+    timelines = sum(file.stat().st_size for file in (site / "data").glob("timeline-*.js"))
+    assets = sum(file.stat().st_size for file in (site / "assets").iterdir())
+    pages = [
+        page.stat().st_size
+        + sum(file.stat().st_size for file in (site / "data").glob(f"{page.stem}.*js"))
+        for page in (site / "benchmarks").iterdir()
+    ]
+    return max(pages) + timelines + assets
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="multiples of 4")
+    parser.add_argument("--points", type=int, default=POINTS)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="keep the histories here, and use those there")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        kept = given.keep or Path(scratch)
+        kept.mkdir(parents=True, exist_ok=True)
+        for series in given.sizes:
+            history = kept / f"{series}x{given.points}.sqlite"
+            if not history.exists():
+                build(str(history), series, given.points, told=NIGHTS_WITH_WORKERS)
+            folder = Path(scratch) / str(series)
+            folder.mkdir()
+            rows.append(measure(history.absolute(), folder, given.cores))
+            print(json.dumps(rows[-1]), flush=True)
+    if given.json:
+        given.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

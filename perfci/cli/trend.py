@@ -1,0 +1,102 @@
+"""``perfci trend``: what the history says, as a site, Markdown and JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from perfci.cli.options import Outputs, config_option, history_option, history_place
+from perfci.cli.telling import Telling, telling_options
+
+if TYPE_CHECKING:
+    from perfci.report.trend.benchmark_data import Distributions
+    from perfci.trend.change import Trend
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command("trend", epilog="Example: perfci trend --html site --markdown trend.md")
+@history_option
+@click.option("--branch", metavar="NAME", help="Whose commits (default: the default branch).")
+@click.option("--html", type=_FOLDER, metavar="DIR", help="Write a site that opens from disk.")
+@click.option("--markdown", type=_FILE, help="Write a summary, for a job or an issue.")
+@click.option("--json", "json_path", type=_FILE, help="Write all of it for programs.")
+@click.option(
+    "--last-days",
+    type=click.IntRange(2, 3650),
+    metavar="N",
+    help="Look for slow drift in the last N days (default: 14).",
+)
+@click.option("--no-remember", is_flag=True, help="What is new now stays new for the next report.")
+@telling_options
+@config_option
+def command(
+    history: str | None,
+    branch: str | None,
+    html: Path | None,
+    markdown: Path | None,
+    json_path: Path | None,
+    last_days: int | None,
+    no_remember: bool,
+    config_path: Path | None,
+    **options: Any,
+) -> None:
+    """Say when, by how much, and between which commits each metric moved.
+
+    New is what no earlier `perfci trend` told: the history remembers it.
+    """
+    outputs = Outputs(json=json_path, markdown=markdown, junit=None, csv=None, log_dir=None)
+    telling = Telling.of(options)
+    from datetime import UTC, datetime
+
+    from perfci.cli.branch_order import branch_order, repository_here
+    from perfci.cli.output import check_writable
+    from perfci.cli.site_folder import check_replaceable
+    from perfci.cli.trending import seen, trend_of, workers_of
+    from perfci.config import load_config
+    from perfci.report.trend.terminal import trend_lines
+    from perfci.store.history.history import open_history
+
+    if html is not None:
+        check_replaceable(html)
+    check_writable(outputs)
+    telling.check(remember=not no_remember)
+    repository = repository_here()
+    root = repository.root if repository else Path.cwd()
+    config = load_config(root, config_path)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    with open_history(history_place(history, config, root), create=False) as opened:
+        loaded = opened.load()
+        known = {run.night.sha for run in loaded.runs}
+        told = branch_order(repository, branch, known)
+        trend = trend_of(loaded, opened, told, config.aliases, now=now, last_days=last_days)
+        del loaded
+        workers = workers_of(trend, opened, config.aliases) if html else {}
+        _write(trend, workers, outputs, html)
+        for line in trend_lines(trend):
+            click.echo(line)
+        if html:
+            click.echo(f"open {html / 'index.html'}")
+        telling.tell(trend)
+        if not no_remember:  # last: what could not be told was not seen
+            opened.remember(seen(trend.changes, now))
+
+
+def _write(trend: Trend, workers: Distributions, outputs: Outputs, html: Path | None) -> None:
+    from perfci.cli.output import write_files
+    from perfci.cli.site_folder import replace_folder
+    from perfci.report.trend.markdown import render_trend_markdown
+    from perfci.report.trend.site import render_site
+    from perfci.report.trend.trend_json import trend_json
+
+    texts = {}
+    if outputs.markdown is not None:
+        texts[outputs.markdown] = render_trend_markdown(trend)
+    if outputs.json is not None:
+        texts[outputs.json] = trend_json(trend).decode()
+    write_files(texts)
+    if html is not None:
+        replace_folder(html, render_site(trend, workers))

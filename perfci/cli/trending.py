@@ -1,0 +1,111 @@
+"""From a history to an analysed trend: loaded, put in the branch's order, analysed on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from perfci.trend.change import Change, KnownChange, Trend
+
+if TYPE_CHECKING:
+    from perfci.cli.branch_order import Branch
+    from perfci.report.trend.benchmark_data import Distributions
+    from perfci.store.history.history import History
+    from perfci.trend.loaded import LoadedHistory
+    from perfci.trend.series import SeriesKey
+
+NIGHTS_WITH_WORKERS = 14
+"""Of so many newest runs the workers' own values go into the site."""
+_MOST_CHANGES = 200
+"""Changes of which both nights' workers are looked up, however long ago they were."""
+_FIRST = "No earlier report is remembered: every change in the history counts as new."
+
+
+def trend_of(
+    loaded: LoadedHistory,
+    history: History,
+    branch: Branch,
+    aliases: Mapping[str, str],
+    *,
+    now: str,
+    last_days: int | None,
+) -> Trend:
+    """Return the analysed history; ``now`` is ISO 8601 in UTC."""
+    from dataclasses import replace
+
+    from perfci.cli.analysis_processes import run_all_on_cores
+    from perfci.record.version import VERSION
+    from perfci.report.trend.releases import release_nights
+    from perfci.trend.analysis import analyse
+    from perfci.trend.health import health
+    from perfci.trend.settings import TrendSettings
+    from perfci.trend.timelines import arrange
+
+    known = history.known_changes()
+    first = () if known else (_FIRST,)
+    arranged = arrange(loaded, order=branch.order, branch=branch.name, aliases=aliases)
+    settings = TrendSettings()
+    if last_days is not None:
+        settings = replace(settings, drift_days=last_days)
+    with run_all_on_cores(len(arranged.series)) as run_all:
+        changes, drifts, notes = analyse(
+            arranged.series,
+            arranged.timelines,
+            known=known,
+            now=now,
+            settings=settings,
+            run_all=run_all,
+        )
+    return Trend(
+        created_at=now,
+        perfci_version=VERSION,
+        timelines=arranged.timelines,
+        series=arranged.series,
+        changes=changes,
+        drifts=drifts,
+        health=health(history.outcomes(), arranged.timelines, arranged.series),
+        releases=release_nights(branch.tags, branch.order, arranged.timelines),
+        notes=(*first, *branch.notes, *arranged.notes, *notes),
+    )
+
+
+def workers_of(trend: Trend, history: History, aliases: Mapping[str, str]) -> Distributions:
+    """Return the workers' values of the newest nights, and of the nights around open changes."""
+    from perfci.trend.timelines import current_name
+
+    found: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
+    newest = history.distributions(NIGHTS_WITH_WORKERS)
+    # the newest name comes last, and so wins in a run that has both
+    for key in sorted(newest, key=lambda key: key.case == current_name(key.case, aliases)):
+        current = key._replace(case=current_name(key.case, aliases))
+        found.setdefault(current, {}).update(newest[key])
+    series = {one.key: one for one in trend.series}
+    for change in _open(trend.changes)[:_MOST_CHANGES]:
+        rows = series[change.series].rows
+        nights = trend.timelines[change.series.environment].nights
+        runs = [nights[int(rows[index])].run for index in (change.before, change.after)]
+        wanted = [run for run in runs if run not in found.get(change.series, {})]
+        if wanted:
+            found.setdefault(change.series, {}).update(history.values(change.series, wanted))
+    return found
+
+
+def seen(changes: Sequence[Change], now: str) -> tuple[KnownChange, ...]:
+    """Return what the history is to remember of a report's changes."""
+    return tuple(
+        KnownChange(
+            id=change.id,
+            series=change.series,
+            sha_before=change.commits[0],
+            sha_after=change.commits[1],
+            worse=change.worse,
+            first_seen_at=change.first_seen_at or now,
+            acknowledged=change.status == "acknowledged",
+            note=change.note,
+        )
+        for change in changes
+    )
+
+
+def _open(changes: Sequence[Change]) -> list[Change]:
+    return [change for change in changes if change.status in {"new", "known"}]

@@ -1,0 +1,134 @@
+"""One benchmark's data files: an index that its page loads, and chunks that its charts load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from perfci.report.clean import clean_line
+from perfci.report.trend.catalogue import Benchmark, Catalogue, axes_of, shown
+from perfci.report.trend.packing import pack
+from perfci.report.trend.script import script
+from perfci.report.trend.standing import WORDS, Standing
+from perfci.trend.change import Change
+from perfci.trend.series import Series, SeriesKey
+
+Distributions = Mapping[SeriesKey, Mapping[str, tuple[float, ...]]]
+"""Per-worker values by run id, for the newest runs of each series."""
+
+CHUNK = 32
+"""Series in a chunk: what a screen or two shows, some 50 kB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """What belongs to a series beside its values, all by the series' key."""
+
+    changes: Mapping[SeriesKey, tuple[Change, ...]]
+    standings: Mapping[SeriesKey, Standing]
+    distributions: Distributions
+    rows: Mapping[str, Mapping[str, int]]
+    """By environment: the row of each run."""
+
+
+def benchmark_files(
+    benchmark: Benchmark, listed: Catalogue, attached: Attached
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the benchmark's data files, each with its path in the site."""
+    index = script("benchmark", benchmark.slug, _index(benchmark, listed, attached))
+    yield f"data/{benchmark.slug}.js", index
+    for number, start in enumerate(range(0, len(benchmark.series), CHUNK)):
+        name = f"{benchmark.slug}.{number}"
+        chunk = [_entry(one, attached) for one in benchmark.series[start : start + CHUNK]]
+        yield f"data/{name}.js", script("chunk", name, chunk)
+
+
+def _index(benchmark: Benchmark, listed: Catalogue, attached: Attached) -> dict[str, Any]:
+    cases = tuple(dict.fromkeys(one.key.case for one in benchmark.series))
+    metrics = tuple(
+        dict.fromkeys((one.key.metric, one.unit, one.direction) for one in benchmark.series)
+    )
+    environments = tuple(dict.fromkeys(one.key.environment for one in benchmark.series))
+    case_places = {case: place for place, case in enumerate(cases)}
+    metric_places = {metric: place for place, metric in enumerate(metrics)}
+    environment_places = {key: place for place, key in enumerate(environments)}
+    return {
+        "name": shown(benchmark.name),
+        "chunk": CHUNK,
+        "cases": [[shown(case), shown(axes_of(case))] for case in cases],
+        "metrics": [
+            [shown(metric), clean_line(unit, 30), direction] for metric, unit, direction in metrics
+        ],
+        "environments": [
+            [shown(key), listed.labels[key], listed.places[key]] for key in environments
+        ],
+        "series": [
+            [
+                case_places[one.key.case],
+                metric_places[one.key.metric, one.unit, one.direction],
+                environment_places[one.key.environment],
+                *_standing(attached.standings.get(one.key)),
+            ]
+            for one in benchmark.series
+        ],
+    }
+
+
+def _standing(standing: Standing | None) -> tuple[int, int]:
+    return (WORDS.index(standing.word), int(standing.new)) if standing else (0, 0)
+
+
+def _entry(series: Series, attached: Attached) -> dict[str, Any]:
+    packed = pack(series.values)
+    return {
+        "scale": packed.scale,
+        "deltas": packed.deltas,
+        "rows": _rows(series),
+        "sources": [int(series.rows[index]) for index in series.source_changes],
+        "changes": [_change(change, series) for change in attached.changes.get(series.key, ())],
+        "workers": _workers(series, attached),
+    }
+
+
+def _rows(series: Series) -> list[int]:
+    """Return ``[first]`` where no night is missing, else the first row and the steps from it."""
+    rows = series.rows
+    if not len(rows) or int(rows[-1]) - int(rows[0]) == len(rows) - 1:
+        return [int(rows[0])] if len(rows) else []
+    return pack(rows.astype("f8"), 1.0).deltas
+
+
+def _change(change: Change, series: Series) -> dict[str, Any]:
+    return {
+        "id": clean_line(change.id, 100),
+        "kind": change.kind,
+        "before": int(series.rows[change.before]),
+        "after": int(series.rows[change.after]),
+        "ratio": change.ratio,
+        "lo": change.ratio_lo,
+        "hi": change.ratio_hi,
+        "difference": change.difference,
+        "q": change.q,
+        "worse": change.worse,
+        "status": change.status,
+        "note": clean_line(change.note, 200),
+        "source": change.benchmark_changed,
+    }
+
+
+def _workers(series: Series, attached: Attached) -> list[Any]:
+    """Return ``[scale, [row, …], [how many, …], deltas]``: each night's values sorted, in a row."""
+    import numpy as np
+
+    known = attached.rows.get(series.key.environment, {})
+    nights = sorted(
+        (known[run], sorted(values))
+        for run, values in attached.distributions.get(series.key, {}).items()
+        if run in known and values
+    )
+    if not nights:
+        return []
+    packed = pack(np.array([value for _, values in nights for value in values], dtype="f8"))
+    counts = [len(values) for _, values in nights]
+    return [packed.scale, [row for row, _ in nights], counts, packed.deltas]

@@ -1,0 +1,118 @@
+"""The site's HTML pages. What is not Markup is escaped by the template engine itself."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+
+from perfci.report.templates import read_template
+from perfci.report.trend import words
+from perfci.report.trend.catalogue import Benchmark, Catalogue, shown
+from perfci.report.trend.health_view import missing_rows, runner_rows, tiles
+from perfci.report.trend.moved import drift_rows, moved_rows
+from perfci.report.trend.standing import Sorted
+from perfci.trend.change import Trend
+from perfci.units import counted
+
+MOST_NEW, MOST_OPEN, MOST_EARLIER = 80, 40, 40
+"""Rows drawn on the overview; the search finds the others."""
+ASSETS = (
+    "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",
+    "decode.js", "plot.js", "chart.js", "compare.js", "nights.js", "card.js", "benchmark.js",
+    "overview.js",
+)  # fmt: skip
+
+
+def overview_page(trend: Trend, groups: Sorted, listed: Catalogue) -> bytes:
+    """Return ``index.html``: what moved since last time first, then search, then health."""
+    new = (*groups.new_worse, *groups.new_better)
+    context = {
+        **_common(trend, root=""),
+        "headline": words.headline(trend, groups),
+        "mood": "worse" if groups.new_worse else "better" if groups.new_better else "steady",
+        "still": words.still_open(groups),
+        "scope": scope_text(trend, listed),
+        "new": moved_rows(new[:MOST_NEW], trend, listed),
+        "new_more": max(0, len(new) - MOST_NEW),
+        "open": moved_rows(groups.open_worse[:MOST_OPEN], trend, listed),
+        "open_more": max(0, len(groups.open_worse) - MOST_OPEN),
+        "drifts": drift_rows(groups.drifts_worse[:MOST_OPEN], trend, listed),
+        "drifts_more": max(0, len(groups.drifts_worse) - MOST_OPEN),
+        "earlier": moved_rows(groups.earlier[:MOST_EARLIER], trend, listed, drawn=False),
+        "earlier_more": max(0, len(groups.earlier) - MOST_EARLIER),
+        "one_environment": len(listed.labels) == 1,
+        "tiles": tiles(trend.health),
+        "runners": runner_rows(trend.health, listed),
+        "missing": missing_rows(trend.health, listed),
+        "notes": tuple(shown_note(note) for note in trend.notes),
+        "empty": not trend.series,
+    }
+    return _rendered("trend/overview.html.j2", context)
+
+
+def benchmark_page(benchmark: Benchmark, trend: Trend, listed: Catalogue) -> bytes:
+    """Return one benchmark's page: a frame, which its scripts fill from its own data files."""
+    keys = dict.fromkeys(series.key.environment for series in benchmark.series)
+    cases = len({series.key.case for series in benchmark.series})
+    context = {
+        **_common(trend, root="../"),
+        "name": shown(benchmark.name) or "unnamed",
+        "slug": benchmark.slug,
+        "timelines": sorted(listed.places[key] for key in keys),
+        "scope": f"{counted(cases, 'case')}, {_plural(len(benchmark.series), 'chart')}",
+    }
+    return _rendered("trend/benchmark.html.j2", context)
+
+
+def asset_files() -> tuple[tuple[str, bytes], ...]:
+    """Return the style sheet and the scripts, each with its path in the site."""
+    return tuple((f"assets/{name}", read_template(f"trend/{name}").encode()) for name in ASSETS)
+
+
+def shown_note(note: str) -> str:
+    """Return a note, which may carry a stranger's names, as visible characters."""
+    from perfci.report.clean import clean_line
+
+    return clean_line(note, 1000)
+
+
+def _common(trend: Trend, root: str) -> dict[str, Any]:
+    return {
+        "root": root,
+        "created": trend.created_at[:16].replace("T", " "),
+        "version": trend.perfci_version,
+    }
+
+
+def scope_text(trend: Trend, listed: Catalogue) -> str:
+    """Return over how much the report goes, in one line."""
+    nights = [night for timeline in trend.timelines.values() for night in timeline.nights]
+    parts = [
+        f"{len(trend.series):,} series of {_plural(len(listed.benchmarks), 'benchmark')}",
+        f"{_plural(len(nights), 'run')} in {_plural(len(trend.timelines), 'environment')}",
+    ]
+    newest = max((night.measured_at for night in nights), default="")
+    return "; ".join(parts) + (f"; the newest of {words.day(newest)}" if newest else "")
+
+
+def _plural(number: int, word: str) -> str:
+    return f"1 {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def _rendered(name: str, context: dict[str, Any]) -> bytes:
+    return _template(name).render(context).encode("utf-8", "backslashreplace")
+
+
+@cache
+def _template(name: str) -> Template:
+    environment = Environment(
+        autoescape=True,
+        loader=FunctionLoader(read_template),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(name)

@@ -1,0 +1,33 @@
+"""Releases on a timeline: a tag stands at the first night that has it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+
+from perfci.trend.series import Timeline
+
+
+def release_nights(
+    tags: Mapping[str, str], order: Sequence[str], timelines: Mapping[str, Timeline]
+) -> dict[str, str]:
+    """Return the measured commits that are the first with a release, and its name.
+
+    ``tags`` maps commits to names, ``order`` holds the branch's commits, the oldest first. A
+    tagged commit is seldom the one that a nightly run measures: the next measured one is told. A
+    tag that isn't on the branch, or is older than all nights, is left out.
+    """
+    ranks = {sha: place for place, sha in enumerate(order)}
+    names: dict[str, list[str]] = {}
+    for timeline in timelines.values():
+        measured = sorted({ranks[night.sha] for night in timeline.nights if night.sha in ranks})
+        if not measured:
+            continue
+        for sha, name in tags.items():
+            rank = ranks.get(sha)
+            if rank is None or rank < measured[0] or rank > measured[-1]:
+                continue
+            told = names.setdefault(order[measured[bisect_left(measured, rank)]], [])
+            if name not in told:
+                told.append(name)
+    return {sha: ", ".join(told) for sha, told in names.items()}

@@ -1,0 +1,119 @@
+"""The trend as JSON, ``perfci.trend/1``: scripts read its names, so they stay.
+
+``docs/trend-report.md`` says what each field means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from perfci.report.json_report import encodable
+from perfci.report.trend.standing import Standing, standings
+from perfci.report.trend.words import night_of
+from perfci.trend.change import Change, Drift, Trend
+from perfci.trend.series import Series, SeriesKey, Timeline
+
+TREND_SCHEMA = "perfci.trend/1"
+
+
+def trend_json(trend: Trend) -> bytes:
+    """Return ``trend`` as UTF-8 JSON. What can't be told (not a number, unknown) is null."""
+    by_index = standings(trend)
+    by_key = {series.key: series for series in trend.series}
+    health = asdict(trend.health)
+    plain = {
+        "schema": TREND_SCHEMA,
+        "perfci_version": trend.perfci_version,
+        "created_at": trend.created_at,
+        "environments": [_environment(one) for one in trend.timelines.values()],
+        "changes": [_change(one, trend, by_key) for one in trend.changes],
+        "drifts": [_drift(one, by_key) for one in trend.drifts],
+        "health": health
+        | {
+            "false_alarm_rate": trend.health.false_alarm_rate,
+            "inconclusive_share": trend.health.inconclusive_share,
+        },
+        "series": [
+            _series(one, by_index.get(index), trend) for index, one in enumerate(trend.series)
+        ],
+        "releases": dict(trend.releases),
+        "notes": list(trend.notes),
+    }
+    # numpy's numbers are not Python's
+    encoded = msgspec.json.encode(encodable(plain), enc_hook=float)
+    return msgspec.json.format(encoded, indent=1) + b"\n"
+
+
+def _environment(timeline: Timeline) -> dict[str, Any]:
+    nights = timeline.nights
+    return {
+        "key": timeline.environment,
+        "facts": dict(timeline.facts),
+        "runs": len(nights),
+        "oldest_sha": nights[0].sha if nights else None,
+        "newest_sha": nights[-1].sha if nights else None,
+        "newest_at": max((night.measured_at for night in nights), default=None),
+        "vanished": list(timeline.vanished),
+    }
+
+
+def _change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
+    series = by_key.get(change.series)
+    subject = ""
+    if series is not None:
+        row = int(series.rows[change.after])
+        subject = trend.timelines[series.key.environment].nights[row].subject
+    return {
+        "id": change.id,
+        **_named(change.series, series),
+        "kind": change.kind,
+        "status": change.status,
+        "worse": change.worse,
+        "sha_before": change.commits[0],
+        "sha_after": change.commits[1],
+        "subject": subject,
+        "at": change.at,
+        "ratio": change.ratio,
+        "ratio_lo": change.ratio_lo,
+        "ratio_hi": change.ratio_hi,
+        "difference": change.difference,
+        "p": change.p,
+        "q": change.q,
+        "confidence": change.confidence,
+        "first_seen_at": change.first_seen_at,
+        "note": change.note,
+        "benchmark_changed": change.benchmark_changed,
+    }
+
+
+def _drift(drift: Drift, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
+    told = asdict(drift)
+    del told["series"]
+    return {**_named(drift.series, by_key.get(drift.series)), **told}
+
+
+def _series(series: Series, standing: Standing | None, trend: Trend) -> dict[str, Any]:
+    count = len(series.values)
+    sha, at = night_of(series, trend, -1) if count else (None, None)
+    return {
+        **_named(series.key, series),
+        "direction": series.direction,
+        "status": standing.word if standing else "steady",
+        "new": standing.new if standing else False,
+        "points": count,
+        "latest": float(series.values[-1]) if count else None,
+        "latest_sha": sha,
+        "latest_at": at,
+    }
+
+
+def _named(key: SeriesKey, series: Series | None) -> dict[str, Any]:
+    return {
+        "case": key.case,
+        "metric": key.metric,
+        "environment": key.environment,
+        "unit": series.unit if series else None,
+    }

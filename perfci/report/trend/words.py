@@ -1,0 +1,125 @@
+"""What the report says in words: the one thing first, sizes, ranges, dates."""
+
+from __future__ import annotations
+
+import math
+
+from perfci.record.metric import Direction
+from perfci.report.trend.catalogue import shown
+from perfci.report.trend.standing import Sorted, series_of
+from perfci.trend.change import Change, Drift, Trend
+from perfci.trend.series import Series
+from perfci.units import format_change, format_value
+
+SHORT = 10
+
+
+def headline(trend: Trend, groups: Sorted) -> str:
+    """Return what matters first, in one sentence."""
+    if not trend.series:
+        return "Nothing is recorded yet"
+    worse, better = series_of(groups.new_worse), series_of(groups.new_better)
+    if worse == 1:
+        key = groups.new_worse[0].series
+        return f"{shown(key.metric)} of {shown(key.case)} got worse"
+    if worse:
+        return f"{_series(worse)} got worse since the last report"
+    if better:
+        return f"Nothing got worse; {_series(better)} got better since the last report"
+    return "Nothing moved since the last report"
+
+
+def still_open(groups: Sorted) -> str:
+    """Return what was told before and still stands; nothing where there is none."""
+    told = []
+    if worse := series_of(groups.open_worse):
+        told.append(f"{_series(worse)} {'is' if worse == 1 else 'are'} still worse")
+    if drifting := series_of(groups.drifts_worse):
+        told.append(f"{_series(drifting)} {'drifts' if drifting == 1 else 'drift'}")
+    return " and ".join(told)
+
+
+def change_text(change: Change, unit: str) -> str:
+    """Return a change's size: ``+5.2 %``, or ``+1`` where the old level is zero."""
+    if change.ratio is not None and math.isfinite(change.ratio):
+        return ratio_text(change.ratio)
+    return signed(change.difference, unit)
+
+
+def interval_text(lo: float | None, hi: float | None) -> str:
+    """Return a ratio's 95 % interval, ``+4.1 … +6.3 %``; nothing where there is none."""
+    if lo is None or hi is None or lo == hi or not (math.isfinite(lo) and math.isfinite(hi)):
+        return ""
+    return f"{ratio_text(lo).removesuffix(' %')} … {ratio_text(hi)}"
+
+
+def ratio_text(ratio: float) -> str:
+    """Return new ÷ old as a change; from three times on, a factor reads better."""
+    return format_change(ratio) if ratio < 3.0 else f"×{ratio:.3g}"
+
+
+def signed(value: float, unit: str) -> str:
+    """Return a difference with its sign and unit."""
+    sign = "+" if value > 0 else "-" if value < 0 else "±"
+    return f"{sign}{format_value(abs(value), unit)}"
+
+
+def rises(change: Change) -> bool:
+    """Return whether the values went up: the arrow's direction, which is not the verdict."""
+    return change.difference > 0 if change.ratio is None else change.ratio > 1.0
+
+
+def meaning(worse: bool) -> str:
+    """Return the word beside the arrow and the colour."""
+    return "worse" if worse else "better"
+
+
+def range_text(change: Change) -> str:
+    """Return ``a1b2c3..d4e5f6`` for git, the newer commit alone, or nothing where none is known."""
+    before, after = (sha[:SHORT] for sha in change.commits)
+    several = before and after and change.commits[0] != change.commits[1]
+    return f"{before}..{after}" if several else after or before
+
+
+def kind_text(change: Change) -> str:
+    """Return what a reader has to know of a change beside its size."""
+    told = ["a ramp, not a step"] if change.kind == "ramp" else []
+    if change.benchmark_changed:
+        told.append("the benchmark itself changed here")
+    if change.status in {"acknowledged", "fixed"}:
+        told.append(change.status)
+    return "; ".join(told)
+
+
+def confidence_text(q: float) -> str:
+    """Return 1 - q in per cent, never more certain than it is."""
+    percent = (1.0 - q) * 100.0
+    if percent > 99.9:
+        return "> 99.9 %"
+    return f"{math.floor(percent * 10.0) / 10.0:g} %"
+
+
+def drift_text(drift: Drift) -> str:
+    """Return over what a drift was seen."""
+    return f"the last {drift.days} days against the last accepted level"
+
+
+def day(moment: str) -> str:
+    """Return the date of an ISO 8601 time."""
+    return moment[:10]
+
+
+def night_of(series: Series, trend: Trend, index: int) -> tuple[str, str]:
+    """Return the sha and the commit's date (else the measurement's) of a series' point."""
+    timeline = trend.timelines[series.key.environment]
+    night = timeline.nights[int(series.rows[index])]
+    return night.sha, night.committed_at or night.measured_at
+
+
+def better_if(direction: Direction) -> str:
+    """Return which way is good."""
+    return "lower is better" if direction == "lower" else "higher is better"
+
+
+def _series(number: int) -> str:
+    return f"{number:,} series"

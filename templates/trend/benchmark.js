@@ -1,0 +1,141 @@
+// One benchmark's page: its cases, filtered; a chart loads its chunk when it comes into view.
+"use strict";
+(() => {
+  const PAGE = 40;
+  const { element } = perfci;
+  const slug = document.getElementById("data").dataset.slug;
+  const holder = document.getElementById("cases");
+  const more = document.getElementById("more");
+
+  const described = (index) =>
+    index.series.map(([caseAt, metricAt, environmentAt, standing, isNew], place) => {
+      const [name, axes] = index.cases[caseAt];
+      const [metric, unit, direction] = index.metrics[metricAt];
+      const [key, environment, timeline] = index.environments[environmentAt];
+      const title = `${name} ${metric}`;
+      const text = `${title} ${environment}`.toLowerCase();
+      return {
+        place, case: name, axes, caseAt, metric, metricAt, unit, direction, key, environment,
+        environmentAt, timeline: perfci.data("timeline", String(timeline)), title, text, isNew,
+        standing: perfci.standing(standing), several: index.environments.length > 1,
+      };
+    });
+
+  const filler = (size) => (card, about) => {
+    const chunk = Math.floor(about.place / size);
+    const name = `${slug}.${chunk}`;
+    perfci.load(`../data/${encodeURIComponent(name)}.js`, "chunk", name).then(
+      (entries) => card.fill(perfci.decoded(entries[about.place % size], about), about.timeline),
+      card.fail,
+    );
+  };
+
+  const wanted = () => {
+    const parts = location.hash.slice(1).split("/");
+    try {
+      return parts.length === 3 ? parts.map(decodeURIComponent) : null;
+    } catch {
+      return null; // not an address that this site made
+    }
+  };
+
+  // the chart that the address names comes first, whatever the filters say
+  const linkedFirst = (all) => {
+    const address = wanted();
+    if (!address) return [all, null];
+    const [name, metric, key] = address;
+    const linked = all.find((one) => one.case === name && one.metric === metric && one.key === key);
+    if (!linked) return [all, null];
+    const own = all.filter((one) => one.caseAt === linked.caseAt && one !== linked);
+    const others = all.filter((one) => one.caseAt !== linked.caseAt);
+    return [[linked, ...own, ...others], linked];
+  };
+
+  const environments = (all) => {
+    const box = document.getElementById("facts");
+    const timelines = new Set(all.map((one) => one.timeline));
+    for (const timeline of timelines) {
+      const facts = timeline.facts.flatMap(([fact, value]) => [
+        element("dt", {}, fact),
+        element("dd", {}, value),
+      ]);
+      box.lastElementChild.append(
+        element("h3", {}, timeline.label),
+        element("p", {}, element("code", {}, timeline.key)),
+        element("dl", { class: "facts-list" }, ...facts),
+      );
+    }
+    box.hidden = false;
+  };
+
+  const show = (index) => {
+    const [all, linked] = linkedFirst(described(index));
+    const fill = filler(index.chunk);
+    const waiting = new Map();
+    const near = new IntersectionObserver(
+      (entries) => {
+        for (const { target, isIntersecting } of entries) {
+          if (!isIntersecting) continue;
+          near.unobserve(target);
+          fill(...waiting.get(target));
+        }
+      },
+      { rootMargin: "600px" },
+    );
+    let matching = [];
+    let shown = 0;
+    let section = null;
+
+    const add = (about) => {
+      if (section?.caseAt !== about.caseAt) {
+        const cards = element("div", { class: "cards" });
+        const heading = element("h2", {}, element("code", {}, about.axes || about.case));
+        holder.append(element("section", { class: "case" }, heading, cards));
+        section = { caseAt: about.caseAt, cards };
+      }
+      const card = perfci.card(about);
+      waiting.set(card.node, [card, about]);
+      section.cards.append(card.node);
+      near.observe(card.node);
+      if (about === linked) card.node.classList.add("linked");
+    };
+
+    const extend = () => {
+      const next = matching.slice(shown, shown + PAGE);
+      next.forEach(add);
+      shown += next.length;
+      const left = matching.length - shown;
+      more.hidden = left <= 0;
+      more.textContent = `Show ${Math.min(PAGE, left)} more of ${left.toLocaleString("en")}`;
+    };
+
+    more.addEventListener("click", extend);
+    environments(all);
+    perfci.filters(
+      index.metrics.map(([name]) => name),
+      index.environments.map(([, label]) => label),
+      (filter) => {
+        matching = all.filter(
+          (one) =>
+            (!filter.moved || one.standing !== "steady") &&
+            (filter.metric === null || one.metricAt === filter.metric) &&
+            (filter.environment === null || one.environmentAt === filter.environment) &&
+            perfci.hasWords(one.text, filter.words),
+        );
+        near.disconnect();
+        waiting.clear();
+        holder.replaceChildren();
+        [section, shown] = [null, 0];
+        const few = matching.length === all.length;
+        perfci.found(few ? "" : `${matching.length} of ${all.length} charts`);
+        if (matching.length === 0) holder.append(element("p", {}, "Nothing matches."));
+        extend();
+      },
+    );
+  };
+
+  const index = perfci.data("benchmark", slug);
+  if (index) show(index);
+  else perfci.found("The data of this page are missing: copy the whole folder.");
+  window.addEventListener("hashchange", () => location.reload());
+})();

@@ -1,0 +1,155 @@
+// A chart with its heading, the night below it, its changes, and what can be unfolded.
+"use strict";
+(() => {
+  const { element, drawn } = perfci;
+
+  const nightText = (series, timeline, index) => {
+    const row = series.rows[index];
+    return {
+      value: perfci.value(series.values[index], series.unit),
+      date: perfci.dayText(timeline.dates[row]),
+      sha: timeline.shas[row],
+      subject: timeline.subjects[row],
+      release: timeline.releases.find(([at]) => at === row)?.[1] ?? "",
+      runner: timeline.runners.length > 1 ? timeline.runners[timeline.runner[row]] : "",
+    };
+  };
+
+  const rangeText = (change, timeline) => {
+    const [before, after] = [timeline.shas[change.before], timeline.shas[change.after]];
+    return before && after && before !== after ? `${before}..${after}` : after || before;
+  };
+
+  const interval = (change) => {
+    if (change.lo == null || change.hi == null || change.lo === change.hi) return "";
+    return `95 %: ${perfci.change(change.lo).replace(" %", "")} … ${perfci.change(change.hi)}`;
+  };
+
+  const changeItem = (change, series, timeline) => {
+    const sense = change.worse ? "worse" : "better";
+    const told = [
+      timeline.dates[change.after],
+      interval(change),
+      `${change.q < 0.001 ? "> 99.9" : Math.floor((1 - change.q) * 1000) / 10} % sure`,
+      change.kind === "ramp" ? "a ramp, not a step" : "",
+      change.source ? "the benchmark itself changed here" : "",
+      change.note && `“${change.note}”`,
+      change.id && `id ${change.id}`,
+    ];
+    return element(
+      "li",
+      { class: sense },
+      element("strong", {}, perfci.sign(perfci.rises(change)), perfci.sizeOf(change, series.unit)),
+      element("span", { class: "word" }, sense),
+      element("span", { class: `badge ${change.status}` }, change.status),
+      element("code", {}, rangeText(change, timeline)),
+      element("span", { class: "quiet" }, told.filter(Boolean).join(" · ")),
+    );
+  };
+
+  // the chart's keys: nights one by one, from change to change, and to both ends
+  const moves = (series, index) => {
+    const at = (row) => series.rows.indexOf(row);
+    const last = series.rows.length - 1;
+    return {
+      ArrowLeft: Math.max(0, index - 1),
+      ArrowDown: Math.max(0, index - 1),
+      ArrowRight: Math.min(last, index + 1),
+      ArrowUp: Math.min(last, index + 1),
+      Home: 0,
+      End: last,
+      PageUp: series.changes.map((one) => at(one.after)).findLast((one) => one < index) ?? index,
+      PageDown: series.changes.map((one) => at(one.after)).find((one) => one > index) ?? index,
+    };
+  };
+
+  const live = (plot, readout, series, timeline) => {
+    const frame = drawn("svg", { "aria-hidden": "true", focusable: "false" });
+    plot.append(frame);
+    const last = series.rows.length - 1;
+    let index = last;
+    let chart = perfci.chart(frame, series, timeline);
+
+    const show = (at, marked) => {
+      index = at;
+      const night = nightText(series, timeline, index);
+      chart.show(marked ? index : null);
+      plot.setAttribute("aria-valuenow", index);
+      const spoken = [night.date, night.value, night.release, night.sha, night.subject];
+      plot.setAttribute("aria-valuetext", spoken.filter(Boolean).join(", "));
+      const facts = [night.date, night.release, night.runner].filter(Boolean).join(" · ");
+      readout.replaceChildren(
+        element("strong", {}, night.value),
+        element("span", {}, facts),
+        element("code", {}, night.sha),
+        element("span", { class: "subject", title: night.subject }, night.subject),
+      );
+    };
+    const rest = () => show(document.activeElement === plot ? index : last, document.activeElement === plot);
+
+    for (const pointed of ["pointermove", "pointerdown"]) {
+      // a finger that taps doesn't move
+      plot.addEventListener(pointed, (event) => show(chart.nearest(event.offsetX), true));
+    }
+    // a finger leaves as soon as it is lifted, and what it showed is still to be read
+    plot.addEventListener("pointerleave", (event) => event.pointerType === "touch" || rest());
+    plot.addEventListener("focus", () => show(index, true));
+    plot.addEventListener("blur", rest);
+    plot.addEventListener("keydown", (event) => {
+      const target = moves(series, index)[event.key];
+      if (target === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      show(target, true);
+    });
+    let width = plot.clientWidth;
+    new ResizeObserver(() => {
+      if (plot.clientWidth === width || plot.clientWidth === 0) return;
+      width = plot.clientWidth;
+      chart = perfci.chart(frame, series, timeline);
+      rest();
+    }).observe(plot);
+    plot.setAttribute("aria-valuemin", 0);
+    plot.setAttribute("aria-valuemax", last);
+    show(last, false);
+  };
+
+  // A card that is empty until `fill(series, timeline)` is called.
+  perfci.card = (about) => {
+    const title = `${about.case} ${about.metric}`;
+    const plot = element("div", {
+      class: "plot",
+      role: "slider",
+      tabindex: "0",
+      "aria-label": `${title}, night`,
+      "aria-valuemin": 0,
+      "aria-valuemax": 0,
+      "aria-valuenow": 0,
+      "aria-valuetext": "not loaded yet",
+    });
+    const readout = element("p", { class: "readout" }, element("span", { class: "quiet" }, "Loading…"));
+    const latest = element("p", { class: "latest" });
+    const way = about.direction === "lower" ? "lower is better" : "higher is better";
+    const heading = element("h3", {}, about.metric, " ", element("span", { class: "quiet" }, way));
+    const where = about.several && element("p", { class: "where quiet" }, about.environment);
+    const node = element(
+      "article",
+      { class: `card ${about.standing}`, "aria-label": title },
+      element("header", {}, element("div", {}, heading, where || null), latest),
+      plot,
+      readout,
+    );
+    return {
+      node,
+      plot,
+      fill: (series, timeline) => {
+        latest.textContent = perfci.value(series.values.at(-1), series.unit);
+        live(plot, readout, series, timeline);
+        const shown = [...series.changes].reverse().map((one) => changeItem(one, series, timeline));
+        if (shown.length) node.append(element("ul", { class: "changes" }, ...shown));
+        const folds = [perfci.comparison(series, timeline), perfci.nights(series, timeline)];
+        node.append(element("div", { class: "folds" }, ...folds));
+      },
+      fail: (error) => readout.replaceChildren(element("span", { class: "worse" }, error.message)),
+    };
+  };
+})();

@@ -1,0 +1,154 @@
+// One series as a chart: values, levels, changes with their commit range, releases, one night.
+"use strict";
+(() => {
+  const HEIGHT = 224;
+  const MARGIN = { left: 50, right: 14, top: 40, bottom: 24 };
+  const { drawn } = perfci;
+
+  const layout = (series, timeline, width) => {
+    const [low, high] = perfci.extent(series.values);
+    const first = 0;
+    const last = Math.max(timeline.shas.length - 1, 1);
+    const inner = { width: width - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom };
+    return {
+      width,
+      low,
+      high,
+      first,
+      last,
+      right: width - MARGIN.right,
+      bottom: HEIGHT - MARGIN.bottom,
+      x: (row) => MARGIN.left + ((row - first) / (last - first)) * inner.width,
+      y: (value) => MARGIN.top + (1 - (value - low) / (high - low)) * inner.height,
+    };
+  };
+
+  const axes = (series, timeline, place) => {
+    const parts = [];
+    const { found, name } = perfci.ticks([place.low, place.high], series.unit, 5);
+    for (const { value, text } of found) {
+      const y = place.y(value);
+      parts.push(drawn("line", { class: "grid", x1: MARGIN.left, x2: place.right, y1: y, y2: y }));
+      parts.push(drawn("text", { class: "tick end", x: MARGIN.left - 7, y: y + 4 }, text));
+    }
+    if (name) parts.push(drawn("text", { class: "tick end", x: MARGIN.left - 7, y: MARGIN.top - 9 }, name));
+    const room = Math.max(2, Math.floor((place.right - MARGIN.left) / 62));
+    for (const { row, text } of perfci.dateTicks(timeline.dates, place.first, place.last, room)) {
+      const x = place.x(row);
+      if (x > place.right - 12) continue;
+      parts.push(drawn("line", { class: "grid", x1: x, x2: x, y1: place.bottom, y2: place.bottom + 4 }));
+      parts.push(drawn("text", { class: "tick middle", x, y: place.bottom + 17 }, text));
+    }
+    return parts;
+  };
+
+  const releases = (timeline, place) => {
+    const parts = [];
+    let free = -Infinity;
+    for (const [row, name] of timeline.releases) {
+      const x = place.x(row);
+      parts.push(drawn("line", { class: "release", x1: x, x2: x, y1: 14, y2: place.bottom }));
+      const length = Math.min(name.length, 14) * 6.2 + 8;
+      const start = Math.min(x + 3, place.right - length + 8);
+      if (start < free) continue; // its line is drawn, and the night below names it
+      const text = name.length > 14 ? `${name.slice(0, 13)}…` : name;
+      parts.push(drawn("text", { class: "tick release-name", x: start, y: 12 }, text));
+      free = start + length;
+    }
+    return parts;
+  };
+
+  const isOpen = (change) => change.status === "new" || change.status === "known";
+
+  const changes = (series, place) => {
+    const parts = [];
+    let free = -Infinity;
+    for (const change of series.changes) {
+      const [left, right] = [place.x(change.before), place.x(change.after)];
+      const sense = `${change.worse ? "worse" : "better"}${isOpen(change) ? "" : " past"}`;
+      const width = Math.max(right - left, 3);
+      const box = { class: `range ${sense}`, x: (left + right - width) / 2, width };
+      parts.push(drawn("rect", { ...box, y: MARGIN.top - 4, height: place.bottom - MARGIN.top + 4 }));
+      const size = perfci.sizeOf(change, series.unit);
+      const text = `${perfci.rises(change) ? "▲" : "▼"} ${size}`;
+      const length = text.length * 6.6;
+      const x = Math.min(Math.max((left + right) / 2, MARGIN.left + length / 2), place.right - length / 2);
+      if (x - length / 2 < free) continue; // told in the list below the chart
+      parts.push(drawn("text", { class: `size ${sense}`, x, y: MARGIN.top - 9 }, text));
+      free = x + length / 2 + 4;
+    }
+    return parts;
+  };
+
+  const values = (series, place) => {
+    const parts = [];
+    const isShown = (index) => {
+      const value = series.values[index];
+      return value <= place.high && value >= place.low;
+    };
+    // a missing night breaks the line: nothing is known there
+    const follows = (index) => series.rows[index - 1] === series.rows[index] - 1 && isShown(index - 1);
+    let [line, dots, edge] = ["", "", ""];
+    series.rows.forEach((row, index) => {
+      const [x, y] = [place.x(row).toFixed(1), place.y(series.values[index]).toFixed(1)];
+      if (!isShown(index)) {
+        const above = series.values[index] > place.high;
+        edge += above ? `M${x} ${MARGIN.top + 1}l4 6h-8z` : `M${x} ${place.bottom - 1}l4 -6h-8z`;
+        return;
+      }
+      line += `${follows(index) ? "L" : "M"}${x} ${y}`;
+      const goesOn = index + 1 < series.rows.length && follows(index + 1) && isShown(index + 1);
+      if (!follows(index) && !goesOn) dots += `M${x} ${y}m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0`;
+    });
+    parts.push(drawn("path", { class: "values", d: line }));
+    if (dots) parts.push(drawn("path", { class: "dots", d: dots }));
+    const level = series.levels.map(
+      ({ first, last, level: y }, index) =>
+        `${index ? "L" : "M"}${place.x(first).toFixed(1)} ${place.y(y).toFixed(1)}L${place.x(last).toFixed(1)} ${place.y(y).toFixed(1)}`,
+    );
+    parts.push(drawn("path", { class: "level", d: level.join("") }));
+    for (const row of series.sources) {
+      const x = place.x(row);
+      parts.push(drawn("path", { class: "source", d: `M${x - 4} ${place.bottom}h8l-4 -6z` }));
+    }
+    if (edge) parts.push(drawn("path", { class: "outside", d: edge }));
+    return parts;
+  };
+
+  const cursor = (series, place, index) => {
+    const x = place.x(series.rows[index]);
+    const y = Math.min(Math.max(place.y(series.values[index]), MARGIN.top), place.bottom);
+    return [
+      drawn("line", { class: "cursor", x1: x, x2: x, y1: MARGIN.top, y2: place.bottom }),
+      drawn("circle", { class: "cursor-dot", cx: x, cy: y, r: 4.5 }),
+    ];
+  };
+
+  perfci.sizeOf = (change, unit) =>
+    change.ratio == null ? perfci.difference(change.difference, unit) : perfci.change(change.ratio);
+
+  perfci.rises = (change) => (change.ratio == null ? change.difference > 0 : change.ratio > 1);
+
+  // Draws into `frame` (an SVG element) and returns what moves on it: {show(index), nearest(x)}.
+  perfci.chart = (frame, series, timeline) => {
+    const width = Math.max(frame.parentElement.clientWidth, 200);
+    const place = layout(series, timeline, width);
+    const night = drawn("g");
+    frame.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    frame.setAttribute("height", HEIGHT);
+    frame.replaceChildren(
+      ...axes(series, timeline, place),
+      ...changes(series, place),
+      ...releases(timeline, place),
+      ...values(series, place),
+      night,
+    );
+    return {
+      show: (index) => night.replaceChildren(...(index === null ? [] : cursor(series, place, index))),
+      nearest: (x) => {
+        const distances = series.rows.map((row) => Math.abs(place.x(row) - x));
+        return distances.indexOf(Math.min(...distances));
+      },
+    };
+  };
+})();

@@ -1,0 +1,62 @@
+// A series out of its chunk: rows, values, the level between changes, and the workers' values.
+"use strict";
+(() => {
+  const sums = (deltas, scale = 1) => {
+    let sum = 0;
+    return deltas.map((delta) => (sum += delta) * scale);
+  };
+
+  const median = (values) => {
+    if (values.length === 0) return NaN;
+    const sorted = [...values].sort((a, b) => a - b);
+    const half = sorted.length >> 1;
+    return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+  };
+
+  const rowsOf = (packed, count) =>
+    packed.length === 1 && count > 1
+      ? Array.from({ length: count }, (_, index) => packed[0] + index)
+      : sums(packed);
+
+  // the level is the median between two changes; a ramp leads from one level to the next
+  const levelsOf = (rows, values, changes) => {
+    const levels = [];
+    let start = 0;
+    for (const change of [...changes, null]) {
+      const end = change ? rows.indexOf(change.before) : rows.length - 1;
+      if (end >= start) {
+        const level = median(values.slice(start, end + 1));
+        levels.push({ first: rows[start], last: rows[end], level });
+      }
+      if (change) start = rows.indexOf(change.after);
+    }
+    return levels;
+  };
+
+  const workersOf = (packed) => {
+    const found = new Map();
+    if (packed.length === 0) return found;
+    const [scale, rows, counts, deltas] = packed;
+    const values = sums(deltas, scale);
+    let start = 0;
+    rows.forEach((row, place) => {
+      found.set(row, values.slice(start, (start += counts[place])));
+    });
+    return found;
+  };
+
+  perfci.median = median;
+  perfci.decoded = (entry, about) => {
+    const values = sums(entry.deltas, entry.scale);
+    const rows = rowsOf(entry.rows, values.length);
+    return {
+      ...about,
+      rows,
+      values,
+      changes: entry.changes,
+      sources: entry.sources,
+      levels: levelsOf(rows, values, entry.changes),
+      workers: workersOf(entry.workers),
+    };
+  };
+})();

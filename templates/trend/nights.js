@@ -1,0 +1,43 @@
+// All nights of a series as a table: what the chart shows, for who reads rather than sees.
+"use strict";
+(() => {
+  const { element } = perfci;
+
+  const filled = (series, timeline) => {
+    const starts = new Map(series.changes.map((change) => [change.after, change]));
+    const rows = series.rows.map((row, index) => {
+      const change = starts.get(row);
+      const size = change ? `${perfci.sizeOf(change, series.unit)} ${change.worse ? "worse" : "better"}` : "";
+      return element(
+        "tr",
+        {},
+        element("td", {}, timeline.dates[row]),
+        element("td", { class: "number" }, perfci.value(series.values[index], series.unit)),
+        element("td", {}, size),
+        element("td", {}, element("code", {}, timeline.shas[row])),
+        element("td", {}, timeline.subjects[row]),
+      );
+    });
+    const heads = ["Date", "Value", "Change", "Commit", "Subject"].map((head) =>
+      element("th", { scope: "col", class: head === "Value" && "number" }, head),
+    );
+    const caption = element("caption", { class: "unseen" }, `Every night of ${series.title}`);
+    return element(
+      "table",
+      {},
+      caption,
+      element("thead", {}, element("tr", {}, ...heads)),
+      element("tbody", {}, ...rows.reverse()),
+    );
+  };
+
+  perfci.nights = (series, timeline) => {
+    const frame = { class: "scroll tall", tabindex: "0", role: "group", "aria-label": `Nights of ${series.title}` };
+    const holder = element("div", frame);
+    const details = element("details", {}, element("summary", {}, "All nights as a table"), holder);
+    details.addEventListener("toggle", () => {
+      if (details.open && !holder.firstChild) holder.append(filled(series, timeline));
+    });
+    return details;
+  };
+})();

@@ -1,0 +1,119 @@
+// The overview's list of all series: searched, filtered, and shown a part at a time.
+"use strict";
+(() => {
+  const FIRST = 25; // the gate's health comes below: it is not to be pushed away
+  const PAGE = 200;
+  const { element } = perfci;
+
+  const unpacked = (payload) => {
+    const moved = new Map(payload.moved.map(([row, ...standing]) => [row, standing]));
+    const { columns } = payload;
+    let place = 0;
+    return columns.case.map((step, row) => {
+      place += step;
+      const [benchmark, rest, whole] = payload.cases[place];
+      const [name, slug] = payload.benchmarks[benchmark];
+      const [standing, isNew, size] = moved.get(row) ?? [0, 0, ""];
+      return {
+        slug,
+        case: whole ?? name + rest,
+        metric: columns.metric[row],
+        environment: columns.environment[row],
+        latest: columns.latest[row],
+        standing: perfci.standing(standing),
+        isNew,
+        size,
+      };
+    });
+  };
+
+  const show = (payload) => {
+    const all = unpacked(payload);
+    const { metrics, environments } = payload;
+    const names = metrics.map(([name, unit], place) =>
+      metrics.some(([other], at) => other === name && at !== place) ? `${name} (${unit})` : name,
+    );
+    for (const one of all) {
+      const words = [one.case, metrics[one.metric][0], environments[one.environment][1]];
+      one.text = words.join(" ").toLowerCase();
+    }
+    const results = document.getElementById("results");
+    const more = document.getElementById("more");
+    let matching = [];
+    let body = null;
+    let shown = 0;
+
+    const status = (one) => {
+      if (one.standing === "steady") return element("td", { class: "status quiet", role: "cell" }, "steady");
+      const cell = element("td", { class: `status ${one.standing}`, role: "cell" });
+      cell.append(element("span", { class: "word" }, one.standing));
+      if (one.size) cell.append(" ", element("span", { class: "figure" }, one.size));
+      if (one.isNew) cell.append(" ", element("span", { class: "badge" }, "new"));
+      return cell;
+    };
+
+    const row = (one) => {
+      const [metric, unit] = metrics[one.metric];
+      const [key, label] = environments[one.environment];
+      const wanted = [one.case, metric, key].map(encodeURIComponent).join("/");
+      const href = `benchmarks/${one.slug}.html#${wanted}`;
+      const cells = [
+        element("td", { role: "cell" }, element("a", { href }, element("code", {}, one.case))),
+        element("td", { role: "cell" }, metric),
+      ];
+      if (environments.length > 1) cells.push(element("td", { class: "where quiet", role: "cell" }, label));
+      const latest = perfci.value(one.latest, unit);
+      cells.push(element("td", { class: "number", role: "cell" }, latest), status(one));
+      return element("tr", { role: "row" }, ...cells);
+    };
+
+    const extend = () => {
+      const next = matching.slice(shown, shown + (shown ? PAGE : FIRST));
+      body.append(...next.map(row));
+      shown += next.length;
+      more.hidden = shown >= matching.length;
+      const left = matching.length - shown;
+      more.textContent = `Show ${Math.min(PAGE, left).toLocaleString("en")} more of ${left.toLocaleString("en")}`;
+    };
+
+    const table = () => {
+      body = element("tbody", { role: "rowgroup" });
+      // roles in so many words: on a phone the table is laid out as a list, and would be read as none
+      const column = { scope: "col", role: "columnheader" };
+      const heads = ["Case", "Metric", ...(environments.length > 1 ? ["Environment"] : [])];
+      const cells = heads.map((head) => element("th", column, head));
+      cells.push(element("th", { ...column, class: "number" }, "Latest"));
+      cells.push(element("th", column, "Status"));
+      const caption = element("caption", { class: "unseen" }, "All series, with the latest value");
+      const head = element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...cells));
+      const made = element("table", { role: "table" }, caption, head, body);
+      const frame = { class: "scroll", tabindex: "0", role: "region", "aria-label": "Results" };
+      results.replaceChildren(element("div", frame, made));
+    };
+
+    more.addEventListener("click", extend);
+    perfci.filters(names, environments.map(([, label]) => label), (wanted) => {
+      matching = all.filter(
+        (one) =>
+          (!wanted.moved || one.standing !== "steady") &&
+          (wanted.metric === null || one.metric === wanted.metric) &&
+          (wanted.environment === null || one.environment === wanted.environment) &&
+          perfci.hasWords(one.text, wanted.words),
+      );
+      perfci.found(`${matching.length.toLocaleString("en")} of ${all.length.toLocaleString("en")} series`);
+      shown = 0;
+      if (matching.length === 0) {
+        results.replaceChildren(element("p", {}, "Nothing matches. Take a word away, or untick “Only what moved”."));
+        more.hidden = true;
+        return;
+      }
+      table();
+      extend();
+    });
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    if (!document.getElementById("results")) return;
+    perfci.load("data/search.js", "search", "").then(show, (error) => perfci.found(error.message));
+  });
+})();

@@ -1,0 +1,44 @@
+"""The analysis on all cores: mapped in order, and a process that is killed is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from perfci.cli.analysis_processes import run_all_on_cores
+from perfci.errors import OutsideError
+
+MANY = 10_000
+two_cores = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: no pool")
+
+
+def process_of(_: object) -> int:
+    return os.getpid()
+
+
+def killed(_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@two_cores
+def test_many_series_are_mapped_in_order_and_elsewhere() -> None:
+    with run_all_on_cores(MANY) as run_all:
+        assert list(run_all(abs, range(-50, 0))) == list(range(50, 0, -1))
+        assert os.getpid() not in set(run_all(process_of, range(50)))
+
+
+def test_few_series_start_no_process() -> None:
+    with run_all_on_cores(10) as run_all:
+        assert set(run_all(process_of, range(5))) == {os.getpid()}
+
+
+@two_cores
+def test_a_killed_process_says_what_to_do() -> None:
+    with (
+        pytest.raises(OutsideError, match="ended a process of the analysis") as told,
+        run_all_on_cores(MANY) as run_all,
+    ):
+        list(run_all(killed, [1]))
+    assert "prune" in told.value.advice
