@@ -28,15 +28,23 @@ PROJECT_FILE = "pyproject.toml"
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All that can be configured. Paths are relative to the repository's root."""
+    """All that can be configured. Paths are relative to the repository's root.
+
+    ``installed`` are packages of the repository whose installed copy is meant to be measured.
+    ``history`` is a path or an address; empty is the file in the user's data folder. ``aliases``
+    map an old benchmark name or case id to its new one.
+    """
 
     benchmarks: str = "benchmarks"
     pattern: str = "bench_*.py"
     python_path: tuple[str, ...] = (".", "src")
+    installed: tuple[str, ...] = ()
     build: tuple[str, ...] = ()
     build_timeout: float = 1800.0
     pass_env: tuple[str, ...] = ()
     baselines: str = "baselines"
+    history: str = ""
+    aliases: Mapping[str, str] = field(default_factory=dict)
     settings: MeasureSettings = field(default_factory=MeasureSettings)
     quiet: Quiet = field(default_factory=Quiet)
     policy: Policy = field(default_factory=default_policy)
@@ -96,10 +104,13 @@ def _config(table: Table, root: Path) -> Config:
         benchmarks=table.take("benchmarks", values.inside, default.benchmarks),
         pattern=table.take("pattern", values.file_pattern, default.pattern),
         python_path=table.take("python_path", values.each(values.inside), default.python_path),
+        installed=table.take("installed", values.each(values.text), default.installed),
         build=table.take("build", values.commands, default.build),
         build_timeout=table.take("build_timeout", values.duration, default.build_timeout),
         pass_env=table.take("pass_env", values.variables, default.pass_env),
         baselines=table.take("baselines", values.inside, default.baselines),
+        history=table.take("history", values.text, default.history),
+        aliases=_aliases(table.inner("aliases")),
         settings=_settings(table),
         quiet=_quiet(table.inner("quiet")),
         policy=_policy(table),
@@ -107,6 +118,19 @@ def _config(table: Table, root: Path) -> Config:
     )
     table.finish()
     return config
+
+
+def _aliases(table: Table) -> dict[str, str]:
+    """Read ``[aliases]``: old names to new ones, which may be renamed again but not in a circle."""
+    names = {old: table.take(old, values.text, "") for old in table.names()}
+    for old, new in names.items():
+        seen = {old}
+        while new in names and new not in seen:
+            seen.add(new)
+            new = names[new]  # noqa: PLW2901 (the chain is followed)
+        if new in seen:
+            raise table.wrong(old, "a name that isn't in its turn an alias of this one", names[old])
+    return names
 
 
 def _settings(table: Table) -> MeasureSettings:

@@ -4,8 +4,9 @@
     ├── UsageError        (2)   a wrong option, ref, configuration or benchmark definition
     │   └── BenchmarkError      a benchmark is written wrongly; names file and line
     ├── MeasureError      (3)   no trustworthy verdict can be reached
-    └── OutsideError      (4)   git, disk, database or GitHub failed
-        └── DamagedFile         a stored file can't be believed: truncated, NaN, another schema
+    ├── OutsideError      (4)   git, disk, database or GitHub failed
+    │   └── DamagedFile         a stored file can't be believed: truncated, NaN, another schema
+    └── Bug               (4)   perfci failed; made in ``cli/`` of whatever else was raised
 
 Caught once, in ``cli/``. A traceback on a user's screen is a bug.
 """
@@ -59,3 +60,9 @@ class OutsideError(PerfciError):
 
 class DamagedFile(OutsideError):
     """A stored file is truncated, malformed or of another schema. Never "no baseline"."""
+
+
+class Bug(PerfciError):
+    """Perfci failed. Not a verdict, so its exit code is none of a verdict's."""
+
+    exit_code = EXIT_OUTSIDE

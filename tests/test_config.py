@@ -21,6 +21,7 @@ build = ["make"]
 build_timeout = "1h"
 pass_env = ["HF_HOME"]
 baselines = "perf/baselines"
+history = "postgresql://ci@db/perf"
 budget = "5m"
 rounds = 30
 compile_rounds = 2
@@ -35,6 +36,9 @@ memory_limit = "8GiB"
 strict = true
 alpha = 0.05
 cohens_d = 0.5
+[tool.perfci.aliases]
+encode = "encoder"
+"decode[batch=1]" = "decoder[batch=1]"
 [tool.perfci.quiet]
 pin = false
 [tool.perfci.metrics.latency_p50]
@@ -68,6 +72,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("lib",),
     )
     assert (config.build, config.build_timeout) == (("make",), 3600.0)
+    assert config.history == "postgresql://ci@db/perf"
+    assert config.aliases == {"encode": "encoder", "decode[batch=1]": "decoder[batch=1]"}
     assert (config.pass_env, config.baselines) == (("HF_HOME",), "perf/baselines")
     assert config.settings == MeasureSettings(
         rounds=30,
@@ -137,6 +143,10 @@ def test_perfcis_own_file_goes_before_pyproject_and_the_named_one_before_both(
         ('python_path = ["../x"]', ("`python_path`", "inside the repository")),
         ("quiet = 3", ("`quiet` is 3", "a table")),
         ('[metrics.latency_p50]\ngate = "block"', ("gate` is 'block'", "fail, warn, info")),
+        ('history = ""', ("`history` is ''", "a text")),
+        ("[aliases]\na = 1", ("`aliases.a` is 1", "a text")),
+        ('[aliases]\na = "b"\nb = "a"', ("`aliases.a` is 'b'", "in its turn an alias")),
+        ('[aliases]\na = "a"', ("`aliases.a` is 'a'", "in its turn an alias")),
         ("a = = 1", ("not TOML", "line 1")),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,16 @@ def test_quiet_prints_a_reason_without_its_escape_sequences(
     report = rich_report(verdict=Verdict("error", ("x: \x1b]0;title\x07\x1b[31mboom\nbang",)))
     show(report, verbose=False, quiet=True)
     assert capsys.readouterr().out == "error: x: boom bang\n"
+
+
+def test_quiet_tells_what_was_injected_and_the_headline_where_nothing_is_wrong(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    passed = replace(rich_report(), results=(), failures=(), verdict=Verdict("pass", ()))
+    show(passed, verbose=False, quiet=True)
+    assert capsys.readouterr().out.startswith("pass: no regression in ")
+    show(replace(passed, injected={"latency": 0.02}), verbose=False, quiet=True)
+    out = capsys.readouterr().out
+    assert out.startswith("pass: injected into head on purpose: latency +2 %")
+    assert "no regression in " in out
+    assert out.count("\n") == 1

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.statistics.noise import GAP, Array, Rng
-from benchmarks.statistics.scoring import markdown, percent
+from benchmarks.statistics.scoring import largest_error, markdown, percent
 from perfci.stats.modes import two_modes
 
 SIZES = (5, 6, 8, 10, 12, 15, 20, 40)
+FEWEST = (2, 1)
+"""Values that make a mode: `calibrate` asks for two, a doubt of a verdict for one."""
 Draw = Callable[[Rng, int], Array]
 
 
@@ -33,22 +35,24 @@ TASKS = tuple(_DRAWS)
 
 
 def rows(task: str, runs: int) -> list[dict[str, object]]:
-    found = []
+    found: list[dict[str, object]] = []
     for size in SIZES:
         rng = np.random.default_rng([7, size, zlib.crc32(task.encode())])
-        seen = sum(
-            two_modes(np.exp(_DRAWS[task](rng, size)).tolist()) is not None for _ in range(runs)
-        )
-        found.append({"part": "modes", "values": task, "n": size, "runs": runs, "seen": seen})
+        samples = [np.exp(_DRAWS[task](rng, size)).tolist() for _ in range(runs)]
+        for fewest in FEWEST:
+            seen = sum(two_modes(sample, fewest=fewest) is not None for sample in samples)
+            cell = {"values": task, "n": size, "fewest": fewest, "runs": runs, "seen": seen}
+            found.append({"part": "modes", **cell})
     return found
 
 
-def table(results: Sequence[dict[str, object]]) -> str:
-    mine = [row for row in results if row["part"] == "modes"]
+def table(results: Sequence[dict[str, object]], fewest: int) -> str:
+    mine = [row for row in results if row["part"] == "modes" and row["fewest"] == fewest]
     if not mine:
         return ""
     cells = {(row["values"], row["n"]): percent(row["seen"], row["runs"]) for row in mine}
-    return markdown(
+    made = markdown(
         ("% of samples called two modes", *(f"n = {n}" for n in SIZES)),
         [(v, *(cells[v, n] for n in SIZES)) for v in dict.fromkeys(r["values"] for r in mine)],
     )
+    return f"{made}\n\n{largest_error((row['seen'], row['runs']) for row in mine)}"

@@ -16,39 +16,94 @@ Rng = np.random.Generator
 Array = np.ndarray
 Own = Callable[[Rng, tuple[int, ...]], Array]
 Shared = Callable[[Rng, int, int], tuple[Array, Array]]
+"""(rng, cases, rounds) to what base's and head's workers meet, by case and round."""
+Within = Callable[[Rng, int, int], tuple[Array, Array]]
+"""The same by case, round and burst."""
 
 GAP = float(np.log(1.10))
 """Two states of a process lie so far apart."""
 ROUND_LUCK = 0.015
 SESSION_LUCK = 0.01
+LAYOUT_LUCK = 0.01
+BURSTS = 8
+"""A side has so many bursts a round."""
+_CENTRAL = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Log values of a session's rounds: by case and round, and by burst where a model has them."""
+
+    base: Array
+    head: Array
+    base_bursts: Array | None = None
+    head_bursts: Array | None = None
+
+    @property
+    def log_ratios(self) -> Array:
+        """Rounds' log ratios: of the bursts side by side, where there are any."""
+        if self.base_bursts is None or self.head_bursts is None:
+            return self.head - self.base
+        return np.median(self.head_bursts - self.base_bursts, axis=-1)
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
     """One noise model. ``own`` is one worker's luck; ``shared`` what a round's two workers meet.
 
-    ``symmetric``: log ratios are distributed alike on both sides of their centre, and nothing
-    but chance bounds the coverage. ``paired_spread`` is the standard deviation of a round's log
-    ratio, for the table.
+    ``head_own`` is head's workers' where it differs; ``offset`` is then the mean of the log ratio
+    that identical work shows. ``layout`` is the spread of what all workers of one side have in
+    common for as long as a session lasts. ``within`` is what bursts meet; they are passed on where
+    ``side_by_side`` is set, and a worker's value is their median (of all its samples, where its
+    bursts have alike many).
     """
 
     name: str
     says: str
     own: Own
     shared: Shared
-    symmetric: bool = True
     session_luck: float = SESSION_LUCK
+    head_own: Own | None = None
+    offset: float = 0.0
+    layout: float = 0.0
+    within: Within | None = None
+    side_by_side: bool = True
 
-    def together(self, rng: Rng, cases: int, rounds: int) -> tuple[Array, Array]:
-        """Return base's and head's log values by case and round."""
+    def together(self, rng: Rng, cases: int, rounds: int) -> Seen:
+        """Return one session of rounds."""
         before, after = self.shared(rng, cases, rounds)
-        return before + self.own(rng, (cases, rounds)), after + self.own(rng, (cases, rounds))
+        shape = (cases, rounds)
+        base = before + self.own(rng, shape) + self._layout(rng, cases)
+        head = after + (self.head_own or self.own)(rng, shape) + self._layout(rng, cases)
+        if self.within is None:
+            return Seen(base, head)
+        one, other = self.within(rng, cases, rounds)
+        one, other = one + base[..., None], other + head[..., None]
+        values = np.median(one, axis=-1), np.median(other, axis=-1)
+        return Seen(*values, one, other) if self.side_by_side else Seen(*values)
 
-    def alone(self, rng: Rng, cases: int, workers: int) -> Array:
+    def alone(self, rng: Rng, cases: int, workers: int, *, side: str = "base") -> Array:
         """Return one session's log values by case and worker."""
         luck = rng.normal(0.0, self.session_luck, (cases, 1)) if self.session_luck else 0.0
         seen, _ = self.shared(rng, cases, workers)
-        return luck + seen + self.own(rng, (cases, workers))
+        own = self.head_own if side == "head" and self.head_own else self.own
+        values = luck + seen + own(rng, (cases, workers)) + self._layout(rng, cases)
+        if self.within is None:
+            return values
+        return values + np.median(self.within(rng, cases, workers)[0], axis=-1)
+
+    def spread(self) -> float:
+        """Return the standard deviation of the middle 99 % of rounds' log ratios.
+
+        Of all of them it would be that of the few far out, and t with 2 df has none.
+        """
+        ratios = self.together(np.random.default_rng(6), 1000, 20).log_ratios
+        tail = (1.0 - _CENTRAL) / 2.0
+        lo, hi = np.quantile(ratios, (tail, 1.0 - tail))
+        return float(np.std(ratios[(lo <= ratios) & (ratios <= hi)]))
+
+    def _layout(self, rng: Rng, cases: int) -> Array | float:
+        return rng.normal(0.0, self.layout, (cases, 1)) if self.layout else 0.0
 
 
 def gaussian(spread: float) -> Own:
@@ -129,6 +184,32 @@ def stepping(rng: Rng, cases: int, rounds: int) -> tuple[Array, Array]:
     return after(np.where(first, 0.0, 0.5)), after(np.where(first, 0.5, 0.0))
 
 
+def busy(rng: Rng, cases: int, rounds: int) -> tuple[Array, Array]:
+    """A machine whose speed changes within a round, met by bursts in the order A B B A.
+
+    AR(1) from burst to burst with 0.9, of 2 %; a drift through the round of 3 % up or down; in
+    every third round a neighbour that makes a stretch of it 15 % slower; and 0.5 % of each burst.
+    """
+    slots = 2 * BURSTS
+    shape = (cases, rounds, slots)
+    phi, spread = 0.9, 0.02
+    machine = rng.normal(0.0, spread, shape)
+    for slot in range(1, slots):
+        machine[..., slot] *= np.sqrt(1.0 - phi**2)
+        machine[..., slot] += phi * machine[..., slot - 1]
+    place = np.arange(slots)
+    slope = rng.normal(0.0, 0.03, (cases, rounds, 1))
+    starts, ends = np.sort(rng.uniform(0.0, slots, (2, cases, rounds, 1)), axis=0)
+    woken = (rng.random((cases, rounds, 1)) < 1.0 / 3.0) & (starts <= place) & (place < ends)
+    seen = machine + slope * (place / slots - 0.5) + np.log(1.15) * woken
+    seen += rng.normal(0.0, 0.005, shape)
+    first = [slot for slot in range(slots) if slot % 4 in {0, 3}]
+    second = [slot for slot in range(slots) if slot % 4 in {1, 2}]
+    odd = (np.arange(rounds) % 2 == 0)[:, None]
+    one, other = seen[..., first], seen[..., second]
+    return np.where(odd, one, other), np.where(odd, other, one)
+
+
 MODELS: tuple[Model, ...] = (
     Model("spread 0.3 %", "normal, 0.3 % a pair", gaussian(0.003), rounds_luck),
     Model("spread 0.7 %", "normal, 0.7 % a pair", gaussian(0.007), rounds_luck),
@@ -150,5 +231,29 @@ MODELS: tuple[Model, ...] = (
         gaussian(0.007),
         rounds_luck,
         session_luck=0.03,
+    ),
+    Model("bursts", "a busy machine, side by side", gaussian(0.007), rounds_luck, within=busy),
+    Model(
+        "bursts, own p50s",
+        "the same, each side's own p50",
+        gaussian(0.007),
+        rounds_luck,
+        within=busy,
+        side_by_side=False,
+    ),
+    Model(
+        "layout, 1 % a side",
+        "0.7 % a pair; a constant of each side for a session",
+        gaussian(0.007),
+        rounds_luck,
+        layout=LAYOUT_LUCK,
+    ),
+    Model(
+        "head: one process in 5 slow",
+        "0.3 % a worker; head 10 % slower with p = 0.2",
+        gaussian(0.003 * float(np.sqrt(2.0))),
+        rounds_luck,
+        head_own=bimodal(0.2),
+        offset=0.2 * GAP,
     ),
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.statistics.noise import Array, Model, Rng
+from benchmarks.statistics.noise import Array, Model, Rng, Seen
 from perfci.measure.stopping import undecided_metrics
 from perfci.record.case import Case
 from perfci.record.report import Comparison
@@ -22,6 +22,7 @@ from perfci.verdict.policy import MetricPolicy, Policy
 from perfci.verdict.suspecting import suspects
 
 METRIC = "latency_p50"
+COLD = "cold_start"
 FAMILY = 20
 LEAST_ROUNDS, MOST_ROUNDS = 5, 20
 WORKERS = 5
@@ -37,11 +38,24 @@ class Outcome:
     rounds: tuple[int, ...]
 
 
-Path = Callable[[Model, Rng, Sequence[float], Policy, Sequence[Comparison]], Outcome]
-"""(model, rng, each case's true log ratio, policy, rows of other cases of the report)."""
+@dataclass(frozen=True, slots=True)
+class ColdStart:
+    """How long starting takes: ``changes`` are each case's true log ratios."""
+
+    model: Model
+    changes: tuple[float, ...]
+
+    def only(self, cases: Sequence[int]) -> ColdStart:
+        return ColdStart(self.model, tuple(self.changes[index] for index in cases))
+
+
+Path = Callable[..., Outcome]
+"""(model, rng, each case's true log ratio, policy, rows of other cases of the report, and
+what starting takes, if that is measured too)."""
 
 
 def policy_with(threshold: float) -> Policy:
+    """Cold start keeps its defaults: 10 %, and doubt doesn't cost the verdict."""
     return Policy(metrics={METRIC: MetricPolicy(threshold, "fail", "inconclusive")})
 
 
@@ -59,23 +73,25 @@ def compare_adaptive(least: int = LEAST_ROUNDS, most: int = MOST_ROUNDS) -> Path
         changes: Sequence[float],
         policy: Policy,
         others: Sequence[Comparison] = (),
+        cold: ColdStart | None = None,
     ) -> Outcome:
-        logs = model.together(rng, len(changes), most)
-        cases = [_case(index) for index in range(len(changes))]
-        base = _outputs(cases, "base", logs[0])
-        head = _outputs(cases, "head", logs[1] + np.reshape(changes, (-1, 1)))
+        cases = [_case(index, cold) for index in range(len(changes))]
+        seen = _slowed(model.together(rng, len(changes), most), changes)
+        starts = cold and _slowed(cold.model.together(rng, len(changes), most), cold.changes)
         rounds = [least] * len(cases)
+        outputs = [_sides(case, index, seen, starts, least) for index, case in enumerate(cases)]
 
         def compared(index: int) -> tuple[Comparison, ...]:
             end = rounds[index]
-            return compare_case(
-                cases[index], base[index][:end], head[index][:end], policy, paired=True
-            )
+            base, head = outputs[index]
+            return compare_case(cases[index], base[:end], head[:end], policy, paired=True)
 
         rows = [compared(index) for index in range(len(cases))]
         gating = [row for case in rows for row in case if row.method == "paired_t"]
         family = len(gating) + len(others)
         for index, case in enumerate(cases):
+            if undecided_metrics(rows[index], case, policy, family):
+                outputs[index] = _sides(case, index, seen, starts, most)
             while rounds[index] < most and undecided_metrics(rows[index], case, policy, family):
                 rounds[index] += 1
                 rows[index] = compared(index)
@@ -94,25 +110,23 @@ def check(sessions: int) -> Path:
         changes: Sequence[float],
         policy: Policy,
         others: Sequence[Comparison] = (),
+        cold: ColdStart | None = None,
     ) -> Outcome:
         count = len(changes)
-        cases = [_case(index) for index in range(count)]
-        stored = [model.alone(rng, count, WORKERS) for _ in range(sessions)]
-        base = _outputs(cases, "base", np.concatenate(stored, axis=1))
-        now = model.alone(rng, count, WORKERS) + np.reshape(changes, (-1, 1))
-        head = _outputs(cases, "head", now)
-        rows = [
-            row
-            for index, case in enumerate(cases)
-            for row in compare_case(
+        cases = [_case(index, cold) for index in range(count)]
+        stored, now = _apart(model, rng, changes, sessions)
+        starts = None if cold is None else _apart(cold.model, rng, cold.changes, sessions)
+        rows: list[Comparison] = []
+        for index, case in enumerate(cases):
+            before, after = (None, None) if starts is None else (starts[0][index], starts[1][index])
+            rows += compare_case(
                 case,
-                base[index],
-                head[index],
+                _workers(case, "base", stored[index], starts=before),
+                _workers(case, "head", now[index], starts=after),
                 policy,
                 paired=False,
                 base_sessions=(WORKERS,) * sessions,
             )
-        ]
         return _concluded(rows, others, policy, [WORKERS] * count)
 
     return path
@@ -127,16 +141,27 @@ def check_confirmed(sessions: int) -> Path:
         changes: Sequence[float],
         policy: Policy,
         others: Sequence[Comparison] = (),
+        cold: ColdStart | None = None,
     ) -> Outcome:
-        suspicion = check(sessions)(model, rng, changes, policy, others)
-        names = suspects(suspicion.rows, policy)
-        found = [i for i, row in enumerate(suspicion.rows) if row.case in names]
+        suspicion = check(sessions)(model, rng, changes, policy, others, cold)
+        names = set(suspects(suspicion.rows, policy))
+        found = [index for index in range(len(changes)) if f"case{index}" in names]
         if not found:
             return suspicion
-        again = compare_adaptive()(model, rng, [changes[i] for i in found], policy, ())
-        rows, rounds = list(suspicion.rows), list(suspicion.rounds)
+        starts = cold and cold.only(found)
+        again = compare_adaptive()(model, rng, [changes[i] for i in found], policy, (), starts)
+        measured = {
+            (f"case{found[int(row.case.removeprefix('case'))]}", row.metric): row
+            for row in again.rows
+        }
+        rows = [
+            replace(measured[row.case, row.metric], case=row.case, confirmed=True)
+            if row.case in names
+            else row
+            for row in suspicion.rows
+        ]
+        rounds = list(suspicion.rounds)
         for position, index in enumerate(found):
-            rows[index] = replace(again.rows[position], confirmed=True)
             rounds[index] += again.rounds[position]
         verdict = decide((*rows, *others), (), policy)
         return Outcome(verdict.status, tuple(rows), tuple(rounds))
@@ -169,16 +194,56 @@ def _concluded(
     return Outcome(verdict.status, adjusted[: len(mine)], tuple(rounds))
 
 
-def _case(index: int) -> Case:
+def _apart(model: Model, rng: Rng, changes: Sequence[float], sessions: int) -> tuple[Array, Array]:
+    """Return a baseline's log values, session after session, and head's."""
+    stored = [model.alone(rng, len(changes), WORKERS) for _ in range(sessions)]
+    now = model.alone(rng, len(changes), WORKERS, side="head") + np.reshape(changes, (-1, 1))
+    return np.concatenate(stored, axis=1), now
+
+
+def _slowed(seen: Seen, changes: Sequence[float]) -> Seen:
+    change = np.reshape(changes, (-1, 1))
+    if seen.head_bursts is None:
+        return replace(seen, head=seen.head + change)
+    return replace(seen, head=seen.head + change, head_bursts=seen.head_bursts + change[..., None])
+
+
+def _case(index: int, cold: ColdStart | None) -> Case:
     name = f"case{index}"
-    return Case(name, name, {}, "bench_simulated.py", 1, "simulated", metrics=(METRIC,))
+    metrics = (METRIC,) if cold is None else (METRIC, COLD)
+    return Case(name, name, {}, "bench_simulated.py", 1, "simulated", metrics=metrics)
 
 
-def _outputs(cases: Sequence[Case], side: str, logs: Array) -> list[tuple[WorkerOutput, ...]]:
-    return [
-        tuple(
-            WorkerOutput(case.id, side, number, {METRIC: value}, 100)
-            for number, value in enumerate(values, start=1)
-        )
-        for case, values in zip(cases, np.exp(logs).tolist(), strict=True)
-    ]
+def _sides(
+    case: Case, index: int, seen: Seen, starts: Seen | None, rounds: int
+) -> tuple[tuple[WorkerOutput, ...], tuple[WorkerOutput, ...]]:
+    """Return both sides' workers of one case, of so many rounds."""
+
+    def first(values: Array | None) -> Array | None:
+        return None if values is None else values[index, :rounds]
+
+    cold = (None, None) if starts is None else (starts.base, starts.head)
+    return (
+        _workers(case, "base", first(seen.base), first(seen.base_bursts), first(cold[0])),
+        _workers(case, "head", first(seen.head), first(seen.head_bursts), first(cold[1])),
+    )
+
+
+def _workers(
+    case: Case,
+    side: str,
+    logs: Array,
+    bursts: Array | None = None,
+    starts: Array | None = None,
+) -> tuple[WorkerOutput, ...]:
+    values = [{METRIC: value} for value in np.exp(logs).tolist()]
+    if starts is not None:
+        for given, start in zip(values, np.exp(starts).tolist(), strict=True):
+            given[COLD] = start
+    medians: list[dict[str, tuple[float, ...]]] = [{} for _ in values]
+    if bursts is not None:
+        medians = [{METRIC: tuple(each)} for each in np.exp(bursts).tolist()]
+    return tuple(
+        WorkerOutput(case.id, side, number, given, 100, bursts=each)
+        for number, (given, each) in enumerate(zip(values, medians, strict=True), start=1)
+    )

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from scipy import special
+import numpy as np
 
 from benchmarks.statistics.paths import Outcome
 from perfci.record.report import Comparison
 
-CONFIDENCE = 0.95
+SEED = 20
+_NORMAL = 1.959963984540054
+"""The 97.5 % quantile of the normal distribution: every interval here is of 95 %."""
 
 
 @dataclass(slots=True)
 class Score:
-    """Counts over reports and their comparisons; ``change`` is head ÷ base - 1, the truth."""
+    """Counts over reports and their comparisons; ``change`` is head ÷ base - 1, the truth.
+
+    ``alarmed`` are reports with a comparison that is significant, of whatever size.
+    """
 
     model: str
     path: str
@@ -24,6 +30,7 @@ class Score:
     threshold: float
     reports: int = 0
     failed: int = 0
+    alarmed: int = 0
     inconclusive: int = 0
     comparisons: int = 0
     rounds: int = 0
@@ -32,6 +39,7 @@ class Score:
     held: int = 0
     significant: int = 0
     regressed: int = 0
+    improved: int = 0
     unchanged: int = 0
 
     def add(self, outcome: Outcome, alpha: float) -> None:
@@ -39,14 +47,17 @@ class Score:
         self.failed += outcome.verdict == "fail"
         self.inconclusive += outcome.verdict == "inconclusive"
         self.rounds += sum(outcome.rounds)
+        significant = self.significant
         for row in outcome.rows:
             self._add(row, alpha)
+        self.alarmed += self.significant > significant
 
     def _add(self, row: Comparison, alpha: float) -> None:
         self.comparisons += 1
         self.set_aside += row.rounds_set_aside
-        self.significant += row.p_adjusted is not None and row.p_adjusted < alpha
+        self.significant += is_significant(row, alpha)
         self.regressed += row.status == "regressed"
+        self.improved += row.status == "improved"
         self.unchanged += row.status == "unchanged"
         if row.ratio_lo is not None and row.ratio_hi is not None:
             self.intervals += 1
@@ -56,12 +67,27 @@ class Score:
         return asdict(self)
 
 
-def binomial_interval(count: int, total: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share (Clopper & Pearson 1934, Biometrika 26:404-413)."""
-    tail = (1.0 - CONFIDENCE) / 2.0
-    lo = 0.0 if count == 0 else float(special.betaincinv(count, total - count + 1, tail))
-    hi = 1.0 if count == total else float(special.betaincinv(count + 1, total - count, 1 - tail))
-    return lo, hi
+def rng_of(*names: str) -> np.random.Generator:
+    """Return the generator of what is so named: a part run alone gives the same figures."""
+    return np.random.default_rng([SEED, *(zlib.crc32(name.encode()) for name in names)])
+
+
+def is_significant(row: Comparison, alpha: float) -> bool:
+    return row.p_adjusted is not None and row.p_adjusted < alpha
+
+
+def wilson_interval(count: int, total: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share (Wilson 1927, JASA 22:209-212)."""
+    share, square = count / total, _NORMAL**2 / total
+    center = (share + square / 2.0) / (1.0 + square)
+    half = math.sqrt(share * (1.0 - share) * square + square**2 / 4.0) / (1.0 + square)
+    return max(0.0, center - half), min(1.0, center + half)
+
+
+def largest_error(shares: Iterable[tuple[int, int]], digits: int = 1) -> str:
+    """Say how large the largest standard error of ``shares`` (counts of totals) is."""
+    found = [math.sqrt(count * (total - count) / total) / total for count, total in shares if total]
+    return f"Standard errors: up to {100.0 * max(found, default=0.0):.{digits}f}."
 
 
 def percent(count: int, total: int, digits: int = 1) -> str:
@@ -71,7 +97,7 @@ def percent(count: int, total: int, digits: int = 1) -> str:
 def percent_with_interval(count: int, total: int) -> str:
     if not total:
         return "–"
-    lo, hi = binomial_interval(count, total)
+    lo, hi = wilson_interval(count, total)
     return f"{100 * count / total:.2f} ({100 * lo:.2f}–{100 * hi:.2f})"
 
 

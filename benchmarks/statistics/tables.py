@@ -2,133 +2,87 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
-from benchmarks.statistics import modes_errors, percentiles, sessions, stopping_levels
-from benchmarks.statistics.paths import PATHS
-from benchmarks.statistics.scoring import markdown, percent, percent_with_interval
+from benchmarks.statistics import (
+    cold_starts,
+    false_alarms,
+    modes_errors,
+    outliers_errors,
+    percentiles,
+    power,
+    sessions,
+    stopping_levels,
+    thresholds,
+    usual,
+)
+from benchmarks.statistics.thresholds import ADAPTIVE, BOUNDARY_PATHS
 
-THRESHOLD = 0.05
-POWER_CELLS: dict[str, tuple[tuple[float, float], ...]] = {
-    "compare, adaptive": (
-        (0.01, 0.005), (0.02, 0.01), (0.05, 0.025), (0.10, 0.05), (0.01, 0.01), (0.02, 0.02),
-        (0.02, 0.05),
-    ),
-    "check, 3 sessions, confirmed": ((0.02, 0.01), (0.05, 0.025), (0.10, 0.05)),
-}  # fmt: skip
-"""(true change, threshold): twice the threshold, the threshold itself, well below it."""
-POWER_FIGURES = "% significant; % regressed; rounds; by true change and threshold"
-
-
-def tables(results: Sequence[dict[str, object]]) -> str:
-    """Return every table that the results allow, each under its heading."""
-    parts = (
-        ("False `fail`, % of reports of 20 identical cases (95 % interval)", _alarm_table),
-        ("Undecided reports (%) and rounds a case", _inconclusive_table),
-        ("Coverage of the 95 % interval of the ratio, %", _coverage_table),
-        ("Stopping: % of intervals that hold; rounds", stopping_levels.table),
-        ("Coverage near the threshold of 5 %, `compare`, adaptive", _boundary_table),
-        *(
-            (
-                f"{path}: one slower case among twenty ({POWER_FIGURES})",
-                _power_table(path),
-            )
-            for path in POWER_CELLS
-        ),
-        ("The usual recipe: % of reports with an alarm", _usual_table),
-        ("Two modes", modes_errors.table),
-        ("Percentiles", percentiles.table),
-        ("Sessions", sessions.table),
-    )
-    made = ((heading, table(results)) for heading, table in parts)
-    return "\n\n".join(f"### {heading}\n\n{text}" for heading, text in made if text)
+_CONFIRMED = BOUNDARY_PATHS[-1]
+_BLOCK = re.compile(r"(<!-- simulated: (\w+) -->\n).*?(\n<!-- /simulated -->)", re.DOTALL)
 
 
-def _grid(results: Sequence[dict[str, object]], cell: Callable[[dict[str, object]], str]) -> str:
-    mine = [row for row in results if row["part"] == "alarms"]
-    if not mine:
-        return ""
-    paths = [path for path in PATHS if any(row["path"] == path for row in mine)]
-    cells = {(row["model"], row["path"]): cell(row) for row in mine}
-    models = dict.fromkeys(row["model"] for row in mine)
-    return markdown(
-        ("model", *paths), [(model, *(cells[model, path] for path in paths)) for model in models]
-    )
-
-
-def _alarm_table(results: Sequence[dict[str, object]]) -> str:
-    return _grid(results, lambda row: percent_with_interval(row["failed"], row["reports"]))
-
-
-def _inconclusive_table(results: Sequence[dict[str, object]]) -> str:
-    return _grid(
-        results,
-        lambda row: (
-            f"{percent(row['inconclusive'], row['reports'], 0)};"
-            f" {row['rounds'] / row['comparisons']:.1f}"
-        ),
-    )
-
-
-def _coverage_table(results: Sequence[dict[str, object]]) -> str:
-    return _grid(results, lambda row: percent(row["held"], row["intervals"]))
-
-
-def _boundary_table(results: Sequence[dict[str, object]]) -> str:
-    mine = [row for row in results if row["part"] == "boundary"]
-    if not mine:
-        return ""
-    cells = {
-        (row["model"], row["change"]): (
-            percent(row["held"], row["intervals"]),
-            f"{row['rounds'] / row['comparisons']:.1f}",
-            percent(row["regressed"], row["comparisons"]),
-        )
-        for row in mine
+def tables(results: Sequence[dict[str, object]]) -> dict[str, str]:
+    """Return every table that the results allow, by its name."""
+    made: dict[str, Callable[[Sequence[dict[str, object]]], str]] = {
+        "alarms": false_alarms.table,
+        "significant": false_alarms.significant_table,
+        "undecided": false_alarms.undecided_table,
+        "unchanged": false_alarms.unchanged_table,
+        "coverage": false_alarms.coverage_table,
+        "stopping": stopping_levels.table,
+        "boundary": lambda found: thresholds.boundary_table(found, ADAPTIVE),
+        "boundary_check": lambda found: thresholds.boundary_table(found, _CONFIRMED),
+        "spreads": thresholds.spreads_table,
+        "power": lambda found: power.table(found, ADAPTIVE),
+        "power_check": lambda found: power.table(found, _CONFIRMED),
+        "cold": cold_starts.table,
+        "usual": usual.table,
+        "modes": lambda found: modes_errors.table(found, 2),
+        "modes_of_one": lambda found: modes_errors.table(found, 1),
+        "outliers": outliers_errors.table,
+        "percentiles": percentiles.table,
+        "sessions": sessions.table,
     }
-    return markdown(
-        (
-            "model",
-            *("4 % slower: interval holds, %", "rounds", "regressed, %"),
-            *("5 % slower: interval holds, %", "rounds", "regressed, %"),
-        ),
-        [
-            (model, *cells[model, 0.04], *cells[model, 0.05])
-            for model in dict.fromkeys(row["model"] for row in mine)
-        ],
+    found = {name: table(results) for name, table in made.items()}
+    return {name: text for name, text in found.items() if text}
+
+
+HEADINGS = {
+    "alarms": "False `fail`, % of reports of 20 identical cases (95 % interval)",
+    "significant": "A comparison that is significant, % of those reports",
+    "undecided": "Undecided reports (%) and rounds a case",
+    "unchanged": "Comparisons called `unchanged`, %",
+    "coverage": "Coverage of the 95 % interval of the ratio, %",
+    "stopping": "Stopping: % of intervals that hold; rounds",
+    "boundary": "`compare`, adaptive: interval holds, %; regressed, %; unchanged, %; rounds",
+    "boundary_check": f"`{_CONFIRMED}`: the same",
+    "spreads": "Thresholds of half a spread, one and two; true changes in thresholds",
+    "power": f"{ADAPTIVE}: one slower case among twenty",
+    "power_check": f"{_CONFIRMED}: one slower case among twenty",
+    "cold": "Cold start beside latency: one of twenty cases starts slower",
+    "usual": "The usual recipe: % of reports with an alarm",
+    "modes": "Two modes, of two values at least",
+    "modes_of_one": "Two modes, of one value at least",
+    "outliers": "Rounds far out: some set aside; two or more, all of them worse; % of samples",
+    "percentiles": "Percentiles",
+    "sessions": "Sessions",
+}
+
+
+def with_headings(made: dict[str, str]) -> str:
+    return "\n\n".join(f"### {HEADINGS[name]}\n\n{text}" for name, text in made.items())
+
+
+def rewritten(document: str, made: dict[str, str]) -> str:
+    """Return ``document`` with the tables that it marks put in anew."""
+    return _BLOCK.sub(
+        lambda block: f"{block[1]}{made[block[2]]}{block[3]}" if block[2] in made else block[0],
+        document,
     )
 
 
-def _power_table(path: str) -> Callable[[Sequence[dict[str, object]]], str]:
-    def table(results: Sequence[dict[str, object]]) -> str:
-        mine = [row for row in results if row["part"] == "power" and row["path"] == path]
-        if not mine:
-            return ""
-        cells = {
-            (row["model"], row["change"], row["threshold"]): (
-                f"{percent(row['significant'], row['comparisons'])}"
-                f"; {percent(row['regressed'], row['comparisons'])}"
-                f"; {row['rounds'] / row['comparisons']:.1f}"
-            )
-            for row in mine
-        }
-        return markdown(
-            ("model", *(f"{change:.0%} at {least:.1%}" for change, least in POWER_CELLS[path])),
-            [
-                (model, *(cells[model, change, least] for change, least in POWER_CELLS[path]))
-                for model in dict.fromkeys(row["model"] for row in mine)
-            ],
-        )
-
-    return table
-
-
-def _usual_table(results: Sequence[dict[str, object]]) -> str:
-    mine = [row for row in results if row["part"] == "usual"]
-    if not mine:
-        return ""
-    cells = {(row["model"], row["least"]): percent(row["failed"], row["reports"]) for row in mine}
-    return markdown(
-        ("model", "p < 0.05 and d > 0.2", "and slower by 5 %"),
-        [(m, cells[m, 0.0], cells[m, THRESHOLD]) for m in dict.fromkeys(r["model"] for r in mine)],
-    )
+def marked(document: str) -> tuple[str, ...]:
+    """Return the names of the tables that ``document`` marks."""
+    return tuple(block[2] for block in _BLOCK.finditer(document))

@@ -16,8 +16,10 @@ from perfci.reading import read_regular
 if TYPE_CHECKING:
     from perfci.github.client import Client
     from perfci.github.event import Nothing, Wanted
+    from perfci.github.issue_client import IssueClient
 
-_REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9._-]+")
+_TOKEN = re.compile(r"[!-~]+")
+_REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/(?!\.{1,2}$)[A-Za-z0-9._-]+")
 
 
 def wanted(pull: int | None, head_sha: str, event_path: Path | None) -> Wanted | Nothing:
@@ -51,45 +53,87 @@ def read_input(path: Path, advice: str) -> bytes:
 
 def client(repository: str | None, patience: float) -> Client:
     """Return the client of a repository, with the step's token; ``patience`` in s."""
+    token = _token("pull-requests: write and checks: write")
+    repository = _named(repository)
+    try:
+        from perfci.github.client import Client
+    except ModuleNotFoundError as error:
+        raise _no_github("`perfci comment`", error) from error
+    from perfci.github.patience import Patience
+
+    return Client(repository, token, _api_url(), Patience(most=patience))
+
+
+def issue_client(repository: str | None, patience: float) -> IssueClient:
+    """Return the client of a repository's issues, with the step's token; ``patience`` in s."""
+    token = _token("issues: write")
+    repository = _named(repository)
+    try:
+        from perfci.github.issue_client import IssueClient
+    except ModuleNotFoundError as error:
+        raise _no_github("--github-issue", error) from error
+    from perfci.github.patience import Patience
+
+    return IssueClient(repository, token, _api_url(), Patience(most=patience))
+
+
+def _token(rights: str) -> str:
     token = os.environ.get("GITHUB_TOKEN", "").strip()
     if not token:
         raise UsageError(
             "no-token",
             "GITHUB_TOKEN is not set",
             "Give the step `env: GITHUB_TOKEN: ${{ github.token }}`, and its job the rights "
-            "pull-requests: write and checks: write.",
+            f"{rights}.",
         )
+    if _TOKEN.fullmatch(token) is None:
+        raise UsageError(
+            "bad-token",
+            "GITHUB_TOKEN holds a character that no token has",
+            "Set it to the token alone, without quotes and line breaks.",
+        )
+    return token
+
+
+def _named(repository: str | None) -> str:
     if repository is None or _REPOSITORY.fullmatch(repository) is None:
         raise UsageError(
             "no-repository",
             f"{repository!r} is no repository" if repository else "no repository is named",
             "Give --repository OWNER/NAME, or set GITHUB_REPOSITORY.",
         )
-    try:
-        from perfci.github.client import Client
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "no-github",
-            f"`perfci comment` needs {error.name}, which is not installed",
-            "Install its extra: pip install 'perfci[github]'",
-        ) from error
-    from perfci.github.patience import Patience
-
-    api_url = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
-    return Client(repository, token, api_url, Patience(most=patience))
+    return repository
 
 
-def summarise(text: str, body_file: Path) -> None:
-    """Leave ``text`` where a reader of the job finds it, and say where."""
+def _no_github(what: str, error: ModuleNotFoundError) -> UsageError:
+    return UsageError(
+        "no-github",
+        f"{what} needs {error.name}, which is not installed",
+        "Install its extra: pip install 'perfci[github]'",
+    )
+
+
+def _api_url() -> str:
+    return os.environ.get("GITHUB_API_URL") or "https://api.github.com"
+
+
+def summarise(text: str, body_file: Path) -> OutsideError | None:
+    """Leave ``text`` where a reader of the job finds it, and say where.
+
+    Return why that could not be, as a step that has more to do says in the end.
+    """
     from perfci.github.step_summary import append_summary
 
     named = os.environ.get("GITHUB_STEP_SUMMARY", "")
     try:
         written = bool(named) and append_summary(Path(named), text)
     except OSError as error:
-        raise unwritable(Path(named), error, f"The text is in {body_file}.") from error
+        problem = unwritable(Path(named), error, f"The text is in {body_file}.")
+        click.echo(f"warning: {problem.message}; its text is in {body_file}", err=True)
+        return problem
     where = "on the job's summary page and in" if written else "in"
     click.echo(f"its text is {where} {body_file}", err=True)
+    return None
 
 
 def run_url() -> str:

@@ -31,7 +31,7 @@ _BUDGET_S = 165.0
 
 @click.command(
     "calibrate",
-    epilog="Example: perfci calibrate HEAD -k encoder --budget 5m --write   "
+    epilog="Example: perfci calibrate HEAD -k encoder --budget 5m --write\n\n"
     "Exit codes: 0 calibrated, 2 usage, 3 not to be relied on (a promise not kept, a false "
     "alarm, too little time), 4 git or disk.",
 )
@@ -88,13 +88,13 @@ def command(
     try:
         _write_files(calibration, chosen.files())  # first: a closed terminal loses no file
     finally:
-        _show(calibration, verbose=verbose, quiet=quiet)
+        _show(calibration, verbose=verbose, quiet=quiet, writing=file is not None)
     if file is not None:
         _configure(calibration, file)
     return EXIT_NO_VERDICT if calibration.untrusted else EXIT_PASS
 
 
-def _show(calibration: Calibration, *, verbose: bool, quiet: bool) -> None:
+def _show(calibration: Calibration, *, verbose: bool, quiet: bool, writing: bool) -> None:
     from perfci.report.calibration_terminal import render_calibration
     from perfci.report.calibration_text import headline
     from perfci.report.clean import clean_line
@@ -105,18 +105,20 @@ def _show(calibration: Calibration, *, verbose: bool, quiet: bool) -> None:
         return
     width = shutil.get_terminal_size((100, 24)).columns
     color = sys.stdout.isatty()
-    click.echo(render_calibration(calibration, width, color, verbose=verbose), nl=False)
+    text = render_calibration(calibration, width, color, verbose=verbose, writing=writing)
+    click.echo(text, nl=False)
 
 
 def _write_files(calibration: Calibration, files: dict[str, Path]) -> None:
     from perfci.cli.output import unwritable
     from perfci.report.calibration_json import render_calibration_json
     from perfci.report.calibration_markdown import render_calibration_markdown
+    from perfci.writing import write_file
 
     render = {"json": render_calibration_json, "markdown": render_calibration_markdown}
     for name, path in files.items():
         try:
-            path.write_text(render[name](calibration), encoding="utf-8")
+            write_file(path, render[name](calibration))
         except OSError as error:
             raise unwritable(path, error) from error
 

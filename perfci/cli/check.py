@@ -9,12 +9,14 @@ import click
 
 from perfci.cli.options import (
     configuration,
+    history_place,
     inject_option,
     interpreter,
     measuring_options,
     output_options,
     outputs,
     python_option,
+    record_options,
     shard_options,
 )
 from perfci.verdict.sharding import Shard
@@ -32,6 +34,7 @@ from perfci.verdict.sharding import Shard
 @shard_options
 @inject_option
 @click.option("--strict", is_flag=True, help="Exit with 3 when the verdict is inconclusive.")
+@record_options
 @output_options
 def command(
     head: str,
@@ -40,6 +43,8 @@ def command(
     no_confirm: bool,
     shard: Shard | None,
     durations_path: Path | None,
+    record: bool,
+    history: str | None,
     verbose: bool,
     quiet: bool,
     **options: Any,
@@ -51,6 +56,8 @@ def command(
     """
     chosen = outputs(options)
     from perfci.cli.output import check_writable, deliver, exit_code
+    from perfci.cli.past import with_past
+    from perfci.cli.recording import recorder
     from perfci.cli.report_file import durations_of_shard
     from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.check import check
@@ -62,13 +69,19 @@ def command(
     durations = durations_of_shard(shard, durations_path)
     repository = open_here()
     config = configuration(repository.root, **options)
+    resolved = repository.resolve(head)
+    recording = recorder(history, repository, config, resolved) if record else None
     with surroundings(repository, config, quiet=quiet) as around:
-        report = check(
+        measured, report = check(
             around,
-            Wanted("head", repository.resolve(head), interpreter(python)),
+            Wanted("head", resolved, interpreter(python)),
             BaselineStore(repository.root / config.baselines),
             Request(selection, log_folder=chosen.log_dir, shard=shard, durations=durations),
             confirm=not no_confirm,
         )
+    if history or config.history:
+        report = with_past(report, history_place(history, config, repository.root), repository)
     deliver(report, chosen, verbose=verbose, quiet=quiet)
+    if recording:
+        recording.record([measured], report, quiet=quiet)
     return exit_code(report, strict=config.policy.strict)

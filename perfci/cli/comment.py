@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli import actions
-from perfci.cli.options import Duration
+from perfci.cli.options import Duration, config_option, configuration
 from perfci.cli.output import exit_code, unwritable
 from perfci.cli.report_file import load_report
+from perfci.cli.surroundings import root_here
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, OutsideError
+from perfci.report.clean import clean_line
+from perfci.writing import write_file
 
 if TYPE_CHECKING:
+    from perfci.github.check import CheckContent
     from perfci.github.client import Client
     from perfci.github.event import Nothing
     from perfci.github.posting import Outcome
@@ -68,8 +72,20 @@ if TYPE_CHECKING:
     show_default=True,
     help="Longest wait for a GitHub that fails or limits the rate.",
 )
+@click.option(
+    "--history",
+    envvar="PERFCI_HISTORY",
+    metavar="PLACE",
+    help="The history, whose newest values are shown beside what moved.",
+)
 @click.option("--dry-run", is_flag=True, help="Look at GitHub, and say what would be written.")
 @click.option("--exit-with-verdict", is_flag=True, help="Exit as `compare` would: 0, 1 or 3.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="An inconclusive verdict fails the check (default: `strict` of the configuration here).",
+)
+@config_option
 def command(
     files: tuple[Path, ...],
     pull: int | None,
@@ -80,20 +96,31 @@ def command(
     body_file: Path,
     check: bool,
     patience: float,
+    history: str | None,
     dry_run: bool,
     exit_with_verdict: bool,
+    strict: bool,
+    config_path: Path | None,
 ) -> int:
     """Leave the REPORTs (one an environment) as one comment and one check on their pull request.
 
     Which pull request that is comes from the event or --pull, never from a report. The token is
     read from GITHUB_TOKEN: keep it away from the job that runs the pull request's code.
     """
+    from perfci.github.check import check_content
     from perfci.github.event import Nothing
     from perfci.github.failing import Refused
     from perfci.github.posting import find_pull, require_measured
 
+    # of the checkout that this runs in, never of the report: whoever measures must not decide it
+    strict = configuration(root_here(), config_path, strict=strict).policy.strict
     reports = [load_report(path) for path in files]
-    code = _verdict(reports) if exit_with_verdict else EXIT_PASS
+    if history:
+        from perfci.cli.branch_order import repository_here
+        from perfci.cli.past import with_past
+
+        reports = [with_past(report, history, repository_here()) for report in reports]
+    code = _verdict(reports, strict=strict) if exit_with_verdict else EXIT_PASS
     wanted = actions.wanted(pull, head_sha, event_path)
     if isinstance(wanted, Nothing):
         _leave(body_file, reports, "")
@@ -106,45 +133,56 @@ def command(
                 return _nothing(found, code)
             require_measured(client, [report.head.sha for report in reports], found.head_sha)
         except Refused as failure:
-            _say_refused(failure.message, body, body_file)
+            unsaid = _say_refused(failure.message, body, body_file)
+            if unsaid is not None:
+                raise unsaid from failure
             return code
         if not wanted.head_sha:
             body = _leave(body_file, reports, found.head_sha)
-        _post(client, found, reports, body, body_file, author, check=check, dry_run=dry_run)
+        content = (
+            check_content(reports, body, actions.run_url(), actions.attempt(), strict=strict)
+            if check
+            else None
+        )
+        _post(client, found, content, body, body_file, author, dry_run=dry_run)
     return code
 
 
 def _post(
     client: Client,
     pull: Pull,
-    reports: Sequence[Report],
+    check: CheckContent | None,
     body: str,
     body_file: Path,
     author: str,
     *,
-    check: bool,
     dry_run: bool,
 ) -> None:
-    from perfci.github.check import check_content
     from perfci.github.posting import leave_comment, set_check
 
+    unsaid = None
+
     def set_the_check() -> None:
-        if check:
-            content = check_content(reports, body, actions.run_url(), actions.attempt())
-            _say(set_check(client, pull.head_sha, content, dry_run=dry_run))
+        if check is not None:
+            _say(set_check(client, pull.head_sha, check, dry_run=dry_run))
 
     try:
         left = leave_comment(client, pull, author, body, dry_run=dry_run)
     except OutsideError:
         actions.summarise(body, body_file)
-        set_the_check()  # it is what gates; that the comment failed is told all the same
+        try:
+            set_the_check()  # it is what gates; that the comment failed is told all the same
+        except OutsideError as another:
+            click.echo(f"check not set: {clean_line(another.message, 600)}", err=True)
         raise
     if left.kind == "refused":
-        _say_refused(left.text, body, body_file)
+        unsaid = _say_refused(left.text, body, body_file)
     else:
         _say(left)
     if left.kind != "stale":
         set_the_check()
+    if unsaid is not None:
+        raise unsaid
 
 
 def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
@@ -154,7 +192,7 @@ def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
     body = render_comment(reports, head_sha=head_sha)
     try:
         body_file.parent.mkdir(parents=True, exist_ok=True)
-        body_file.write_text(body, encoding="utf-8")
+        write_file(body_file, body)
     except OSError as error:
         raise unwritable(body_file, error, "Nothing was posted.") from error
     return body
@@ -170,11 +208,11 @@ def _say(outcome: Outcome) -> None:
     click.echo(before[outcome.kind] + outcome.text, err=outcome.kind != "posted")
 
 
-def _say_refused(why: str, body: str, body_file: Path) -> None:
+def _say_refused(why: str, body: str, body_file: Path) -> OutsideError | None:
     click.echo(f"comment not posted, the token may not: {why}", err=True)
-    actions.summarise(body, body_file)
+    return actions.summarise(body, body_file)
 
 
-def _verdict(reports: Sequence[Report]) -> int:
-    codes = {exit_code(report, strict=False) for report in reports}
+def _verdict(reports: Sequence[Report], *, strict: bool) -> int:
+    codes = {exit_code(report, strict=strict) for report in reports}
     return next(one for one in (EXIT_REGRESSION, EXIT_NO_VERDICT, EXIT_PASS) if one in codes)

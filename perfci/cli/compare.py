@@ -9,11 +9,13 @@ import click
 
 from perfci.cli.options import (
     configuration,
+    history_place,
     inject_option,
     interpreter,
     measuring_options,
     output_options,
     outputs,
+    record_options,
     shard_options,
 )
 from perfci.verdict.sharding import Shard
@@ -34,6 +36,7 @@ from perfci.verdict.sharding import Shard
 @shard_options
 @inject_option
 @click.option("--strict", is_flag=True, help="Exit with 3 when the verdict is inconclusive.")
+@record_options
 @output_options
 def command(
     base: str,
@@ -44,6 +47,8 @@ def command(
     fail_fast: bool,
     shard: Shard | None,
     durations_path: Path | None,
+    record: bool,
+    history: str | None,
     verbose: bool,
     quiet: bool,
     **options: Any,
@@ -55,9 +60,11 @@ def command(
     """
     chosen = outputs(options)
     from perfci.cli.output import check_writable, deliver, exit_code
+    from perfci.cli.past import with_past
+    from perfci.cli.recording import recorder
     from perfci.cli.report_file import durations_of_shard
     from perfci.cli.surroundings import open_here, surroundings
-    from perfci.measure.compare import Request, compare
+    from perfci.measure.compare import Request, compare_runs
     from perfci.measure.workplace import Wanted
 
     check_writable(chosen)
@@ -66,8 +73,10 @@ def command(
     config = configuration(repository.root, **options)
     base_side = Wanted("base", repository.resolve(base), interpreter(base_python, "--base-python"))
     head_side = Wanted("head", repository.resolve(head), interpreter(head_python, "--head-python"))
+    sides = (base_side.resolved, head_side.resolved)
+    recording = recorder(history, repository, config, *sides) if record else None
     with surroundings(repository, config, quiet=quiet) as around:
-        report = compare(
+        measured, report = compare_runs(
             around,
             base_side,
             head_side,
@@ -79,5 +88,9 @@ def command(
                 durations=durations,
             ),
         )
+    if history or config.history:
+        report = with_past(report, history_place(history, config, repository.root), repository)
     deliver(report, chosen, verbose=verbose, quiet=quiet)
+    if recording:
+        recording.record(measured, report, quiet=quiet)
     return exit_code(report, strict=config.policy.strict)

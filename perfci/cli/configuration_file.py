@@ -17,16 +17,22 @@ from perfci.reading import read_regular
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationFile:
-    """A configuration file and the text it had; ``text`` is None where there is none yet."""
+    """A configuration file and the text it had; ``text`` is None where there is none yet.
+
+    ``name`` is what perfci reads it as, where ``path`` is what a link leads to: what the keys of
+    a pyproject.toml are in depends on it.
+    """
 
     path: Path
+    name: str
     text: str | None
 
     def write(self, keys: Mapping[tuple[str, ...], float]) -> None:
         """Put ``keys`` into the file. OutsideError where it changed since it was read."""
-        edited = with_keys(self.text or "", str(self.path), keys)
+        edited = with_keys(self.text or "", self.name, keys)
+        read = None if self.text is None else self.text.encode("utf-8")
         try:
-            if _text(self.path) != self.text:
+            if _content(self.path) != read:
                 raise OutsideError(
                     "configuration-changed",
                     f"{self.path} was changed while perfci measured; nothing was written",
@@ -39,16 +45,20 @@ class ConfigurationFile:
 
 def configuration_path(root: Path, explicit: Path | None) -> Path:
     """Return the file that configures perfci at ``root``: perfci.toml where there is none yet."""
-    found = (root / name for name in (OWN_FILE, PROJECT_FILE) if (root / name).is_file())
+    # what is there and is no file is an error of whoever reads it, not another file's turn
+    found = (root / name for name in (OWN_FILE, PROJECT_FILE) if os.path.lexists(root / name))
     return explicit or next(found, root / OWN_FILE)
 
 
 def configuration_file(root: Path, explicit: Path | None) -> ConfigurationFile:
     """Return that file with its text; OutsideError where it isn't writable. A link is followed."""
-    path = configuration_path(root, explicit).resolve()
+    # not Path.resolve, which has its own error for links in a circle; reading has the usual one
+    named = configuration_path(root, explicit)
+    path = Path(os.path.realpath(named))
     try:
-        text = _text(path)
-        if text is not None:
+        content = _content(path)
+        text = None if content is None else content.decode("utf-8")
+        if content is not None:
             with path.open("ab"):
                 pass
         if not os.access(path.parent, os.W_OK):
@@ -59,12 +69,12 @@ def configuration_file(root: Path, explicit: Path | None) -> ConfigurationFile:
         raise OutsideError(
             "configuration-unreadable", f"{path} is not UTF-8 text", "Save it as UTF-8."
         ) from error
-    return ConfigurationFile(path, text)
+    return ConfigurationFile(path, str(named), text)
 
 
-def _text(path: Path) -> str | None:
+def _content(path: Path) -> bytes | None:
     try:
-        return read_regular(path).decode("utf-8")  # not read_text: it would turn CRLF into LF
+        return read_regular(path)
     except FileNotFoundError:
         return None
 

@@ -39,12 +39,12 @@ def command(rev: str, config_path: Path | None, selection: str, python: str | No
             Wanted("head", repository.resolve(rev), interpreter(python)),
             selection,
         )
-    width = max((len(case.id) for case in cases), default=0)
+    width = max((len(clean_line(case.id)) for case in cases), default=0)
     for case in cases:
-        place = f"{case.file}:{case.line}" if case.line else case.file
-        tags = "".join(f"  #{tag}" for tag in case.tags)
+        place = clean_line(f"{case.file}:{case.line}" if case.line else case.file)
+        tags = "".join(f"  #{clean_line(tag)}" for tag in case.tags)
         skip = f"  (skipped: {clean_line(case.skip)})" if case.skip else ""
-        click.echo(f"{case.id:<{width}}  {place}{tags}{skip}")
+        click.echo(f"{clean_line(case.id):<{width}}  {place}{tags}{skip}")
     for line in failed:
-        click.secho(f"failed: {line}", fg="red", err=True)
+        click.secho(f"failed: {clean_line(line, 2000)}", fg="red", err=True)
     return EXIT_NO_VERDICT if failed else EXIT_PASS

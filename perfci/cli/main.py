@@ -17,6 +17,9 @@ _COMMANDS = {
     "check": "perfci.cli.check",
     "run": "perfci.cli.run",
     "list": "perfci.cli.list_cases",
+    "nightly": "perfci.cli.nightly",
+    "history": "perfci.cli.history",
+    "trend": "perfci.cli.trend",
     "calibrate": "perfci.cli.calibrate",
     "baseline": "perfci.cli.baseline",
     "report": "perfci.cli.report",
@@ -32,6 +35,9 @@ _SUMMARIES = {
     "check": "Measure head against the stored baseline.",
     "run": "Measure one commit and show its numbers.",
     "list": "List the cases that would be measured.",
+    "nightly": "Record a branch's history: its tip, and the gaps of earlier nights.",
+    "history": "Import, export, thin, look at and acknowledge what was recorded.",
+    "trend": "Say when and where the recorded metrics moved: a site, Markdown, JSON.",
     "calibrate": "Tell how small a slow-down this machine sees.",
     "baseline": "Update, list, show, diff or remove stored baselines.",
     "report": "Render a report file again, in any format.",
@@ -123,9 +129,12 @@ def _run() -> object:
 
 
 def _say_error(error: PerfciError) -> int:
-    click.secho(f"perfci: {error.message}", fg="red", err=True)
+    """Print what happened and what to do: both may quote strangers' names and logs."""
+    from perfci.report.clean import clean_lines
+
+    click.secho(f"perfci: {clean_lines(error.message)}", fg="red", err=True)
     if error.advice:
-        click.echo(error.advice, err=True)
+        click.echo(clean_lines(error.advice), err=True)
     click.secho(f"[{error.slug}]", dim=True, err=True)
     return error.exit_code
 
@@ -144,10 +153,10 @@ def _outside(error: OSError) -> PerfciError:
 def _bug(error: Exception) -> PerfciError:
     import traceback
 
-    from perfci.errors import MeasureError
+    from perfci.errors import Bug
 
     place = traceback.extract_tb(error.__traceback__)[-1]
-    return MeasureError(
+    return Bug(
         "internal",
         f"a bug in perfci: {type(error).__name__}: {error} ({place.filename}:{place.lineno})",
         "".join(traceback.format_tb(error.__traceback__)) + "Please report it with these lines.",

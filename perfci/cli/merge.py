@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.options import Outputs, config_option, configuration
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, DamagedFile
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, DamagedFile, OutsideError
 from perfci.verdict.sharding import MOST_SHARDS
 
 if TYPE_CHECKING:
@@ -54,34 +54,39 @@ def command(
     what a shard said by itself doesn't count. Prints the JSON files that it wrote, a line each;
     of several environments, each has its key before the file's suffix.
     """
-    from perfci.cli.output import check_writable, exit_code, write
+    from perfci.cli.output import check_writable, exit_code, rendered, write_files
     from perfci.cli.report_file import load_report
+    from perfci.cli.surroundings import root_here
     from perfci.report.clean import clean_line
     from perfci.report.outline import headline
     from perfci.verdict.merging import merge
 
     asked = Outputs(json_path, markdown_path, junit_path, csv_path, log_dir=None)
-    policy = configuration(_root(), config_path, strict=strict).policy
+    policy = configuration(root_here(), config_path, strict=strict).policy
     named = [(str(file), load_report(file)) for file in files]
     merged = merge(named, policy, expect=expect)
     outputs = [asked if len(merged) == 1 else _of_environment(asked, one) for one in merged]
     for chosen in outputs:
         check_writable(chosen)
+    # all before the first is written: no environment's report is there without the others'
+    texts = [rendered(one.report, chosen) for one, chosen in zip(merged, outputs, strict=True)]
     codes = []
-    for one, chosen in zip(merged, outputs, strict=True):
-        write(one.report, chosen)
-        click.echo(str(chosen.json))
+    problems = []
+    for one, chosen, text in zip(merged, outputs, texts, strict=True):
+        try:
+            write_files(text)
+            click.echo(str(chosen.json))
+        except OutsideError as problem:
+            problems.append(problem)
         said = f"{one.report.verdict.status}: {headline(one.report)}"
         click.echo(f"perfci: {clean_line(said, 600)}", err=True)
         code = exit_code(one.report, strict=policy.strict)
         codes.append(EXIT_NO_VERDICT if one.missing and code == EXIT_PASS else code)
+    if problems:
+        raise OutsideError(
+            problems[0].slug, "; ".join(one.message for one in problems), problems[0].advice
+        )
     return _worst(codes)
-
-
-def _root() -> Path:
-    """Return the repository around the current folder, without git: a merge needs none."""
-    here = Path.cwd()
-    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
 
 
 def _of_environment(asked: Outputs, merged: Merged) -> Outputs:

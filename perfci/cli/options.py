@@ -151,6 +151,17 @@ inject_option = click.option(
     metavar="METRIC=SHARE",
     help="Make HEAD worse on purpose, to see that the gate finds it: latency=2%.",
 )
+history_option = click.option(
+    "--history",
+    envvar="PERFCI_HISTORY",
+    metavar="PLACE",
+    help="The history: a file, or postgresql://… (default: `history` in the configuration, "
+    "else a file in your data folder).",
+)
+record_options = _stack(
+    click.option("--record", is_flag=True, help="Add what was measured to the history."),
+    history_option,
+)
 output_options = _stack(
     click.option("--json", "json_path", type=_FILE, help="Write the report file here."),
     click.option("--markdown", "markdown_path", type=_FILE, help="Write the comment here."),
@@ -171,6 +182,16 @@ def outputs(options: dict[str, Any]) -> Outputs:
         csv=options.pop("csv_path"),
         log_dir=options.pop("log_dir"),
     )
+
+
+def history_place(given: str | None, config: Config, root: Path) -> str:
+    """Return what ``open_history`` is to open: as given, else as configured; "" is the user's own.
+
+    A path in the configuration is relative to the repository's ``root``, a given one to here.
+    """
+    if given or not config.history or "://" in config.history:
+        return given or config.history
+    return str(root / Path(config.history).expanduser())
 
 
 def configuration(

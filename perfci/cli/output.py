@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -17,53 +18,57 @@ from perfci.errors import (
     OutsideError,
 )
 from perfci.record.report import Report
+from perfci.writing import require_writable, write_file
 
 
 def check_writable(outputs: Outputs) -> None:
     """Fail before anything is measured where a file could not be written afterwards."""
     for path in outputs.files().values():
-        existed = path.exists()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("ab"):
-                pass
+            require_writable(path)
         except OSError as error:
             raise unwritable(path, error) from error
-        if not existed:
-            path.unlink()
 
 
 def deliver(report: Report, outputs: Outputs, *, verbose: bool, quiet: bool) -> None:
     """Write the files, then print: a closed terminal loses no file, a full disk no table."""
     try:
-        write(report, outputs)
+        write_files(rendered(report, outputs), "What was measured is shown on the terminal.")
     finally:
         show(report, verbose=verbose, quiet=quiet)
 
 
-def write(report: Report, outputs: Outputs) -> None:
-    """Write every file that was asked for; one that fails doesn't keep the others back."""
+def rendered(report: Report, outputs: Outputs) -> dict[Path, str]:
+    """Return the text of every file that was asked for."""
     from perfci.report.formats import render
 
+    return {path: render(report, name) for name, path in outputs.files().items()}
+
+
+def write_files(files: Mapping[Path, str], besides: str = "") -> None:
+    """Write every file; one that fails doesn't keep the others back, and each of those is told."""
     problems = []
-    for name, path in outputs.files().items():
+    for path, text in files.items():
         try:
-            path.write_text(render(report, name), encoding="utf-8")
+            write_file(path, text)
         except OSError as error:
-            problems.append(unwritable(path, error, "What was measured is shown on the terminal."))
+            problems.append(unwritable(path, error, besides))
     if problems:
-        raise problems[0]
+        raise OutsideError(
+            problems[0].slug, "; ".join(one.message for one in problems), problems[0].advice
+        )
 
 
 def show(report: Report, *, verbose: bool, quiet: bool) -> None:
     """Print the report as a terminal table, or the verdict alone."""
     from perfci.report.clean import clean_line
-    from perfci.report.outline import headline
+    from perfci.report.outline import headline, injected_text
     from perfci.report.terminal import render_terminal
 
     if quiet:
         alone = report.base is None and report.command == "run"
-        said = headline(report) if alone else "; ".join(report.verdict.reasons) or "no change"
+        reasons = () if alone else report.verdict.reasons
+        said = "; ".join(filter(None, (injected_text(report), *(reasons or (headline(report),)))))
         text = clean_line(f"{'run' if alone else report.verdict.status}: {said}", 2000) + "\n"
     else:
         width = shutil.get_terminal_size((100, 24)).columns
@@ -94,6 +99,6 @@ def unwritable(path: Path, error: OSError, besides: str = "") -> OutsideError:
     """Return the error for a file that can't be written."""
     return OutsideError(
         "unwritable",
-        f"{path} can't be written: {error.strerror}",
+        f"{path} can't be written: {error.strerror or error}",
         f"Choose another path, or make room. {besides}".rstrip(),
     )

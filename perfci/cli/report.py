@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.errors import OutsideError
+from perfci.writing import write_file
 
 if TYPE_CHECKING:
     from perfci.record.report import Report
@@ -42,10 +43,12 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
         return
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(rendered, encoding="utf-8")
+        write_file(output, rendered)
     except OSError as error:
         raise OutsideError(
-            "unwritable", f"{output} can't be written: {error.strerror}", "Choose another path."
+            "unwritable",
+            f"{output} can't be written: {error.strerror or error}",
+            "Choose another path.",
         ) from error
 
 

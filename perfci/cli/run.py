@@ -13,6 +13,7 @@ from perfci.cli.options import (
     output_options,
     outputs,
     python_option,
+    record_options,
 )
 
 
@@ -20,13 +21,22 @@ from perfci.cli.options import (
 @click.argument("rev", default=".")
 @measuring_options
 @python_option
+@record_options
 @output_options
 def command(
-    rev: str, python: str | None, selection: str, verbose: bool, quiet: bool, **options: Any
+    rev: str,
+    python: str | None,
+    selection: str,
+    record: bool,
+    history: str | None,
+    verbose: bool,
+    quiet: bool,
+    **options: Any,
 ) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
     chosen = outputs(options)
     from perfci.cli.output import check_writable, deliver, exit_code
+    from perfci.cli.recording import recorder
     from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.compare import Request
     from perfci.measure.run import run
@@ -35,11 +45,15 @@ def command(
     check_writable(chosen)
     repository = open_here()
     config = configuration(repository.root, **options)
+    resolved = repository.resolve(rev)
+    recording = recorder(history, repository, config, resolved) if record else None
     with surroundings(repository, config, quiet=quiet) as around:
-        _, report = run(
+        measured, report = run(
             around,
-            Wanted("head", repository.resolve(rev), interpreter(python)),
+            Wanted("head", resolved, interpreter(python)),
             Request(selection, log_folder=chosen.log_dir),
         )
     deliver(report, chosen, verbose=verbose, quiet=quiet)
+    if recording:
+        recording.record([measured], report, quiet=quiet)
     return exit_code(report, strict=config.policy.strict)

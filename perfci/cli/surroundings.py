@@ -23,6 +23,12 @@ def open_here() -> Repository:
     return open_repository(Path.cwd())
 
 
+def root_here() -> Path:
+    """Return the repository around the current folder, or that folder; asks no git."""
+    here = Path.cwd()
+    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+
+
 def cache_folder() -> Path:
     """Return where perfci keeps worktrees and builds: PERFCI_CACHE_DIR or the user's cache."""
     from platformdirs import user_cache_path

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from perfci.errors import OutsideError
 from perfci.github.deciding import Comment
+from perfci.github.issue import Issue
 from perfci.github.pull import Pull
 from perfci.report.clean import clean_line
 
@@ -58,6 +59,31 @@ class CommentAnswer:
         """Return the record."""
         author = self.user.login if self.user else ""
         return Comment(self.id, author, self.body or "", self.html_url)
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IssueAnswer:
+    """An issue of a list, or one that was written; GitHub's lists hold pull requests, too."""
+
+    number: int
+    html_url: str
+    state: str
+    title: str = ""
+    user: _User | None = None
+    body: str | None = None
+    pull_request: dict[str, Any] | None = None
+    labels: tuple[_Label | str, ...] = ()
+
+    def record(self) -> Issue:
+        """Return the record."""
+        author = self.user.login if self.user else ""
+        body = self.body or ""
+        return Issue(self.number, author, self.title, body, self.html_url, self.state == "open")
 
 
 @dataclass(frozen=True, slots=True)

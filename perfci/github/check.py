@@ -22,6 +22,7 @@ _MOST = 65_535
 _LONGEST_TITLE = 200
 _LONGEST_DESCRIPTION = 140
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
+_COMPARING = ("compare", "check")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class CheckContent:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A commit status. It knows no neutral: what isn't a failure is a success, and says more."""
+    """A commit status. It knows no neutral: what a check calls so is a success, and says more."""
 
     state: State
     description: str
@@ -46,10 +47,15 @@ class Status:
 
 
 def check_content(
-    reports: Sequence[Report], body: str, url: str = "", posting: str = ""
+    reports: Sequence[Report],
+    body: str,
+    url: str = "",
+    posting: str = "",
+    *,
+    strict: bool = False,
 ) -> CheckContent:
     """Return the check of ``reports`` whose comment is ``body``; ``posting`` names this attempt."""
-    concluded = conclusion(reports)
+    concluded = conclusion(reports, strict=strict)
     title = verdict_title(reports)
     summary = fitting(body)
     lines = annotations_of(reports)
@@ -64,9 +70,13 @@ def status_of(check: CheckContent) -> Status:
     return Status(state, clean_line(check.title, _LONGEST_DESCRIPTION), check.url)
 
 
-def conclusion(reports: Sequence[Report]) -> Conclusion:
-    """Return the worst of the reports' conclusions; half a measurement is no success."""
-    each = {_concluded(report) for report in reports}
+def conclusion(reports: Sequence[Report], *, strict: bool = False) -> Conclusion:
+    """Return the worst of the reports' conclusions.
+
+    GitHub lets ``neutral`` pass a check that is required. So half a measurement is a failure, and
+    with ``strict`` a whole one that could not decide is one, too.
+    """
+    each = {_concluded(report, strict=strict) for report in reports}
     worst: tuple[Conclusion, ...] = ("failure", "neutral", "success")
     return next(one for one in worst if one in each)
 
@@ -74,10 +84,9 @@ def conclusion(reports: Sequence[Report]) -> Conclusion:
 def verdict_title(reports: Sequence[Report]) -> str:
     """Return the worst report's verdict in one line of plain text."""
     worst = min(reports, key=lambda report: _WORST_FIRST.index(report.verdict.status))
-    part = f"shard {worst.shard} only: " if worst.shard else ""
-    half = "interrupted: " if worst.interrupted else ""
+    halves = "".join(f"{one}: " for one in _halves(worst))
     many = f" (worst of {counted(len(reports), 'environment')})" if len(reports) > 1 else ""
-    said = f"{part}{half}{worst.verdict.status}: {headline(worst)}"
+    said = f"{halves}{worst.verdict.status}: {headline(worst)}"
     return clean_line(said, _LONGEST_TITLE - len(many)) + many
 
 
@@ -91,11 +100,27 @@ def fitting(body: str) -> str:
     return text
 
 
-def _concluded(report: Report) -> Conclusion:
+def _concluded(report: Report, *, strict: bool) -> Conclusion:
+    if report.missing or _halves(report):
+        return "failure"
     match report.verdict.status:
         case "fail" | "error":
             return "failure"
-        case "pass" if not (report.interrupted or report.shard):
+        case "pass":
             return "success"
-        case _:
-            return "neutral"
+        case "inconclusive":
+            return "failure" if strict else "neutral"
+
+
+def _halves(report: Report) -> tuple[str, ...]:
+    """Return what makes this no measurement of the whole pull request.
+
+    That shards are missing is not among it: the verdict's first reason says so.
+    """
+    said = {
+        "slowed down on purpose": bool(report.injected),
+        f"`{report.command}` compares nothing": report.command not in _COMPARING,
+        f"shard {report.shard} only": bool(report.shard),
+        "interrupted": report.interrupted,
+    }
+    return tuple(words for words, true in said.items() if true)

@@ -1,21 +1,21 @@
 """One repository of a GitHub, by PyGithub. Every method is one request, or one whole list.
 
-Reading is repeated where GitHub fails for a while. Writing never is: PyGithub's own retry (and
-urllib3's beneath it) is off, because a failure may come after the write took effect, and would
-leave two comments. Who writes gets ``Unsure`` and looks what is there (see ``posting``).
+Reading is repeated where GitHub fails for a while. Writing never is: PyGithub asks through
+``connection``, which repeats nothing, because a failure may come after the write took effect, and
+would leave two comments. Who writes gets ``Unsure`` and looks what is there (see ``posting``).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 import requests
 from github import Auth, Github
 
-from perfci.errors import OutsideError, UsageError
+from perfci.errors import OutsideError
 from perfci.github.annotations import Annotation
 from perfci.github.answers import (
     CheckAnswer,
@@ -27,10 +27,12 @@ from perfci.github.answers import (
     parse,
 )
 from perfci.github.check import NAME, CheckContent, Status
+from perfci.github.connection import Connection, require_address
 from perfci.github.deciding import Comment
 from perfci.github.failing import Answer, Missing, Refused, Unsure, judge
 from perfci.github.patience import USUAL, Patience, Waiting
 from perfci.github.pull import Pull
+from perfci.report.clean import clean_line
 
 T = TypeVar("T")
 _PAGE = 100
@@ -50,15 +52,15 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
     ) -> None:
-        _require_address(api_url)
+        require_address(api_url)
         self._github = Github(
             auth=Auth.Token(token),
             base_url=api_url.rstrip("/"),
             user_agent="perfci",
-            retry=0,
             seconds_between_requests=patience.between_requests,
             seconds_between_writes=patience.between_writes,
         )
+        self._connection = Connection(api_url, patience.for_one)
         self._at = f"/repos/{quote(repository)}"
         self._patience = patience
         self._sleep = sleep
@@ -67,6 +69,7 @@ class Client:
     def close(self) -> None:
         """Close the connection."""
         self._github.close()
+        self._connection.close()
 
     def waiting(self) -> Waiting:
         """Return the waits for one thing that is to be done."""
@@ -204,9 +207,10 @@ class Client:
     ) -> Answer:
         """Send one request, once."""
         request = f"{verb} {path}"
+        asking = self._connection.asking(request)
         try:
             status, headers, text = self._github.requester.requestJson(
-                verb, path, parameters, dict(_HEADERS), body
+                verb, path, parameters, dict(_HEADERS), body, cast("Any", asking)
             )
         except requests.RequestException as error:
             raise Unsure(
@@ -214,27 +218,18 @@ class Client:
                 f"{request} got no answer: {type(error).__name__}",
                 "Is GITHUB_API_URL right, and may this runner reach it?",
             ) from error
-        except RuntimeError as error:  # PyGithub's word for a redirect to somewhere else
+        except (
+            RuntimeError,
+            ValueError,
+        ) as error:  # PyGithub's of a redirect elsewhere, or nowhere
             raise OutsideError(
-                "moved", f"{request} was sent elsewhere: {error}", "Correct GITHUB_API_URL."
+                "moved",
+                f"{request} was sent elsewhere: {clean_line(str(error))}",
+                "Correct GITHUB_API_URL.",
             ) from error
         answer = Answer(status, headers, text)
         judge(answer, request, self._now())
         return answer
-
-
-def _require_address(api_url: str) -> None:
-    try:
-        parts = urlsplit(api_url)
-        known = parts.scheme in {"https", "http"} and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is no number
-        known = False
-    if not known:
-        raise UsageError(
-            "bad-address",
-            f"GITHUB_API_URL is {api_url!r}, no address",
-            "Give it as in https://api.github.com",
-        )
 
 
 def _output(check: CheckContent, lines: Sequence[Annotation]) -> dict[str, Any]:

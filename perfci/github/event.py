@@ -85,8 +85,14 @@ def read_event(text: str | bytes, name: str) -> Wanted | Nothing:
     if event.workflow_run is not None:
         return _of_a_run(event.workflow_run, name)
     if event.pull_request is not None:
-        sha = full_sha(event.pull_request.head.sha, name)
-        return Wanted(event.pull_request.number, sha)
+        number = event.pull_request.number
+        if number < 1:  # 0 is how ``Wanted`` says that GitHub is to be asked
+            raise UsageError(
+                "bad-event",
+                f"{name} is no event of GitHub Actions: its pull request is number {number}",
+                "Run it in a workflow (GITHUB_EVENT_PATH), or name the pull request: --pull NUMBER",
+            )
+        return Wanted(number, full_sha(event.pull_request.head.sha, name))
     return Nothing("this event has no pull request")
 
 
@@ -102,9 +108,13 @@ def full_sha(text: str, name: str) -> str:
 
 
 def _of_a_run(run: _WorkflowRun, name: str) -> Wanted | Nothing:
-    """``workflow_run.pull_requests`` is empty for forks: the branch is what can be asked for."""
-    if not run.event.startswith("pull_request"):
-        return Nothing(f"the run was started by `{clean_line(run.event, 60)}`, not a pull request")
+    """``workflow_run.pull_requests`` is empty for forks: the branch is what can be asked for.
+
+    A run of ``pull_request_target`` has the base's head commit, and rights: it isn't stage 1.
+    """
+    if run.event != "pull_request":
+        said = clean_line(run.event, 60)
+        return Nothing(f"the run was started by `{said}`, not by `pull_request`")
     if run.head_repository is None or not run.head_branch:
         return Nothing("the repository or the branch that was measured is gone")
     source = run.head_repository

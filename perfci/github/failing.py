@@ -14,6 +14,8 @@ from perfci.report.clean import clean_line
 _LIMITED = re.compile(
     r"rate limit|abuse detection|wait a few minutes|retry your request again later", re.IGNORECASE
 )
+_SECONDS = re.compile(r"[0-9]{1,12}")
+"""Digits alone: what ``isdigit`` takes, such as ``²``, is more than a number has."""
 _SECONDARY_WAIT = 60.0
 """What GitHub's guide asks for where a rate limit names no time, in s."""
 
@@ -21,12 +23,16 @@ _SECONDARY_WAIT = 60.0
 class Unsure(OutsideError):
     """Nobody knows whether it took effect, or it came too soon: look, and then repeat it.
 
-    ``wait`` is what GitHub asks for in s, 0 where it names nothing.
+    ``wait`` is what GitHub asks for in s, 0 where it names nothing; ``spent`` how long an answer
+    was already waited for in vain.
     """
 
-    def __init__(self, slug: str, message: str, advice: str = "", wait: float = 0.0) -> None:
+    def __init__(
+        self, slug: str, message: str, advice: str = "", wait: float = 0.0, spent: float = 0.0
+    ) -> None:
         super().__init__(slug, message, advice)
         self.wait = wait
+        self.spent = spent
 
 
 class Refused(OutsideError):
@@ -74,12 +80,15 @@ def judge(answer: Answer, request: str, now: float) -> None:
 def _asked_wait(answer: Answer, now: float) -> float | None:
     """Return how long GitHub wants to be left alone, in s; None where it limits no rate."""
     after = answer.headers.get("retry-after", "")
-    if after.isdigit():
+    if _SECONDS.fullmatch(after):
         return float(after)
     if answer.headers.get("x-ratelimit-remaining") == "0":
         reset = answer.headers.get("x-ratelimit-reset", "")
         # a second more: the header doesn't say when in that second
-        return max(0.0, float(reset) - now) + 1.0 if reset.isdigit() else _SECONDARY_WAIT
+        known = _SECONDS.fullmatch(reset) is not None
+        return max(0.0, float(reset) - now) + 1.0 if known else _SECONDARY_WAIT
+    if after:  # a date, or nothing that names a time
+        return _SECONDARY_WAIT
     return _SECONDARY_WAIT if _LIMITED.search(_said(answer)) else None
 
 

@@ -14,6 +14,7 @@ from perfci.units import format_duration
 class Patience:
     """Times in s. ``most`` bounds all waits for one thing together, ``tries`` their number.
 
+    A request that has no answer after ``for_one`` counts as such a wait.
     ``between_requests`` and ``between_writes`` are the pace that GitHub's guide asks for.
     """
 
@@ -22,6 +23,12 @@ class Patience:
     first_wait: float = 1.0
     between_requests: float = 0.25
     between_writes: float = 1.0
+    least_for_one: float = 10.0
+
+    @property
+    def for_one(self) -> float:
+        """Return how long one request may take: a slow GitHub isn't a broken one."""
+        return max(self.most, self.least_for_one)
 
 
 USUAL = Patience()
@@ -40,15 +47,18 @@ class Waiting:
         """Sleep before the next try; raise ``failure`` where that would be one too many."""
         wait = failure.wait or self._patience.first_wait * 2.0**self._failed
         self._failed += 1
+        self._waited += failure.spent
         if self._failed >= self._patience.tries:
             raise OutsideError(
                 failure.slug, f"{failure.message}, {self._failed} times over", failure.advice
             ) from failure
+        if failure.spent and self._waited >= self._patience.most:
+            raise OutsideError(failure.slug, failure.message, failure.advice) from failure
         if self._waited + wait > self._patience.most:
             raise OutsideError(
                 failure.slug,
                 f"{failure.message}; it would take a wait of {format_duration(wait)}",
-                f"Run it again then, or allow more than --patience {self._patience.most:g}s.",
+                f"Run it again later, or allow more than --patience {self._patience.most:g}s.",
             ) from failure
         self._waited += wait
         self._sleep(wait)

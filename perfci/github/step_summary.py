@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from perfci.writing import require_file
+
 _MOST = 1 << 20
 """What GitHub takes of a step's summary, in bytes; it drops all of a larger one."""
 
@@ -14,6 +16,7 @@ def append_summary(path: Path, text: str) -> bool:
 
     Raises OSError where the file can't be written.
     """
+    require_file(path)
     content = ("\n" + text.rstrip("\n") + "\n").encode("utf-8", "replace")
     with path.open("ab") as file:
         if os.fstat(file.fileno()).st_size + len(content) > _MOST:

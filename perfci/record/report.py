@@ -136,10 +136,11 @@ class Report:
     ``injected`` is by which shares head was made worse on purpose: such a report is a test of the
     gate and says nothing of the code. ``interrupted`` reports hold what was measured until the
     session had to end. ``shard`` is "2/4" in the report of a part, empty in a whole one; parts of
-    one report have the same ``split``. ``durations`` is how long each case was measured, both
-    sides' workers together, in s of wall time. ``definitions`` says where the measured benchmarks
-    are written, as far as they are functions in a file. ``past`` is what the history says of the
-    rows that moved, where there is a history.
+    one report have the same ``split``. ``missing`` are the shards that a merged report lacks.
+    ``durations`` is how long each case was measured, both sides' workers together, in s of wall
+    time. ``definitions`` says where the measured benchmarks are written, as far as they are
+    functions in a file. ``past`` is what the history says of the rows that moved, where there is a
+    history.
     """
 
     perfci_version: str
@@ -161,6 +162,7 @@ class Report:
     interrupted: bool = False
     shard: str = ""
     split: str = ""
+    missing: tuple[str, ...] = ()
     durations: Mapping[str, float] = field(default_factory=dict)
     definitions: tuple[Definition, ...] = ()
     past: tuple[Past, ...] = ()

@@ -22,23 +22,36 @@ _KEPT_STYLES = {"kept": "green", "not_kept": "bold red", "not_checked": "yellow"
 
 
 def render_calibration(
-    calibration: Calibration, width: int, color: bool, *, verbose: bool = False
+    calibration: Calibration,
+    width: int,
+    color: bool,
+    *,
+    verbose: bool = False,
+    writing: bool = False,
 ) -> str:
-    """Return the calibration in ``width`` columns; ``verbose`` shows every metric of every case."""
+    """Return the calibration in ``width`` columns; ``verbose`` shows every metric of every case.
+
+    ``writing``: what is suggested goes into the configuration next, and needs no hint that it can.
+    """
     out = io.StringIO()
     console = text_console(out, max(60, width), color=color)
-    for part in _parts(calibration, console.width, verbose=verbose):
+    for part in _parts(calibration, console.width, verbose=verbose, writing=writing):
         console.print(part, overflow="fold")
     return out.getvalue()
 
 
-def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[RenderableType]:
+def _parts(
+    calibration: Calibration, width: int, *, verbose: bool, writing: bool
+) -> Iterator[RenderableType]:
     style = "bold red" if calibration.untrusted else "bold"
     yield from wrapped(f"perfci: {clean_line(words.headline(calibration), 600)}", 0, width, style)
     for doubt in calibration.untrusted:
         yield from wrapped(f"don't rely on this: {clean_line(doubt, 600)}", 2, width, "red")
     yield Text()
-    yield _seen_table(words.main_rows(calibration), with_metric=False)
+    if main := words.main_rows(calibration):
+        yield Text(words.MAIN_TITLE, "bold")
+        yield _seen_table(main, with_metric=False)
+        yield from wrapped(words.LEGEND, 0, width, "dim")
     others = (*words.other_rows(calibration), *words.tail_rows(calibration))
     if verbose and others:
         yield Text()
@@ -57,7 +70,7 @@ def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[R
         _KEPT_STYLES[calibration.promise.status],
     )
     yield from wrapped(words.alarms_text(calibration), 0, width)
-    yield from _suggestions(calibration, width)
+    yield from _suggestions(calibration, width, writing=writing)
     if calibration.failures or calibration.notes:
         yield Text()
     for failure in calibration.failures:
@@ -124,14 +137,15 @@ def _settings(calibration: Calibration) -> Table:
     return table
 
 
-def _suggestions(calibration: Calibration, width: int) -> Iterator[Text]:
+def _suggestions(calibration: Calibration, width: int, *, writing: bool) -> Iterator[Text]:
     yield from wrapped(clean_line(words.blind_text(calibration), 600), 0, width)
     if not calibration.suggestions:
         return
     yield Text()
     if writable(calibration.suggestions):
         into = clean_line(calibration.configuration)
-        yield Text(f"suggested for {into} (--write puts it there):", "bold")
+        hint = "" if writing else " (--write puts it there)"
+        yield Text(f"suggested for {into}{hint}:", "bold")
     for line in toml_lines(calibration).splitlines():
         yield Text(f"  {line}".rstrip())
     yield Text()

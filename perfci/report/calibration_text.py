@@ -12,6 +12,14 @@ _TAILS = frozenset({"latency_p95", "latency_p99"})
 _HELPED = {"helps": "helps", "hurts": "makes it worse", "unknown": "could not tell"}
 
 
+LEGEND = (
+    "spread: of one round's change. sees: the smallest change that a session finds in 95 % of "
+    "runs. promises: the same, where the spread is as large as it may be. rounds: how many show "
+    "so small a change."
+)
+MAIN_TITLE = f"{MAIN_METRIC}, the median latency of one call:"
+
+
 def headline(calibration: Calibration) -> str:
     """Return the one thing that matters: what this machine sees, and what stands in the way."""
     rows = main_rows(calibration)
@@ -26,7 +34,7 @@ def headline(calibration: Calibration) -> str:
         text = f"this machine sees {share(known[0][0])} on {known[0][1]}"
     else:
         (least, easy), (most, hard) = known[0], known[-1]
-        text = f"this machine sees {share(least)} on {easy}, {share(most)} on {hard}"
+        text = f"this machine sees {share(least)} at best ({easy}), {share(most)} at worst ({hard})"
     bimodal = sum(row.modes is not None for row in rows)
     if bimodal:
         text += f"; {counted(bimodal, 'case')} {'is' if bimodal == 1 else 'are'} bimodal"
@@ -147,15 +155,23 @@ def metric_ranges(rows: Sequence[Seen]) -> tuple[tuple[str, str, str, str], ...]
 
 def blind_text(calibration: Calibration) -> str:
     """Return which thresholds this machine can't see with the present configuration."""
-    by_metric: dict[str, list[str]] = {}
-    for row in calibration.seen:
-        if row.gate == "fail" and row.sees_threshold is False:
-            by_metric.setdefault(row.metric, []).append(row.case)
-    if not by_metric:
-        return "Every threshold whose spread is known can be seen."
-    return "Below what can be seen: " + "; ".join(
-        f"{metric}'s threshold in {counted(len(cases), 'case')} ({_some(cases)})"
-        for metric, cases in by_metric.items()
+    gating = [row for row in calibration.seen if row.gate == "fail"]
+    by_metric: dict[str, list[Seen]] = {}
+    for row in gating:
+        if row.sees_threshold is False:
+            by_metric.setdefault(row.metric, []).append(row)
+    if by_metric:
+        return "Below what can be seen: " + "; ".join(
+            f"{metric}'s threshold in {counted(len(rows), 'case')} "
+            f"({_some([row.case for row in rows])}), where "
+            f"{_range([row.detectable for row in rows])} is seen"
+            for metric, rows in by_metric.items()
+        )
+    if not any(row.sees_threshold for row in gating):
+        return "Whether any threshold can be seen is not known: too little was measured."
+    unknown = sum(row.sees_threshold is None for row in gating)
+    return "Every threshold whose spread is known can be seen" + (
+        f"; of {unknown} it isn't known." if unknown else "."
     )
 
 
@@ -164,10 +180,10 @@ def _some(cases: Sequence[str]) -> str:
 
 
 def suggestion_text(one: Suggestion) -> str:
-    """Return the reason, and what stood there before."""
+    """Return what stands there now, and the reason."""
     value = one.before
-    before = "" if value is None else f", now {value if isinstance(value, int) else share(value)}"
-    return f"{one.reason}{before}"
+    before = "" if value is None else f"now {value if isinstance(value, int) else share(value)}; "
+    return f"{before}{one.reason}"
 
 
 def _range(values: Sequence[float | None]) -> str:

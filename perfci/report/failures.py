@@ -8,7 +8,8 @@ from dataclasses import replace
 from perfci.record.case import Failure
 from perfci.record.report import Report
 
-_TREE = re.compile(r"[^\s\"'`]*/(?:trees|builds)/[^/\s\"'`]+")
+_WORD = re.compile(r"[^\s\"'`]+")
+_TREE = re.compile(r"/(?:trees|builds)(?=/[^/])")
 _NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
 """Addresses, process ids and line numbers differ between two runs of one failure."""
 
@@ -35,5 +36,18 @@ def shown_failures(report: Report) -> tuple[Failure, ...]:
 def likeness(failure: Failure) -> tuple[str, ...]:
     """Return what is alike in two failures that a reader would act on in the same way."""
     said = (failure.message, failure.log_tail)
-    places = (_NUMBER.sub("0", _TREE.sub("tree", text)) for text in said)
+    places = (_NUMBER.sub("0", _WORD.sub(_without_tree, text)) for text in said)
     return (failure.case, failure.stage, failure.kind, *places)
+
+
+def _without_tree(found: re.Match[str]) -> str:
+    """Return a word of a log without the folder that perfci made, and all before it.
+
+    Two passes, each linear: one expression for both tried every place a word could begin at.
+    """
+    word = found[0]
+    *_, last = (0, *(tree.end() for tree in _TREE.finditer(word)))
+    if not last:
+        return word
+    rest = word.find("/", last + 1)
+    return "tree" + (word[rest:] if rest >= 0 else "")

@@ -37,7 +37,8 @@ def render_json(report: Report) -> str:
     while True:
         fitted = fit(plain, shape_of(Report), share)
         ordered = {name: fitted.pop(name) for name in _FIRST} | fitted
-        encoded = msgspec.json.encode(ordered)
+        # in a runner's log, `##[` begins a command; in JSON it stands in strings only
+        encoded = msgspec.json.encode(ordered).replace(b"##[", rb"##\u005b")
         if len(encoded) < MOST_BYTES:
             break
         share *= 2
@@ -53,6 +54,8 @@ def read_report(text: str, name: str = "the report") -> Report:
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     if size > MOST_BYTES:
         raise _damaged(name, f"it is larger than {MOST_BYTES >> 20} MiB")
+    if text.startswith("\ufeff"):
+        raise _damaged(name, "it begins with a byte order mark, so something else has written it")
     front = _FRONT.match(text)
     if front is not None:
         _require_schema(front[1], name)

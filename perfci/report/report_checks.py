@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 
 from perfci.record.report import Comparison, Estimate, Report
+from perfci.report.verdict_checks import why_contradicted
 
 _SLACK = 1e-9
 """An interval's ends are computed apart from its middle: they may differ by rounding."""
 _DIRECTIONS = ("lower", "higher")
-_SHARD = re.compile(r"[1-9]\d{0,3}/[1-9]\d{0,3}")
+_LEAST_DF = 1.0
+"""Of one pair more than one; Welch's has at least those of its smaller side."""
+_LONGEST = 1e9
+"""More s than any session takes, and more rounds: 31 years. What is merged is added up."""
 
 Named = tuple[str, float | None]
 
@@ -33,8 +36,12 @@ def _reasons(report: Report) -> Iterator[str]:
     )
     yield from _below_zero("injected", *report.injected.items())
     yield from _below_zero("durations", *report.durations.items())
-    if report.shard and not _SHARD.fullmatch(report.shard):
-        yield f"shard is {report.shard!r}, not like 2/4"
+    yield from _above(
+        ("timing.wall_s", timing.wall_s),
+        ("timing.measured_s", timing.measured_s),
+        ("timing.rounds", timing.rounds),
+        *((f"durations.{case}", spent) for case, spent in report.durations.items()),
+    )
     for number, explanation in enumerate(report.explanations):
         yield from _below_zero(f"explanations[{number}]", ("line", explanation.line))
     for number, definition in enumerate(report.definitions):
@@ -47,7 +54,7 @@ def _reasons(report: Report) -> Iterator[str]:
             yield f"{where} stands there twice, first as results[{before}]"
         for reason in _of_a_row(row):
             yield f"{where}: {reason}"
-    yield from _of_the_verdict(report)
+    yield from why_contradicted(report)
 
 
 def _of_the_date(text: str) -> Iterator[str]:
@@ -66,10 +73,11 @@ def _of_a_row(row: Comparison) -> Iterator[str]:
         "",
         ("threshold", row.threshold),
         ("detectable", row.detectable),
-        ("df", row.df),
         ("rounds_set_aside", row.rounds_set_aside),
         ("base_sessions", row.base_sessions),
     )
+    if row.df is not None and row.df < _LEAST_DF - _SLACK:
+        yield f"df is {row.df:g}, and no test has fewer than {_LEAST_DF:g}"
     if row.ratio is not None and row.ratio < 0.0 and not _has_negative(row.base, row.head):
         yield f"ratio is {row.ratio:g}, and no side is below zero"
     if row.direction not in _DIRECTIONS:
@@ -90,17 +98,6 @@ def _of_a_row(row: Comparison) -> Iterator[str]:
             yield from _disordered(*ends, (f"{name}.hi", side.hi))
 
 
-def _of_the_verdict(report: Report) -> Iterator[str]:
-    """``fail`` means that a gating row regressed, and nothing else means it."""
-    gating = [row for row in report.results if row.status == "regressed" and row.gate == "fail"]
-    status = report.verdict.status
-    if gating and status != "fail":
-        row = gating[0]
-        yield f"the verdict is `{status}`, and {row.case} {row.metric} regressed"
-    if not gating and status == "fail":
-        yield "the verdict is `fail`, and no row that gates regressed"
-
-
 def _has_negative(*sides: Estimate | None) -> bool:
     """A metric of the benchmark's own may be below zero, and with it the ratio of its means."""
     return any(side is not None and (side.center or 0.0) < 0.0 for side in sides)
@@ -111,6 +108,12 @@ def _below_zero(where: str, *numbers: Named) -> Iterator[str]:
     for name, value in numbers:
         if value is not None and value < 0:
             yield f"{prefix}{name} is {value:g}, below zero"
+
+
+def _above(*numbers: Named) -> Iterator[str]:
+    for name, value in numbers:
+        if value is not None and value > _LONGEST:
+            yield f"{name} is {value:g}, more than any session has"
 
 
 def _disordered(*numbers: Named) -> Iterator[str]:

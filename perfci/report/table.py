@@ -37,7 +37,7 @@ def render_csv(report: Report) -> str:
     writer = csv.DictWriter(out, _columns(), lineterminator="\n")
     writer.writeheader()
     for row in report.results:
-        writer.writerow({name: _spreadsheet(value) for name, value in _cells(row).items()})
+        writer.writerow({name: spreadsheet_cell(value) for name, value in _cells(row).items()})
     return out.getvalue()
 
 
@@ -59,7 +59,8 @@ def _estimate(side: str, estimate: Estimate | None) -> dict[str, Cell]:
     return {f"{side}_{name}": getattr(estimate, name, None) for name in _ESTIMATE}
 
 
-def _spreadsheet(value: Cell) -> Cell:
+def spreadsheet_cell(value: Cell) -> Cell:
+    """Return ``value`` so that no spreadsheet computes it: such a text gets an apostrophe."""
     if not isinstance(value, str):
         return value
     text = clean_line(value, 1000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from perfci.stats.student import mean, variance
+from perfci.stats.student import mean, no_evidence, variance
 
 
 def cohens_d(
@@ -21,7 +21,7 @@ def cohens_d(
     by the spread of the differences, grows as pairing gets better and would say of any change
     that could be detected that it is large.
     """
-    if min(len(base), len(head)) < 2 or not all(map(math.isfinite, (*base, *head))):
+    if min(len(base), len(head)) < 2 or no_evidence((*base, *head)):
         return None
     parts = [(len(side) - 1, variance(side, resolution)) for side in (base, head)]
     pooled = sum(df * spread for df, spread in parts) / sum(df for df, _ in parts)

@@ -11,7 +11,7 @@ from perfci.stats.effect import cohens_d
 from perfci.stats.outliers import far_out
 from perfci.stats.paired import paired_t
 from perfci.stats.power import detectable_difference
-from perfci.stats.student import TTest, mean
+from perfci.stats.student import TTest, mean, no_evidence
 from perfci.stats.summary import bounded_exp
 from perfci.stats.welch import welch_t, welch_t_of_sessions
 
@@ -57,6 +57,8 @@ def together(
     zero or below have no logarithm: their change is then of arithmetic means, as a share of
     base's, which is taken as exact (and said so). ``absolute`` asks for the difference itself.
     """
+    if problem := no_evidence((*base, *head)):
+        return Evidence("paired_t", warnings=(problem,))
     scale = _Scale.of(base, head, absolute=absolute)
     before, after = scale.to(base), scale.to(head)
     far: tuple[int, ...] = ()
@@ -88,6 +90,8 @@ def apart(
 ) -> Evidence:
     """Return the evidence of head against a stored baseline of one or several sessions."""
     base = [value for session in base_sessions for value in session]
+    if problem := no_evidence((*base, *head)):
+        return Evidence("welch_t", warnings=(problem,))
     scale = _Scale.of(base, head, absolute=absolute)
     sessions = [scale.to(session) for session in base_sessions]
     after = scale.to(head)
@@ -107,9 +111,8 @@ class _Scale:
     @classmethod
     def of(cls, base: Sequence[float], head: Sequence[float], *, absolute: bool) -> _Scale:
         values = (*base, *head)
-        finite = all(map(math.isfinite, values))
-        largest = max(map(abs, values), default=0.0) if finite else 0.0
-        base_mean = mean(base) if base and finite else None
+        largest = max(map(abs, values), default=0.0)
+        base_mean = mean(base) if base else None
         if absolute:
             return cls("difference", _ROUNDING * largest, base_mean)
         if min(values, default=0.0) > 0.0:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from perfci.stats.student import mean
+from perfci.stats.student import mean, no_evidence
 
 LEAST_VALUES = 5
 LEAST_SHARE = 0.15
@@ -40,7 +40,7 @@ def two_modes(values: Sequence[float], *, least_gap: float = 0.01, fewest: int =
     n of 5 to 40. Error rates: docs/statistics.md. Fewer than five values have no modes.
     """
     count = len(values)
-    if count < LEAST_VALUES or not all(map(math.isfinite, values)) or min(values) <= 0.0:
+    if count < LEAST_VALUES or no_evidence(values) or min(values) <= 0.0:
         return None
     logs = sorted(math.log(value) for value in values)
     least = fewest if fewest < 2 else max(fewest, math.ceil(LEAST_SHARE * count))

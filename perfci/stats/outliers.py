@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from perfci.stats.student import mean, t_quantile, variance
+from perfci.stats.student import mean, no_evidence, t_quantile, variance
 
 SIGNIFICANCE = 0.001
 LEAST_KEPT = 5
@@ -27,7 +27,7 @@ def far_out(values: Sequence[float], *, resolution: float = 0.0) -> tuple[int, .
     """
     count = len(values)
     most = min(count // ONE_IN, count - LEAST_KEPT)
-    if most < 1 or not all(map(math.isfinite, values)):
+    if most < 1 or no_evidence(values):
         return ()
     left = list(range(count))
     taken: list[int] = []

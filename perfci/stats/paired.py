@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from perfci.stats.student import TTest, mean, t_test, variance
+from perfci.stats.student import TTest, mean, no_evidence, t_test, variance
 
 
 def paired_t(base: Sequence[float], head: Sequence[float], *, resolution: float = 0.0) -> TTest:
@@ -23,8 +23,8 @@ def paired_t(base: Sequence[float], head: Sequence[float], *, resolution: float 
     differences = [after - before for before, after in zip(base, head, strict=True)]
     if not differences:
         return TTest(None, warnings=("no pairs: no evidence",))
-    if not all(map(math.isfinite, differences)):
-        return TTest(None, warnings=("a value is not a finite number: no evidence",))
+    if problem := no_evidence((*base, *head)):
+        return TTest(None, warnings=(problem,))
     count = len(differences)
     estimate = mean(differences)
     if count < 2:
@@ -32,7 +32,7 @@ def paired_t(base: Sequence[float], head: Sequence[float], *, resolution: float 
     spread = variance(differences, resolution)
     if spread == 0.0:
         return without_spread(estimate, resolution)
-    return t_test(estimate, math.sqrt(spread / count), count - 1)
+    return t_test(estimate, math.sqrt(spread) / math.sqrt(count), count - 1)
 
 
 def without_spread(estimate: float, resolution: float) -> TTest:

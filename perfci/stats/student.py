@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from scipy import special
 
 CONFIDENCE = 0.95
+LARGEST = 1e150
+"""The square of a number beyond it, or its ratio to one nearer to zero than its inverse, is none
+that a float can hold. Nothing measured comes near; a benchmark's own metric gives any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,15 @@ def two_sided_p(t: float, df: float) -> float:
 def t_quantile(probability: float, df: float) -> float:
     """Return the value that Student's t with ``df`` degrees of freedom stays below so often."""
     return float(special.stdtrit(df, probability))
+
+
+def no_evidence(values: Sequence[float]) -> str:
+    """Return why ``values`` can't be computed with, or nothing."""
+    if not all(map(math.isfinite, values)):
+        return "a value is not a finite number: no evidence"
+    if any(value and not 1.0 / LARGEST <= abs(value) <= LARGEST for value in values):
+        return f"a value beyond {LARGEST:g}, or its inverse, can't be computed with: no evidence"
+    return ""
 
 
 def mean(values: Sequence[float]) -> float:

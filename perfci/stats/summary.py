@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfci.stats.student import CONFIDENCE, mean, t_quantile, variance
+from perfci.stats.student import CONFIDENCE, mean, no_evidence, t_quantile, variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ def summarise(values: Sequence[float], *, logarithmic: bool = True) -> Summary:
     Wallace 1986, Communications of the ACM 29:218-221). ``logarithmic=False`` asks for the
     arithmetic mean always, for what is compared by differences.
     """
-    if not values or not all(map(math.isfinite, values)):
+    if not values or no_evidence(values):
         return Summary(None)
     logarithmic = logarithmic and min(values) > 0.0
     scaled = [math.log(value) for value in values] if logarithmic else list(values)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from perfci.stats.paired import without_spread
-from perfci.stats.student import TTest, mean, t_test, variance
+from perfci.stats.student import TTest, mean, no_evidence, t_test, variance
 
 
 def welch_t(base: Sequence[float], head: Sequence[float], *, resolution: float = 0.0) -> TTest:
@@ -80,8 +80,8 @@ def welch_t_of_sessions(
 def _problem(base: Sequence[float], head: Sequence[float]) -> TTest | None:
     if not base or not head:
         return TTest(None, warnings=("no values on one side: no evidence",))
-    if not all(map(math.isfinite, (*base, *head))):
-        return TTest(None, warnings=("a value is not a finite number: no evidence",))
+    if problem := no_evidence((*base, *head)):
+        return TTest(None, warnings=(problem,))
     if min(len(base), len(head)) < 2:
         return TTest(
             mean(head) - mean(base),

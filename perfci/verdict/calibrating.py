@@ -53,7 +53,9 @@ class Pairs:
             pair_values(before[number], after[number], metric)
             for number in sorted(before.keys() & after.keys())
         )
-        ratios = [math.log(head / base) for base, head in pairs if base > 0.0 and head > 0.0]
+        ratios = [
+            math.log(head) - math.log(base) for base, head in pairs if base > 0.0 and head > 0.0
+        ]
         return tuple(without(ratios, far_out(ratios, resolution=_RESOLUTION)))
 
     def spread(self, metric: str) -> Spread | None:

@@ -16,6 +16,7 @@ from perfci.record.report import Comparison, Estimate
 from perfci.record.worker import WorkerOutput
 from perfci.stats.evidence import Evidence, apart, together
 from perfci.stats.outliers import SIGNIFICANCE
+from perfci.stats.student import no_evidence
 from perfci.stats.summary import summarise
 from perfci.verdict.doubting import doubt_of_rounds, doubt_of_workers
 from perfci.verdict.exact import compare_exactly, exact_value
@@ -165,10 +166,8 @@ def _is_worse(metric: Metric, base: float, head: float) -> bool:
 
 
 def _exactly(empty: Comparison, metric: Metric, base: _Values, head: _Values) -> Comparison:
-    if not all(map(math.isfinite, (*base.values, *head.values))):
-        return replace(
-            empty, method="exact", warnings=("a value is not a finite number: no evidence",)
-        )
+    if problem := no_evidence((*base.values, *head.values)):
+        return replace(empty, method="exact", warnings=(*empty.warnings, problem))
     change = compare_exactly(metric, base.values, head.values, empty.threshold)
     return replace(
         empty,

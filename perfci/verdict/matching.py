@@ -52,7 +52,8 @@ def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
         if shard in found:
             raise UsageError(
                 "shard-twice",
-                f"{name} and {found[shard][0]} are both shard {shard} of {report.environment.key}",
+                f"{name} and {found[shard][0]} are both shard {shard} of "
+                f"{report.environment.key!r}",
                 "Give each shard's report once: of two attempts, the later one.",
             )
         if expect is not None and shard.count != expect:
@@ -73,7 +74,7 @@ def _shard(name: str, report: Report, *, alone: bool) -> Shard:
     if not report.shard:
         raise UsageError(
             "no-shard",
-            f"{name} is a whole report, and not the only one of {report.environment.key}",
+            f"{name} is a whole report, and not the only one of {report.environment.key!r}",
             "Measure the parts with `--shard 1/2` and `--shard 2/2`.",
         )
     try:

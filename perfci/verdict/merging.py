@@ -114,7 +114,7 @@ def _finite(merged: Merged) -> Merged:
     except CodecError as error:
         raise DamagedFile(
             "damaged-report",
-            f"the reports of {merged.report.environment.key} can't be believed: together they "
+            f"the reports of {merged.report.environment.key!r} can't be believed: together they "
             f"give {error}",
             "Measure the shards again.",
         ) from error

@@ -2,7 +2,8 @@
 
 More rounds come first; a threshold is raised only where rounds can't do it, and always with the
 reason. Nothing is ever lowered, and nothing is suggested for what has two modes: there the
-spread isn't noise that a threshold should swallow.
+spread isn't noise that a threshold should swallow. Nor for a metric whose doubt costs no verdict:
+every session would pay for rounds that decide nothing.
 """
 
 from __future__ import annotations
@@ -11,14 +12,12 @@ import math
 from collections.abc import Iterator, Sequence
 
 from perfci.record.calibration import DefaultSession, Seen, Suggestion
-from perfci.record.metric import METRICS
-from perfci.units import format_share
+from perfci.units import format_duration, format_share
 from perfci.verdict.doubting import rounds_to_believe
 from perfci.verdict.policy import Policy
 from perfci.verdict.promise import detectable_in, rounds_needed
 
 _MOST_ROUNDS = 60
-_MOST_LEAST_ROUNDS = 15
 _LARGEST = 0.5
 """A threshold above this gates nothing worth gating: better said than written."""
 _LEAST_PAIRS = 5
@@ -33,55 +32,61 @@ def suggest(
     *,
     own: frozenset[tuple[str, str]] = frozenset(),
 ) -> tuple[Suggestion, ...]:
-    """Return what to change so that every gating metric's threshold can be seen.
+    """Return what to change so that the threshold of every metric can be seen whose doubt counts.
 
     ``round_s`` is what a round of all cases takes: more rounds are suggested only where they
     fit the session's budget. ``own`` are (benchmark, metric) with a threshold in the benchmark.
     """
     alpha = session.alpha / max(1, session.comparisons)
     fits = math.floor(session.budget_s / round_s) if round_s > 0.0 else _MOST_ROUNDS
-    wanted = {"rounds": session.rounds, "max_rounds": session.max_rounds}
-    reasons: dict[str, str] = {}
+    wanted, reason = session.max_rounds, ""
     believed = rounds_to_believe(session.comparisons, session.alpha)
     if session.max_rounds < believed:
-        wanted["max_rounds"] = believed
-        reasons["max_rounds"] = (
+        wanted = believed
+        reason = (
             f"a change in one of {session.comparisons} comparisons is believed after "
             f"{believed} rounds"
         )
-    unshown: list[tuple[Seen, float, str]] = []
+    unshown: list[tuple[Seen, float]] = []
     for row in seen:
         if row.gate != "fail" or row.modes or not row.spread or row.threshold <= 0.0:
             continue
-        if row.pairs < _LEAST_PAIRS:
+        if row.pairs < _LEAST_PAIRS or policy.undecided(row.metric) != "inconclusive":
             continue
-        key, most = _lever(row, policy)
         needed = rounds_needed(row.spread, row.threshold, alpha)
-        if needed is None or needed > max(wanted[key], min(most, fits)):
-            unshown.append((row, row.spread, key))
-        elif needed > wanted[key]:
-            wanted[key] = needed
-            reasons[key] = (
+        if needed is None or needed > max(wanted, min(_MOST_ROUNDS, fits)):
+            unshown.append((row, row.spread))
+        elif needed > wanted:
+            wanted = needed
+            reason = (
                 f"{row.case} {row.metric} needs {needed} rounds to show its threshold of "
                 f"{format_share(row.threshold)}"
             )
     thresholds: dict[tuple[str, str], tuple[float, Seen]] = {}
-    for row, spread, key in unshown:  # now that it is known how many rounds there will be
-        reached = max(2, min(wanted[key], fits))
+    for row, spread in unshown:  # now that it is known how many rounds there will be
+        reached = max(2, min(wanted, fits))
         least = _rounded_up(detectable_in(spread, reached, alpha))
         place = (row.benchmark, row.metric)
         if place not in thresholds or least > thresholds[place][0]:
             thresholds[place] = (least, row)
-    wanted["max_rounds"] = max(wanted.values())
-    before = {"rounds": session.rounds, "max_rounds": session.max_rounds}
+    more = wanted > session.max_rounds
+    cost = _cost(round_s, session.max_rounds, wanted)
     return (
         *(
-            Suggestion((key,), value, before[key], reasons.get(key, "not fewer than `rounds`"))
-            for key, value in wanted.items()
-            if value > before[key]
+            (Suggestion(("max_rounds",), wanted, session.max_rounds, reason + cost),)
+            if more
+            else ()
         ),
         *_raised(thresholds, policy, own),
     )
+
+
+def _cost(round_s: float, before: int, rounds: int) -> str:
+    """Return what the rounds cost where every case stays undecided to the end."""
+    if round_s <= 0.0:
+        return ""
+    most, least = format_duration(rounds * round_s), format_duration(before * round_s)
+    return f"; a session in which every case stays undecided takes {most} then, and not {least}"
 
 
 def _raised(
@@ -101,14 +106,6 @@ def _raised(
             f"of {format_share(row.threshold)} can't be shown in the rounds the budget allows",
             where="the benchmark's own thresholds" if (benchmark, metric) in own else "",
         )
-
-
-def _lever(row: Seen, policy: Policy) -> tuple[str, int]:
-    """Which key brings a metric more rounds: doubt about some prolongs no session by itself."""
-    known = METRICS.get(row.metric)
-    if known is not None and policy.undecided(row.metric) == "inconclusive":
-        return "max_rounds", _MOST_ROUNDS
-    return "rounds", _MOST_LEAST_ROUNDS
 
 
 def _rounded_up(share: float) -> float:

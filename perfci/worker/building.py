@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from perfci.bench.definition import NAME, Benchmark
+from perfci.bench.definition import Benchmark
 from perfci.bench.work import ExtraMetric, Work
 from perfci.record.metric import METRICS
 from perfci.record.worker import WorkOrder
@@ -64,8 +64,7 @@ def built_work(build: Callable[[], Any]) -> Work:
                 "not_a_metric", f"{repr(extra)[:80]} beside the work is no perfci.metric(...)"
             )
         name = extra.metric.name
-        if name in taken or not NAME.fullmatch(name):
-            why = "is taken" if name in taken else "has more than letters, digits, `_`, `.`, `-`"
-            raise Unusable("metric_name", f"a metric can't be called {name!r}: that name {why}")
+        if name in taken:
+            raise Unusable("metric_name", f"a metric can't be called {name!r}: that name is taken")
         taken.add(name)
     return replace(work, metrics=metrics)

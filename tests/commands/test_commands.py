@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from perfci.config import load_config
 from tests.project import Project
 
 COMMANDS = ("compare", "check", "run", "list", "baseline", "report", "init", "doctor", "completion")
@@ -43,6 +44,33 @@ def test_a_mistyped_command_names_the_nearest(project: Project) -> None:
     done = project.perfci("comapre")
     assert done.code == 2
     assert "compare" in done.err
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        b"[tool]\nruff.line-length = 9\n",
+        b"tool = {ruff = {line-length = 9}}\n",
+        b"[project]\r\nname = 'x'\r\n",
+    ],
+)
+def test_init_configures_whatever_the_layout_of_the_file(project: Project, theirs: bytes) -> None:
+    path = project.folder / "pyproject.toml"
+    path.write_bytes(theirs)
+    done = project.perfci("init").without_traceback()
+    assert done.code == 0
+    assert path.read_bytes().startswith(theirs)
+    assert (b"\r\n" in theirs) == (b"\n" not in path.read_bytes().replace(b"\r\n", b""))
+    config = load_config(project.folder)
+    assert (config.benchmarks, config.settings.budget) == ("benchmarks", 600.0)
+    assert "kept     the configuration" in project.perfci("init").out
+
+
+def test_init_says_what_it_cannot_read(project: Project) -> None:
+    (project.folder / "pyproject.toml").write_bytes(b"# caf\xe9\n")
+    done = project.perfci("init").without_traceback()
+    assert done.code == 2
+    assert "not UTF-8 text" in done.err
 
 
 def test_init_writes_what_list_then_finds(project: Project) -> None:

@@ -15,6 +15,7 @@ FAILURES = [
     ("crashes", "SIGSEGV", "setup", "crashed with SIGSEGV"),
     ("hangs", "timeout", "setup", "no answer within 2 s"),
     ("killed", "SIGKILL", "setup", "memory"),
+    ("killed_in_real_time", "SIGRTMIN+6", "setup", "crashed with SIGRTMIN+6"),
     ("takes_all_memory", "MemoryError", "setup", "bench_takes_all_memory.py:8"),
     ("exits", "SystemExit", "setup", "bench_exits.py:7"),
     ("leaves_a_child", "left_processes", "done", "left 1 process"),
@@ -54,6 +55,52 @@ def test_it_fails_with_a_reason_and_the_others_go_on(
     steady = rows(report, "steady")["latency_p50"]
     assert steady["base"]["workers"] >= 5
     assert steady["status"] in {"unchanged", "inconclusive"}
+
+
+def test_nonsense_on_the_pipe_of_results_fails_its_own_case(project: Project) -> None:
+    with_file(project, "speaks_nonsense")
+    report = project.report("compare", "HEAD", "HEAD")
+    failed = {failure["case"]: failure for failure in report["failures"]}
+    assert {failure["kind"] for failure in failed.values()} == {"protocol"}, failed
+    cases = {row["case"] for row in report["results"]}
+    assert set(failed) == cases - {"counting", "steady"}
+    assert len(failed) == 14
+    assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 5
+
+
+def test_numbers_beyond_computing_cost_no_session(project: Project) -> None:
+    with_file(project, "gives_enormous_numbers")
+    report = project.report("compare", "HEAD", "HEAD", code=0)
+    assert not report["failures"]
+    found = rows(report, "enormous")
+    for name in ("largest", "smallest", "exactly"):
+        assert any("can't be computed with" in one for one in found[name]["warnings"])
+    assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 5
+
+
+def test_nonsense_instead_of_a_discovery_fails_its_own_file(project: Project) -> None:
+    with_file(project, "speaks_nonsense")
+    say = (FILES / "bench_speaks_nonsense.py").read_text().partition("@perfci")[0]
+    for number, line in enumerate(('{"say": "discovery"}', '{"say": "imported"}')):
+        project.write(f"benchmarks/bench_{number}.py", f"{say}say({line.encode()!r})\n")
+    project.write("benchmarks/bench_red.py", 'raise ValueError("\\x1b]0;title\\x07\\x1b[31mred")\n')
+    project.commit("nonsense")
+    done = project.perfci("list").without_traceback()
+    assert done.code == 3
+    assert "steady" in done.out
+    assert done.err.count(": protocol: ") == 2
+    assert "ValueError: benchmarks/bench_red.py:1: red" in done.err
+    assert "\x1b" not in done.text
+
+
+def test_too_little_time_to_import_is_not_called_a_broken_import(project: Project) -> None:
+    project.counting(1000)
+    project.commit("base")
+    done = project.perfci("compare", "HEAD", "HEAD", "--budget", "0.001s").without_traceback()
+    assert done.code == 3
+    assert "in the time there was" in done.err
+    assert "Raise --budget" in done.err
+    assert "Fix the import" not in done.err
 
 
 def test_sys_exit_on_import_fails_its_file_only(project: Project) -> None:

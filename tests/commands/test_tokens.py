@@ -44,6 +44,22 @@ def test_no_benchmark_is_touched_beside_a_token(
     assert not (counting.folder.parent / "trace").exists()
 
 
+@pytest.mark.parametrize(
+    "token",
+    [
+        "GITHUB_PAT",
+        "GH_ENTERPRISE_TOKEN",
+        "GITHUB_ENTERPRISE_TOKEN",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+    ],
+)
+def test_other_names_of_a_token_are_known(counting: Project, token: str) -> None:
+    done = counting.perfci("list", **{token: "secret"})
+    assert done.code == EXIT_USAGE
+    assert token in done.err
+    assert not (counting.folder.parent / "trace").exists()
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_that_runs_benchmarks_can_be_told_to_go_on(
     counting: Project, command: str

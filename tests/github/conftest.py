@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from perfci.github.client import Client
+from perfci.github.issue_client import IssueClient
 from perfci.github.patience import Patience
 from perfci.record.report import Report
 from perfci.record.run import Side
@@ -48,6 +49,16 @@ def slept() -> list[float]:
 def client(github: FakeGitHub, slept: list[float]) -> Iterator[Client]:
     """A client with a token that may do everything."""
     one = Client(REPOSITORY, TOKEN, github.url, QUICK, sleep=slept.append, now=lambda: 1_000_000.0)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def issue_client(github: FakeGitHub, slept: list[float]) -> Iterator[IssueClient]:
+    """The same for issues."""
+    one = IssueClient(
+        REPOSITORY, TOKEN, github.url, QUICK, sleep=slept.append, now=lambda: 1_000_000.0
+    )
     yield one
     one.close()
 

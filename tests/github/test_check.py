@@ -22,15 +22,54 @@ from tests.report.hostile import NAMES
         ("fail", {}, "failure"),
         ("error", {}, "failure"),
         ("inconclusive", {}, "neutral"),
-        ("pass", {"interrupted": True}, "neutral"),
-        ("pass", {"shard": "2/4"}, "neutral"),
-        ("fail", {"interrupted": True}, "failure"),
     ],
 )
 def test_each_verdict_has_its_conclusion(
     status: Any, changed: dict[str, Any], expected: str
 ) -> None:
     assert conclusion([report_of(verdict=Verdict(status, ("why",)), **changed)]) == expected
+
+
+HALVES = [
+    {"interrupted": True},
+    {"shard": "2/4"},
+    {"missing": ("2/4",)},
+    {"command": "run", "base": None},
+    {"command": "calibrate"},
+    {"injected": {"latency": 0.02}},
+]
+
+
+@pytest.mark.parametrize("half", HALVES, ids=str)
+@pytest.mark.parametrize("status", ["pass", "inconclusive", "fail", "error"])
+def test_half_a_measurement_fails_a_check_that_is_required(
+    half: dict[str, Any], status: Any
+) -> None:
+    report = report_of(verdict=Verdict(status, ("why",)), **half)
+    assert conclusion([report]) == "failure"
+    assert status_of(check_content([passing_report(), report], "body")).state == "failure"
+
+
+def test_what_could_not_be_decided_fails_only_where_strict() -> None:
+    unsure = report_of(verdict=Verdict("inconclusive", ("noise",)))
+    assert conclusion([unsure], strict=True) == "failure"
+    assert check_content([unsure], "body").conclusion == "neutral"
+    content = check_content([unsure], "body", strict=True)
+    assert content.conclusion == "failure"
+    assert status_of(content).state == "failure"
+    assert conclusion([passing_report()], strict=True) == "success"
+
+
+@pytest.mark.parametrize(
+    ("half", "said"),
+    [
+        ({"command": "run"}, "`run` compares nothing: pass: "),
+        ({"command": "x\u202e"}, "`x` compares nothing: pass: "),
+        ({"injected": {"latency": 0.02}}, "slowed down on purpose: pass: "),
+    ],
+)
+def test_a_title_says_why_a_pass_is_none(half: dict[str, Any], said: str) -> None:
+    assert verdict_title([report_of(verdict=Verdict("pass", ()), **half)]).startswith(said)
 
 
 def test_the_worst_of_several_environments_counts() -> None:

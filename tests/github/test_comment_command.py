@@ -186,6 +186,103 @@ def test_a_failing_github_is_told_and_the_check_set_all_the_same(
     assert body_of(project).startswith("<!-- perfci -->")
 
 
+NOT_WRITABLE = ["folder", "pipe", "full"]
+
+
+def unwritable_summary(kind: str, folder: Path) -> str:
+    """Return what GITHUB_STEP_SUMMARY may be and nobody can write."""
+    if kind == "full":
+        return "/dev/full"
+    path = folder / kind
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", NOT_WRITABLE)
+def test_a_summary_that_cannot_be_written_keeps_no_check_back(
+    comment: Comment,
+    github: FakeGitHub,
+    tmp_path: Path,
+    report_file: Callable[..., Path],
+    kind: str,
+) -> None:
+    github.rights.discard("pull-requests")
+    summary = unwritable_summary(kind, tmp_path)
+    done = comment(report_file(), GITHUB_STEP_SUMMARY=summary)
+    assert len(github.checks) == 1
+    assert "comment not posted, the token may not" in done.err
+    assert done.code == 4
+    assert done.err.rstrip().endswith("[unwritable]")
+
+
+@pytest.mark.parametrize("kind", NOT_WRITABLE)
+def test_a_summary_that_cannot_be_written_hides_no_error_of_githubs(
+    comment: Comment,
+    github: FakeGitHub,
+    tmp_path: Path,
+    report_file: Callable[..., Path],
+    kind: str,
+) -> None:
+    github.faults = [Fault("POST", "/comments$", times=99)]
+    summary = unwritable_summary(kind, tmp_path)
+    done = comment(report_file(), "--patience", "1s", GITHUB_STEP_SUMMARY=summary)
+    assert done.code == 4
+    assert f"warning: {summary} can't be written" in done.err
+    assert done.err.rstrip().endswith("[github-failed]")
+    assert len(github.checks) == 1
+
+
+def test_where_comment_and_check_fail_both_are_told(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path]
+) -> None:
+    github.faults = [
+        Fault("POST", "/comments$", times=99),
+        Fault("POST", "/check-runs$", status=503, times=99),
+    ]
+    done = comment(report_file(), "--patience", "1s")
+    assert done.code == 4
+    assert "check not set: POST" in done.err
+    assert "502" in done.err
+    assert "503" in done.err
+
+
+def test_a_body_file_that_is_a_pipe_is_refused(
+    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = comment(report_file(), "--body-file", tmp_path / "pipe")
+    assert done.code == 4
+    assert "no regular file" in done.err
+    assert github.requests == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "configured", "expected"),
+    [((), "", "neutral"), (("--strict",), "", "failure"), ((), "strict = true\n", "failure")],
+)
+def test_strictness_is_the_checkouts_that_it_runs_in(
+    comment: Comment,
+    github: FakeGitHub,
+    project: Project,
+    report_file: Callable[..., Path],
+    arguments: tuple[str, ...],
+    configured: str,
+    expected: str,
+) -> None:
+    from perfci.record.report import Verdict
+    from tests.report.examples import passing_report
+
+    project.write("pyproject.toml", f"[tool.perfci]\n{configured}")
+    unsure = Verdict("inconclusive", ("noise",))
+    path = report_file(results=passing_report().results, failures=(), verdict=unsure)
+    done = comment(path, *arguments, "--exit-with-verdict")
+    assert github.checks[0]["conclusion"] == expected
+    assert done.code == (3 if expected == "failure" else 0), done.text
+
+
 def test_a_github_that_cannot_be_reached_is_told(
     comment: Comment, project: Project, report_file: Callable[..., Path]
 ) -> None:
@@ -205,6 +302,7 @@ def test_a_github_that_cannot_be_reached_is_told(
         ({"GITHUB_EVENT_PATH": ""}, "no-event"),
         ({"GITHUB_REPOSITORY": ""}, "no-repository"),
         ({"GITHUB_REPOSITORY": "octo/models/pulls"}, "no-repository"),
+        ({"GITHUB_REPOSITORY": "octo/.."}, "no-repository"),
         ({"GITHUB_API_URL": "github"}, "bad-address"),
     ],
 )

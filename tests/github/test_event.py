@@ -38,8 +38,11 @@ def test_a_run_of_a_fork_is_looked_up_by_its_branch() -> None:
     assert wanted == Wanted(0, HEAD, "stranger:feature", FORK)
 
 
-def test_a_run_that_a_push_started_has_no_pull_request() -> None:
-    assert isinstance(read_event(run_event(event="push"), "event.json"), Nothing)
+@pytest.mark.parametrize(
+    "event", ["push", "pull_request_target", "pull_request_review", "pull_request\n", ""]
+)
+def test_a_run_that_no_pull_request_event_started_is_not_posted(event: str) -> None:
+    assert isinstance(read_event(run_event(event=event), "event.json"), Nothing)
 
 
 def test_a_run_whose_fork_was_deleted_has_no_pull_request() -> None:
@@ -60,6 +63,8 @@ def test_a_push_has_no_pull_request() -> None:
         "[" * 100_000,
         '{"pull_request": {"number": "7", "head": {"sha": "' + HEAD + '"}}}',
         '{"pull_request": {"number": 7, "head": {"sha": "main"}}}',
+        '{"pull_request": {"number": 0, "head": {"sha": "' + HEAD + '"}}}',
+        '{"pull_request": {"number": -7, "head": {"sha": "' + HEAD + '"}}}',
         run_event(head_sha="$(id)"),
     ],
 )

@@ -14,7 +14,7 @@ from perfci.record.codec import CodecError, decode
 from perfci.report.calibration_json import render_calibration_json
 from perfci.report.calibration_markdown import render_calibration_markdown
 from perfci.report.calibration_terminal import render_calibration
-from perfci.report.calibration_text import headline, promise_text
+from perfci.report.calibration_text import blind_text, headline, promise_text
 from perfci.report.calibration_toml import toml_lines
 from tests.report.calibrations import ENCODER, everything, seen
 from tests.report.hostile import NAMES
@@ -44,6 +44,30 @@ def test_the_terminal_shows_modes_settings_promise_and_what_to_write() -> None:
     assert "96 rounds in 2 min 28 s of 2 min 30 s" in text
 
 
+def test_the_terminal_says_what_its_columns_are() -> None:
+    text = " ".join(render_calibration(everything(), 120, color=False).split())
+    assert "latency_p50, the median latency of one call: case pairs spread" in text
+    assert "promises: the same, where the spread is as large as it may be" in text
+
+
+def test_what_is_written_next_is_not_said_to_be_writable() -> None:
+    assert "(--write puts it there)" in render_calibration(everything(), 120, color=False)
+    writing = render_calibration(everything(), 120, color=False, writing=True)
+    assert "--write" not in writing
+    assert "suggested for pyproject.toml:" in writing
+
+
+def test_thresholds_that_nobody_knows_of_are_not_called_seen() -> None:
+    unknown = seen("a", sees_threshold=None, detectable=None)
+    nothing = replace(everything(), seen=(unknown,))
+    assert blind_text(nothing) == (
+        "Whether any threshold can be seen is not known: too little was measured."
+    )
+    assert "is not known" in blind_text(replace(nothing, seen=()))
+    some = blind_text(replace(nothing, seen=(unknown, seen("b"))))
+    assert some == "Every threshold whose spread is known can be seen; of 1 it isn't known."
+
+
 def test_verbose_shows_every_metric_of_every_case() -> None:
     assert "latency_p95" in render_calibration(everything(), 120, color=False)
     short = render_calibration(everything(), 120, color=False).count(ENCODER)
@@ -53,7 +77,9 @@ def test_verbose_shows_every_metric_of_every_case() -> None:
 def test_a_range_is_told_where_cases_differ() -> None:
     rows = (seen("a"), seen("b", detectable=0.031))
     calibration = replace(everything(), seen=rows)
-    assert headline(calibration).startswith("this machine sees 1.3 % on a, 3.1 % on b (5 to 20")
+    assert headline(calibration).startswith(
+        "this machine sees 1.3 % at best (a), 3.1 % at worst (b) (5 to 20"
+    )
 
 
 def test_nothing_known_is_said_as_that() -> None:

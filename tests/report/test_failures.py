@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from perfci.record.case import Failure
+from perfci.report.failures import likeness
 from perfci.report.markdown import render_markdown
 from perfci.report.terminal import render_terminal
 from tests.report.examples import bare, rich_report
@@ -45,6 +47,36 @@ def test_a_failure_on_base_alone_is_its_new_row_and_no_more(renderer: str) -> No
         render_terminal(report, 120, False) if renderer == "terminal" else render_markdown(report)
     )
     assert text.count("lib is gone") == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/a/trees/x1/lib.py", "/b/c/trees/y2/lib.py"),
+        ("at '/a/builds/x1/lib.py': no", "at '/b/builds/y2/lib.py': no"),
+        ("/a/trees/x/trees/y1", "/a/trees/z2"),
+        ("/a/trees/trees/x", "/builds/y"),
+    ],
+)
+def test_the_folder_that_a_side_was_built_in_makes_no_difference(one: str, other: str) -> None:
+    assert told(one) == told(other)
+    assert told(one) != told(one + "/more")
+
+
+@pytest.mark.parametrize("text", ["/trees/", "trees/x", "/a/trees//x", "a/b/c"])
+def test_what_names_no_such_folder_stays(text: str) -> None:
+    assert told(text)[-2] == text
+
+
+def test_a_log_of_slashes_takes_no_longer_than_a_log() -> None:
+    began = time.process_time()
+    for text in ("/" * 20_000, "x/" * 10_000, "/trees" * 3_300, "/trees/" * 2_800, "1" * 20_000):
+        told(text)
+    assert time.process_time() - began < 1.0  # the whole square of it took a minute
+
+
+def told(message: str) -> tuple[str, ...]:
+    return likeness(Failure("broken", "head", "setup", "Boom", message, ""))
 
 
 def rendered(renderer: str, *failures: Failure) -> str:

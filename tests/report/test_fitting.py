@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from perfci.record.metric import METRICS
-from perfci.record.report import Explanation
+from perfci.record.report import Explanation, Verdict
 from perfci.report.json_report import read_report, render_json
 from perfci.report.limits import MOST_BYTES
 from tests.report.examples import bare, hostile_report, passing_report, rich_report, row
@@ -79,7 +79,8 @@ def test_two_long_names_that_begin_alike_stay_two() -> None:
 
 def test_two_names_that_cannot_be_encoded_stay_two() -> None:
     results = tuple(bare(f"bench_{one}.py", "new", "") for one in ("\udc80", "\udc81"))
-    report = read_report(render_json(replace(passing_report(), results=results)))
+    unsure = Verdict("inconclusive", ("nothing to compare with: 2 new",))
+    report = read_report(render_json(rich_report(results=results, verdict=unsure)))
     assert [one.case for one in report.results] == ["bench_\\udc80.py", "bench_\\udc81.py"]
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.statistics import usual
 from benchmarks.statistics.noise import MODELS, Model
-from benchmarks.statistics.paths import FAMILY, PATHS, Outcome, policy_with
+from benchmarks.statistics.paths import COLD, FAMILY, PATHS, ColdStart, Outcome, policy_with
+from benchmarks.statistics.scoring import wilson_interval
+from benchmarks.statistics.tables import HEADINGS, marked, rewritten, tables
+
+ROOT = Path(__file__).parents[2]
 
 BY_NAME = {model.name: model for model in MODELS}
 POLICY = policy_with(0.05)
@@ -81,3 +87,52 @@ def test_the_usual_recipe_breaks_on_the_same_models(model: str) -> None:
     rng = np.random.default_rng(12)
     one: Model = BY_NAME[model]
     assert np.mean([usual.alarms(one, rng, 0.0).any() for _ in range(50)]) > 0.8
+
+
+def test_bursts_side_by_side_see_less_of_a_busy_machine_than_the_sides_own_medians() -> None:
+    beside, own = BY_NAME["bursts"], BY_NAME["bursts, own p50s"]
+    assert beside.spread() < 0.5 * own.spread()
+    changes = [float(np.log(1.10)), *[0.0] * (FAMILY - 1)]
+    (outcome,) = reports("bursts", "compare, adaptive", 1, changes)
+    assert [row.status for row in outcome.rows] == ["regressed", *["unchanged"] * (FAMILY - 1)]
+    assert coverage(reports("bursts", "compare, 5 rounds", 20)) == pytest.approx(0.95, abs=0.04)
+
+
+def test_what_some_of_heads_processes_do_is_not_called_unchanged_where_it_was_set_aside() -> None:
+    outcomes = reports("head: one process in 5 slow", "compare, 10 rounds", 5)
+    rows = [row for outcome in outcomes for row in outcome.rows if row.set_aside_worse >= 2]
+    assert rows
+    assert {row.status for row in rows} == {"inconclusive"}
+
+
+def test_a_constant_of_one_side_is_found_and_is_no_noise_that_rounds_can_tell() -> None:
+    outcomes = reports("layout, 1 % a side", "compare, 10 rounds", 5)
+    assert coverage(outcomes) < 0.7
+    assert all(any(row.p_adjusted < 0.01 for row in outcome.rows) for outcome in outcomes)
+
+
+def test_a_slower_cold_start_is_a_suspicion_that_is_measured_again() -> None:
+    rng = np.random.default_rng(13)
+    slower = ColdStart(BY_NAME["spread 2 %"], (float(np.log(1.4)), *[0.0] * (FAMILY - 1)))
+    path = PATHS["check, 3 sessions, confirmed"]
+    outcome = path(BY_NAME["spread 0.7 %"], rng, [0.0] * FAMILY, POLICY, (), slower)
+    starts = [row for row in outcome.rows if row.metric == COLD]
+    assert [row.status for row in starts if row.case == "case0"] == ["regressed"]
+    assert next(row for row in starts if row.case == "case0").confirmed
+    assert "regressed" not in {row.status for row in starts if row.case != "case0"}
+    assert len(outcome.rows) == 2 * FAMILY
+
+
+def test_wilsons_interval_is_the_one_in_the_books() -> None:
+    assert wilson_interval(10, 100) == pytest.approx((0.0552, 0.1744), abs=1e-4)
+    assert wilson_interval(0, 100) == pytest.approx((0.0, 0.0370), abs=1e-4)
+    assert wilson_interval(100, 100) == pytest.approx((0.9630, 1.0), abs=1e-4)
+
+
+def test_each_simulated_table_of_the_documentation_is_of_the_kept_counts() -> None:
+    kept = ROOT / "benchmarks/statistics/results/simulation.json"
+    made = tables(json.loads(kept.read_text(encoding="utf-8"))["results"])
+    document = (ROOT / "docs/statistics.md").read_text(encoding="utf-8")
+    assert list(made) == list(HEADINGS)
+    assert sorted(marked(document)) == sorted(made)
+    assert rewritten(document, made) == document

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from perfci.errors import UsageError
-from perfci.record.report import Comparison, Definition, Explanation, Report
+from perfci.errors import EXIT_OUTSIDE, DamagedFile, UsageError
+from perfci.record.report import Comparison, Definition, Explanation, Report, Timing
 from perfci.record.run import Environment, Side
+from perfci.report.json_report import read_report, render_json
 from perfci.verdict.comparing import adjust
 from perfci.verdict.failing import failure_rows
 from perfci.verdict.merging import Merged, merge
@@ -109,6 +110,11 @@ def test_a_missing_shard_is_never_a_pass() -> None:
     assert one.missing == (Shard(2, 4),)
     assert one.report.verdict.status == "inconclusive"
     assert one.report.verdict.reasons == ("incomplete: shard 2 of 4 is missing",)
+    assert one.report.missing == ("2/4",)
+    assert read_report(render_json(one.report)) == one.report
+    (again,) = merge_all(one.report)
+    assert again.missing == one.missing
+    assert again.report.verdict == one.report.verdict
 
 
 def test_all_missing_shards_are_named() -> None:
@@ -187,6 +193,14 @@ def test_baselines_of_different_commits_are_one_check() -> None:
     first = shard(1, 2, *ALIKE[0], command="check")
     second = shard(2, 2, *ALIKE[1], command="check", base=Side("baseline", "c" * 40, "python"))
     assert merged(first, second).base == first.base
+
+
+def test_numbers_that_are_finite_only_apart_are_a_damaged_file() -> None:
+    spent = Timing(wall_s=1e308, measured_s=1e308, rounds=6)
+    parts = [shard(number, 2, *ALIKE[number - 1], timing=spent) for number in (1, 2)]
+    with pytest.raises(DamagedFile, match=r"at `\$\.timing\.measured_s`") as caught:
+        merged(*parts)
+    assert caught.value.exit_code == EXIT_OUTSIDE
 
 
 def test_each_environment_has_its_own_report() -> None:

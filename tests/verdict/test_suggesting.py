@@ -47,11 +47,21 @@ def test_the_noisiest_case_of_a_benchmark_sets_its_threshold_and_no_other_is_loo
     assert set(found) == {"thresholds.encoder.latency_p50"}
 
 
-def test_cold_start_gets_its_rounds_from_the_least_not_the_most() -> None:
+def test_nothing_is_suggested_for_a_metric_whose_doubt_costs_no_verdict() -> None:
     row = replace(ROW, metric="cold_start", threshold=0.10, spread=0.03)
-    found = _suggested(row)
-    assert set(found) == {"rounds"}
-    assert found["rounds"] > 5
+    assert _suggested(row) == {}
+    assert _suggested(replace(row, spread=0.3)) == {}
+    policy = default_policy()
+    strict = replace(policy.metrics["cold_start"], undecided="inconclusive")
+    policy = replace(policy, metrics={**policy.metrics, "cold_start": strict})
+    (found,) = suggest([replace(row, spread=0.09)], SESSION, policy, 5.0)
+    assert found.path == ("max_rounds",)
+
+
+def test_more_rounds_say_what_they_cost_a_session() -> None:
+    (found,) = suggest([replace(ROW, spread=0.045)], SESSION, default_policy(), 5.0)
+    assert "every case stays undecided takes 2 min " in found.reason
+    assert found.reason.endswith("and not 1 min 40 s")
 
 
 def test_no_threshold_swallows_two_modes_or_rests_on_few_pairs() -> None:

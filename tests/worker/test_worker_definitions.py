@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import perfci
+from perfci.errors import BenchmarkError
 from tests.worker.driver import Bench
 
 WRONG = sorted((Path(__file__).parent.parent / "data" / "wrong").glob("bench_*.py"))
@@ -28,3 +30,39 @@ def test_it_is_told_with_file_and_line(bench: Bench, path: Path) -> None:
 
 def test_every_check_of_a_definition_has_a_wrong_file() -> None:
     assert len(WRONG) >= 19
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("threshold=-5", "threshold"),
+        ("threshold=float('nan')", "threshold"),
+        ("threshold=float('inf')", "threshold"),
+        ("threshold='5 %'", "threshold"),
+        ("gate='evil'", "gate"),
+        ("gate=[]", "gate"),
+        ("direction='sideways'", "direction"),
+        ("unit='a\\nb'", "unit"),
+        ("unit=3", "unit"),
+    ],
+)
+def test_a_metric_written_wrongly_is_told_with_file_and_line(
+    bench: Bench, options: str, told: str
+) -> None:
+    failed = bench.failure(
+        "import perfci\n\n@perfci.benchmark\ndef case():\n    return (\n        lambda: None,\n"
+        f"        perfci.metric('hits', lambda: 1, {options}),\n    )\n"
+    )
+    assert failed["kind"] == "BenchmarkError"
+    assert failed["message"].startswith(f"benchmarks/bench_one.py:7: perfci.metric: its `{told}`")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "n" * 101, 3])
+def test_a_metrics_name_can_stand_in_a_report(name: object) -> None:
+    with pytest.raises(BenchmarkError, match="its `name`"):
+        perfci.metric(name, lambda: 1.0)  # type: ignore[arg-type]
+
+
+def test_what_measures_is_called() -> None:
+    with pytest.raises(BenchmarkError, match="its `measure` is 3"):
+        perfci.metric("hits", 3)  # type: ignore[arg-type]

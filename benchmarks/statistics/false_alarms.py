@@ -1,0 +1,111 @@
+"""Reports of identical cases: each `fail` is false, and what else is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from benchmarks.statistics.noise import Model
+from benchmarks.statistics.paths import FAMILY, PATHS, policy_with
+from benchmarks.statistics.scoring import (
+    Score,
+    largest_error,
+    markdown,
+    percent,
+    percent_with_interval,
+    rng_of,
+)
+from benchmarks.statistics.thresholds import ALPHA, THRESHOLD
+
+DEFAULT_PATHS = ("compare, adaptive", "check, 1 session, confirmed", "check, 3 sessions, confirmed")
+"""The paths that users get by default are simulated three times as often."""
+NEAR_THE_GOAL = ("bimodal, half slow", "bimodal, fifth slow", "bimodal, steady")
+"""Models whose false alarms are near 1 % are simulated twice as often again there."""
+
+
+def rows(model: Model, path: str, reports: int) -> list[dict[str, object]]:
+    """Reports of identical cases: each `fail` is false."""
+    rng = rng_of("alarms", model.name, path)
+    score = Score(model.name, path, float(np.expm1(model.offset)), THRESHOLD)
+    policy = policy_with(THRESHOLD)
+    for _ in range(reports * _times(model.name, path)):
+        score.add(PATHS[path](model, rng, [0.0] * FAMILY, policy, ()), ALPHA)
+    return [{"part": "alarms", **score.plain()}]
+
+
+def _times(model: str, path: str) -> int:
+    if path not in DEFAULT_PATHS:
+        return 1
+    return 6 if model in NEAR_THE_GOAL else 3
+
+
+def _grid(results: Sequence[dict[str, object]], cell: Callable[[dict[str, object]], str]) -> str:
+    mine = [row for row in results if row["part"] == "alarms"]
+    if not mine:
+        return ""
+    paths = [path for path in PATHS if any(row["path"] == path for row in mine)]
+    cells = {(row["model"], row["path"]): cell(row) for row in mine}
+    models = dict.fromkeys(row["model"] for row in mine)
+    return markdown(
+        ("model", *paths), [(model, *(cells[model, path] for path in paths)) for model in models]
+    )
+
+
+def table(results: Sequence[dict[str, object]]) -> str:
+    """Models whose cells are all alike (mostly: no `fail` at all) share a row."""
+    mine = [row for row in results if row["part"] == "alarms"]
+    if not mine:
+        return ""
+    paths = [path for path in PATHS if any(row["path"] == path for row in mine)]
+    cells: dict[object, dict[object, str]] = {}
+    for row in mine:
+        cell = percent_with_interval(row["failed"], row["reports"])
+        cells.setdefault(row["model"], {})[row["path"]] = cell
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for model, by_path in cells.items():
+        alike.setdefault(tuple(by_path[path] for path in paths), []).append(str(model))
+    lines = [("; ".join(models), *found) for found, models in alike.items()]
+    return f"{markdown(('model', *paths), lines)}\n\n{_reports(mine)}"
+
+
+def _reports(mine: Sequence[dict[str, object]]) -> str:
+    """Say how many reports a cell is of, from the counts themselves."""
+    cells: dict[int, list[dict[str, object]]] = {}
+    for row in mine:
+        cells.setdefault(int(str(row["reports"])), []).append(row)
+    usual = max(cells, key=lambda count: len(cells[count]))
+    every = {row["model"] for row in mine}
+    said = [f"Reports a cell: {usual}"]
+    for count in sorted(cells.keys() - {usual}):
+        paths = dict.fromkeys(f"`{row['path']}`" for row in cells[count])
+        models = dict.fromkeys(f"*{row['model']}*" for row in cells[count])
+        whose = f" of {', '.join(models)}" if 2 * len(models) < len(every) else ""
+        said.append(f"{count} for {', '.join(paths)}{whose}")
+    return "; ".join(said) + "."
+
+
+def significant_table(results: Sequence[dict[str, object]]) -> str:
+    made = _grid(results, lambda row: percent(row["alarmed"], row["reports"]))
+    shares = [(row["alarmed"], row["reports"]) for row in results if row["part"] == "alarms"]
+    return made and f"{made}\n\n{largest_error(shares)}"
+
+
+def undecided_table(results: Sequence[dict[str, object]]) -> str:
+    return _grid(
+        results,
+        lambda row: (
+            f"{percent(row['inconclusive'], row['reports'], 0)};"
+            f" {row['rounds'] / row['comparisons']:.1f}"
+        ),
+    )
+
+
+def unchanged_table(results: Sequence[dict[str, object]]) -> str:
+    return _grid(results, lambda row: percent(row["unchanged"], row["comparisons"]))
+
+
+def coverage_table(results: Sequence[dict[str, object]]) -> str:
+    made = _grid(results, lambda row: percent(row["held"], row["intervals"]))
+    shares = [(row["held"], row["intervals"]) for row in results if row["part"] == "alarms"]
+    return made and f"{made}\n\n{largest_error(shares)}"

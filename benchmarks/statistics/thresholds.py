@@ -1,0 +1,156 @@
+"""True changes at the threshold: of 5 %, and of a threshold in the model's own spreads.
+
+At 5 % it is mostly the threshold that keeps identical cases from failing. At half a spread it
+keeps nothing away, and what is left is alpha's doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.statistics.noise import Model
+from benchmarks.statistics.paths import FAMILY, PATHS, policy_with
+from benchmarks.statistics.scoring import (
+    Score,
+    largest_error,
+    markdown,
+    percent,
+    percent_with_interval,
+    rng_of,
+)
+
+THRESHOLD = 0.05
+ALPHA = 0.01
+ADAPTIVE = "compare, adaptive"
+BOUNDARY_PATHS = (ADAPTIVE, "check, 3 sessions, confirmed")
+SHARES = (0.5, 1.0, 2.0)
+"""The true change, in thresholds."""
+IN_SPREADS = (0.5, 1.0, 2.0)
+"""The threshold, in spreads of a round's log ratio."""
+SCALED = (
+    "spread 0.7 %",
+    "bimodal, half slow",
+    "bimodal, fifth slow",
+    "drift",
+    "step",
+    "heavy tails, t2",
+    "woken tenant",
+    "bursts",
+    "layout, 1 % a side",
+)
+"""Most others are the first of these on another scale; some have no spread, or no change of 0."""
+
+
+def boundary(model: Model, path: str, reports: int) -> list[dict[str, object]]:
+    """Twenty cases slower by half the threshold of 5 %, by it, and by twice as much."""
+    rng = rng_of("boundary", model.name, path)
+    return [
+        {"part": "boundary", **_score(model, path, share, THRESHOLD, reports, rng).plain()}
+        for share in SHARES
+    ]
+
+
+def spreads(model: Model, factor: float, reports: int) -> list[dict[str, object]]:
+    """Twenty cases, the threshold so many spreads; those alike in eight times as many reports."""
+    rng = rng_of("spreads", model.name, str(factor))
+    spread = model.spread()
+    threshold = float(np.expm1(factor * spread))
+    return [
+        {
+            "part": "spreads",
+            "spread": round(spread, 6),
+            "factor": factor,
+            "share": share,
+            **_score(model, ADAPTIVE, share, threshold, (1 if share else 8) * reports, rng).plain(),
+        }
+        for share in (0.0, *SHARES)
+    ]
+
+
+def _score(
+    model: Model,
+    path: str,
+    share: float,
+    threshold: float,
+    reports: int,
+    rng: np.random.Generator,
+) -> Score:
+    change = share * float(np.log1p(threshold))
+    score = Score(model.name, path, float(np.expm1(change + model.offset)), threshold)
+    policy = policy_with(threshold)
+    for _ in range(reports):
+        score.add(PATHS[path](model, rng, [change] * FAMILY, policy, ()), ALPHA)
+    return score
+
+
+def boundary_table(results: Sequence[dict[str, object]], path: str) -> str:
+    mine = [row for row in results if row["part"] == "boundary" and row["path"] == path]
+    if not mine:
+        return ""
+    cells: dict[object, list[str]] = {}
+    for row in mine:
+        cells.setdefault(row["model"], []).append(
+            f"{percent(row['held'], row['intervals'])}"
+            f"; {percent(row['regressed'], row['comparisons'])}"
+            f"; {percent(row['unchanged'], row['comparisons'])}"
+            f"; {row['rounds'] / row['comparisons']:.1f}"
+        )
+    made = markdown(
+        ("model", *(f"{THRESHOLD * share:.1%} slower" for share in SHARES)),
+        [(model, *found) for model, found in cells.items()],
+    )
+    shares = [
+        (row[name], row[total])
+        for row in mine
+        for name, total in (("held", "intervals"), ("regressed", "comparisons"))
+    ]
+    return f"{made}\n\n{mine[0]['comparisons']} comparisons a cell. {largest_error(shares)}"
+
+
+def spreads_table(results: Sequence[dict[str, object]]) -> str:
+    mine = [row for row in results if row["part"] == "spreads"]
+    if not mine:
+        return ""
+    groups: dict[object, dict[object, dict[str, object]]] = {}
+    for row in mine:
+        groups.setdefault((row["model"], row["factor"]), {})[row["share"]] = row
+    made = markdown(
+        (
+            "model",
+            "threshold",
+            "false `fail`",
+            "any significant",
+            "½: regressed; unchanged",
+            "1: holds; regressed; unchanged",
+            "2: regressed; unchanged",
+            "rounds: 0; ½; 1; 2",
+        ),
+        [_spreads_line(cells) for cells in groups.values()],
+    )
+    alike = next(row for row in mine if row["share"] == 0.0)
+    slower = next(row for row in mine if row["share"] == 1.0)
+    shares = [(row["regressed"], row["comparisons"]) for row in mine if row["share"]]
+    return (
+        f"{made}\n\n{alike['reports']} reports a cell of identical cases, "
+        f"{slower['comparisons']} comparisons a cell of slower ones. {largest_error(shares)}"
+    )
+
+
+def _spreads_line(cells: dict[object, dict[str, object]]) -> tuple[object, ...]:
+    alike, half, one, two = (cells[share] for share in (0.0, *SHARES))
+
+    def of(row: dict[str, object], name: str) -> str:
+        return percent(row[name], row["intervals" if name == "held" else "comparisons"])
+
+    return (
+        alike["model"],
+        f"{alike['factor']:g} × {100 * alike['spread']:.2f} %",
+        percent_with_interval(alike["failed"], alike["reports"]),
+        percent_with_interval(alike["alarmed"], alike["reports"]),
+        f"{of(half, 'regressed')}; {of(half, 'unchanged')}",
+        f"{of(one, 'held')}; {of(one, 'regressed')}; {of(one, 'unchanged')}",
+        f"{of(two, 'regressed')}; {of(two, 'unchanged')}",
+        "; ".join(f"{row['rounds'] / row['comparisons']:.1f}" for row in (alike, half, one, two)),
+    )

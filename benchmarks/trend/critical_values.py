@@ -1,0 +1,78 @@
+"""How often a quiet series gets a false change: the simulation behind significance.py's constants.
+
+    PYTHONPATH=. python benchmarks/trend/critical_values.py
+
+AR(1) series without any change, of several lengths and rho. The constants were fitted so that the
+share of series with a change is about alpha or less. Prints a Markdown table of share ÷ alpha,
+and keeps all counts in ``results/critical_values.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.trend.synthetic import LEVEL, SIGMA, ar1
+from perfci.trend.noise import prepare
+from perfci.trend.segmenting import segment
+
+SEED = 5
+SIZES = {16: 4000, 30: 4000, 60: 4000, 120: 4000, 365: 4000, 1500: 1000}
+RHOS = (0.0, 0.3, 0.6)
+ALPHAS = (0.01, 0.001, 0.0001)
+RESULTS = Path(__file__).parent / "results" / "critical_values.json"
+
+
+def main() -> None:
+    """Simulate every cell, keep the counts and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--share", type=float, default=1.0, help="of the series, for a quick look")
+    options = parser.parse_args()
+    rng = np.random.default_rng(options.seed)
+    cells = [
+        _cell(rng, size, max(1, int(count * options.share)), rho)
+        for size, count in SIZES.items()
+        for rho in RHOS
+    ]
+    if options.share == 1.0:
+        RESULTS.write_text(json.dumps({"seed": options.seed, "cells": cells}, indent=1) + "\n")
+    print(_table(cells))
+
+
+def _cell(rng: np.random.Generator, size: int, count: int, rho: float) -> dict:
+    series = [prepare(LEVEL * np.exp(SIGMA * ar1(rng, rho, size))) for _ in range(count)]
+    found = {}
+    for alpha in ALPHAS:
+        splits = [len(segment(one, alpha).splits) for one in series]
+        found[str(alpha)] = {"series": sum(map(bool, splits)), "splits": sum(splits)}
+        # what has none at this alpha has none at a smaller one
+        series = [one for one, some in zip(series, splits, strict=True) if some]
+    return {"points": size, "rho": rho, "series": count, "found": found}
+
+
+def _table(cells: Sequence[dict]) -> str:
+    lines = [
+        "| points | ρ | "
+        + " | ".join(f"share of series ÷ α, α = {alpha}" for alpha in ALPHAS)
+        + " | false changes per 1,000 points, α = 0.001 |",
+        "|---" * (3 + len(ALPHAS)) + "|",
+    ]
+    for cell in cells:
+        shares = [
+            f"{cell['found'][str(alpha)]['series'] / cell['series'] / alpha:.1f}"
+            for alpha in ALPHAS
+        ]
+        rate = 1000 * cell["found"]["0.001"]["splits"] / cell["series"] / cell["points"]
+        lines.append(
+            f"| {cell['points']} | {cell['rho']} | " + " | ".join(shares) + f" | {rate:.3f} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

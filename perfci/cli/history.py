@@ -1,0 +1,161 @@
+"""``perfci history``: import, export, thin, look at and acknowledge what was recorded."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perfci.cli.options import config_option, configuration, history_option, history_place
+from perfci.store.history.retention import KEEP_DAYS, NEAR, superfluous
+from perfci.units import counted, format_value
+
+if TYPE_CHECKING:
+    from perfci.store.history.history import History
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_ANY = click.Path(path_type=Path)
+
+
+@click.group("history", epilog="Example: perfci history stats")
+def command() -> None:
+    """Import, export, thin, look at and acknowledge what was recorded."""
+
+
+@command.command("import", epilog="Example: perfci history import .asv/results/ old.jsonl")
+@click.argument("files", nargs=-1, required=True, type=_ANY)
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing of what was left out.")
+@history_option
+@config_option
+def import_files(
+    files: tuple[Path, ...], quiet: bool, history: str | None, config_path: Path | None
+) -> None:
+    """Add what FILES hold: exports, SQLite histories, or other tools' results.
+
+    asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are told
+    apart by what they hold. A run that is there already isn't added again.
+    """
+    from perfci.cli.history_import import import_file
+    from perfci.report.clean import clean_line
+
+    with _opened(history, config_path, create=True) as opened:
+        for file in files:
+            said = import_file(opened, file)
+            click.echo(clean_line(f"{file}: {said.summary}"))
+            for line in () if quiet else said.details:
+                click.echo(f"  {clean_line(line)}", err=True)
+
+
+@command.command("export", epilog="Example: perfci history export history.jsonl")
+@click.argument("file", required=False, type=_FILE)
+@click.option("--csv", "form", flag_value="csv", help="One line a point, for spreadsheets.")
+@click.option("--json", "form", flag_value="json", default="json", help="JSON lines (the default).")
+@history_option
+@config_option
+def export(file: Path | None, form: str, history: str | None, config_path: Path | None) -> None:
+    """Write everything to FILE (default: standard output).
+
+    JSON lines hold all there is, and `import` reads them back; CSV leaves out workers, failures
+    and environments' facts.
+    """
+    from perfci.cli.history_export import csv_lines, json_lines, write_lines
+
+    lines = csv_lines if form == "csv" else json_lines
+    with _opened(history, config_path) as opened:
+        write_lines(lines(opened), file)
+
+
+@command.command("prune", epilog="Example: perfci history prune --keep-days 90 --dry-run")
+@click.option(
+    "--keep-days",
+    type=click.IntRange(1),
+    default=KEEP_DAYS,
+    show_default=True,
+    help="Thin only what was measured longer ago.",
+)
+@click.option(
+    "--near",
+    type=click.IntRange(0),
+    default=NEAR,
+    show_default=True,
+    help="Keep so many commits on both sides of a known change.",
+)
+@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@history_option
+@config_option
+def prune(
+    keep_days: int, near: int, dry_run: bool, history: str | None, config_path: Path | None
+) -> None:
+    """Thin old runs to one commit a week and environment.
+
+    An environment's first and newest commits stay, and so do those near a known change.
+    """
+    from datetime import UTC, datetime
+
+    with _opened(history, config_path) as opened:
+        changes = opened.known_changes()
+        total = 0
+        for key in opened.environments():
+            nights = opened.runs(environment=key)
+            gone = superfluous(
+                nights,
+                [one for one in changes if one.series.environment == key],
+                now=datetime.now(UTC),
+                keep_days=keep_days,
+                near=near,
+            )
+            total += len(gone)
+            if not dry_run:
+                opened.remove(gone)
+            verb = "would be" if dry_run else "were"
+            click.echo(f"{key}: {len(gone)} of {counted(len(nights), 'run')} {verb} removed")
+        if total and not dry_run:
+            click.echo("The room they took is used again by what comes.")
+
+
+@command.command("stats", epilog="Example: perfci history stats")
+@history_option
+@config_option
+def stats(history: str | None, config_path: Path | None) -> None:
+    """Show how much is recorded, and look the whole database over for damage."""
+    from perfci.report.clean import clean_line
+
+    with _opened(history, config_path) as opened:
+        found = opened.statistics()
+    click.echo(f"{found.where}  revision {found.revision}, {format_value(found.size, 'bytes')}")
+    click.echo(
+        f"{counted(found.runs, 'run')}, {counted(found.points, 'point')}, "
+        f"{counted(found.outcomes, 'outcome')} of the gate, {counted(found.changes, 'change')} "
+        f"known ({found.acknowledged} acknowledged)"
+    )
+    for one in found.environments:
+        held = (
+            f"{counted(one.runs, 'run')} of {counted(one.commits, 'commit')}, {one.series} series, "
+            f"{one.oldest} to {one.newest}, on {', '.join(one.runners)}"
+        )
+        click.echo(f"{clean_line(one.key)}\n  {clean_line(held)}")
+
+
+@command.command("acknowledge", epilog="Example: perfci history acknowledge 1a2b3c --note 'Meant.'")
+@click.argument("change", metavar="ID")
+@click.option("--note", default="", help="Why it is accepted; the report shows it.")
+@history_option
+@config_option
+def acknowledge(change: str, note: str, history: str | None, config_path: Path | None) -> None:
+    """Accept the change ID (or the beginning of it) that `perfci trend` names."""
+    with _opened(history, config_path) as opened:
+        click.echo(f"acknowledged {opened.acknowledge(change, note)}")
+
+
+def _opened(
+    given: str | None, config_path: Path | None, *, create: bool = False
+) -> AbstractContextManager[History]:
+    """Open the history; outside a repository the option or the user's own file says where."""
+    from perfci.cli.surroundings import root_here
+    from perfci.store.history.history import open_history
+
+    root = root_here()
+    place = history_place(given, configuration(root, config_path), root)
+    return open_history(place, create=create)

@@ -1,0 +1,177 @@
+"""What ``perfci history import`` is given: exports, SQLite histories, other tools' results."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.errors import OutsideError, PerfciError, UsageError
+from perfci.reading import read_regular
+from perfci.units import counted
+
+if TYPE_CHECKING:
+    from perfci.foreign.result import Foreign
+    from perfci.record.history import RecordedRun
+    from perfci.store.history.history import History
+    from perfci.store.history.interchange import Record
+
+_SQLITE = b"SQLite format 3\0"
+_SHOWN = 20
+_AT_ONCE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an import tells: one line, and what was left out or assumed."""
+
+    summary: str
+    details: tuple[str, ...] = ()
+
+
+def import_file(history: History, path: Path) -> Said:
+    """Add what ``path`` holds to ``history``. PerfciError where it can't be read or believed."""
+    if path.is_dir():
+        return _import_foreign(history, _folder_parts(path))
+    try:
+        beginning = read_beginning(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    from perfci.store.history.interchange import BEGINNING
+
+    if beginning.startswith(_SQLITE):
+        return _import_sqlite(history, path)
+    if beginning.startswith(BEGINNING):
+        return _import_export(history, path)
+    from perfci.foreign.reading import read_foreign
+
+    try:
+        content = read_regular(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return _import_foreign(history, iter([read_foreign(content, path.name)]))
+
+
+def read_beginning(path: Path) -> bytes:
+    """Return the first bytes of a regular file."""
+    with ExitStack() as stack:
+        if not path.is_file():  # opening a pipe would wait for its writer
+            path.stat()
+            raise OSError(None, "it is no regular file", str(path))
+        return stack.enter_context(path.open("rb")).read(64)
+
+
+def _import_export(history: History, path: Path) -> Said:
+    from perfci.store.history.interchange import from_lines
+
+    with path.open("rb") as lines:
+        return add_records(history, from_lines(lines, str(path)))
+
+
+def _import_sqlite(history: History, path: Path) -> Said:
+    """Read a copy: the file may be another's, of an older revision, and not for us to change."""
+    from perfci.store.history.history import open_history
+
+    with tempfile.TemporaryDirectory(prefix="perfci-import-") as folder:
+        copy = Path(folder) / path.name
+        try:
+            for suffix in ("", "-journal", "-wal"):
+                if (beside := path.with_name(path.name + suffix)).exists():
+                    shutil.copyfile(beside, copy.with_name(copy.name + suffix))
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        with open_history(str(copy), create=False) as other:
+            return add_records(history, other.records())
+
+
+def _import_foreign(history: History, parts: Iterator[Foreign]) -> Said:
+    """Add what a file, or each file of a folder in turn, holds of another tool's runs."""
+    tools: set[str] = set()
+    notes: dict[str, None] = {}
+    left: list[str] = []
+    count = 0
+
+    def runs() -> Iterator[RecordedRun]:
+        nonlocal count
+        for part in parts:
+            tools.update(filter(None, (part.tool,)))
+            notes.update(dict.fromkeys(part.notes))
+            count += len(part.skipped)
+            room = _SHOWN - len(left)
+            left.extend(f"left out {one.what}: {one.why}" for one in part.skipped[:room])
+            yield from part.runs
+
+    said = add_records(history, runs())
+    what = f"{tools.pop()}, " if len(tools) == 1 else ""
+    more = [f"… and {count - len(left)} more left out"] if count > len(left) else []
+    return Said(what + said.summary, (*notes, *left, *more))
+
+
+def add_records(history: History, records: Iterable[Record]) -> Said:
+    """Add records, some at a time: those of a whole history may not fit into memory.
+
+    Where reading them fails, those before are added first.
+    """
+    from perfci.record.history import GateOutcome, RecordedRun
+    from perfci.trend.change import KnownChange
+
+    runs = new = 0
+    source = iter(records)
+    trouble: PerfciError | None = None
+    while trouble is None:
+        some, trouble = _some(source)
+        batch = [one for one in some if isinstance(one, RecordedRun)]
+        runs += len(batch)
+        new += history.record(batch)
+        for one in some:
+            if isinstance(one, GateOutcome):
+                history.record_outcome(one)
+        history.remember([one for one in some if isinstance(one, KnownChange)])
+        if not some:
+            break
+    if trouble is not None:
+        raise trouble
+    known = f", {runs - new} were there already" if runs > new else ""
+    return Said(f"{counted(new, 'new run')}{known}")
+
+
+def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
+    """Take the next few, and the error that ended the reading, if one did."""
+    some: list[Record] = []
+    try:
+        some.extend(islice(source, _AT_ONCE))  # keeps what came before an error
+    except PerfciError as error:
+        return some, error
+    return some, None
+
+
+def _folder_parts(path: Path) -> Iterator[Foreign]:
+    """Yield a file at a time: years of asv's results are hundreds of megabytes."""
+    from perfci.foreign.reading import foreign_parts
+
+    def content_of(name: str) -> bytes:
+        try:
+            return read_regular(path / name)
+        except OSError as error:
+            raise _unreadable(path / name, error) from error
+
+    found = (file for ending in ("*.json", "*.json.gz") for file in path.rglob(ending))
+    names = [file.relative_to(path).as_posix() for file in found]
+    if not names:
+        raise UsageError(
+            "nothing-to-import",
+            f"{path} holds no .json file",
+            "Name the folder of results, such as asv's .asv/results.",
+        )
+    return foreign_parts(names, content_of, path.name)
+
+
+def _unreadable(path: Path, error: OSError) -> OutsideError:
+    return OutsideError(
+        "unreadable", f"{path} can't be read: {error.strerror}", "Check the path and its rights."
+    )

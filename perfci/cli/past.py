@@ -1,0 +1,44 @@
+"""Beside what moved in a report: what the history says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from perfci.errors import PerfciError
+
+if TYPE_CHECKING:
+    from perfci.checkout.repository import Repository
+    from perfci.record.report import Report
+
+_LAST = 20
+_MOST_ROWS = 50
+
+
+def with_past(report: Report, place: str, repository: Repository | None) -> Report:
+    """Return ``report`` with the newest values that the history at ``place`` has of what moved.
+
+    Of the runs of the default branch. The verdict doesn't rest on them: a history that can't be
+    read is said, and stops nothing.
+    """
+    from perfci.record.report import Past
+    from perfci.report.outline import outline
+    from perfci.store.history.history import open_history
+    from perfci.trend.series import SeriesKey
+
+    moved = outline(report).moved[:_MOST_ROWS]
+    keys = [SeriesKey(report.environment.key, row.case, row.metric) for row in moved]
+    if not keys:
+        return report
+    named = repository.default_base() if repository else None
+    branch = (named or "main").removeprefix("origin/")
+    try:
+        with open_history(place, create=False) as history:
+            newest = history.newest(keys, _LAST, branch)
+    except PerfciError as error:
+        click.echo(f"perfci: the report is without its history: {error.message}", err=True)
+        return report
+    past = (Past(key.case, key.metric, values) for key, values in newest.items())
+    return replace(report, past=tuple(past))

@@ -1,0 +1,140 @@
+"""``--record``: what a command measured, added to the history when its report is delivered."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perfci.cli.options import history_place
+from perfci.errors import OutsideError, UsageError
+from perfci.units import counted
+
+if TYPE_CHECKING:
+    from perfci.checkout.repository import Repository, Resolved
+    from perfci.config import Config
+    from perfci.record.history import RecordedRun
+    from perfci.record.report import Report
+    from perfci.record.run import Run
+
+_NO_BRANCH = "(none)"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Where the runs of one command go. ``sides`` are what was asked to be measured."""
+
+    place: str
+    repository: Repository
+    sides: Sequence[Resolved]
+
+    def record(self, runs: Sequence[Run], report: Report, *, quiet: bool) -> None:
+        """Add ``runs`` and how the report ended.
+
+        Where the history fails, what was measured goes to a file, which the error names.
+        """
+        from perfci.store.history.history import open_history
+        from perfci.store.history.recorded import outcome_of
+
+        if report.interrupted:
+            click.echo("perfci: interrupted; nothing was recorded.", err=True)
+            return
+        recorded = [
+            self._recorded(run, side, report.command)
+            for run, side in zip(runs, self.sides, strict=True)
+        ]
+        outcome = outcome_of(report, runner=runner_name())
+        try:
+            with open_history(self.place) as history:
+                new = history.record(recorded)
+                if outcome is not None:
+                    history.record_outcome(outcome)
+                shown = history.shown
+        except OutsideError as error:
+            kept = _kept([*recorded, *([outcome] if outcome is not None else [])])
+            raise OutsideError(
+                error.slug,
+                error.message,
+                f"What was measured is in {kept}. Once the history is well again: "
+                f"perfci history import {kept}\n{error.advice}",
+            ) from error
+        if not quiet:
+            click.echo(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
+
+    def _recorded(self, run: Run, side: Resolved, command: str) -> RecordedRun:
+        from perfci.checkout.commits import commit_of
+        from perfci.store.history.recorded import recorded_run
+
+        commit = commit_of(self.repository, side.commit)
+        return recorded_run(
+            run,
+            source=command,
+            runner=runner_name(),
+            subject=commit.subject,
+            branch=_branch(self.repository, side),
+            committed_at=commit.committed_at,
+            position=commit.position,
+        )
+
+
+def recorder(
+    given: str | None, repository: Repository, config: Config, *sides: Resolved
+) -> Recorder:
+    """Return where to record, after seeing that it can be done: measuring takes minutes.
+
+    UsageError where a side is no commit, or is made worse on purpose.
+    """
+    from perfci.store.history.history import open_history
+
+    if any(side.dirty for side in sides):
+        raise UsageError(
+            "dirty-record",
+            "the working tree has changes, and the history holds commits",
+            "Commit them, or name a commit: perfci run HEAD --record",
+        )
+    if config.settings.inject:
+        raise UsageError(
+            "injected-record",
+            "--inject makes head worse on purpose, and the history holds what is true",
+            "Leave out --record.",
+        )
+    place = history_place(given, config, repository.root)
+    with open_history(place):
+        pass
+    return Recorder(place, repository, sides)
+
+
+def runner_name() -> str:
+    """Return this machine's name: the runner's in GitHub Actions, else the host's."""
+    return os.environ.get("RUNNER_NAME") or platform.node()
+
+
+def _branch(repository: Repository, side: Resolved) -> str:
+    """Return the branch that ``side`` is a commit of, as far as it is known.
+
+    A commit by itself, as CI checks out a pull request's, may be on no branch here.
+    """
+    from perfci.checkout.commits import branch_of
+
+    name = branch_of(repository, "HEAD" if side.rev == "." else side.rev)
+    try:
+        on_it = repository.merge_base(side.commit, name) == side.commit
+    except UsageError:  # a branch that this clone doesn't have
+        on_it = False
+    return name if on_it else _NO_BRANCH
+
+
+def _kept(records: Sequence[object]) -> Path:
+    from perfci.cli.surroundings import cache_folder
+    from perfci.store.history.interchange import to_lines
+
+    folder = cache_folder() / "unrecorded"
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / f"{getattr(records[0], 'id', 'run')}.jsonl"
+    kept.write_bytes(b"".join(to_lines(records)))  # type: ignore[arg-type]
+    return kept

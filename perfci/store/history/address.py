@@ -1,0 +1,94 @@
+"""Where a history is: a SQLite file or a PostgreSQL database, and how to name it in messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.errors import UsageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+FILE_NAME = "history.sqlite"
+_ADVICE = (
+    "Write a path, or postgresql://user@host/database; characters such as @ : / in a password "
+    "are written %40 %3A %2F there, and PGPASSWORD or ~/.pgpass keep it out of the address."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``path`` is None for PostgreSQL. ``shown`` names it without its password."""
+
+    url: URL
+    path: Path | None
+    shown: str
+    secrets: tuple[str, ...] = ()
+
+    def scrubbed(self, text: str) -> str:
+        """Return a database's message without the password, however it got there."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def parse_address(url_or_path: str) -> Address:
+    """Return what ``url_or_path`` names; empty is the file in the user's data folder.
+
+    UsageError, which never repeats a password, for what is neither.
+    """
+    if "://" not in url_or_path:
+        return _file(Path(url_or_path).expanduser() if url_or_path else default_file())
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = make_url(url_or_path)
+    except (ArgumentError, ValueError):
+        raise _unclear("it can't be read as an address") from None  # they may repeat a password
+    kind = url.drivername.partition("+")[0]
+    if kind == "sqlite":
+        if not url.database or url.query or url.database.startswith(":"):
+            raise _unclear("a SQLite history is a file: sqlite:///folder/history.sqlite")
+        return _file(Path(url.database))
+    if kind not in {"postgres", "postgresql"} or url.drivername not in {
+        kind,
+        f"{kind}+psycopg",
+    }:
+        raise _unclear(f"perfci keeps histories in SQLite and PostgreSQL, not `{url.drivername}`")
+    return _postgresql(url.set(drivername="postgresql+psycopg"))
+
+
+def default_file() -> Path:
+    """Return the history in the user's data folder."""
+    from platformdirs import user_data_path
+
+    return user_data_path("perfci") / FILE_NAME
+
+
+def _file(path: Path) -> Address:
+    from sqlalchemy import URL
+
+    path = path.absolute()
+    return Address(URL.create("sqlite+pysqlite", database=str(path)), path, str(path))
+
+
+def _postgresql(url: URL) -> Address:
+    if "@" in (url.host or ""):
+        raise _unclear("there is an @ in its password or its host")
+    if not url.database:
+        raise _unclear("no database is named")
+    secrets = [str(url.password)] if url.password else []
+    for name in ("password", "sslpassword"):
+        given = url.query.get(name, ())
+        secrets += [given] if isinstance(given, str) else given
+    shown = url.difference_update_query(("password", "sslpassword")).set(drivername="postgresql")
+    return Address(
+        url, None, shown.render_as_string(hide_password=True), tuple(filter(None, secrets))
+    )
+
+
+def _unclear(why: str) -> UsageError:
+    return UsageError("history-address", f"the history's address is not usable: {why}", _ADVICE)

@@ -1,0 +1,216 @@
+"""The history as the rest of perfci sees it: opened by its address, and used for all else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from perfci.errors import UsageError
+from perfci.record.history import GateOutcome, RecordedRun
+from perfci.store.history.address import parse_address
+from perfci.store.history.database import WAIT_S, Database
+from perfci.store.history.migrating import require_current
+
+if TYPE_CHECKING:
+    from perfci.store.history.distributions import Distributions
+    from perfci.store.history.statistics import Statistics
+    from perfci.trend.change import KnownChange
+    from perfci.trend.loaded import LoadedHistory
+    from perfci.trend.series import Night, SeriesKey
+
+_AT_ONCE = 20
+"""Runs in one transaction: waiting for the disk takes longer than writing one."""
+
+
+@contextmanager
+def open_history(
+    url_or_path: str = "", *, create: bool = True, wait_s: float = WAIT_S
+) -> Iterator[History]:
+    """Yield the history in a file or at a ``postgresql://`` address; "" is the user's own file.
+
+    It is made where it is missing (UsageError where not ``create``), and an older one is
+    upgraded. A damaged one is DamagedFile, a newer one UsageError. Another's lock is waited for
+    ``wait_s``; then, and where the database fails, OutsideError.
+    """
+    address = parse_address(url_or_path)
+    if address.path is None:
+        _require_driver()
+    database = Database(address, wait_s)
+    try:
+        require_current(database, create=create)
+        yield History(database)
+    finally:
+        database.close()
+
+
+class History:
+    """An open history. Made by ``open_history``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def shown(self) -> str:
+        """Where it is, without a password."""
+        return self._database.address.shown
+
+    def record(self, runs: Sequence[RecordedRun]) -> int:
+        """Add those of ``runs`` that aren't there yet, each whole or not at all; return how many.
+
+        UsageError, before anything is written, where one couldn't be read back as it is.
+        """
+        from perfci.store.history.recording import record_runs, require_recordable
+
+        for run in runs:
+            require_recordable(run)
+        return sum(
+            self._database.writing(partial(record_runs, runs=runs[first : first + _AT_ONCE]))
+            for first in range(0, len(runs), _AT_ONCE)
+        )
+
+    def record_outcome(self, outcome: GateOutcome) -> bool:
+        """Add how a report ended; return whether it was new."""
+        from perfci.store.history.remembered import write_outcome
+
+        return self._database.writing(lambda connection: write_outcome(connection, outcome))
+
+    def runs(self, *, environment: str | None = None) -> tuple[Night, ...]:
+        """Return the recorded runs, of one environment or of all, as they were measured."""
+        from perfci.store.history import schema
+        from perfci.store.history.loading import night_of, nights_query
+
+        query = nights_query()
+        if environment is not None:
+            query = query.where(schema.environments.c.key == environment)
+        with self._database.reading() as connection:
+            return tuple(night_of(row) for row in connection.execute(query))
+
+    def load(self, *, metrics: Collection[str] | None = None) -> LoadedHistory:
+        """Return all runs, and the series of all ``metrics`` or of those named."""
+        from perfci.store.history.loading import load_history
+
+        with self._database.reading() as connection:
+            return load_history(connection, metrics)
+
+    def read(self) -> Iterator[RecordedRun]:
+        """Yield every run as it was recorded, in the order of measuring."""
+        from perfci.store.history.reading import read_runs
+
+        with self._database.reading() as connection:
+            yield from read_runs(connection)
+
+    def records(self) -> Iterator[RecordedRun | GateOutcome | KnownChange]:
+        """Yield everything there is: what an export holds."""
+        yield from self.read()
+        yield from self.outcomes()
+        yield from self.known_changes()
+
+    def environments(self) -> tuple[str, ...]:
+        """Return the keys of the environments that something was measured in, sorted."""
+        from perfci.store.history.loading import read_environments
+
+        with self._database.reading() as connection:
+            return read_environments(connection)
+
+    def values(self, key: SeriesKey, run_ids: Collection[str]) -> Mapping[str, tuple[float, ...]]:
+        """Return one series' workers in those of the runs that have any, by run id."""
+        from perfci.store.history.distributions import read_values
+
+        with self._database.reading() as connection:
+            return read_values(connection, key, run_ids)
+
+    def newest(
+        self, keys: Collection[SeriesKey], last: int, branch: str
+    ) -> Mapping[SeriesKey, tuple[float, ...]]:
+        """Return the values of ``keys`` in the newest ``last`` runs of ``branch``, oldest first."""
+        from perfci.store.history.newest import read_newest
+
+        with self._database.reading() as connection:
+            return read_newest(connection, keys, last, branch)
+
+    def distributions(self, last: int) -> Distributions:
+        """Return the workers' values of each environment's newest ``last`` runs."""
+        from perfci.store.history.distributions import read_distributions
+
+        with self._database.reading() as connection:
+            return read_distributions(connection, last)
+
+    def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
+        """Return each (sha, case) that was measured there, and with ``failed`` each that failed."""
+        from perfci.store.history.reading import read_measured
+
+        with self._database.reading() as connection:
+            return read_measured(connection, environment, with_failed=failed)
+
+    def pointless(self, runner: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
+        """Return the sha and the failures of each of ``runner``'s runs that has no point."""
+        from perfci.store.history.nights import read_pointless
+
+        with self._database.reading() as connection:
+            return read_pointless(connection, runner)
+
+    @contextmanager
+    def claim(self, environment: str, sha: str) -> Iterator[bool]:
+        """Yield whether no other runner of ``environment`` has the commit in the works."""
+        from perfci.store.history.nights import claimed
+
+        with claimed(self._database, environment, sha) as mine:
+            yield mine
+
+    def outcomes(self) -> tuple[GateOutcome, ...]:
+        """Return how the recorded reports ended, the oldest first."""
+        from perfci.store.history.remembered import read_outcomes
+
+        with self._database.reading() as connection:
+            return read_outcomes(connection)
+
+    def known_changes(self) -> tuple[KnownChange, ...]:
+        """Return the changes that earlier analyses remembered."""
+        from perfci.store.history.remembered import read_changes
+
+        with self._database.reading() as connection:
+            return read_changes(connection)
+
+    def remember(self, changes: Sequence[KnownChange]) -> None:
+        """Add or renew changes; when one was first seen and its acknowledgement stay."""
+        from perfci.store.history.remembered import write_changes
+
+        self._database.writing(lambda connection: write_changes(connection, changes))
+
+    def acknowledge(self, change: str, note: str = "") -> str:
+        """Acknowledge the change with this id, or that alone begins so; return its id."""
+        from perfci.store.history.remembered import acknowledge_change
+
+        return self._database.writing(
+            lambda connection: acknowledge_change(connection, change, note)
+        )
+
+    def remove(self, run_ids: Collection[str]) -> int:
+        """Remove runs with their points; return how many there were."""
+        from perfci.store.history.removing import remove_runs
+
+        ids = sorted(run_ids)
+        return sum(
+            self._database.writing(partial(remove_runs, run_ids=ids[first : first + _AT_ONCE]))
+            for first in range(0, len(ids), _AT_ONCE)
+        )
+
+    def statistics(self) -> Statistics:
+        """Return how much there is, after looking the whole database over for damage."""
+        from perfci.store.history.statistics import statistics_of
+
+        with self._database.reading() as connection:
+            return statistics_of(connection, self._database.address)
+
+
+def _require_driver() -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("psycopg") is None:
+        raise UsageError(
+            "no-postgres-driver",
+            "a history in PostgreSQL needs psycopg, which isn't installed",
+            "pip install 'perfci[postgres]'",
+        )

@@ -1,0 +1,130 @@
+"""The history's tables, as the newest migration leaves them.
+
+Names begin with ``perfci_``, because a team's PostgreSQL holds other things as well. Numbers
+that the database gives name runs and series inside it; they are never shown or exported.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+REVISION = "0002"
+"""The newest migration's. A test holds it to the files in ``migrations/versions``."""
+VERSION_TABLE = "perfci_history_version"
+MIGRATION_LOCK = 7_305_410_326
+"""Names migrations among a PostgreSQL server's advisory locks."""
+
+metadata = MetaData()
+
+environments = Table(
+    "perfci_environments",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("key", Text, nullable=False, unique=True),
+)
+
+documents = Table(
+    "perfci_documents",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("digest", Text, nullable=False, unique=True),
+    Column("content", Text, nullable=False),
+)
+"""JSON objects, each stored once: from night to night an environment's facts and the benchmarks'
+source hashes are mostly the same."""
+
+runs = Table(
+    "perfci_runs",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("environment", ForeignKey("perfci_environments.number"), nullable=False, index=True),
+    Column("facts", ForeignKey("perfci_documents.number"), nullable=False),
+    Column("source_hashes", ForeignKey("perfci_documents.number"), nullable=False),
+    Column("failed", ForeignKey("perfci_documents.number"), nullable=False),
+    Column("source", Text, nullable=False),
+    Column("sha", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("branch", Text, nullable=False),
+    Column("committed_at", Text, nullable=False),
+    Column("measured_at", Text, nullable=False),
+    Column("position", Integer),
+    Column("runner", Text, nullable=False),
+)
+
+series = Table(
+    "perfci_series",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("environment", ForeignKey("perfci_environments.number"), nullable=False),
+    Column("case", Text, nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("unit", Text, nullable=False),
+    Column("direction", Text, nullable=False),
+    UniqueConstraint("environment", "case", "metric", "unit", "direction"),
+)
+
+# Clustered by run: a run is appended in one place and removed in one. Clustered by series, each
+# of 16,000 points of a night would dirty a page of its own. Foreign keys are left out here: they
+# would cost two look-ups a point, and points are written and removed with their run only.
+points = Table(
+    "perfci_points",
+    metadata,
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("series", Integer, primary_key=True, autoincrement=False),
+    Column("value", Double, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# Apart from the points, so that reading all centres doesn't read past all workers.
+worker_values = Table(
+    "perfci_worker_values",
+    metadata,
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("series", Integer, primary_key=True, autoincrement=False),
+    Column("packed", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+outcomes = Table(
+    "perfci_outcomes",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("command", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("environment", Text, nullable=False),
+    Column("runner", Text, nullable=False),
+    Column("base_sha", Text, nullable=False),
+    Column("head_sha", Text, nullable=False),
+    Column("same", Boolean, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("comparisons", Integer, nullable=False),
+    Column("regressed", Integer, nullable=False),
+    Column("inconclusive", Integer, nullable=False),
+)
+
+known_changes = Table(
+    "perfci_known_changes",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("environment", Text, nullable=False),
+    Column("case", Text, nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("sha_before", Text, nullable=False),
+    Column("sha_after", Text, nullable=False),
+    Column("worse", Boolean, nullable=False),
+    Column("first_seen_at", Text, nullable=False),
+    Column("acknowledged", Boolean, nullable=False),
+    Column("note", Text, nullable=False),
+)

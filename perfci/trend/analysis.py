@@ -1,0 +1,165 @@
+"""The whole analysis: series and what is known of them to changes, drifts and notes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from perfci.trend.change import Change, Drift, KnownChange
+from perfci.trend.discovery import benjamini_hochberg
+from perfci.trend.drifting import find_drifts
+from perfci.trend.examining import SHORTEST_SERIES, Found, examine_all
+from perfci.trend.matching import Place, change_id, match_known, status_of
+from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.trend.settings import TrendSettings
+
+RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+_CHUNK = 64
+"""Series that go to a process at a time."""
+
+
+class Analysed(NamedTuple):
+    """What an analysis found: changes and drifts, the worst first, and notes for the reader."""
+
+    changes: tuple[Change, ...]
+    drifts: tuple[Drift, ...]
+    notes: tuple[str, ...]
+
+
+def analyse(
+    series: Sequence[Series],
+    timelines: Mapping[str, Timeline],
+    *,
+    known: Sequence[KnownChange] = (),
+    now: str,
+    settings: TrendSettings | None = None,
+    run_all: RunAll = map,
+) -> Analysed:
+    """Find what moved. ``run_all`` maps chunks of series, like ``map`` or a process pool's.
+
+    ``known`` are the changes that earlier reports named: they keep their ids.
+    """
+    settings = settings or TrendSettings()
+    chunks = [
+        [one.values for one in series[start : start + _CHUNK]]
+        for start in range(0, len(series), _CHUNK)
+    ]
+    examined = [
+        found for part in run_all(partial(examine_all, settings=settings), chunks) for found in part
+    ]
+    by_series: dict[SeriesKey, list[KnownChange]] = {}
+    for change in known:
+        by_series.setdefault(change.series, []).append(change)
+    seen: set[str] = set()
+    changes: dict[SeriesKey, tuple[Change, ...]] = {}
+    for one, sure in zip(series, _surely(series, examined, settings), strict=True):
+        if sure:
+            mine = by_series.get(one.key, [])
+            changes[one.key] = _changes(one, timelines[one.key.environment], sure, mine, now)
+            seen.update(found.id for found in changes[one.key])
+    drifts = find_drifts(series, timelines, changes, settings)
+    return Analysed(
+        changes=tuple(sorted((c for some in changes.values() for c in some), key=_worst_first)),
+        drifts=drifts,
+        notes=_notes(series, known, seen),
+    )
+
+
+def _surely(
+    series: Sequence[Series], examined: Sequence[tuple[Found, ...]], settings: TrendSettings
+) -> list[list[tuple[Found, float]]]:
+    """Keep of each series the moves whose q, over all series, is small enough, with their q."""
+    long_enough = sum(len(one.values) >= SHORTEST_SERIES for one in series)
+    further = sum(max(0, len(found) - 1) for found in examined)
+    q_values = iter(
+        benjamini_hochberg([move.p for found in examined for move in found], long_enough + further)
+    )
+    with_q = [[(move, next(q_values)) for move in found] for found in examined]
+    return [[(move, q) for move, q in found if q <= settings.false_discoveries] for found in with_q]
+
+
+def _changes(
+    series: Series,
+    timeline: Timeline,
+    sure: Sequence[tuple[Found, float]],
+    known: Sequence[KnownChange],
+    now: str,
+) -> tuple[Change, ...]:
+    nights = [timeline.nights[row] for row in series.rows.tolist()]
+    moves = [move for move, _ in sure]
+    sign = 1.0 if series.direction == "lower" else -1.0
+    places = [
+        Place(
+            change_id(
+                series.key,
+                nights[move.before].sha or nights[move.before].run,
+                nights[move.after].sha or nights[move.after].run,
+            ),
+            move.before,
+            move.after,
+            (nights[move.before].sha, nights[move.after].sha),
+            sign * (move.level_after - move.level_before) > 0.0,
+        )
+        for move in moves
+    ]
+    points: dict[str, int] = {}
+    if known:
+        for index, night in enumerate(nights):
+            points.setdefault(night.sha, index)
+        points.pop("", None)
+    matched = match_known(places, known, points)
+    made = []
+    for index, ((move, q), place) in enumerate(zip(sure, places, strict=True)):
+        found = matched.get(index)
+        after = nights[move.after]
+        made.append(
+            Change(
+                id=found.id if found else place.id,
+                series=series.key,
+                kind=move.kind,
+                before=move.before,
+                after=move.after,
+                commits=place.commits,
+                at=after.committed_at or after.measured_at,
+                ratio=move.ratio,
+                ratio_lo=move.ratio_lo,
+                ratio_hi=move.ratio_hi,
+                difference=move.level_after - move.level_before,
+                p=move.p,
+                q=q,
+                worse=place.worse,
+                status=status_of(index, moves, found),
+                first_seen_at=found.first_seen_at if found else now,
+                note=found.note if found else "",
+                benchmark_changed=_benchmark_changed(series, move),
+            )
+        )
+    return tuple(made)
+
+
+def _benchmark_changed(series: Series, move: Found) -> bool:
+    """Whether the benchmark's own source changed there, give or take a point."""
+    return any(move.before <= index <= move.after + 1 for index in series.source_changes)
+
+
+def _worst_first(change: Change) -> tuple[bool, float, SeriesKey, int]:
+    size = math.inf if change.ratio is None else abs(math.log(change.ratio))
+    return (not change.worse, -size, change.series, change.before)
+
+
+def _notes(
+    series: Sequence[Series], known: Sequence[KnownChange], seen: set[str]
+) -> tuple[str, ...]:
+    notes = []
+    short = sum(len(one.values) < SHORTEST_SERIES for one in series)
+    if short:
+        notes.append(f"{short} series have fewer than {SHORTEST_SERIES} points: too few to tell.")
+    keys = {one.key for one in series}
+    lost = sum(one.series in keys and one.id not in seen for one in known)
+    if lost:
+        changes = "1 known change is" if lost == 1 else f"{lost} known changes are"
+        notes.append(f"{changes} no longer seen in what is now recorded.")
+    return tuple(notes)

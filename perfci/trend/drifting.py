@@ -1,0 +1,82 @@
+"""The drift of every series, with its own false-discovery control."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from perfci.trend.change import Change, Drift
+from perfci.trend.dates import day_of
+from perfci.trend.discovery import benjamini_hochberg
+from perfci.trend.drift import Shift, Stretches, shift
+from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.trend.settings import TrendSettings
+
+
+def find_drifts(
+    series: Sequence[Series],
+    timelines: Mapping[str, Timeline],
+    changes: Mapping[SeriesKey, tuple[Change, ...]],
+    settings: TrendSettings,
+) -> tuple[Drift, ...]:
+    """Compare each series' last days with its last accepted level, the worst drift first.
+
+    A level is accepted where it began with an acknowledged change or one for the better; before
+    any of these it is how the series began.
+    """
+    recents = {key: _recent_row(line, settings.drift_days) for key, line in timelines.items()}
+    found: list[tuple[Series, int, Shift]] = []
+    tested = 0
+    for one in series:
+        stretches = _stretches(one, recents[one.key.environment], changes.get(one.key, ()))
+        tested += 1
+        moved = shift(one.values, stretches, settings.drift_floor)
+        if moved is not None:
+            found.append((one, stretches.begin, moved))
+    q_values = benjamini_hochberg([moved.p for *_, moved in found], tested)
+    drifts = [
+        _drift(one, timelines[one.key.environment], begin, moved, q, settings.drift_days)
+        for (one, begin, moved), q in zip(found, q_values, strict=True)
+        if q <= settings.false_discoveries
+    ]
+    return tuple(sorted(drifts, key=lambda d: (not d.worse, -abs(math.log(d.ratio)), d.series)))
+
+
+def _recent_row(timeline: Timeline, days: int) -> int:
+    """Return the first row from which on every night lies within the last ``days`` days."""
+    known = [day_of(night.committed_at or night.measured_at) for night in timeline.nights]
+    newest = max((day for day in known if day is not None), default=0)
+    row = len(known)
+    while row and (day := known[row - 1]) is not None and day > newest - days:
+        row -= 1
+    return row
+
+
+def _stretches(series: Series, recent_row: int, changes: Sequence[Change]) -> Stretches:
+    import numpy as np
+
+    accepted = [c.after for c in changes if not c.worse or c.status == "acknowledged"]
+    begin = max(accepted, default=0)
+    newest = max((c.after for c in changes if c.after > begin), default=0)
+    return Stretches(
+        begin=begin,
+        recent=max(int(np.searchsorted(series.rows, recent_row)), newest),
+        steps=tuple(math.log(c.ratio) for c in changes if c.after > begin and c.ratio is not None),
+    )
+
+
+def _drift(
+    series: Series, timeline: Timeline, begin: int, moved: Shift, q: float, days: int
+) -> Drift:
+    rising = moved.ratio > 1.0
+    return Drift(
+        series=series.key,
+        baseline_sha=timeline.nights[int(series.rows[begin])].sha,
+        days=days,
+        points=moved.points,
+        ratio=moved.ratio,
+        ratio_lo=moved.ratio_lo,
+        ratio_hi=moved.ratio_hi,
+        q=q,
+        worse=rising == (series.direction == "lower"),
+    )

@@ -1,0 +1,101 @@
+"""The gate's own health: false alarms in A/A reports, open answers, missing nights, machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from perfci.record.history import GateOutcome
+from perfci.trend.change import Health, RunnerDrift
+from perfci.trend.dates import date_of, day_of
+from perfci.trend.series import Series, Timeline
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SPAN = 21
+"""Runs around a run, itself included, whose median is what its values are told against."""
+
+FEWEST = 5
+"""Series: with fewer a run tells of its benchmarks, not of its machine."""
+
+
+def health(
+    outcomes: Sequence[GateOutcome], timelines: Mapping[str, Timeline], series: Sequence[Series]
+) -> Health:
+    """Tell the gate's health from how its reports ended and from the whole history."""
+    same = [outcome for outcome in outcomes if outcome.same]
+    return Health(
+        same_reports=len(same),
+        same_failed=sum(outcome.verdict == "fail" for outcome in same),
+        reports=len(outcomes),
+        comparisons=sum(outcome.comparisons for outcome in outcomes),
+        inconclusive=sum(outcome.inconclusive for outcome in outcomes),
+        missing_nights={key: missing_nights(line) for key, line in sorted(timelines.items())},
+        runner_drift=runner_drift(timelines, series),
+    )
+
+
+def missing_nights(timeline: Timeline) -> tuple[str, ...]:
+    """Return the dates between the first and the last run on which nothing was measured."""
+    days = {day for night in timeline.nights if (day := day_of(night.measured_at)) is not None}
+    if not days:
+        return ()
+    return tuple(date_of(day) for day in range(min(days), max(days)) if day not in days)
+
+
+def runner_drift(
+    timelines: Mapping[str, Timeline], series: Sequence[Series]
+) -> tuple[RunnerDrift, ...]:
+    """Return each runner's pace: by run, the median over series of value ÷ running median.
+
+    Only metrics in seconds count, as a slower machine shows in all of them at once and in no
+    count or size; runs with fewer than ``FEWEST`` of them are left out. Dates rise.
+    """
+    by_environment: dict[str, list[Series]] = {}
+    for one in series:
+        if one.unit == "s" and one.direction == "lower" and len(one.values) >= FEWEST:
+            by_environment.setdefault(one.key.environment, []).append(one)
+    found: list[RunnerDrift] = []
+    for key, some in sorted(by_environment.items()):
+        found += _of_environment(timelines[key], some)
+    return tuple(found)
+
+
+def _of_environment(timeline: Timeline, series: Sequence[Series]) -> list[RunnerDrift]:
+    import numpy as np
+
+    table = np.full((len(series), len(timeline.nights)), np.nan, dtype=np.float32)
+    for index, one in enumerate(series):
+        if one.values.min() > 0.0:
+            table[index, one.rows] = one.values / _running_median(one.values)
+    counts = np.count_nonzero(np.isfinite(table), axis=0)
+    told = np.flatnonzero(counts >= FEWEST)
+    if not len(told):
+        return []
+    paces = np.nanmedian(table[:, told], axis=0)
+    by_runner: dict[str, list[tuple[str, float]]] = {}
+    for row, pace in zip(told.tolist(), paces.tolist(), strict=True):
+        night = timeline.nights[row]
+        by_runner.setdefault(night.runner, []).append((night.measured_at, pace))
+    drifts = []
+    for runner, nights in sorted(by_runner.items()):
+        nights.sort()
+        middle = float(np.median([pace for _, pace in nights]))
+        drifts.append(
+            RunnerDrift(
+                environment=timeline.environment,
+                runner=runner,
+                dates=tuple(moment for moment, _ in nights),
+                ratios=tuple(pace / middle for _, pace in nights),
+            )
+        )
+    return drifts
+
+
+def _running_median(values: NDArray[Any]) -> NDArray[Any]:
+    from scipy import ndimage
+
+    size = min(SPAN, (len(values) - 1) // 2 * 2 + 1)
+    smooth: NDArray[Any] = ndimage.median_filter(values, size=size, mode="nearest")
+    return smooth

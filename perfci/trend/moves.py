@@ -1,0 +1,80 @@
+"""Splits as moves: steps, and where steps are one slow ramp, the ramp."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfci.trend.change import ChangeKind
+from perfci.trend.noise import Prepared
+from perfci.trend.ramps import Stretch
+from perfci.trend.segmenting import segment
+from perfci.trend.significance import Split
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A step or a ramp. ``difference`` and ``error`` are in the units of ``Prepared.levels``.
+
+    ``begin`` and ``end`` bound the levels on its two sides; ``before`` is the last point of the old
+    level and ``after`` the first of the new one. ``p`` is of this series alone.
+    """
+
+    kind: ChangeKind
+    begin: int
+    before: int
+    after: int
+    end: int
+    difference: float
+    error: float
+    df: float
+    p: float
+
+
+def find_moves(prepared: Prepared, alpha: float) -> tuple[Move, ...]:
+    """Return the moves of a series in order, each significant at ``alpha``."""
+    segmented = segment(prepared, alpha)
+    splits = segmented.splits
+    stretches = {stretch.first: stretch for stretch in segmented.ramps}
+    moves = []
+    index = 0
+    while index < len(splits):
+        stretch = stretches.get(index)
+        if stretch is None:
+            moves.append(_step(splits[index]))
+            index += 1
+        else:
+            moves.append(_ramp(splits[index : stretch.last + 1], stretch))
+            index = stretch.last + 1
+    return tuple(moves)
+
+
+def _step(split: Split) -> Move:
+    return Move(
+        kind="step",
+        begin=split.begin,
+        before=split.place - 1,
+        after=split.place,
+        end=split.end,
+        difference=split.test.difference,
+        error=split.test.error,
+        df=split.test.df,
+        p=split.test.p,
+    )
+
+
+def _ramp(splits: Sequence[Split], stretch: Stretch) -> Move:
+    """Make one move of steps: it is as sure as the surest of them."""
+    surest = min((split.test for split in splits), key=lambda test: test.p)
+    return Move(
+        kind="ramp",
+        begin=splits[0].begin,
+        before=stretch.ramp.before,
+        after=stretch.ramp.after,
+        end=splits[-1].end,
+        difference=stretch.ramp.difference,
+        error=math.sqrt(stretch.ramp.variance),
+        df=surest.df,
+        p=surest.p,
+    )

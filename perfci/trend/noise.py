@@ -1,0 +1,127 @@
+"""The noise of a series whose level may move: its scale, its autocorrelation, its outliers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WINDOW = 7
+ODD = 4.0
+"""Scales off the nights around it: an odd night."""
+
+SMALLEST_SCALE = 0.0005
+"""A share of the level: noise is taken for at least this much, so that no digit is a change."""
+
+LARGEST_RHO = 0.8
+SHIFT = 0.5
+"""By how many 1/√n the estimate of rho is raised: too small a rho makes false alarms, too large a
+one costs little. From benchmarks/trend/critical_values.py."""
+_NORMAL = 0.6744897501960817
+_TRIM = 0.1
+# E of the smallest 90 % of squared standard normals, as a share of the whole: what trimming costs.
+_TRIMMED_SHARE = 0.6123
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A series ready to be segmented.
+
+    ``levels`` (n,) are logarithms where all values are positive (``logarithmic``), else shares
+    of the largest magnitude ``unit``; ``cleaned`` (n,) the same without odd nights.
+    ``sigma`` is the marginal standard deviation around the level, ``rho`` its lag-1
+    autocorrelation, both robust to steps. ``exact``: nearly every night repeats the last value to
+    the last digit, as counts and bytes do.
+    """
+
+    levels: NDArray[Any]
+    cleaned: NDArray[Any]
+    sigma: float
+    rho: float
+    logarithmic: bool
+    unit: float
+    exact: bool
+
+    @property
+    def shortest(self) -> int:
+        """Points that a level has at least: an exact value that is there twice is meant."""
+        return 2 if self.exact else 4
+
+
+def prepare(values: NDArray[Any]) -> Prepared:
+    """Transform, clean and measure the noise of ``values`` (n,), n ≥ 4."""
+    import numpy as np
+
+    logarithmic = bool(values.min() > 0.0)
+    if logarithmic:
+        unit = 1.0
+        levels = np.log(values)
+    else:
+        unit = float(np.abs(values).max()) or 1.0
+        levels = values / unit
+    differences = np.abs(np.diff(levels))
+    exact = bool(np.count_nonzero(differences) <= 2 + len(levels) // 20)
+    local = float(np.median(differences)) / (_NORMAL * np.sqrt(2.0))
+    if local == 0.0 and not exact:  # most nights repeat the last value, but noise it is
+        local = float(np.sqrt(_trimmed(differences) / 2.0))
+    cleaned = without_odd_nights(levels, max(local, SMALLEST_SCALE), mirrored=exact)
+    sigma, rho = (SMALLEST_SCALE, 0.0) if exact else scale_and_correlation(cleaned)
+    return Prepared(levels, cleaned, sigma, rho, logarithmic, unit, exact)
+
+
+def without_odd_nights(levels: NDArray[Any], scale: float, *, mirrored: bool) -> NDArray[Any]:
+    """Replace each point more than ``ODD`` scales off the median of the seven around it by that.
+
+    Up to three odd nights in a row are thus no level of their own, while a step stays where and
+    as large as it is. The first and last three points have the first and last seven around
+    them; where ``mirrored``, the window is mirrored at the ends instead, so that already two equal
+    newest nights make a level and one does not. (Hampel's filter: Pearson 2002, IEEE Transactions
+    on Control Systems Technology 10:55-63.)
+    """
+    import numpy as np
+    from scipy import ndimage
+
+    size = min(WINDOW, (len(levels) - 1) // 2 * 2 + 1)  # odd, or it would lean to one side
+    middle = ndimage.median_filter(levels, size=size, mode="reflect")
+    if not mirrored:
+        half = WINDOW // 2
+        middle[:half] = np.median(levels[:WINDOW])
+        middle[-half:] = np.median(levels[-WINDOW:])
+    return np.where(np.abs(levels - middle) > ODD * scale, middle, levels)
+
+
+def scale_and_correlation(cleaned: NDArray[Any]) -> tuple[float, float]:
+    """Return sigma and rho of AR(1) noise, from the differences at lag 1 and 2.
+
+    Notes
+    -----
+    For AR(1), ``E (x[t+k] - x[t])² = 2 σ² (1 - ρ^k)``, so the ratio of lag 2 to lag 1 is ``1 + ρ``
+    (Chakar, Lebarbier, Lévy-Leduc and Robin 2017, Bernoulli 23:1408-1447). A step touches only
+    k of the differences; trimming the largest tenth takes them out.
+    """
+    import numpy as np
+
+    one = _trimmed(np.diff(cleaned))
+    two = _trimmed(cleaned[2:] - cleaned[:-2])
+    if one <= 0.0:
+        return SMALLEST_SCALE, 0.0
+    raised = two / one - 1.0 + SHIFT / np.sqrt(len(cleaned))
+    rho = float(min(max(raised, 0.0), LARGEST_RHO))
+    return max(float(np.sqrt(one / 2.0 / (1.0 - rho))), SMALLEST_SCALE), rho
+
+
+def _trimmed(differences: NDArray[Any]) -> float:
+    import numpy as np
+
+    squares = differences * differences
+    kept = max(1, int(np.ceil((1.0 - _TRIM) * len(squares))))
+    return float(np.partition(squares, kept - 1)[:kept].mean() * (1 - _TRIM) / _TRIMMED_SHARE)
+
+
+def inflation(count: NDArray[Any] | float, rho: float) -> NDArray[Any] | float:
+    """Return Var(mean of ``count`` points of AR(1)) · count ÷ σ²: 1 for independent noise."""
+    if rho <= 0.0:
+        return count * 0.0 + 1.0
+    return 1.0 + 2.0 * rho / (1.0 - rho) * (1.0 - (1.0 - rho**count) / (count * (1.0 - rho)))

@@ -1,0 +1,153 @@
+"""From a loaded history to timelines and series: order, aliases, and what can't be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfci.trend.loaded import LoadedHistory, LoadedSeries
+from perfci.trend.ordering import order_nights
+from perfci.trend.series import Series, SeriesKey, Timeline
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CHAIN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """Timelines by environment, the series sorted by key, and what was left out and why."""
+
+    timelines: Mapping[str, Timeline]
+    series: tuple[Series, ...]
+    notes: tuple[str, ...] = ()
+
+
+def arrange(
+    loaded: LoadedHistory,
+    *,
+    order: Sequence[str] = (),
+    branch: str = "",
+    aliases: Mapping[str, str] | None = None,
+) -> Arranged:
+    """Put a loaded history in order.
+
+    ``order`` holds the branch's commits, the oldest first, or nothing where no repository can be
+    asked. ``aliases`` map an old benchmark name or case id to its new one. Where a run holds both
+    names the new one counts. Where a metric was recorded in two units the newest unit counts.
+    """
+    import numpy as np
+
+    ranks = {sha: place for place, sha in enumerate(order)}
+    members: dict[str, list[int]] = {environment: [] for environment in loaded.environments}
+    for index, run in enumerate(loaded.runs):
+        members.setdefault(run.environment, []).append(index)
+    rows = np.full(len(loaded.runs), -1, dtype=np.int32)
+    timelines = {}
+    for environment, indices in members.items():
+        nights = [loaded.runs[index].night for index in indices]
+        ordered = order_nights(nights, ranks=ranks, branch=branch)
+        for row, place in enumerate(ordered.kept):
+            rows[indices[place]] = row
+        timelines[environment] = Timeline(
+            environment=environment,
+            nights=tuple(nights[place] for place in ordered.kept),
+            facts=loaded.environments.get(environment, {}),
+            vanished=ordered.vanished,
+        )
+    merged: dict[SeriesKey, list[LoadedSeries]] = {}
+    for part in loaded.series:
+        name = current_name(part.key.case, aliases or {})
+        merged.setdefault(part.key._replace(case=name), []).append(part)
+    series: list[Series] = []
+    notes: list[str] = []
+    for key in sorted(merged):
+        made = _series(key, merged[key], rows, loaded, notes)
+        if made is not None:
+            series.append(made)
+    notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
+    return Arranged(timelines=timelines, series=tuple(series), notes=tuple(notes))
+
+
+def current_name(case: str, aliases: Mapping[str, str]) -> str:
+    """Return the case's newest name: an alias may name the case or its benchmark, or be chained."""
+    for _ in range(_CHAIN):
+        benchmark, bracket, axes = case.partition("[")
+        if case in aliases:
+            renamed = aliases[case]
+        elif benchmark in aliases:
+            renamed = aliases[benchmark] + bracket + axes
+        else:
+            return case
+        if renamed == case:
+            return case
+        case = renamed
+    return case
+
+
+def _series(
+    key: SeriesKey,
+    parts: list[LoadedSeries],
+    rows: NDArray[Any],
+    loaded: LoadedHistory,
+    notes: list[str],
+) -> Series | None:
+    """Join the parts that go under one name; None where no run of theirs is on a timeline."""
+    import numpy as np
+
+    units = {part.unit for part in parts}
+    if len(units) > 1:
+        newest = max(parts, key=lambda part: int(rows[part.runs].max(initial=-1)))
+        left_out = ", ".join(sorted(units - {newest.unit}))
+        notes.append(
+            f"{key.case} {key.metric}: values in {left_out} are left out; "
+            f"it is now in {newest.unit}."
+        )
+        parts = [part for part in parts if part.unit == newest.unit]
+    # the newest name comes last, and so wins in a run that has both
+    parts = sorted(parts, key=lambda part: part.key.case == key.case)
+    at = np.concatenate([rows[part.runs] for part in parts])
+    values = np.concatenate([np.asarray(part.values, dtype=np.float64) for part in parts])
+    hashes = np.concatenate([_hashes(part, loaded) for part in parts])
+    good = (at >= 0) & np.isfinite(values)
+    if not good.any():
+        return None
+    at, values, hashes = at[good], values[good], hashes[good]
+    by_row = np.argsort(at, kind="stable")
+    at, values, hashes = at[by_row], values[by_row], hashes[by_row]
+    last = np.append(at[1:] != at[:-1], True)
+    return Series(
+        key=key,
+        unit=parts[-1].unit,
+        direction=parts[-1].direction,
+        rows=at[last].astype(np.int32),
+        values=values[last],
+        source_changes=_source_changes(hashes[last]),
+    )
+
+
+def _hashes(part: LoadedSeries, loaded: LoadedHistory) -> NDArray[Any]:
+    import numpy as np
+
+    known = loaded.sources.get((part.key.environment, part.key.case))
+    return np.full(len(part.runs), -1) if known is None else np.asarray(known)[part.runs]
+
+
+def _source_changes(hashes: NDArray[Any]) -> tuple[int, ...]:
+    """Indices where the known hash differs from the last known one."""
+    import numpy as np
+
+    known = np.flatnonzero(hashes >= 0)
+    moved = np.flatnonzero(np.diff(hashes[known])) + 1
+    return tuple(int(index) for index in known[moved])
+
+
+def _vanished_note(timeline: Timeline) -> str:
+    count = len(timeline.vanished)
+    commits = "1 commit is" if count == 1 else f"{count} commits are"
+    return (
+        f"{timeline.environment}: {commits} no longer on the branch (a force-push?); "
+        "their runs are kept but not shown."
+    )

@@ -1,0 +1,299 @@
+"""``perfci history`` and ``--record``, as processes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfci.checkout.repository import open_repository
+from perfci.cli.recording import Recorder, recorder
+from perfci.config import Config
+from perfci.errors import OutsideError
+from perfci.store.history.address import parse_address
+from perfci.store.history.database import Database
+from perfci.store.history.history import open_history
+from perfci.store.history.interchange import from_lines
+from perfci.store.history.migrating import upgrade
+from tests.history.nights import HERE, THERE, change, in_order, night, outcome
+from tests.project import Project
+from tests.report.examples import rich_report
+from tests.store.runs import run
+
+FOREIGN = Path(__file__).parent.parent / "data" / "foreign"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    """A history with two nights here and one elsewhere, an outcome and a change."""
+    place = str(tmp_path / "history.sqlite")
+    with open_history(place) as history:
+        history.record([night(1), night(2), night(3, THERE)])
+        history.record_outcome(outcome())
+        history.remember([change()])
+    return place
+
+
+def test_run_and_compare_record_what_they_measured(project: Project, tmp_path: Path) -> None:
+    project.counting(1000)
+    base = project.commit("The base: ünïcode")
+    project.counting(1200)
+    project.git("switch", "--quiet", "--create", "feature")
+    head = project.commit("Slower")
+    place = str(tmp_path / "h.sqlite")
+    ran = project.perfci("run", "main", "--record", "-q", PERFCI_HISTORY=place)
+    assert ran.code == 0, ran.text
+    compared = project.perfci(
+        "compare", "main", ".", "--record", "--history", place, RUNNER_NAME="lab-7"
+    )
+    assert "recorded 2 runs in" in compared.err
+    with open_history(place, create=False) as history:
+        runs = sorted(history.read(), key=lambda one: (one.source, one.sha != base))
+        assert [(one.source, one.sha, one.branch, one.position) for one in runs] == [
+            ("compare", base, "main", 0),
+            ("compare", head, "feature", 1),
+            ("run", base, "main", 0),
+        ]
+        assert {one.subject for one in runs} == {"The base: ünïcode", "Slower"}
+        assert {one.runner for one in runs[:2]} == {"lab-7"}
+        for one in runs:
+            cases = {(point.case, point.metric) for point in one.points}
+            assert {("counting", "latency_p50"), ("steady", "latency_p50")} <= cases
+            assert len(one.source_hashes) == 2
+        (ended,) = history.outcomes()
+        assert (ended.command, ended.base_sha, ended.head_sha) == ("compare", base, head)
+        assert ended.comparisons > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "slug", "code"),
+    [
+        (("run", "--record"), "dirty-record", 2),
+        (("compare", "HEAD", "HEAD", "--record", "--inject", "latency=5%"), "injected-record", 2),
+        (("run", "HEAD", "--record", "--history", "."), "no-history", 2),
+        (("check", "HEAD", "--record", "--history", "damaged.sqlite"), "damaged-history", 4),
+        (("run", "HEAD", "--record", "--history", "mysql://h/d"), "history-address", 2),
+    ],
+)
+def test_what_cannot_be_recorded_is_said_before_anything_is_measured(
+    project: Project, options: tuple[str, ...], slug: str, code: int
+) -> None:
+    project.commit("nothing to measure: anything that is would fail")
+    project.write("damaged.sqlite", "x" * 4000)
+    done = project.perfci(*options).without_traceback()
+    assert (done.code, slug in done.err) == (code, True), done.text
+
+
+def test_what_a_failing_history_does_not_take_is_kept_in_a_file(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFCI_CACHE_DIR", str(tmp_path / "cache"))
+    sha = project.commit("first")
+    repository = open_repository(project.folder)
+    place = tmp_path / "h.sqlite"
+    side = repository.resolve("HEAD")
+    made: Recorder = recorder(str(place), repository, Config(), side, side)
+    place.write_bytes(place.read_bytes()[:3000])
+    measured = run("a", sha=sha)
+    with pytest.raises(OutsideError, match="damaged") as caught:
+        made.record([measured, run("b", sha=sha)], rich_report(), quiet=True)
+    (kept,) = (tmp_path / "cache" / "unrecorded").iterdir()
+    assert f"perfci history import {kept}" in caught.value.advice
+    done = project.perfci("history", "import", str(kept), "--history", str(tmp_path / "new.sqlite"))
+    assert "2 new runs" in done.out, done.text
+    with open_history(str(tmp_path / "new.sqlite")) as history:
+        assert {one.sha for one in history.runs()} == {sha}
+        assert len(history.outcomes()) == 1
+
+
+def test_an_export_is_imported_elsewhere_and_holds_everything(
+    project: Project, place: str, tmp_path: Path
+) -> None:
+    file, other = tmp_path / "out" / "history.jsonl", str(tmp_path / "other.sqlite")
+    assert project.perfci("history", "export", str(file), "--history", place).code == 0
+    printed = project.perfci("history", "export", "--history", place)
+    assert printed.out.encode() == file.read_bytes()
+    assert len(list(from_lines(file.read_bytes().splitlines(), "x"))) == 5
+    done = project.perfci("history", "import", str(file), "--history", other)
+    assert done.out == f"{file}: 3 new runs\n"
+    again = project.perfci("history", "import", str(file), place, "--history", other)
+    assert again.out.count("0 new runs, 3 were there already") == 2
+    assert project.perfci("history", "export", "--history", other).out == printed.out
+
+
+def test_csv_has_a_line_for_each_point_and_nothing_that_a_spreadsheet_computes(
+    project: Project, place: str
+) -> None:
+    with open_history(place) as history:
+        history.record([night(9, subject='=cmd|"/c calc"!A1', cases=1)])
+        points = history.statistics().points
+    done = project.perfci("history", "export", "--csv", "--history", place)
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert len(rows) == points
+    (row,) = (one for one in rows if one["run"] == night(9).id and one["unit"] == "s")
+    assert row["subject"] == '\'=cmd|"/c calc"!A1'
+    assert float(row["value"]) == night(9).points[0].value
+    assert (row["environment"], row["workers"], row["position"]) == (HERE.key, "3", "9")
+
+
+def test_an_export_to_where_nothing_can_be_written_leaves_nothing(
+    project: Project, place: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    done = project.perfci("history", "export", str(tmp_path / "file" / "x"), "--history", place)
+    assert (done.without_traceback().code, "can't be written" in done.err) == (4, True)
+
+
+def test_another_machines_history_is_imported_and_left_as_it_is(
+    project: Project, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs.sqlite"
+    database = Database(parse_address(str(theirs)))
+    database.writing(lambda connection: upgrade(connection, "0001"))
+    database.close()
+    before = theirs.read_bytes()
+    done = project.perfci("history", "import", str(theirs), "--history", str(tmp_path / "h.sqlite"))
+    assert "0 new runs" in done.out, done.text
+    assert theirs.read_bytes() == before
+    assert sqlite3.connect(theirs).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize(
+    "name", ["asv-results", "google-benchmark-repetitions.json", "pytest-benchmark-4.0.0.json"]
+)
+def test_other_tools_results_are_imported_once(project: Project, tmp_path: Path, name: str) -> None:
+    place = str(tmp_path / "h.sqlite")
+    first = project.perfci("history", "import", str(FOREIGN / name), "--history", place)
+    assert first.without_traceback().code == 0, first.text
+    assert "new run" in first.out
+    with open_history(place, create=False) as history:
+        before = history.statistics()
+        assert before.points > 0
+    again = project.perfci("history", "import", str(FOREIGN / name), "--history", place)
+    assert "0 new runs" in again.out, again.text
+    with open_history(place, create=False) as history:
+        assert history.statistics().points == before.points
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "said"),
+    [
+        (b"{", 4, "mine.json"),
+        (b'{"name": "x"}', 2, "mine.json"),
+        (b"", 4, "mine.json"),
+        (b"\x89PNG\r\n", 4, "mine.json"),
+        (b'{"type":"perfci.history/9"}\n', 2, "newer perfci"),
+        (b'{"type":"perfci.history/1"}\n{', 4, "line 2"),
+        (b"SQLite format 3\0 and no more", 4, "damaged"),
+    ],
+)
+def test_a_file_that_is_not_what_it_says_is_named_and_nothing_is_lost(
+    project: Project, place: str, content: bytes, code: int, said: str
+) -> None:
+    file = project.folder / "mine.json"
+    file.write_bytes(content)
+    done = project.perfci("history", "import", str(file), "--history", place).without_traceback()
+    assert (done.code, said in done.err) == (code, True), done.text
+    with open_history(place) as history:
+        assert [in_order(one) for one in history.read()][:2] == [in_order(night(n)) for n in (1, 2)]
+
+
+def test_files_that_are_not_there_or_no_files_are_refused(project: Project, place: str) -> None:
+    os.mkfifo(project.folder / "pipe")  # nobody will ever write into it
+    for name in ("nowhere.json", "/dev/zero", "pipe"):
+        done = project.perfci("history", "import", name, "--history", place).without_traceback()
+        assert (done.code, name in done.err) == (4, True), done.text
+    (project.folder / "empty").mkdir()
+    done = project.perfci("history", "import", "empty", "--history", place)
+    assert (done.code, "holds no .json file" in done.err) == (2, True)
+
+
+def test_prune_tells_first_and_then_removes(project: Project, tmp_path: Path) -> None:
+    place = str(tmp_path / "h.sqlite")
+    with open_history(place) as history:
+        history.record([night(number) for number in range(1, 300)])
+        history.remember([change(40)])
+    told = project.perfci("history", "prune", "--keep-days", "60", "--dry-run", "--history", place)
+    with open_history(place) as history:
+        assert len(history.runs()) == 299
+    assert "of 299 runs would be removed" in told.out
+    done = project.perfci("history", "prune", "--keep-days", "60", "--history", place)
+    assert done.out.splitlines()[0] == told.out.splitlines()[0].replace("would be", "were")
+    with open_history(place) as history:
+        left = {one.position for one in history.runs()}
+    assert {1, 299, *range(30, 52), *range(250, 300)} <= left
+    assert len(left) < 150
+    assert f"{HERE.key}: {299 - len(left)} of" in done.out
+
+
+def test_stats_and_acknowledge_say_what_they_find(project: Project, place: str) -> None:
+    stats = project.perfci("history", "stats", "--history", place)
+    assert "3 runs, 12 points, 1 outcome of the gate, 1 change known (0 acknowledged)" in stats.out
+    assert HERE.key in stats.out
+    done = project.perfci(
+        "history", "acknowledge", change().id[:6], "--note", "Meant.", "--history", place
+    )
+    assert done.out == f"acknowledged {change().id}\n"
+    assert "(1 acknowledged)" in project.perfci("history", "stats", "--history", place).out
+    wrong = project.perfci("history", "acknowledge", "ffff", "--history", place)
+    assert (wrong.code, change().id in wrong.err) == (2, True)
+
+
+def test_the_option_goes_before_the_variable_and_that_before_the_configuration(
+    project: Project, tmp_path: Path
+) -> None:
+    for name in ("kept", "given", "named"):
+        (project.folder / "perf").mkdir(exist_ok=True)
+        with open_history(str(project.folder / "perf" / f"{name}.sqlite")):
+            pass
+    text = (project.folder / "pyproject.toml").read_text()
+    project.write("pyproject.toml", f'{text}history = "perf/kept.sqlite"\n')
+    inner = project.folder / "perf"
+    stats = ("history", "stats")
+    assert "perf/kept.sqlite" in project.perfci(*stats).out
+    below = subprocess.run(
+        [sys.executable, "-m", "perfci", *stats],
+        cwd=inner,
+        env=project.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "perf/kept.sqlite" in below.stdout
+    given = {"PERFCI_HISTORY": str(inner / "given.sqlite")}
+    assert "perf/given.sqlite" in project.perfci(*stats, **given).out
+    named = ("--history", str(inner / "named.sqlite"))
+    assert "perf/named.sqlite" in project.perfci(*stats, *named, **given).out
+    shutil.rmtree(inner)
+    missing = project.perfci(*stats)
+    assert (missing.code, "there is no history at" in missing.err) == (2, True)
+
+
+def test_without_a_word_the_history_is_in_the_users_data_folder(
+    project: Project, tmp_path: Path
+) -> None:
+    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    (project.folder / "x.jsonl").write_text(
+        json.dumps({"type": "perfci.history/1"}, separators=(",", ":"))
+        + '\n{"type":"end","records":0}\n'
+    )
+    assert project.perfci("history", "import", "x.jsonl", **data).code == 0
+    assert (tmp_path / "data" / "perfci" / "history.sqlite").is_file()
+
+
+def test_a_password_in_the_address_is_not_printed(project: Project) -> None:
+    for address, slug in (
+        ("postgresql://me:geheim@127.0.0.1:1/perf", "history-lost"),
+        ("postgresql://me:geheim@h:x/perf", "history-address"),
+    ):
+        done = project.perfci("history", "stats", "--history", address).without_traceback()
+        assert f"[{slug}]" in done.err
+        assert "geheim" not in done.text

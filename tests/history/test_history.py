@@ -1,0 +1,257 @@
+"""What is recorded is there once, whole, and as it was; in SQLite and in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sqlalchemy import Engine, event
+
+from perfci.errors import UsageError
+from perfci.record.history import Point, RecordedRun
+from perfci.record.run import Environment
+from perfci.store.history.history import History, open_history
+from perfci.trend.series import SeriesKey
+from tests.history.nights import HERE, THERE, change, in_order, night, outcome
+from tests.history.postgres import Server
+
+LATENCY = SeriesKey(HERE.key, "case_0[n=1]", "latency_p50")
+
+
+@contextmanager
+def recording_meanwhile(other: History, run: RecordedRun) -> Iterator[None]:
+    """Let another writer record ``run`` while a transaction is about half done."""
+    left = [run]
+
+    def record(_connection, _cursor, statement: str, *_rest: object) -> None:
+        if "perfci_documents" in statement and left:
+            assert other.record([left.pop()]) == 1
+
+    event.listen(Engine, "after_cursor_execute", record)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "after_cursor_execute", record)
+    assert not left
+
+
+def test_a_run_recorded_twice_is_there_once(place: str) -> None:
+    with open_history(place) as history:
+        assert history.record([night(1), night(2)]) == 2
+        before = list(history.records())
+        assert history.record([night(2), night(1), night(1, subject="another")]) == 0
+        assert list(history.records()) == before
+    with open_history(place) as history:
+        assert history.record([night(1), night(3)]) == 1
+        assert [run.run for run in history.runs()] == [night(n).id for n in (1, 2, 3)]
+
+
+def test_every_field_comes_back_as_it_was(place: str) -> None:
+    odd = night(
+        4,
+        position=None,
+        committed_at="",
+        sha="",
+        subject="'; DROP TABLE perfci_runs; -- % \\ \x1b[31m",
+        points=(
+            Point('größe[n="1"]', "own", "tokens/s", 0.1 + 0.2, (1e-300, 1e300, -0.0), "higher"),
+            Point('größe[n="1"]', "graphs", "count", 0.0, (0.0,)),
+        ),
+        environment=replace(HERE, facts={**HERE.facts, "note_kernel": "6.1\n"}),
+        source_hashes={},
+        failed={},
+    )
+    runs = [night(1), night(2, THERE), night(3, points=()), odd]
+    with open_history(place) as history:
+        history.record(runs)
+    with open_history(place) as history:
+        back = {run.id: in_order(run) for run in history.read()}
+    assert back == {run.id: in_order(run) for run in runs}
+
+
+def test_all_series_are_loaded_with_their_runs_facts_and_sources(place: str) -> None:
+    runs = [night(n, cases=2) for n in (3, 1, 2)] + [night(2, THERE, cases=1)]
+    runs[1] = replace(runs[1], source_hashes={"case_0[n=1]": "old"})
+    with open_history(place) as history:
+        history.record(runs)
+        loaded = history.load()
+    assert loaded.environments == {HERE.key: HERE.facts, THERE.key: THERE.facts}
+    ids = [run.night.run for run in loaded.runs]
+    assert sorted(ids) == sorted(run.id for run in runs)
+    assert len(loaded.series) == 6
+    (latency,) = (one for one in loaded.series if one.key == LATENCY)
+    assert (latency.unit, latency.direction) == ("s", "lower")
+    found = {ids[run]: value for run, value in zip(latency.runs, latency.values, strict=True)}
+    assert found == {run.id: run.points[0].value for run in runs[:3]}
+    (other,) = (
+        one for one in loaded.series if one.key.environment == THERE.key and one.unit == "s"
+    )
+    assert [ids[run] for run in other.runs] == [night(2, THERE).id]
+    hashes = loaded.sources[LATENCY.environment, LATENCY.case]
+    first, second, third = (hashes[ids.index(night(n).id)] for n in (1, 2, 3))
+    assert second == third != first
+    assert loaded.sources[HERE.key, "case_1[n=1]"][ids.index(night(1).id)] == -1
+    assert (HERE.key, "case_9") not in loaded.sources
+
+
+def test_a_run_recorded_while_all_are_loaded_is_in_the_next_load_whole(postgres: Server) -> None:
+    place = postgres.database("loading")
+    with open_history(place) as history, open_history(place) as other:
+        history.record([night(1)])
+        with recording_meanwhile(other, night(2, cases=3)):
+            loaded = history.load()
+        assert len(other.runs()) == 2
+        assert [len(one.values) for one in loaded.series] == [1] * 4
+        assert len(loaded.runs) == 1
+        assert len(history.load().series) == 6
+
+
+def test_a_run_that_another_writer_commits_meanwhile_is_there_once(postgres: Server) -> None:
+    place = postgres.database("meanwhile")
+    with open_history(place) as history, open_history(place) as other:
+        history.record([night(1)])
+        with recording_meanwhile(other, night(2)):
+            assert history.record([night(2), night(3)]) == 1
+        assert [in_order(run) for run in history.read()] == [in_order(night(n)) for n in (1, 2, 3)]
+
+
+def test_chosen_metrics_are_loaded_alone(place: str) -> None:
+    with open_history(place) as history:
+        history.record([night(1), night(2)])
+        chosen = history.load(metrics=["throughput"])
+        assert {one.key.metric for one in chosen.series} == {"throughput"}
+        assert len(chosen.runs) == 2
+        assert history.load(metrics=["none"]).series == ()
+
+
+def test_a_metric_in_two_units_is_two_series(place: str) -> None:
+    with open_history(place) as history:
+        history.record([night(1, points=(Point("a", "size", "bytes", 1.0),))])
+        history.record([night(2, points=(Point("a", "size", "count", 2.0),))])
+        assert {one.unit: one.values.tolist() for one in history.load().series} == {
+            "bytes": [1.0],
+            "count": [2.0],
+        }
+
+
+def test_an_empty_history_loads_as_one(place: str) -> None:
+    with open_history(place) as history:
+        loaded = history.load()
+        assert (loaded.runs, loaded.series, dict(loaded.environments)) == ((), (), {})
+        assert history.statistics().runs == 0
+
+
+def test_workers_values_are_found_by_series_and_run(place: str) -> None:
+    runs = [night(n) for n in range(1, 6)]
+    with open_history(place) as history:
+        history.record([*runs, night(9, THERE)])
+        asked = [runs[0].id, runs[3].id, "unknown"]
+        assert history.values(LATENCY, asked) == {
+            run.id: run.points[0].values for run in (runs[0], runs[3])
+        }
+        newest = history.distributions(2)
+    assert newest[LATENCY] == {run.id: run.points[0].values for run in runs[3:]}
+    assert len(newest[LATENCY._replace(environment=THERE.key)]) == 1
+    assert all(key.metric == "latency_p50" for key in newest)  # throughput was told without workers
+
+
+def test_what_was_measured_or_failed_is_told_by_commit(place: str) -> None:
+    with open_history(place) as history:
+        history.record([night(1, cases=1), night(2, THERE)])
+        assert history.measured(HERE.key) == {
+            (night(1).sha, "case_0[n=1]"),
+            (night(1).sha, "broken"),
+        }
+        assert history.measured("elsewhere") == frozenset()
+        assert history.environments() == (HERE.key, THERE.key)
+        assert [run.run for run in history.runs(environment=THERE.key)] == [night(2, THERE).id]
+
+
+def test_outcomes_are_kept_once_each(place: str) -> None:
+    with open_history(place) as history:
+        assert history.record_outcome(outcome(2))
+        assert history.record_outcome(outcome(1, same=False, verdict="fail"))
+        assert not history.record_outcome(outcome(2, verdict="fail"))
+        assert history.outcomes() == (outcome(1, same=False, verdict="fail"), outcome(2))
+
+
+def test_an_acknowledgement_outlives_the_next_analysis(place: str) -> None:
+    with open_history(place) as history:
+        history.remember([change(1), change(2)])
+        assert history.acknowledge(change(1).id, "Meant: a safer algorithm.") == change(1).id
+        moved = change(1, sha_before="f" * 40, first_seen_at="2027-01-01T00:00:00+00:00")
+        history.remember([moved, change(2)])
+        first, second = history.known_changes()
+    assert first == change(
+        1, sha_before="f" * 40, acknowledged=True, note="Meant: a safer algorithm."
+    )
+    assert second == change(2)
+
+
+def test_a_change_is_acknowledged_by_the_beginning_of_its_id(place: str) -> None:
+    with open_history(place) as history:
+        history.remember([change(id="abcd1111"), change(id="abcd2222")])
+        assert history.acknowledge("abcd2") == "abcd2222"
+        for wrong in ("abcd", "abc", "ffff", ""):
+            with pytest.raises(UsageError, match="id"):
+                history.acknowledge(wrong)
+        assert [one.acknowledged for one in history.known_changes()] == [False, True]
+
+
+def test_removed_runs_leave_nothing_and_others_whole(place: str) -> None:
+    kept = night(2)
+    with open_history(place) as history:
+        alone = Environment(HERE.key, {"cpu": "another"})
+        history.record([night(1, environment=alone, cases=5), kept, night(3, cases=4)])
+        assert history.remove([night(1).id, night(3).id, "unknown"]) == 2
+        assert [in_order(run) for run in history.read()] == [in_order(kept)]
+        assert history.statistics().points == len(kept.points)
+        assert {one.key.case for one in history.load().series} == set(kept.source_hashes)
+        assert history.record([night(3)]) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"points": (Point("a", "m", "s", float("nan")),)},
+        {"points": (Point("a", "m", "s", 1.0, (float("inf"),)),)},
+        {"points": (Point("a", "m", "s", 1.0), Point("a", "m", "s", 2.0))},
+        {"subject": "a\0b"},
+        {"points": (Point("\ud800", "m", "s", 1.0),)},
+        {"id": ""},
+        {"measured_at": ""},
+    ],
+)
+def test_a_run_that_could_not_be_read_back_is_refused_before_anything_is_written(
+    quick_folder, wrong
+) -> None:
+    with open_history(str(quick_folder / "h.sqlite")) as history:
+        with pytest.raises(UsageError, match="can't be recorded"):
+            history.record([night(1), night(2, **wrong)])
+        assert history.runs() == ()
+
+
+def test_statistics_count_what_there_is(place: str) -> None:
+    with open_history(place) as history:
+        history.record([night(1), night(2), night(3, THERE, runner="lab-2")])
+        history.record_outcome(outcome())
+        history.remember([change(1), change(2)])
+        history.acknowledge(change(2).id)
+        found = history.statistics()
+    assert (found.runs, found.points, found.outcomes) == (3, 12, 1)
+    assert (found.changes, found.acknowledged) == (2, 1)
+    assert found.size > 0
+    here, there = found.environments
+    assert (here.key, here.runs, here.commits, here.series) == (HERE.key, 2, 2, 4)
+    assert (here.oldest, here.newest) == (night(1).measured_at, night(2).measured_at)
+    assert there.runners == ("lab-2",)
+
+
+def test_loading_gives_arrays_that_fit_the_contract(place: str) -> None:
+    with open_history(place) as history:
+        history.record([night(1)])
+        for one in history.load().series:
+            assert (one.runs.dtype, one.values.dtype) == (np.int32, np.float64)

@@ -1,0 +1,132 @@
+"""An export is read back as what was exported, or refused with the line that is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfci.errors import DamagedFile, UsageError
+from perfci.record.history import Point, RecordedRun
+from perfci.record.run import Environment
+from perfci.store.history.history import open_history
+from perfci.store.history.interchange import from_lines, to_lines
+from tests.history.nights import HERE, THERE, change, in_order, night, outcome
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+POINTS = st.lists(
+    st.builds(
+        Point,
+        case=TEXT,
+        metric=TEXT,
+        unit=TEXT,
+        value=NUMBER,
+        values=st.lists(NUMBER, max_size=3).map(tuple),
+        direction=st.sampled_from(("lower", "higher")),
+    ),
+    max_size=3,
+    unique_by=lambda point: (point.case, point.metric),
+)
+MAPPING = st.dictionaries(TEXT, TEXT, max_size=3)
+RUNS = st.builds(
+    RecordedRun,
+    **dict.fromkeys(("id", "source", "sha", "subject", "branch", "committed_at"), TEXT),
+    measured_at=TEXT,
+    position=st.none() | st.integers(0, 2**31 - 1),
+    environment=st.builds(Environment, key=TEXT, facts=MAPPING),
+    runner=TEXT,
+    points=POINTS.map(tuple),
+    source_hashes=MAPPING,
+    failed=MAPPING,
+)
+
+
+@given(st.lists(RUNS, max_size=3))
+def test_any_run_comes_back_from_its_line(runs: list[RecordedRun]) -> None:
+    lines = list(to_lines(runs))
+    assert all(line.count(b"\n") == 1 and line.endswith(b"\n") for line in lines)
+    assert list(from_lines(lines, "x")) == [in_order(run) for run in runs]
+
+
+def test_a_whole_history_goes_to_another_database_and_comes_back_the_same(place, tmp_path) -> None:
+    with open_history(place) as history:
+        history.record([night(1), night(2, THERE), night(3, position=None)])
+        history.record_outcome(outcome())
+        history.remember([change()])
+        history.acknowledge(change().id, "Meant.")
+        exported = list(to_lines(history.records()))
+    from perfci.cli.history_import import add_records
+
+    with open_history(str(tmp_path / "other.sqlite")) as other:
+        said = add_records(other, from_lines(exported, "x"))
+        assert said.summary == "3 new runs"
+        assert list(to_lines(other.records())) == exported
+        again = add_records(other, from_lines(exported, "x"))
+        assert again.summary == "0 new runs, 3 were there already"
+        assert list(to_lines(other.records())) == exported
+
+
+def test_the_same_history_gives_the_same_text_in_whatever_order_it_was_recorded(tmp_path) -> None:
+    texts = []
+    for name, runs in (("a", (1, 2, 3)), ("b", (3, 1, 2))):
+        with open_history(str(tmp_path / name)) as history:
+            history.record([night(number) for number in runs])
+            texts.append(b"".join(to_lines(history.records())))
+    assert texts[0] == texts[1]
+
+
+def test_exports_one_after_the_other_are_read_as_one() -> None:
+    lines = [*to_lines([night(1)]), *to_lines([outcome()])]
+    assert len(list(from_lines(lines, "x"))) == 2
+
+
+def lines() -> list[bytes]:
+    return list(to_lines([night(1), night(2)]))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ([], "line 0: it ends before its end"),
+        (lines()[:2], "line 2: it ends before its end"),
+        (lines()[:-1], "line 3: it ends before its end"),
+        ([*lines()[:2], lines()[2][:100]], "line 3"),
+        ([lines()[0], lines()[1], lines()[3]], "2 records were written, 1 are here"),
+        (lines()[1:], "line 1: an export begins"),
+        ([lines()[0], *lines()], "line 2: an export begins"),
+        ([lines()[0], lines()[1].replace(b'"source"', b'"sauce"')], "line 2"),
+        ([lines()[0], lines()[1].replace(b'"lower"', b'"sideways"')], "line 2"),
+        ([lines()[0], lines()[1].replace(b'"lab-1"', b"7")], "line 2"),
+        ([lines()[0], lines()[1].replace(b"0.001,", b"NaN,", 1)], "line 2"),
+        ([b"\xff\xfe\n"], "line 1"),
+    ],
+)
+def test_a_damaged_export_is_refused_with_its_line(content: list[bytes], said: str) -> None:
+    with pytest.raises(DamagedFile, match=r"mine\.jsonl is damaged") as caught:
+        list(from_lines(content, "mine.jsonl"))
+    assert said in caught.value.message
+
+
+def test_a_newer_export_is_refused_as_one() -> None:
+    newer = [json.dumps({"type": "perfci.history/2"}, separators=(",", ":")).encode()]
+    with pytest.raises(UsageError, match="newer perfci"):
+        list(from_lines(newer, "x"))
+
+
+def test_what_stands_before_the_damage_is_imported_and_not_twice(tmp_path: Path) -> None:
+    from perfci.cli.history_import import import_file
+
+    file = tmp_path / "x.jsonl"
+    whole = list(to_lines(night(number) for number in range(50)))
+    file.write_bytes(b"".join(whole[:45]))
+    with open_history(str(tmp_path / "h.sqlite")) as history:
+        with pytest.raises(DamagedFile, match="line 45"):
+            import_file(history, file)
+        assert len(history.runs()) == 44
+        file.write_bytes(b"".join(whole))
+        assert import_file(history, file).summary == "6 new runs, 44 were there already"
+        assert {run.environment for run in history.load().runs} == {HERE.key}

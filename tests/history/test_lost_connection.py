@@ -1,0 +1,113 @@
+"""A PostgreSQL server that goes away while a run is written: written again, or said so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import Engine, event
+
+from perfci.errors import OutsideError
+from perfci.store.history import database
+from perfci.store.history.history import open_history
+from tests.history.nights import in_order, night
+from tests.history.postgres import Server, binaries, server
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    """A server that a test may stop."""
+    folder = binaries()
+    if folder is None:
+        pytest.skip("PostgreSQL's initdb, pg_ctl and postgres are not installed")
+    with server(folder) as running:
+        yield running
+
+
+@contextmanager
+def at_the_last_statement(act: Callable[[], object]) -> Iterator[None]:
+    """Call ``act`` once, when a run's last rows are written and not committed."""
+    done = []
+
+    def after(_connection, _cursor, statement: str, *_rest: object) -> None:
+        if statement.startswith("INSERT INTO perfci_worker_values") and not done:
+            done.append(True)
+            act()
+
+    event.listen(Engine, "after_cursor_execute", after)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "after_cursor_execute", after)
+    assert done
+
+
+def test_a_connection_lost_in_mid_write_is_made_anew_and_the_run_is_there_once(
+    postgres: Server,
+) -> None:
+    place = postgres.database("cut")
+    with open_history(place) as history:
+        history.record([night(1)])
+        with at_the_last_statement(
+            lambda: postgres.run(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name LIKE 'perfci %'",
+            )
+        ):
+            assert history.record([night(2), night(3)]) == 2
+        assert [in_order(run) for run in history.read()] == [in_order(night(n)) for n in (1, 2, 3)]
+
+
+def test_a_server_that_is_started_again_gets_the_run(own_server: Server) -> None:
+    with open_history(own_server.database("again")) as history:
+        history.record([night(1)])
+        back = threading.Timer(0.5, own_server.start)
+
+        def stop() -> None:
+            own_server.stop("immediate")
+            back.start()
+
+        with at_the_last_statement(stop):
+            assert history.record([night(2)]) == 1
+        back.join()
+        assert len(history.runs()) == 2
+
+
+def test_a_server_that_stays_away_is_said_and_no_half_run_is_left(
+    own_server: Server, monkeypatch
+) -> None:
+    monkeypatch.setattr(database, "PAUSES_S", (0.01, 0.02))
+    place = own_server.database("gone")
+    with open_history(place) as history:
+        history.record([night(1)])
+        with (
+            at_the_last_statement(lambda: own_server.stop("immediate")),
+            pytest.raises(OutsideError, match="can't be reached") as caught,
+        ):
+            history.record([night(2)])
+    assert "recording twice is safe" in caught.value.advice
+    assert "pa:ss" not in str(caught.value)
+    with pytest.raises(OutsideError, match="can't be reached"), open_history(place):
+        pass
+    own_server.start()
+    with open_history(place) as history:
+        assert [in_order(run) for run in history.read()] == [in_order(night(1))]
+        assert history.record([night(2)]) == 1
+
+
+def test_a_writer_without_psycopg_is_told_what_to_install() -> None:
+    program = (
+        "import sys\nsys.modules['psycopg'] = None\n"
+        "from perfci.errors import UsageError\n"
+        "from perfci.store.history.history import open_history\n"
+        "try:\n    open_history('postgresql://h/d').__enter__()\n"
+        "except UsageError as error:\n    print(error.advice)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "pip install 'perfci[postgres]'\n", done.stderr

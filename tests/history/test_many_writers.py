@@ -1,0 +1,47 @@
+"""Eight processes record a thousand runs; some are killed in mid-write and started again."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+from perfci.store.history.history import open_history
+from tests.history.nights import in_order, night
+
+WRITERS = 8
+RUNS = 1000
+ALSO = 25
+"""Each writer records the first runs of the next one's, too."""
+
+
+def start(place: str, number: int, killed_in: int = 0) -> subprocess.Popen[bytes]:
+    first = number * RUNS // WRITERS
+    end = min(RUNS, (number + 1) * RUNS // WRITERS + ALSO)
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-W", "error", "-m", "tests.history.writer"),
+            *(place, str(first), str(end), str(killed_in)),
+        ]
+    )
+
+
+def test_of_many_writers_runs_nothing_is_lost_and_nothing_double(place: str) -> None:
+    kills = {1: 20, 3: 1, 5: 100, 6: 60}
+    started = [start(place, number, kills.get(number, 0)) for number in range(WRITERS)]
+    codes = [process.wait() for process in started]
+    assert codes == [-signal.SIGKILL if number in kills else 0 for number in range(WRITERS)]
+    with open_history(place) as history:
+        present = {run.run for run in history.runs()}
+        assert 0 < len(present) < RUNS  # what the killed ones had still to do is missing
+    again = [start(place, number) for number in kills]
+    assert [process.wait() for process in again] == [0] * len(kills)
+    with open_history(place) as history:
+        found = [in_order(run) for run in history.read()]
+        assert sorted(found, key=lambda run: run.id) == [
+            in_order(night(number, cases=3)) for number in range(RUNS)
+        ]
+        counted = history.statistics()
+        assert (counted.runs, counted.points) == (RUNS, 6 * RUNS)
+        (environment,) = counted.environments
+        assert environment.series == 6

@@ -1,0 +1,25 @@
+"""The newest values of a few series, for the report of a pull request."""
+
+from __future__ import annotations
+
+from perfci.store.history.history import open_history
+from perfci.trend.series import SeriesKey
+from tests.history.nights import HERE, THERE, night
+
+KEY = SeriesKey(HERE.key, "case_0[n=1]", "latency_p50")
+
+
+def test_the_newest_runs_of_the_branch_in_the_order_of_their_commits(place: str) -> None:
+    nights = [night(number) for number in (5, 3, 4, 1)]
+    elsewhere = night(6, branch="(none)"), night(7, environment=THERE)
+    with open_history(place) as history:
+        history.record([*nights, *elsewhere])
+        found = history.newest([KEY], 3, "main")
+    by_number = {run.position: run.points[0].value for run in nights}
+    assert found == {KEY: (by_number[3], by_number[4], by_number[5])}
+
+
+def test_a_series_that_was_never_recorded_has_no_past(place: str) -> None:
+    with open_history(place) as history:
+        history.record([night(1)])
+        assert history.newest([KEY._replace(case="other")], 3, "main") == {}

@@ -1,0 +1,343 @@
+"""Opening a history: made once, upgraded step by step, and refused with words where it is wrong."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from perfci.errors import DamagedFile, OutsideError, UsageError
+from perfci.store.history import schema
+from perfci.store.history.address import parse_address
+from perfci.store.history.database import Database
+from perfci.store.history.history import open_history
+from perfci.store.history.migrating import MIGRATIONS, upgrade
+from tests.history.nights import change, in_order, night, outcome
+from tests.history.postgres import PASSWORD, Server
+
+HOLDER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN EXCLUSIVE")
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def make(place: str, runs: int = 1) -> None:
+    with open_history(place) as history:
+        history.record([night(number) for number in range(1, runs + 1)])
+
+
+def look_over(place: str) -> None:
+    with open_history(place) as history:
+        history.load()
+        history.statistics()
+
+
+def test_the_newest_revision_is_the_one_that_the_tables_are_of() -> None:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    script = ScriptDirectory.from_config(config)
+    assert script.get_heads() == [schema.REVISION]
+    assert len(list(script.walk_revisions())) == int(schema.REVISION)
+
+
+def test_migrations_make_the_very_tables_that_are_used(place: str) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    make(place)
+    database = Database(parse_address(place))
+    with database.reading() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"version_table": schema.VERSION_TABLE}
+        )
+        assert compare_metadata(context, schema.metadata) == []
+    database.close()
+
+
+def test_an_older_history_is_upgraded_and_keeps_what_it_holds(place: str) -> None:
+    address = parse_address(place)
+    old = Database(address)
+    old.writing(lambda connection: upgrade(connection, "0001"))
+    with old.reading() as connection:
+        assert "perfci_outcomes" not in _tables(connection)
+
+    def fill(connection) -> None:
+        from perfci.store.history.recording import record_runs
+
+        record_runs(connection, [night(1), night(2)])
+
+    old.writing(fill)
+    old.close()
+    with open_history(place) as history:
+        assert [in_order(run) for run in history.read()] == [in_order(night(n)) for n in (1, 2)]
+        assert history.record([night(2), night(3)]) == 1
+        assert history.record_outcome(outcome())
+        history.remember([change()])
+        assert history.statistics().revision == schema.REVISION == "0002"
+
+
+def test_a_newer_history_is_refused_and_left_as_it_is(place: str) -> None:
+    make(place)
+    _run(place, f"UPDATE {schema.VERSION_TABLE} SET version_num = '0099'")
+    with pytest.raises(UsageError, match="newer perfci") as caught, open_history(place):
+        pass
+    assert "0099" in caught.value.message
+    assert "Update perfci" in caught.value.advice
+    _run(place, f"UPDATE {schema.VERSION_TABLE} SET version_num = '{schema.REVISION}'")
+    with open_history(place) as history:
+        assert len(history.runs()) == 1
+
+
+@pytest.mark.parametrize("said", ["", "banana", "0000"])
+def test_a_revision_that_no_perfci_writes_is_damage(place: str, said: str) -> None:
+    make(place)
+    _run(place, f"UPDATE {schema.VERSION_TABLE} SET version_num = '{said}'")
+    with pytest.raises(DamagedFile, match="revision"), open_history(place):
+        pass
+
+
+def test_a_missing_history_is_made_only_for_who_records(place: str) -> None:
+    with (
+        pytest.raises(UsageError, match="there is no history at"),
+        open_history(place, create=False),
+    ):
+        pass
+    assert not Path(place).exists()
+    make(place)
+    with open_history(place, create=False) as history:
+        assert len(history.runs()) == 1
+
+
+def test_folders_on_the_way_are_made_and_nothing_is_left_beside_the_file(tmp_path: Path) -> None:
+    place = tmp_path / "a" / "b" / "history.sqlite"
+    make(str(place))
+    assert list(place.parent.iterdir()) == [place]
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda content: b"", "empty"),
+        (lambda content: b"not a database" * 100, "not a database"),
+        (lambda content: content[: len(content) // 2], "malformed"),
+        (lambda content: content[:1000] + bytes(len(content) - 1000), "malformed"),
+        (lambda content: content[:5000] + os.urandom(len(content) - 5000), ""),
+    ],
+)
+def test_a_damaged_file_is_named_and_never_taken_for_an_empty_history(
+    tmp_path: Path, damage, said: str
+) -> None:
+    place = tmp_path / "history.sqlite"
+    make(str(place), runs=30)
+    place.write_bytes(damage(place.read_bytes()))
+    before = place.read_bytes()
+    with pytest.raises(DamagedFile) as caught:
+        look_over(str(place))
+    assert str(place) in caught.value.message
+    assert said in caught.value.message
+    assert place.read_bytes() == before
+
+
+def test_damage_in_the_points_is_found_while_they_are_read(tmp_path: Path) -> None:
+    place = tmp_path / "history.sqlite"
+    make(str(place), runs=200)
+    with sqlite3.connect(place) as connection:
+        connection.execute("PRAGMA foreign_keys")
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'perfci_points'"
+        ).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    content = bytearray(place.read_bytes())
+    content[(page - 1) * size : page * size] = b"\xff" * size
+    place.write_bytes(content)
+    with open_history(str(place)) as history:
+        assert len(history.runs()) == 200
+        with pytest.raises(DamagedFile, match="malformed"):
+            history.load()
+        with pytest.raises(DamagedFile, match="is damaged"):
+            history.statistics()
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "other.sqlite"
+    with sqlite3.connect(place) as connection:
+        connection.execute("CREATE TABLE customers (name)")
+    connection.close()
+    with pytest.raises(UsageError, match="customers"), open_history(str(place)):
+        pass
+    with pytest.raises(UsageError, match="no file"), open_history(str(tmp_path)):
+        pass
+
+
+def test_a_history_shares_a_postgresql_database_with_other_programs(postgres: Server) -> None:
+    place = postgres.database("shared")
+    postgres.run("CREATE TABLE runs (name text); CREATE TABLE alembic_version (v text)", "shared")
+    make(place)
+    with open_history(place) as history:
+        assert len(history.runs()) == 1
+    assert postgres.run("SELECT count(*) FROM alembic_version", "shared") == [(0,)]
+
+
+def test_processes_that_open_a_new_history_make_one(place: str) -> None:
+    program = (
+        "import sys\nfrom tests.history.nights import night\n"
+        "from perfci.store.history.history import open_history\n"
+        "with open_history(sys.argv[1]) as history:\n"
+        "    print(history.record([night(int(sys.argv[2]))]))\n"
+    )
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", program, place, str(number)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(1, 5)
+    ]
+    assert [process.communicate()[0] for process in started] == ["1\n"] * 4
+    with open_history(place) as history:
+        assert len(history.runs()) == 4
+
+
+def test_a_locked_history_is_waited_for_and_then_says_who_has_it(quick_folder: Path) -> None:
+    place = quick_folder / "history.sqlite"
+    make(str(place))
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            HOLDER,
+            str(place),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    with (
+        pytest.raises(OutsideError, match=r"was locked for 0\.3 s") as caught,
+        open_history(str(place), wait_s=0.3) as history,
+    ):
+        history.record([night(2)])
+    assert f"process {holder.pid}" in caught.value.message
+    assert "recording twice is safe" in caught.value.advice
+    release = threading.Timer(0.3, holder.stdin.close)
+    release.start()
+    with open_history(str(place)) as history:
+        assert history.record([night(2)]) == 1
+    release.join()
+    assert holder.wait() == 0
+    holder.stdout.close()
+
+
+def test_a_locked_postgresql_says_who_has_it(postgres: Server) -> None:
+    import psycopg
+
+    place = postgres.database("locked")
+    make(place)
+    with psycopg.connect(place, application_name="somebody's notebook") as holder:
+        holder.execute("LOCK TABLE perfci_runs IN ACCESS EXCLUSIVE MODE")
+        server_process = holder.info.backend_pid
+        with (
+            pytest.raises(OutsideError, match=r"was locked for 0\.3 s") as caught,
+            open_history(place, wait_s=0.3) as history,
+        ):
+            history.record([night(2)])
+    assert f"server process {server_process} (somebody's notebook" in caught.value.message
+    with open_history(place) as history:
+        assert history.record([night(2)]) == 1
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_a_history_that_may_not_be_written_says_so(tmp_path: Path) -> None:
+    place = tmp_path / "history.sqlite"
+    make(str(place))
+    place.chmod(0o444)
+    with open_history(str(place)) as history:
+        assert len(history.runs()) == 1
+        with pytest.raises(OutsideError, match="opened for writing"):
+            history.record([night(2)])
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("mysql://me:geheim@host/perf", "not `mysql`"),
+        ("postgresql+asyncpg://me:geheim@host/perf", "not `postgresql+asyncpg`"),
+        ("postgresql://me:ge@heim@host/perf", "an @"),
+        ("postgresql://me:geheim@host:port/perf", "can't be read"),
+        ("postgresql://me:geheim@host", "no database"),
+        ("sqlite://", "a file"),
+        ("sqlite:///:memory:", "a file"),
+        ("://", "can't be read"),
+    ],
+)
+def test_a_wrong_address_is_refused_without_repeating_its_password(address: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught, open_history(address):
+        pass
+    assert said in str(caught.value)
+    assert "geheim" not in str(caught.value)
+    assert "heim" not in str(caught.value)
+
+
+def test_a_password_is_never_shown(postgres: Server) -> None:
+    wrong = postgres.url().replace("pa%3Ass", "wrong-word")
+    for address, secret in (
+        (wrong, "wrong-word"),
+        (postgres.url("no_such_database"), PASSWORD),
+        (f"postgresql://perfci@/postgres?host={postgres.folder}&password=wrong-word", "wrong-word"),
+        (f"postgresql://perfci:wrong-word@/postgres?host={postgres.folder}/none", "wrong-word"),
+    ):
+        with pytest.raises((UsageError, OutsideError)) as caught, open_history(address):
+            pass
+        assert secret not in str(caught.value)
+        assert "postgresql://perfci" in str(caught.value)
+    with open_history(postgres.database("shown")) as history:
+        assert history.shown.startswith("postgresql://perfci:***@")
+
+
+def test_a_missing_user_or_database_is_a_usage_error_with_advice(postgres: Server) -> None:
+    with (
+        pytest.raises(UsageError, match="doesn't let perfci in") as caught,
+        open_history(postgres.url("no_such_database")),
+    ):
+        pass
+    assert "PGPASSWORD" in caught.value.advice
+
+
+def test_addresses_name_files_and_databases(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert parse_address("a.sqlite").path == tmp_path / "a.sqlite"
+    assert parse_address("sqlite:///b/a.sqlite").path == tmp_path / "b" / "a.sqlite"
+    assert parse_address("").path == tmp_path / "data" / "perfci" / "history.sqlite"
+    for name in ("postgres", "postgresql", "postgresql+psycopg"):
+        address = parse_address(f"{name}://me:x@db.example/perf")
+        assert address.url.drivername == "postgresql+psycopg"
+        assert address.shown == "postgresql://me:***@db.example/perf"
+
+
+def _run(place: str, statement: str) -> None:
+    engine = create_engine(parse_address(place).url)
+    with engine.begin() as connection:
+        connection.execute(text(statement))
+    engine.dispose()
+
+
+def _tables(connection) -> list[str]:
+    from sqlalchemy import inspect
+
+    return inspect(connection).get_table_names()

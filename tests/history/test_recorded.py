@@ -1,0 +1,100 @@
+"""A run as the history records it: its points, its id, and what failed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from perfci.record.case import Failure
+from perfci.record.run import Run
+from perfci.store.history.recorded import outcome_of, recorded_run
+from tests.report.examples import rich_report
+from tests.store.runs import run, worker
+
+
+def recorded(one: Run, runner: str = "lab", **said):
+    return recorded_run(one, source="run", runner=runner, **said)
+
+
+def test_the_same_run_has_the_same_id_whoever_records_it() -> None:
+    one = recorded(run("a", "b"))
+    again = recorded_run(run("a", "b"), source="nightly", runner="lab", subject="s", position=4)
+    assert one.id == again.id
+
+
+def test_another_measurement_has_another_id() -> None:
+    runs = [
+        run("a"),
+        run("b"),
+        run("a", "b"),
+        run("a", sha="b" * 40),
+        run("a", at="2026-03-04T05:06:08+00:00"),
+        run("a", latency=1.3),
+        replace(run("a"), failures=(Failure("x", "head", "import", "crash", "gone"),)),
+    ]
+    (measured,) = run("a").cases
+    as_base = tuple(replace(one, side="base") for one in measured.workers)
+    base = replace(run("a"), cases=(replace(measured, workers=as_base),))
+    ids = {recorded(one).id for one in (*runs, base)} | {recorded(run("a"), runner="other").id}
+    assert len(ids) == len(runs) + 2
+
+
+def test_points_are_the_centres_over_workers_with_every_workers_value() -> None:
+    latencies = (1.0, 2.0, 4.0)
+    case = replace(
+        run("a").cases[0],
+        workers=tuple(worker("a", number, value) for number, value in enumerate(latencies)),
+    )
+    made = recorded(replace(run("a"), cases=(case,)))
+    points = {point.metric: point for point in made.points}
+    assert points["latency_p50"].values == latencies
+    assert math.isclose(points["latency_p50"].value, 2.0)  # the geometric mean, as reports have it
+    assert points["graph_breaks"].value == 1.0
+    assert (points["tokens"].unit, points["tokens"].direction) == ("tokens/s", "higher")
+    assert made.source_hashes == {"a": "s1"}
+    assert (made.measured_at, made.sha) == (run("a").created_at, "a" * 40)
+
+
+def test_a_count_stays_the_whole_number_that_workers_gave() -> None:
+    values = (12_345_677.0, 12_345_678.0, 12_345_678.0)
+    case = replace(
+        run("a").cases[0],
+        workers=tuple(
+            replace(worker("a", number), values={"peak_device_memory": value})
+            for number, value in enumerate(values)
+        ),
+    )
+    (point,) = recorded(replace(run("a"), cases=(case,))).points
+    assert (point.value, point.values) == (12_345_678.0, values)
+
+
+def test_a_case_that_failed_has_a_reason_and_no_points() -> None:
+    made = recorded(run("a", "b", failed=("b",)))
+    assert {point.case for point in made.points} == {"a"}
+    assert made.failed == {"b": "crash: gone"}
+    assert "b" not in made.source_hashes
+
+
+def test_an_outcome_counts_the_gating_comparisons() -> None:
+    report = rich_report()
+    gating = [row for row in report.results if row.gate == "fail" and row.method != "none"]
+    made = outcome_of(report, runner="lab")
+    assert made is not None
+    assert (made.comparisons, made.verdict) == (len(gating), report.verdict.status)
+    assert made.regressed == sum(row.status == "regressed" for row in gating) > 0
+    assert made.inconclusive == sum(row.status == "inconclusive" for row in gating)
+    assert not made.same
+    assert made == outcome_of(report, runner="lab")
+    assert report.base is not None
+    itself = replace(report, base=replace(report.base, sha=report.head.sha))
+    assert outcome_of(itself, runner="lab").same  # type: ignore[union-attr]
+
+
+def test_what_says_nothing_of_the_gate_is_no_outcome() -> None:
+    report = rich_report()
+    for silent in (
+        replace(report, base=None),
+        replace(report, injected={"latency": 0.02}),
+        replace(report, interrupted=True),
+    ):
+        assert outcome_of(silent, runner="lab") is None

@@ -1,0 +1,89 @@
+"""Thinning keeps what a change is seen by, and the two ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from perfci.store.history.retention import superfluous
+from perfci.trend.series import Night
+from tests.history.nights import change
+
+BEGIN = datetime(2025, 1, 6, 3, tzinfo=UTC)  # a Monday
+DAYS = 400
+NOW = BEGIN + timedelta(days=DAYS)
+
+
+def nights(days: int = DAYS) -> list[Night]:
+    return [
+        Night(
+            run=f"run-{day}",
+            source="nightly",
+            sha=f"{day:040x}",
+            subject="",
+            branch="main",
+            committed_at=(BEGIN + timedelta(days=day, hours=-2)).isoformat(),
+            measured_at=(BEGIN + timedelta(days=day)).isoformat(),
+            position=day,
+            runner="lab",
+        )
+        for day in range(days)
+    ]
+
+
+def kept(gone: tuple[str, ...], days: int = DAYS) -> list[int]:
+    return [day for day in range(days) if f"run-{day}" not in gone]
+
+
+def test_old_commits_are_thinned_to_one_a_week_and_the_ends_stay() -> None:
+    days = kept(superfluous(nights(), (), now=NOW, keep_days=100))
+    old = [day for day in days if day < DAYS - 101]
+    assert old[0] == 0
+    assert old[1:] == list(range(6, DAYS - 101, 7))
+    assert days[-101:] == list(range(DAYS - 101, DAYS))
+
+
+def test_commits_near_a_known_change_stay() -> None:
+    step = change(sha_before=f"{120:040x}", sha_after=f"{121:040x}")
+    days = kept(superfluous(nights(), [step], now=NOW, keep_days=100, near=10))
+    assert [day for day in days if 105 < day < 140] == [*range(110, 132), 132, 139]
+
+
+def test_both_ends_of_a_ramp_stay_and_its_middle_is_thinned() -> None:
+    ramp = change(sha_before=f"{50:040x}", sha_after=f"{150:040x}")
+    days = kept(superfluous(nights(), [ramp], now=NOW, keep_days=100, near=2))
+    assert {48, 49, 50, 51, 52, 148, 149, 150, 151, 152} <= set(days)
+    assert len([day for day in days if 55 < day < 145]) == 12
+
+
+def test_thinning_twice_removes_nothing_more() -> None:
+    gone = superfluous(nights(), [change(120)], now=NOW, keep_days=100)
+    left = [night for night in nights() if night.run not in gone]
+    assert gone
+    assert superfluous(left, [change(120)], now=NOW, keep_days=100) == ()
+
+
+def test_the_runs_of_one_commit_stay_or_go_together() -> None:
+    shards = [replace(night, run=f"{night.run}/{part}") for night in nights() for part in "ab"]
+    gone = superfluous(shards, (), now=NOW, keep_days=100)
+    assert {run.partition("/")[0] for run in gone if run.endswith("a")} == {
+        run.partition("/")[0] for run in gone if run.endswith("b")
+    }
+    assert gone
+
+
+def test_a_clock_that_jumped_ahead_makes_nothing_old() -> None:
+    jumped = NOW + timedelta(days=4000)
+    assert superfluous(nights(90), (), now=jumped, keep_days=100) == ()
+    ahead = [*nights(90)[:-1], replace(nights(90)[-1], measured_at=jumped.isoformat())]
+    assert superfluous(ahead, (), now=BEGIN + timedelta(days=90), keep_days=100) == ()
+
+
+def test_runs_without_a_readable_time_or_commit_stay() -> None:
+    odd = replace(nights()[3], measured_at="last week", sha="")
+    unsaid = replace(nights()[4], sha="")
+    mixed = [odd if n.run == odd.run else unsaid if n.run == unsaid.run else n for n in nights()]
+    gone = superfluous(mixed, (), now=NOW, keep_days=100)
+    assert odd.run not in gone
+    assert unsaid.run in gone  # one run, one commit of its own
+    assert superfluous([], (), now=NOW) == ()

@@ -1,0 +1,161 @@
+"""What is a change and what is none, in one series."""
+
+import numpy as np
+import pytest
+
+from perfci.trend.examining import Found, examine
+from perfci.trend.settings import TrendSettings
+from tests.trend.histories import wobbling
+
+SETTINGS = TrendSettings()
+
+
+def found(values: np.ndarray) -> tuple[Found, ...]:
+    return examine(np.asarray(values, dtype=np.float64), SETTINGS)
+
+
+def stepped(at: int, ratio: float, **fields: object) -> np.ndarray:
+    values = wobbling(**fields)
+    values[at:] *= ratio
+    return values
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
+def test_a_step_is_found_where_and_as_large_as_it_is(rho):
+    (move,) = found(stepped(70, 1.06, rho=rho))
+
+    assert (move.kind, move.before, move.after) == ("step", 69, 70)
+    assert move.ratio_lo < 1.06 < move.ratio_hi
+    assert move.ratio_hi - move.ratio_lo < 0.03
+
+
+def test_several_steps_are_found_each():
+    values = wobbling(200)
+    for at, ratio in ((40, 1.05), (90, 0.93), (150, 1.06)):
+        values[at:] *= ratio
+
+    assert [move.after for move in found(values)] == pytest.approx([40, 90, 150], abs=1)
+
+
+@pytest.mark.parametrize("at", [0, 1, 60, 118, 119])
+@pytest.mark.parametrize("ratio", [0.5, 1.1, 1.5, 10.0])
+def test_one_odd_night_is_never_a_change(at, ratio):
+    values = wobbling()
+    values[at] *= ratio
+
+    assert found(values) == ()
+
+
+@pytest.mark.parametrize("at", [0, 60, 118])
+def test_two_odd_nights_in_a_row_are_no_change(at):
+    values = wobbling()
+    values[at : at + 2] *= 1.3
+
+    assert found(values) == ()
+
+
+def test_a_few_nights_that_end_where_they_began_are_no_change():
+    values = wobbling(rho=0.0)
+    values[60:66] *= 1.1
+
+    assert found(values) == ()
+
+
+def test_noise_in_two_modes_is_no_change_and_hides_none():
+    slow = np.random.default_rng(1).random(300) < 0.3
+    values = wobbling(300, rho=0.0) * np.where(slow, 1.04, 1.0)
+    assert found(values) == ()
+
+    values[150:] *= 1.05
+    (move,) = found(values)
+
+    assert abs(move.after - 150) <= 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_slow_ramp_is_one_change_with_its_begin_and_end(seed):
+    share = np.clip((np.arange(300) - 99) / 50, 0, 1)
+
+    (move,) = found(wobbling(300, seed=seed) * np.exp(0.1 * share))
+
+    assert move.kind == "ramp"
+    assert abs(move.before - 99) <= 10
+    assert abs(move.after - 149) <= 10
+    assert move.ratio == pytest.approx(np.exp(0.1), rel=0.015)
+
+
+def test_a_level_that_wanders_has_to_jump_further():
+    path = np.cumsum(np.random.default_rng(4).standard_normal(400)) * 0.003
+    wandering = wobbling(400, rho=0.0) * np.exp(path)
+    assert len(found(wandering)) <= 2
+
+    wandering[200:] *= 1.2
+
+    assert any(abs(move.after - 200) <= 2 for move in found(wandering))
+
+
+def test_an_exact_value_that_stays_two_nights_is_a_change_and_a_sure_one():
+    (move,) = found([17.0] * 20 + [18.0] * 2)
+
+    assert (move.before, move.after) == (19, 20)
+    assert move.p < 1e-12
+    assert move.ratio_lo == pytest.approx(18 / 17) == move.ratio_hi
+
+
+def test_an_exact_value_of_one_night_is_none():
+    assert found([17.0] * 20 + [18.0]) == ()
+    assert found([17.0] * 20 + [18.0] + [17.0] * 20) == ()
+
+
+def test_a_count_that_was_zero_has_a_difference_and_no_ratio():
+    (move,) = found([0.0] * 10 + [3.0] * 3)
+
+    assert move.ratio is None
+    assert move.level_after - move.level_before == pytest.approx(3.0)
+
+
+def test_a_value_that_often_repeats_but_is_not_exact_makes_no_alarm():
+    flips = np.random.default_rng(3).random((100, 365)) < 0.15
+
+    assert [found(100.0 + row) for row in flips] == [()] * 100
+
+
+def test_a_change_below_the_floor_is_not_named():
+    values = [1000.0] * 20 + [1004.0] * 20
+
+    assert found(values) == ()
+    assert len(examine(np.array(values), TrendSettings(floor=0.001))) == 1
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e12])
+def test_the_unit_of_the_values_does_not_matter(scale):
+    values = stepped(70, 1.06)
+
+    (plain,), (scaled,) = found(values), found(values * scale)
+
+    assert (scaled.before, scaled.after) == (plain.before, plain.after)
+    assert scaled.ratio == pytest.approx(plain.ratio)
+    assert scaled.p == pytest.approx(plain.p, rel=1e-6)
+
+
+def test_backwards_a_slowdown_is_a_speedup_of_the_same_size():
+    values = stepped(70, 1.06)
+
+    (forward,), (backward,) = found(values), found(values[::-1])
+
+    assert backward.after == len(values) - forward.after
+    assert backward.ratio == pytest.approx(1 / forward.ratio, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", range(12))
+def test_a_series_too_short_to_tell_says_nothing(size):
+    assert found(wobbling(size) if size else np.array([])) == ()
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.6])
+def test_quiet_series_have_less_than_one_false_alarm_in_1000_points(rho):
+    series = [wobbling(120, rho=rho, seed=seed) for seed in range(150)]
+
+    alarms = sum(len(found(values)) for values in series)
+
+    assert 1000 * alarms / (120 * len(series)) <= 0.2
