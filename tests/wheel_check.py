@@ -53,6 +53,8 @@ def check_contents(wheel: Path) -> None:
         "perfci/templates/comment.md.j2",
         "perfci/templates/comment_parts.md.j2",
         "perfci/templates/workflows/perfci.yml.j2",
+        "perfci/store/history/migrations/env.py",
+        "perfci/store/history/migrations/versions/r0001_runs.py",
         "perfci/templates/trend/overview.html.j2",
         "perfci/templates/trend/trend.css",
         "perfci/worker/bootstrap.py",

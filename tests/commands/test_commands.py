@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from perfci.cli.main import cli
 from perfci.config import load_config
 from tests.project import Project
 
-COMMANDS = ("compare", "check", "run", "list", "baseline", "report", "init", "doctor", "completion")
+
+COMMANDS = tuple(cli.list_commands(None))
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfci.store.history import schema
 from perfci.trend.series import SeriesKey
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection
 
 
 def read_newest(
@@ -19,36 +19,53 @@ def read_newest(
 
     The oldest first; a series that those runs lack is left out.
     """
+    newest = {
+        environment: _newest_runs(connection, environment, last, branch)
+        for environment in {key.environment for key in keys}
+    }
+    found = {key: _values(connection, key, newest[key.environment]) for key in keys}
+    return {key: values for key, values in found.items() if values}
+
+
+def _newest_runs(
+    connection: Connection, environment: str, last: int, branch: str
+) -> tuple[int, ...]:
+    from sqlalchemy import select
+
+    runs, environments = schema.runs, schema.environments
+    chosen = (
+        select(runs.c.number)
+        .join(environments, environments.c.number == runs.c.environment)
+        .where(environments.c.key == environment, runs.c.branch == branch)
+        .order_by(*(column.desc().nulls_last() for column in _order()))
+        .limit(last)
+    )
+    return tuple(connection.execute(chosen).scalars())
+
+
+def _values(
+    connection: Connection, key: SeriesKey, run_numbers: tuple[int, ...]
+) -> tuple[float, ...]:
     from sqlalchemy import select
 
     runs, series, points = schema.runs, schema.series, schema.points
-    found: dict[SeriesKey, tuple[float, ...]] = {}
-    for environment in sorted({key.environment for key in keys}):
-        newest = [
-            number
-            for (number,) in connection.execute(
-                select(runs.c.number)
-                .join(schema.environments, schema.environments.c.number == runs.c.environment)
-                .where(schema.environments.c.key == environment, runs.c.branch == branch)
-                .order_by(runs.c.position.desc(), runs.c.measured_at.desc(), runs.c.number.desc())
-                .limit(last)
-            )
-        ]
-        for key in (key for key in keys if key.environment == environment):
-            values = {
-                run: value
-                for run, value in connection.execute(
-                    select(points.c.run, points.c.value)
-                    .join(series, series.c.number == points.c.series)
-                    .join(schema.environments, schema.environments.c.number == series.c.environment)
-                    .where(
-                        points.c.run.in_(newest),
-                        schema.environments.c.key == environment,
-                        series.c.case == key.case,
-                        series.c.metric == key.metric,
-                    )
-                )
-            }
-            if values:
-                found[key] = tuple(values[run] for run in reversed(newest) if run in values)
-    return found
+    chosen = (
+        select(points.c.value)
+        .join(runs, runs.c.number == points.c.run)
+        .join(series, series.c.number == points.c.series)
+        .join(schema.environments, schema.environments.c.number == series.c.environment)
+        .where(
+            points.c.run.in_(run_numbers),
+            schema.environments.c.key == key.environment,
+            series.c.case == key.case,
+            series.c.metric == key.metric,
+        )
+        .order_by(*(column.nulls_first() for column in _order()))
+    )
+    return tuple(connection.execute(chosen).scalars())
+
+
+def _order() -> tuple[ColumnElement[Any], ...]:
+    """By place in the history; of one commit, as measured."""
+    runs = schema.runs.c
+    return runs.position, runs.measured_at, runs.number
