@@ -12,7 +12,6 @@ from perfci.cli.main import cli
 from perfci.config import load_config
 from tests.project import Project
 
-
 COMMANDS = tuple(cli.list_commands(None))
 
 
