@@ -28,7 +28,7 @@ nightly-demo: $(VENV)/.installed
 	$(BIN)/python examples/nightly_demo.py nightly-demo-output
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --durations=15
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
