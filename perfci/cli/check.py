@@ -79,7 +79,7 @@ def command(
             Request(selection, log_folder=chosen.log_dir, shard=shard, durations=durations),
             confirm=not no_confirm,
         )
-    if history or config.history:
+    if record or history or config.history:
         report = with_past(report, history_place(history, config, repository.root), repository)
     deliver(report, chosen, verbose=verbose, quiet=quiet)
     if recording:

@@ -88,7 +88,7 @@ def command(
                 durations=durations,
             ),
         )
-    if history or config.history:
+    if record or history or config.history:
         report = with_past(report, history_place(history, config, repository.root), repository)
     deliver(report, chosen, verbose=verbose, quiet=quiet)
     if recording:

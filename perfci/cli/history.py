@@ -37,12 +37,13 @@ def import_files(
     asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are told
     apart by what they hold. A run that is there already isn't added again.
     """
-    from perfci.cli.history_import import import_file
+    from perfci.cli.history_import import importer
     from perfci.report.clean import clean_line
 
+    found = [(file, importer(file)) for file in files]
     with _opened(history, config_path, create=True) as opened:
-        for file in files:
-            said = import_file(opened, file)
+        for file, add_to in found:
+            said = add_to(opened)
             click.echo(clean_line(f"{file}: {said.summary}"))
             for line in () if quiet else said.details:
                 click.echo(f"  {clean_line(line)}", err=True)

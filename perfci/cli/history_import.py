@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,10 +35,14 @@ class Said:
     details: tuple[str, ...] = ()
 
 
-def import_file(history: History, path: Path) -> Said:
-    """Add what ``path`` holds to ``history``. PerfciError where it can't be read or believed."""
+def importer(path: Path) -> Callable[[History], Said]:
+    """Return what adds the content of ``path`` to a history.
+
+    PerfciError where it can't be read or is nothing to import: before a history is opened, which
+    would make one. What is damaged further in is told by the call.
+    """
     if path.is_dir():
-        return _import_foreign(history, _folder_parts(path))
+        return partial(_import_foreign, parts=_folder_parts(path))
     try:
         beginning = read_beginning(path)
     except OSError as error:
@@ -45,16 +50,16 @@ def import_file(history: History, path: Path) -> Said:
     from perfci.store.history.interchange import BEGINNING
 
     if beginning.startswith(_SQLITE):
-        return _import_sqlite(history, path)
+        return partial(_import_sqlite, path=path)
     if beginning.startswith(BEGINNING):
-        return _import_export(history, path)
+        return partial(_import_export, path=path)
     from perfci.foreign.reading import read_foreign
 
     try:
         content = read_regular(path)
     except OSError as error:
         raise _unreadable(path, error) from error
-    return _import_foreign(history, iter([read_foreign(content, path.name)]))
+    return partial(_import_foreign, parts=iter([read_foreign(content, path.name)]))
 
 
 def read_beginning(path: Path) -> bytes:

@@ -153,7 +153,7 @@ def _show(summary: Summary, commits: tuple[Commit, ...]) -> None:
         click.echo(clean_line(line, 200))
     if summary.interrupted:
         click.echo("interrupted; what was recorded stays, and the next start goes on there")
-    elif not summary.recorded:
+    elif not (summary.recorded or summary.left or summary.taken):
         click.echo("nothing to record: every case of these commits is in the history")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,8 +23,8 @@ SHIFT = 0.5
 one costs little. From benchmarks/trend/critical_values.py."""
 _NORMAL = 0.6744897501960817
 _TRIM = 0.1
-# E of the smallest 90 % of squared standard normals, as a share of the whole: what trimming costs.
-_TRIMMED_SHARE = 0.6123
+_STEPS = 2
+"""So many steps may be in the shortest series without telling on its noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +100,14 @@ def scale_and_correlation(cleaned: NDArray[Any]) -> tuple[float, float]:
     Notes
     -----
     For AR(1), ``E (x[t+k] - x[t])² = 2 σ² (1 - ρ^k)``, so the ratio of lag 2 to lag 1 is ``1 + ρ``
-    (Chakar, Lebarbier, Lévy-Leduc and Robin 2017, Bernoulli 23:1408-1447). A step touches only
-    k of the differences; trimming the largest tenth takes them out.
+    (Chakar, Lebarbier, Lévy-Leduc and Robin 2017, Bernoulli 23:1408-1447). A step touches k of the
+    differences at lag k. The largest tenth is trimmed, and never fewer than two steps touch: one
+    that is left in at lag 2 alone would be taken for correlation, and hide behind it.
     """
     import numpy as np
 
-    one = _trimmed(np.diff(cleaned))
-    two = _trimmed(cleaned[2:] - cleaned[:-2])
+    one = _trimmed(np.diff(cleaned), _STEPS)
+    two = _trimmed(cleaned[2:] - cleaned[:-2], 2 * _STEPS)
     if one <= 0.0:
         return SMALLEST_SCALE, 0.0
     raised = two / one - 1.0 + SHIFT / np.sqrt(len(cleaned))
@@ -112,12 +115,30 @@ def scale_and_correlation(cleaned: NDArray[Any]) -> tuple[float, float]:
     return max(float(np.sqrt(one / 2.0 / (1.0 - rho))), SMALLEST_SCALE), rho
 
 
-def _trimmed(differences: NDArray[Any]) -> float:
+def _trimmed(differences: NDArray[Any], least: int = 0) -> float:
+    """Return the mean square of normal ``differences`` from all but the largest.
+
+    A tenth of them is left out, ``least`` of them at the least; half at the most. With a share
+    ``s`` kept, those are below ``q = Φ⁻¹((1 + s)/2)``, and ``s - 2 q φ(q)`` of the whole.
+    """
     import numpy as np
 
     squares = differences * differences
-    kept = max(1, int(np.ceil((1.0 - _TRIM) * len(squares))))
-    return float(np.partition(squares, kept - 1)[:kept].mean() * (1 - _TRIM) / _TRIMMED_SHARE)
+    left_out = min(max(int(_TRIM * len(squares)), least), len(squares) // 2)
+    kept = len(squares) - left_out
+    return float(np.partition(squares, kept - 1)[:kept].sum() / len(squares)) / _kept(
+        kept / len(squares)
+    )
+
+
+@cache
+def _kept(share: float) -> float:
+    """Return what the smallest ``share`` of squared standard normals have of the sum of all."""
+    if share >= 1.0:
+        return 1.0
+    normal = NormalDist()
+    largest = normal.inv_cdf((1.0 + share) / 2.0)
+    return share - 2.0 * largest * normal.pdf(largest)
 
 
 def inflation(count: NDArray[Any] | float, rho: float) -> NDArray[Any] | float:

@@ -297,3 +297,13 @@ def test_a_password_in_the_address_is_not_printed(project: Project) -> None:
         done = project.perfci("history", "stats", "--history", address).without_traceback()
         assert f"[{slug}]" in done.err
         assert "geheim" not in done.text
+
+
+def test_an_import_that_is_refused_makes_no_history(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "readme.json").write_text('{"no": "results"}')
+    new = tmp_path / "new.sqlite"
+    done = project.perfci(
+        "history", "import", str(tmp_path / "readme.json"), "--history", str(new)
+    )
+    assert done.code == 2, done.text
+    assert not new.exists()

@@ -118,15 +118,15 @@ def test_a_newer_export_is_refused_as_one() -> None:
 
 
 def test_what_stands_before_the_damage_is_imported_and_not_twice(tmp_path: Path) -> None:
-    from perfci.cli.history_import import import_file
+    from perfci.cli.history_import import importer
 
     file = tmp_path / "x.jsonl"
     whole = list(to_lines(night(number) for number in range(50)))
     file.write_bytes(b"".join(whole[:45]))
     with open_history(str(tmp_path / "h.sqlite")) as history:
         with pytest.raises(DamagedFile, match="line 45"):
-            import_file(history, file)
+            importer(file)(history)
         assert len(history.runs()) == 44
         file.write_bytes(b"".join(whole))
-        assert import_file(history, file).summary == "6 new runs, 44 were there already"
+        assert importer(file)(history).summary == "6 new runs, 44 were there already"
         assert {run.environment for run in history.load().runs} == {HERE.key}

@@ -47,6 +47,6 @@ def scale_of(values: NDArray[Any]) -> float:
     largest = float(sizes.max())
     if largest < _LARGEST and bool((values == np.rint(values)).all()):
         return 1.0
-    typical = float(np.median(sizes)) or largest
+    typical = 4.0 * float(np.median(sizes / 4.0)) or largest  # a sum of two may be none
     digits = 10.0 ** max(math.floor(math.log10(typical)) - _DIGITS, -300)
     return max(digits, largest / _LARGEST, _LEAST_SCALE)
