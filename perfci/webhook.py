@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import email.utils
 import http.client
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import SplitResult, urlsplit
 
+from perfci.deadline import within
 from perfci.errors import OutsideError, UsageError
 from perfci.record.version import VERSION
 from perfci.report.clean import clean_line
@@ -28,7 +30,7 @@ class MaybeDelivered(OutsideError):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Times in s: ``timeout`` of each try, ``most`` of all waits between tries together."""
+    """Times in s: ``timeout`` of each try as a whole, ``most`` of all waits between them."""
 
     timeout: float = 15.0
     tries: int = 4
@@ -91,12 +93,54 @@ def send(
 def _try(
     url: str, body: bytes, timeout: float, host: str, now: float
 ) -> tuple[str | None, float | None]:
-    """Return why it failed for now and the wait that was asked for; None where it arrived."""
+    """Return why it failed for now and the wait that was asked for; None where it arrived.
+
+    urllib's own time-out is for each byte: a server that drips them would be waited for for ever.
+    """
+    message = _Message(body)
+    try:
+        return within(lambda: _post(url, message, timeout, host, now), timeout)
+    except TimeoutError:
+        if not message.give_up():
+            return f"the webhook at {host} can't be reached in {format_duration(timeout)}", None
+        raise _unsure(host, "too slow") from None
+
+
+class _Message:
+    """A body that is taken once, and not any more after it was given up: nothing ends a thread."""
+
+    def __init__(self, body: bytes) -> None:
+        self.size = len(body)
+        self._body = body
+        self._lock = threading.Lock()
+        self._begun = self._given_up = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._lock:
+            if self._given_up:
+                raise ConnectionAbortedError
+            self._begun = True
+        yield self._body
+
+    def give_up(self) -> bool:
+        """Keep it from being sent; return whether that is too late."""
+        with self._lock:
+            self._given_up = True
+            return self._begun
+
+
+def _post(
+    url: str, message: _Message, timeout: float, host: str, now: float
+) -> tuple[str | None, float | None]:
     request = urllib.request.Request(  # noqa: S310 (`require_webhook` takes http and https only)
         url,
-        data=body,
+        data=message,
         method="POST",
-        headers={"Content-Type": "application/json", "User-Agent": f"perfci/{VERSION}"},
+        headers={
+            "Content-Type": "application/json",
+            "Content-Length": str(message.size),
+            "User-Agent": f"perfci/{VERSION}",
+        },
     )
     try:
         with _opener().open(request, timeout=timeout):
@@ -107,11 +151,15 @@ def _try(
     except urllib.error.URLError as error:  # before the whole message was out
         return f"the webhook at {host} can't be reached: {_reason(error.reason)}", None
     except (OSError, http.client.HTTPException) as error:
-        raise MaybeDelivered(
-            "webhook-unsure",
-            f"the webhook at {host} took the message and gave no answer: {type(error).__name__}",
-            "Look whether it arrived. It is not sent again.",
-        ) from None  # the error may hold the address
+        raise _unsure(host, type(error).__name__) from None  # the error may hold the address
+
+
+def _unsure(host: str, why: str) -> MaybeDelivered:
+    return MaybeDelivered(
+        "webhook-unsure",
+        f"the webhook at {host} took the message and gave no answer: {why}",
+        "Look whether it arrived. It is not sent again.",
+    )
 
 
 def _judge(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from perfci.checkout.command import attempt, git, readable
 from perfci.checkout.repository import Repository
 from perfci.errors import UsageError
+from perfci.units import counted
+
+_BACK = re.compile(r"(.+)~(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ def commits(repository: Repository, wanted: str, *, most: int | None = None) -> 
         )
     old, separator, new = wanted.rpartition("..")
     newest = repository.resolve(new).commit
+    if separator:
+        _require_as_long(repository, old)
     limits = [f"^{repository.resolve(old).commit}"] if separator else []
     limits += [f"--max-count={most}"] if most is not None else []
     found = _listed(repository, newest, *limits)
@@ -46,6 +52,24 @@ def commits(repository: Repository, wanted: str, *, most: int | None = None) -> 
             "The older end comes first: main~20..main.",
         )
     return found
+
+
+def _require_as_long(repository: Repository, old: str) -> None:
+    """Raise UsageError where ``branch~N`` is before the branch's first commit."""
+    back = _BACK.fullmatch(old)
+    if back is None:
+        return
+    branch, wanted = back[1], int(back[2])
+    tip = repository.resolve(branch).commit
+    there = int(git(repository.root, "rev-list", "--count", "--first-parent", tip))
+    if wanted >= there:
+        if repository.is_shallow():
+            what = f"of {branch} this shallow clone holds only {counted(there, 'commit')}"
+            advice = "Fetch the others: git fetch --unshallow."
+        else:
+            what = f"{branch} has only {counted(there, 'commit')}"
+            advice = f"`{branch}` alone means all of them."
+        raise UsageError("bad-range", f"there is no {old}: {what}", advice)
 
 
 def commit_of(repository: Repository, rev: str) -> Commit:

@@ -45,7 +45,8 @@ def branch_order(
     would make them all vanish: then the recorded order counts, and a note says so.
     """
     if repository is None:
-        return Branch(name=wanted or "")
+        note = "There is no repository here: runs are in their recorded order, with no release."
+        return Branch(name=wanted or "", notes=(note,))
     from perfci.checkout.commits import branch_of, commits
     from perfci.checkout.tags import tags
 

@@ -66,6 +66,7 @@ def command(
     chosen = outputs(options)
     if chosen.junit or chosen.csv:
         raise click.UsageError("a calibration is written as --json and --markdown only")
+    from perfci.cli.apart import history_files
     from perfci.cli.configuration_file import configuration_file, configuration_path
     from perfci.cli.output import check_writable
     from perfci.cli.surroundings import open_here, surroundings
@@ -73,10 +74,10 @@ def command(
     from perfci.measure.compare import Request
     from perfci.measure.workplace import Wanted
 
-    check_writable(chosen)
     repository = open_here()
     file = configuration_file(repository.root, config_path) if write_it else None
     config = configuration(repository.root, config_path, seed=seed)
+    check_writable(chosen, history_files(None, config, repository.root))
     with surroundings(repository, config, quiet=quiet) as around:
         calibration = calibrate_commit(
             around,

@@ -55,6 +55,7 @@ def command(
     together before anything fails.
     """
     chosen = outputs(options)
+    from perfci.cli.apart import history_files
     from perfci.cli.output import check_writable, deliver, exit_code
     from perfci.cli.past import with_past
     from perfci.cli.recording import recorder
@@ -65,10 +66,10 @@ def command(
     from perfci.measure.workplace import Wanted
     from perfci.store.files import BaselineStore
 
-    check_writable(chosen)
     durations = durations_of_shard(shard, durations_path)
     repository = open_here()
     config = configuration(repository.root, **options)
+    check_writable(chosen, history_files(history, config, repository.root))
     resolved = repository.resolve(head)
     recording = recorder(history, repository, config, resolved) if record else None
     with surroundings(repository, config, quiet=quiet) as around:

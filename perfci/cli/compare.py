@@ -59,6 +59,7 @@ def command(
     changes. Your checkout is not touched.
     """
     chosen = outputs(options)
+    from perfci.cli.apart import history_files
     from perfci.cli.output import check_writable, deliver, exit_code
     from perfci.cli.past import with_past
     from perfci.cli.recording import recorder
@@ -67,10 +68,10 @@ def command(
     from perfci.measure.compare import Request, compare_runs
     from perfci.measure.workplace import Wanted
 
-    check_writable(chosen)
     durations = durations_of_shard(shard, durations_path)
     repository = open_here()
     config = configuration(repository.root, **options)
+    check_writable(chosen, history_files(history, config, repository.root))
     base_side = Wanted("base", repository.resolve(base), interpreter(base_python, "--base-python"))
     head_side = Wanted("head", repository.resolve(head), interpreter(head_python, "--head-python"))
     sides = (base_side.resolved, head_side.resolved)

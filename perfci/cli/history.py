@@ -15,7 +15,7 @@ from perfci.units import counted, format_value
 if TYPE_CHECKING:
     from perfci.store.history.history import History
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _ANY = click.Path(path_type=Path)
 
 
@@ -56,14 +56,21 @@ def import_files(
 @history_option
 @config_option
 def export(file: Path | None, form: str, history: str | None, config_path: Path | None) -> None:
-    """Write everything to FILE (default: standard output).
+    """Write everything to FILE (default, and `-`: standard output).
 
     JSON lines hold all there is, and `import` reads them back; CSV leaves out workers, failures
     and environments' facts.
     """
+    from perfci.cli.apart import history_files, require_apart
     from perfci.cli.history_export import csv_lines, json_lines, write_lines
+    from perfci.cli.surroundings import root_here
 
     lines = csv_lines if form == "csv" else json_lines
+    file = None if file == Path("-") else file
+    if file is not None:
+        root = root_here()
+        kept = history_files(history, configuration(root, config_path), root)
+        require_apart({"FILE": file}, kept)
     with _opened(history, config_path) as opened:
         write_lines(lines(opened), file)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.cli.output import unwritable
+from perfci.writing import require_file
 
 if TYPE_CHECKING:
     from perfci.store.history.history import History
@@ -61,13 +62,22 @@ def csv_lines(history: History) -> Iterator[bytes]:
 
 
 def write_lines(lines: Iterable[bytes], file: Path | None) -> None:
-    """Write to ``file``, replaced whole at the end, or to standard output."""
+    """Write to ``file``, replaced whole at the end, or to standard output.
+
+    A device (``/dev/null``) is written to as it stands, and where a link leads is replaced.
+    """
     if file is None:
         sys.stdout.buffer.writelines(lines)
         sys.stdout.buffer.flush()
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        require_file(file)
+        if file.exists() and not file.is_file():
+            with file.open("wb") as device:
+                device.writelines(lines)
+            return
+        file = Path(os.path.realpath(file))
         descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
     except OSError as error:
         raise unwritable(file, error) from error

@@ -136,7 +136,8 @@ def _show(summary: Summary, commits: tuple[Commit, ...]) -> None:
     from perfci.report.clean import clean_line
 
     subjects = {commit.sha: commit.subject for commit in commits}
-    click.echo(f"environment {summary.environment}")
+    if summary.environment:  # it is known once the first commit was looked at
+        click.echo(f"environment {summary.environment}")
     for run in summary.recorded:
         click.echo(clean_line(f"recorded  {run.sha[:10]}  {_counts(run)}  {run.subject}", 200))
         for case, why in list(run.failed.items())[:_FEW]:

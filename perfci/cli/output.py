@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
 
+from perfci.cli.apart import require_apart
 from perfci.cli.options import Outputs
 from perfci.errors import (
     EXIT_NO_VERDICT,
@@ -21,9 +22,14 @@ from perfci.record.report import Report
 from perfci.writing import require_writable, write_file
 
 
-def check_writable(outputs: Outputs) -> None:
-    """Fail before anything is measured where a file could not be written afterwards."""
-    for path in outputs.files().values():
+def check_writable(outputs: Outputs, history: Iterable[Path] = ()) -> None:
+    """Fail before anything is measured where a file could not be written afterwards.
+
+    Or where writing it would destroy another one, or one of the ``history``'s files.
+    """
+    files = outputs.files()
+    require_apart({f"--{name}": path for name, path in files.items()}, history)
+    for path in files.values():
         try:
             require_writable(path)
         except OSError as error:

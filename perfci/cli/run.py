@@ -35,6 +35,7 @@ def command(
 ) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
     chosen = outputs(options)
+    from perfci.cli.apart import history_files
     from perfci.cli.output import check_writable, deliver, exit_code
     from perfci.cli.recording import recorder
     from perfci.cli.surroundings import open_here, surroundings
@@ -42,9 +43,9 @@ def command(
     from perfci.measure.run import run
     from perfci.measure.workplace import Wanted
 
-    check_writable(chosen)
     repository = open_here()
     config = configuration(repository.root, **options)
+    check_writable(chosen, history_files(history, config, repository.root))
     resolved = repository.resolve(rev)
     recording = recorder(history, repository, config, resolved) if record else None
     with surroundings(repository, config, quiet=quiet) as around:

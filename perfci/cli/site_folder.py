@@ -7,28 +7,33 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from perfci.cli.site_manifest import MANIFEST, fill, strangers
 from perfci.errors import OutsideError, UsageError
+from perfci.report.clean import clean_line
 
-_MARK = b'<meta name="generator" content="perfci trend">'
-_FRONT = "index.html"
+_SHOWN = 3
 _WRITING, _REPLACED = ".writing-", ".replaced-"
 
 
 def check_replaceable(folder: Path) -> None:
-    """UsageError where ``folder`` holds something else than a site of ours: it would be lost."""
+    """UsageError where ``folder`` holds what no earlier report wrote there: it would be lost."""
     with _told(folder):
         if not folder.exists():
             return
         if not folder.is_dir():
             raise UsageError("not-a-folder", f"{folder} is no folder", "Choose another.")
-        if any(folder.iterdir()) and not _is_ours(folder):
+        others = list(strangers(folder))
+        if others:
+            shown = ", ".join(clean_line(name, 80) for name in others[:_SHOWN])
+            more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
             raise UsageError(
                 "not-a-site",
-                f"{folder} holds other files, and would be replaced",
-                "Choose a new folder for --html, or empty that one.",
+                f"{folder} holds other files than a report's own ({MANIFEST} lists those), "
+                f"and would be replaced: {shown}{more}",
+                "Choose a new folder for --html, or move those files out of that one.",
             )
 
 
@@ -42,22 +47,13 @@ def replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     with _told(folder), _alone(target):
         new = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_WRITING}"))
         try:
-            _fill(new, files)
+            fill(new, files)
             new.chmod(0o755)  # mkdtemp's 0700 would keep a web server out
+            check_replaceable(target)  # once more: rendering takes a while
             _swap(new, target)
         except BaseException:
-            shutil.rmtree(new, ignore_errors=True)
+            _remove(new)
             raise
-
-
-def _fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    made = {folder}
-    for name, content in files:
-        path = folder / name
-        if path.parent not in made:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            made.add(path.parent)
-        path.write_bytes(content)
 
 
 def _swap(new: Path, target: Path) -> None:
@@ -73,7 +69,7 @@ def _swap(new: Path, target: Path) -> None:
         (old / target.name).rename(target)
         old.rmdir()
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    _recover(old, target)
 
 
 @contextmanager
@@ -85,7 +81,7 @@ def _alone(target: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         for leftover in tuple(target.parent.iterdir()):
             if leftover.name.startswith(f".{target.name}{_WRITING}"):
-                shutil.rmtree(leftover, ignore_errors=True)
+                _remove(leftover)
             elif leftover.name.startswith(f".{target.name}{_REPLACED}"):
                 _recover(leftover, target)
         yield
@@ -94,19 +90,26 @@ def _alone(target: Path) -> Iterator[None]:
 
 
 def _recover(leftover: Path, target: Path) -> None:
-    """Put back what a writer that was killed between its two renames had taken away."""
+    """Remove the old site, or put it back where its writer was killed between its two renames."""
     old = leftover / target.name
     if old.is_dir() and not target.exists():
         old.rename(target)
-    shutil.rmtree(leftover, ignore_errors=True)
+    _remove(old)
+    with suppress(OSError):  # there is something else in it
+        leftover.rmdir()
 
 
-def _is_ours(folder: Path) -> bool:
-    front = folder / _FRONT
-    if not front.is_file():
-        return False
-    with front.open("rb") as file:
-        return _MARK in file.read(4096)
+def _remove(folder: Path) -> None:
+    """Remove a site that is no longer wanted; one that holds anything else is left where it is."""
+    if not folder.is_dir() or folder.is_symlink() or any(strangers(folder)):
+        return
+    with suppress(OSError):  # it stays, and is removed by the next report
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            elif entry.name != MANIFEST:  # last, or what is left after a kill would look strange
+                entry.unlink()
+        shutil.rmtree(folder)
 
 
 @contextmanager

@@ -98,6 +98,10 @@ class Telling:
             patience=options.pop("patience"),
         )
 
+    def files(self) -> dict[str, Path]:
+        """Return the files that are written, by their options."""
+        return {"--openmetrics": self.openmetrics} if self.openmetrics is not None else {}
+
     def check(self, *, remember: bool = True) -> None:
         """Fail before anything is read where it could not be told afterwards.
 

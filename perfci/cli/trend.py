@@ -52,6 +52,7 @@ def command(
     telling = Telling.of(options)
     from datetime import UTC, datetime
 
+    from perfci.cli.apart import history_files, require_apart
     from perfci.cli.branch_order import branch_order, repository_here
     from perfci.cli.output import check_writable
     from perfci.cli.site_folder import check_replaceable
@@ -60,13 +61,16 @@ def command(
     from perfci.report.trend.terminal import trend_lines
     from perfci.store.history.history import open_history
 
+    repository = repository_here()
+    root = repository.root if repository else Path.cwd()
+    config = load_config(root, config_path)
+    written = {**{f"--{name}": path for name, path in outputs.files().items()}, **telling.files()}
+    folders = {"--html": html} if html is not None else {}
+    require_apart(written, history_files(history, config, root), folders)
     if html is not None:
         check_replaceable(html)
     check_writable(outputs)
     telling.check(remember=not no_remember)
-    repository = repository_here()
-    root = repository.root if repository else Path.cwd()
-    config = load_config(root, config_path)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     with open_history(history_place(history, config, root), create=False) as opened:
         loaded = opened.load()

@@ -18,7 +18,7 @@ NIGHTS_WITH_WORKERS = 14
 """Of so many newest runs the workers' own values go into the site."""
 _MOST_CHANGES = 200
 """Changes of which both nights' workers are looked up, however long ago they were."""
-_FIRST = "No earlier report is remembered: every change in the history counts as new."
+_FIRST = "No change was told before: every change in the history counts as new."
 
 
 def trend_of(
@@ -42,13 +42,12 @@ def trend_of(
     from perfci.trend.timelines import arrange
 
     known = history.known_changes()
-    first = () if known else (_FIRST,)
     arranged = arrange(loaded, order=branch.order, branch=branch.name, aliases=aliases)
     settings = TrendSettings()
     if last_days is not None:
         settings = replace(settings, drift_days=last_days)
     with run_all_on_cores(len(arranged.series)) as run_all:
-        changes, drifts, notes = analyse(
+        analysed = analyse(
             arranged.series,
             arranged.timelines,
             known=known,
@@ -56,16 +55,20 @@ def trend_of(
             settings=settings,
             run_all=run_all,
         )
+    new = any(change.status == "new" for change in analysed.changes)
+    first = (_FIRST,) if new and not known else ()
     return Trend(
         created_at=now,
         perfci_version=VERSION,
         timelines=arranged.timelines,
         series=arranged.series,
-        changes=changes,
-        drifts=drifts,
+        changes=analysed.changes,
+        drifts=analysed.drifts,
         health=health(history.outcomes(), arranged.timelines, arranged.series),
         releases=release_nights(branch.tags, branch.order, arranged.timelines),
-        notes=(*first, *branch.notes, *arranged.notes, *notes),
+        notes=(*first, *branch.notes, *arranged.notes, *analysed.notes),
+        too_few=analysed.too_few,
+        told_before=bool(known),
     )
 
 

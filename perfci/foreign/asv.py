@@ -13,9 +13,9 @@ import msgspec
 
 from perfci.foreign.document import explained, fill, keys_of
 from perfci.foreign.gathering import Gathering, environment_of
-from perfci.foreign.instant import NoTime, from_seconds
 from perfci.foreign.naming import case_id, sha_of, visible
 from perfci.foreign.result import Foreign
+from perfci.record.instant import NoTime, from_seconds
 from perfci.record.run import Environment
 
 TOOL = "asv"

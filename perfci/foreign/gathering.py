@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfci.errors import UsageError
-from perfci.foreign.instant import NoTime, from_text
 from perfci.foreign.naming import plain, visible
 from perfci.foreign.result import Skipped
 from perfci.record.history import Point, RecordedRun
+from perfci.record.instant import NoTime, from_text
 from perfci.record.metric import Direction
 from perfci.record.run import Environment
 

@@ -7,20 +7,17 @@ it repeats what is answered by 202 without end, and takes apart headers that are
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, ItemsView
+from collections.abc import ItemsView
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 import requests
 
+from perfci.deadline import within
 from perfci.errors import OutsideError, UsageError
 from perfci.github.failing import Unsure
 from perfci.units import format_duration
 
-T = TypeVar("T")
 _SILENCE = 15.0
 """The longest wait for the next byte, in s."""
 _MOST_BYTES = 64 << 20
@@ -80,7 +77,7 @@ class Connection:
                 return _Response(answer.status_code, _headers(answer), _text(answer, request))
 
         try:
-            return _within(ask, self._most)
+            return within(ask, self._most)
         except TimeoutError as error:
             self._session = _session()  # the old one is still in use by who isn't waited for
             raise Unsure(
@@ -177,27 +174,3 @@ def _text(answer: requests.Response, request: str) -> str:
                 "Is GITHUB_API_URL the address of GitHub's API? A proxy may have answered.",
             )
     return content.decode("utf-8", "replace")
-
-
-def _within(do: Callable[[], T], most: float) -> T:
-    """Return what ``do`` returns or raises; TimeoutError after ``most`` s, and it is left alone.
-
-    A thread, because nothing else ends a wait for a name, a handshake and headers alike; Python
-    can't end it, but doesn't wait for it at its own end either.
-    """
-    done: SimpleQueue[tuple[T, None] | tuple[None, Exception]] = SimpleQueue()
-
-    def work() -> None:
-        try:
-            done.put((do(), None))
-        except Exception as error:  # noqa: BLE001 (raised below, where it is waited for)
-            done.put((None, error))
-
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        value, error = done.get(timeout=most)
-    except Empty:
-        raise TimeoutError from None
-    if error is not None:
-        raise error
-    return value  # type: ignore[return-value]

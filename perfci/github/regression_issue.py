@@ -17,6 +17,7 @@ from perfci.github.event import SHA
 from perfci.github.issue import MOST_IDS, Close, Content, Issue, mark_of, ours, rewritten
 from perfci.report.clean import clean_line
 from perfci.report.escape import code, escape
+from perfci.report.trend.words import SAME_COMMIT
 from perfci.trend.change import Change, Trend
 from perfci.trend.series import SeriesKey
 from perfci.units import counted, format_change, format_value
@@ -106,8 +107,7 @@ class _Writing:
     def _text(self, change: Change) -> str:
         rows = [
             ("on", code(change.series.environment)),
-            ("between", f"{_commit(change.commits[0])} and {_commit(change.commits[1])}"),
-            ("last commit", escape(self.subjects.get(change.commits[1], ""), 200)),
+            *self._where(change),
             ("how", "slowly, over many commits" if change.kind == "ramp" else "in one step"),
             ("false-discovery rate", f"{change.q:.1g} over the whole report"),
         ]
@@ -123,6 +123,13 @@ class _Writing:
             lines += ["", "The benchmark's own source changed there, too: it may be that."]
         lines += ["", *_ending(change)]
         return "\n".join(lines)
+
+    def _where(self, change: Change) -> Sequence[tuple[str, str]]:
+        before, after = map(_commit, change.commits)
+        if change.same_commit:
+            return (("at", f"{after} ({SAME_COMMIT})"),)
+        subject = escape(self.subjects.get(change.commits[1], ""), 200)
+        return (("between", f"{before} and {after}"), ("last commit", subject))
 
     def _text_of_many(self, marks: tuple[str, ...], changes: Sequence[Change]) -> str:
         rows: list[str] = []

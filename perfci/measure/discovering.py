@@ -20,6 +20,11 @@ from perfci.measure.process import WorkerEnded, WorkerProcess
 from perfci.record.case import Case, Discovery, Failure
 from perfci.record.worker import WorkOrder
 
+NO_TIME_TO_IMPORT = "no-time-to-import"
+"""The slug where the session had too little time to say whether a side's files import."""
+CUT_SHORT = "no_time"
+"""The kind of failure of a file that had less than ``timeout``: it may well be a sound one."""
+
 _IMPORT_TIMES = 1 << 22
 _DEFINITION_ERRORS = {"BenchmarkError": "wrong-benchmark", "duplicate_id": "duplicate-id"}
 
@@ -75,7 +80,10 @@ def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end:
 
 
 def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float) -> Found:
-    """Ask one worker; a file that hangs takes half of what is left, no more."""
+    """Ask one worker; a file that hangs takes half of what is left, no more.
+
+    WorkerEnded is a ``timeout`` where it had all the time it may take: then the import is at fault.
+    """
     left_s = max(0.0, budget_end - time.monotonic())
     within_s = min(plan.settings.timeout, left_s / 2)
     launch = replace(plan.launch(side), import_times=True)
@@ -85,6 +93,11 @@ def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float)
     try:
         discovery = worker.field(worker.expect("discovery", within_s), "discovery", Discovery)
         worker.stage = "done"
+    except WorkerEnded as ended:
+        if ended.failure.kind == "timeout" and within_s < plan.settings.timeout:
+            message = f"{ended.failure.message}, half of what was left of the budget"
+            raise WorkerEnded(replace(ended.failure, kind=CUT_SHORT, message=message)) from ended
+        raise
     finally:
         worker.close()
     return Found(discovery, import_times(worker.log))
@@ -127,18 +140,22 @@ def require_cases(cases: tuple[Case, ...], failures: tuple[Failure, ...], where:
         return
     if failures:
         first = failures[0]
-        if all(failure.kind == "timeout" for failure in failures):
+        cut = next((failure for failure in failures if failure.kind == CUT_SHORT), None)
+        if cut is not None:
             raise MeasureError(
-                "no-time-to-import",
-                f"no benchmark file in {where} was imported in the time there was; {first.case}: "
-                f"{first.message}",
-                f"{first.log_tail}\nRaise --budget (imports may take half of it), or `timeout` in "
-                "[tool.perfci]; where an import hangs, mend it.".strip(),
+                NO_TIME_TO_IMPORT,
+                f"no benchmark file in {where} was imported in the time there was; {cut.case}: "
+                f"{cut.message}",
+                f"{cut.log_tail}\nRaise --budget (imports may take half of it); where an import "
+                "hangs, mend it.".strip(),
             )
+        advice = "Fix the import"
+        if first.kind == "timeout":
+            advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
         raise MeasureError(
             "no-benchmark-imports",
             f"no benchmark file in {where} could be imported; {first.case}: {first.message}",
-            f"{first.log_tail}\nFix the import; `perfci list` shows what is found.".strip(),
+            f"{first.log_tail}\n{advice}; `perfci list` shows what is found.".strip(),
         )
     raise UsageError(
         "no-benchmarks",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from perfci.errors import PerfciError
+from perfci.measure.discovering import CUT_SHORT
 from perfci.measure.schedule import least_rounds
 from perfci.record.case import Case, Failure
 from perfci.record.report import Report
@@ -24,13 +25,11 @@ def whole(
     report: Report,
     wanted: Sequence[Case],
     settings: MeasureSettings,
-    *,
-    patient: bool,
 ) -> Run:
     """Return the run as it is recorded: without cases that were cut short, with all that failed.
 
     Each of ``wanted`` then has points or a failure, or is measured another time. A file that was
-    given too little time to import says nothing of the commit: it counts where ``patient``.
+    given too little time to import says nothing of the commit.
     """
     tried = {one.case.id for one in measured.cases}
     return replace(
@@ -38,7 +37,7 @@ def whole(
         cases=tuple(
             _brief(one) for one in measured.cases if one.failures or _is_whole(one, settings)
         ),
-        failures=tuple(_untried([one for one in wanted if one.id not in tried], report, patient)),
+        failures=tuple(_untried([one for one in wanted if one.id not in tried], report)),
     )
 
 
@@ -54,7 +53,7 @@ def failed_run(template: Run, wanted: Sequence[Case], error: PerfciError) -> Run
     )
 
 
-def _untried(wanted: Sequence[Case], report: Report, patient: bool) -> Iterable[Failure]:
+def _untried(wanted: Sequence[Case], report: Report) -> Iterable[Failure]:
     broken = {failure.case: failure for failure in report.failures}
     for case in wanted:
         failure = broken.get(case.file)
@@ -63,7 +62,7 @@ def _untried(wanted: Sequence[Case], report: Report, patient: bool) -> Iterable[
         elif failure is None:
             message = "this commit has no such case"
             yield Failure(case.id, "head", "discovery", "absent", message)
-        elif patient or failure.kind != "timeout":
+        elif failure.kind != CUT_SHORT:
             yield replace(failure, case=case.id, message=_shortened(failure.message), log_tail="")
 
 

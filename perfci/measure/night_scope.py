@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from perfci.errors import MeasureError, PerfciError
+from perfci.measure.discovering import NO_TIME_TO_IMPORT
 from perfci.measure.night_record import UNOPENED
 from perfci.record.case import Case
 from perfci.record.run import Environment
@@ -30,21 +31,25 @@ def find_scope(
 ) -> Scope:
     """Return what the first of ``shas`` shows that can be opened, tried by ``see``.
 
-    One that is known to be broken here is not built again to find that out. MeasureError where
-    the first five can't be opened, or all are known to be broken.
+    One that is known to be broken here is not built again to find that out. One that had no time
+    to import took half of it: the next has a try. MeasureError where the first five can't be
+    opened, or all are known to be broken.
     """
     broken: dict[str, PerfciError] = {}
     for sha in (sha for sha in shas if sha not in known_broken):
         try:
             environment, cases = see(sha)
         except PerfciError as error:
-            if error.slug not in UNOPENED:
+            if error.slug not in UNOPENED | {NO_TIME_TO_IMPORT}:
                 raise
             broken[sha] = error
             if len(broken) == _MOST_TRIED:
                 break
         else:
             return Scope(environment, cases, broken)
+    hurried = next((one for one in broken.values() if one.slug == NO_TIME_TO_IMPORT), None)
+    if hurried is not None:
+        raise hurried
     if broken:
         first = next(iter(broken.values()))
         raise MeasureError(

@@ -14,6 +14,7 @@ from perfci.checkout.repository import Resolved
 from perfci.errors import PerfciError
 from perfci.measure.claim import claimed
 from perfci.measure.compare import Request, compare, now, selected_cases
+from perfci.measure.discovering import NO_TIME_TO_IMPORT
 from perfci.measure.night_record import OF_THE_COMMIT, failed_run, whole
 from perfci.measure.night_scope import Scope, find_scope, known_broken
 from perfci.measure.run import run
@@ -98,7 +99,7 @@ class _Night:
         self.summary.environment = scope.environment.key
         for commit in self._task.commits:
             if error := scope.broken.get(commit.sha):
-                self._record_error(scope, commit, scope.cases, error, self._task.budget_s)
+                self._record_error(scope, commit, scope.cases, error)
         todo = [gap for gap in self._gaps(scope, self._task.commits) if gap.sha not in scope.broken]
         if todo and todo[0].sha == self._newest.sha:
             self._fill(scope, todo.pop(0), reserved_s=self._for_same)
@@ -159,14 +160,14 @@ class _Night:
                 benchmarks_of=self._benchmarks_of(gap.sha),
             )
         except PerfciError as error:
-            if error.slug not in OF_THE_COMMIT:
+            if error.slug not in OF_THE_COMMIT | {NO_TIME_TO_IMPORT}:
                 raise
-            self._record_error(scope, commit, wanted, error, within_s)
+            self._record_error(scope, commit, wanted, error)
             return
         self._took.append((len(gap.cases), time.monotonic() - started))
         self.summary.interrupted = report.interrupted and not _deleted_its_tree(report)
-        settings, patient = self._around.config.settings, self._is_patient(within_s)
-        recorded = self._record(commit, whole(measured, report, wanted, settings, patient=patient))
+        settings = self._around.config.settings
+        recorded = self._record(commit, whole(measured, report, wanted, settings))
         told = {*recorded.failed, *(point.case for point in recorded.points)}
         if cut := tuple(case for case in gap.cases if case not in told):
             self.summary.left.append(Gap(gap.sha, cut))
@@ -200,15 +201,10 @@ class _Night:
             self.summary.outcome = outcome
 
     def _record_error(
-        self,
-        scope: Scope,
-        commit: Commit,
-        wanted: tuple[Case, ...],
-        error: PerfciError,
-        within_s: float,
+        self, scope: Scope, commit: Commit, wanted: tuple[Case, ...], error: PerfciError
     ) -> None:
         """Record what every case of the commit ended with, where it is the commit's doing."""
-        if error.slug == "no-benchmark-imports" and not self._is_patient(within_s):
+        if error.slug == NO_TIME_TO_IMPORT:
             self.summary.left.append(Gap(commit.sha, tuple(case.id for case in wanted)))
             return
         side = Side(commit.sha, commit.sha, self._task.python)
@@ -229,10 +225,6 @@ class _Night:
             self._history.record([recorded])
             self.summary.recorded.append(recorded)
         return recorded
-
-    def _is_patient(self, within_s: float) -> bool:
-        """Whether a file that took too long to import had all the time it may take."""
-        return within_s / 2 >= self._around.config.settings.timeout
 
     def _benchmarks_of(self, sha: str) -> Resolved | None:
         return None if sha == self._newest.sha else self._newest

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from perfci.report.clean import clean_line
+from perfci.report.trend.words import SAME_COMMIT, surety_text
 from perfci.trend.change import Change, Trend
 from perfci.trend.series import SeriesKey
 from perfci.units import counted, format_change, format_value
@@ -71,19 +72,17 @@ def _told(change: Change, units: dict[SeriesKey, str]) -> str:
     before, after = map(_sha, change.commits)
     ramp = change.kind == "ramp"
     range_ = f"slowly from {before} to {after}" if ramp else f"between {before} and {after}"
+    if change.same_commit:
+        range_ = f"at {after} ({SAME_COMMIT})"
+    size = _size(change, units.get(change.series, ""))
     lines = [
         f"{_arrow(change)} {_where(change.series)}",
-        f"*{_size(change, units.get(change.series, ''))}*, {_sure(change)}, {range_}",
+        f"*{size}*, {_plain(surety_text(change.q))}, {range_}",
         f"on {_code(change.series.environment)}",
     ]
     if change.benchmark_changed:
         lines.append("The benchmark's own source changed there, too.")
     return "\n".join(lines)
-
-
-def _sure(change: Change) -> str:
-    """A very small q would read as 100 %, which nothing is."""
-    return "over 99.9 % sure" if change.q < 0.001 else f"{change.confidence * 100:.1f} % sure"
 
 
 def _size(change: Change, unit: str) -> str:

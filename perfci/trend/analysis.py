@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from perfci.trend.change import Change, Drift, KnownChange
 from perfci.trend.discovery import benjamini_hochberg
 from perfci.trend.drifting import find_drifts
-from perfci.trend.examining import SHORTEST_SERIES, Found, examine_all
+from perfci.trend.examining import NOISY_SERIES, SHORTEST_SERIES, Found, examine_all, too_few
 from perfci.trend.matching import Place, change_id, match_known, status_of
-from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.trend.series import Night, Series, SeriesKey, Timeline, dates_of
 from perfci.trend.settings import TrendSettings
 
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -22,11 +22,15 @@ _CHUNK = 64
 
 
 class Analysed(NamedTuple):
-    """What an analysis found: changes and drifts, the worst first, and notes for the reader."""
+    """What an analysis found: changes and drifts, the worst first, and notes for the reader.
+
+    Of the series in ``too_few`` nothing can be told yet.
+    """
 
     changes: tuple[Change, ...]
     drifts: tuple[Drift, ...]
     notes: tuple[str, ...]
+    too_few: frozenset[SeriesKey] = frozenset()
 
 
 def analyse(
@@ -53,18 +57,24 @@ def analyse(
     by_series: dict[SeriesKey, list[KnownChange]] = {}
     for change in known:
         by_series.setdefault(change.series, []).append(change)
+    dates = {key: dates_of(timeline) for key, timeline in timelines.items()}
     seen: set[str] = set()
     changes: dict[SeriesKey, tuple[Change, ...]] = {}
     for one, sure in zip(series, _surely(series, examined, settings), strict=True):
         if sure:
             mine = by_series.get(one.key, [])
-            changes[one.key] = _changes(one, timelines[one.key.environment], sure, mine, now)
+            environment = one.key.environment
+            changes[one.key] = _changes(
+                one, timelines[environment], dates[environment], sure, mine, now
+            )
             seen.update(found.id for found in changes[one.key])
     drifts = find_drifts(series, timelines, changes, settings)
+    short = frozenset(one.key for one in series if too_few(one.values))
     return Analysed(
         changes=tuple(sorted((c for some in changes.values() for c in some), key=_worst_first)),
         drifts=drifts,
-        notes=_notes(series, known, seen),
+        notes=_notes(series, len(short), known, seen),
+        too_few=short,
     )
 
 
@@ -84,6 +94,7 @@ def _surely(
 def _changes(
     series: Series,
     timeline: Timeline,
+    dates: Sequence[str],
     sure: Sequence[tuple[Found, float]],
     known: Sequence[KnownChange],
     now: str,
@@ -93,11 +104,7 @@ def _changes(
     sign = 1.0 if series.direction == "lower" else -1.0
     places = [
         Place(
-            change_id(
-                series.key,
-                nights[move.before].sha or nights[move.before].run,
-                nights[move.after].sha or nights[move.after].run,
-            ),
+            change_id(series.key, *_between(nights[move.before], nights[move.after])),
             move.before,
             move.after,
             (nights[move.before].sha, nights[move.after].sha),
@@ -114,7 +121,6 @@ def _changes(
     made = []
     for index, ((move, q), place) in enumerate(zip(sure, places, strict=True)):
         found = matched.get(index)
-        after = nights[move.after]
         made.append(
             Change(
                 id=found.id if found else place.id,
@@ -123,7 +129,7 @@ def _changes(
                 before=move.before,
                 after=move.after,
                 commits=place.commits,
-                at=after.committed_at or after.measured_at,
+                at=dates[int(series.rows[move.after])],
                 ratio=move.ratio,
                 ratio_lo=move.ratio_lo,
                 ratio_hi=move.ratio_hi,
@@ -140,6 +146,13 @@ def _changes(
     return tuple(made)
 
 
+def _between(before: Night, after: Night) -> tuple[str, str]:
+    """Return what names a change: its commits, or its runs where they tell it from no other."""
+    if before.sha and before.sha == after.sha:
+        return before.run, after.run
+    return before.sha or before.run, after.sha or after.run
+
+
 def _benchmark_changed(series: Series, move: Found) -> bool:
     """Whether the benchmark's own source changed there, give or take a point."""
     return any(move.before <= index <= move.after + 1 for index in series.source_changes)
@@ -151,12 +164,14 @@ def _worst_first(change: Change) -> tuple[bool, float, SeriesKey, int]:
 
 
 def _notes(
-    series: Sequence[Series], known: Sequence[KnownChange], seen: set[str]
+    series: Sequence[Series], short: int, known: Sequence[KnownChange], seen: set[str]
 ) -> tuple[str, ...]:
     notes = []
-    short = sum(len(one.values) < SHORTEST_SERIES for one in series)
     if short:
-        notes.append(f"{short} series have fewer than {SHORTEST_SERIES} points: too few to tell.")
+        notes.append(
+            f"{short:,} of {len(series):,} series have too few nights to tell: {NOISY_SERIES} are "
+            f"needed, {SHORTEST_SERIES} where nearly each night repeats the last value."
+        )
     keys = {one.key for one in series}
     lost = sum(one.series in keys and one.id not in seen for one in known)
     if lost:

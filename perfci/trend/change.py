@@ -49,6 +49,11 @@ class Change:
         """1 - q."""
         return 1.0 - self.q
 
+    @property
+    def same_commit(self) -> bool:
+        """Whether it moved between nights of one commit: then no commit did it."""
+        return self.commits[0] != "" and self.commits[0] == self.commits[1]
+
 
 @dataclass(frozen=True, slots=True)
 class KnownChange:
@@ -114,7 +119,11 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """An analysed history, ready to be rendered. ``changes`` and ``drifts``: the worst first."""
+    """An analysed history, ready to be rendered. ``changes`` and ``drifts``: the worst first.
+
+    Of the series in ``too_few`` nothing can be told yet. ``told_before``: whether some earlier
+    report told a change; without one nobody knows since when what is new is new.
+    """
 
     created_at: str
     perfci_version: str
@@ -125,3 +134,5 @@ class Trend:
     health: Health
     releases: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    too_few: frozenset[SeriesKey] = frozenset()
+    told_before: bool = True

@@ -1,10 +1,25 @@
-"""Days of ISO 8601 times as whole numbers, without a clock."""
+"""Times that histories hold: in UTC, so that they can be compared, and their days. No clock."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+from perfci.record.instant import NoTime, civil, from_text
+
+_UNSET = "1971"
+"""A time of 1970 was told by a clock that nobody set."""
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
+
+
+@lru_cache(maxsize=10_000)  # an environment's runs are sorted by it, several times
+def in_utc(moment: str) -> str:
+    """Return an ISO 8601 time in UTC to the second: as texts they sort. Empty if it tells none."""
+    try:
+        found, _ = from_text(moment)
+    except NoTime:
+        return ""
+    return found if found >= _UNSET else ""
 
 
 def day_of(moment: str) -> int | None:
@@ -26,11 +41,6 @@ def day_of(moment: str) -> int | None:
 
 
 def date_of(day: int) -> str:
-    """Return ``YYYY-MM-DD`` of a day counted from 1970 (Hinnant's ``civil_from_days``)."""
-    era, of_era = divmod(day + 719_468, 146_097)
-    of = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
-    of_year = of_era - (365 * of + of // 4 - of // 100)
-    shifted = (5 * of_year + 2) // 153
-    month = shifted + 3 if shifted < 10 else shifted - 9
-    year = of + era * 400 + (month <= 2)
-    return f"{year:04d}-{month:02d}-{of_year - (153 * shifted + 2) // 5 + 1:02d}"
+    """Return ``YYYY-MM-DD`` of a day counted from 1970."""
+    year, month, date = civil(day)
+    return f"{year:04d}-{month:02d}-{date:02d}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfci.trend.noise import prepare
+from perfci.trend.ratios import ratio_of
 from perfci.trend.significance import cumulate, stretch_variance
 from perfci.trend.wander import measure_blocks
 
@@ -79,8 +80,8 @@ def shift(values: NDArray[Any], stretches: Stretches, floor: float) -> Shift | N
     half = float(special.stdtrit(df, 0.975)) * error
     return Shift(
         points=recent,
-        ratio=math.exp(difference),
-        ratio_lo=math.exp(difference - half),
-        ratio_hi=math.exp(difference + half),
+        ratio=ratio_of(difference),
+        ratio_lo=ratio_of(difference - half),
+        ratio_hi=ratio_of(difference + half),
         p=2.0 * float(special.stdtr(df, -abs(unexplained / error))),
     )

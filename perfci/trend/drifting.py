@@ -9,7 +9,7 @@ from perfci.trend.change import Change, Drift
 from perfci.trend.dates import day_of
 from perfci.trend.discovery import benjamini_hochberg
 from perfci.trend.drift import Shift, Stretches, shift
-from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
 from perfci.trend.settings import TrendSettings
 
 
@@ -43,9 +43,12 @@ def find_drifts(
 
 
 def _recent_row(timeline: Timeline, days: int) -> int:
-    """Return the first row from which on every night lies within the last ``days`` days."""
-    known = [day_of(night.committed_at or night.measured_at) for night in timeline.nights]
-    newest = max((day for day in known if day is not None), default=0)
+    """Return the first row from which on every night lies within ``days`` days of the last one.
+
+    On a branch that rests, the last nights are of one commit, and stand at when they were measured.
+    """
+    known = [day_of(date) for date in dates_of(timeline)]
+    newest = next((day for day in reversed(known) if day is not None), 0)
     row = len(known)
     while row and (day := known[row - 1]) is not None and day > newest - days:
         row -= 1

@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 from perfci.trend.change import ChangeKind
 from perfci.trend.moves import Move, find_moves
 from perfci.trend.noise import Prepared, prepare
+from perfci.trend.ratios import ratio_of
 from perfci.trend.settings import TrendSettings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SHORTEST_SERIES = 5
-"""Points: with fewer nothing can be told, and noisy series need eight."""
+"""Points: with fewer nothing can be told."""
+
+NOISY_SERIES = 8
+"""Points: with fewer nothing can be told of a series with noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,18 @@ def examine_all(many: Sequence[NDArray[Any]], settings: TrendSettings) -> list[t
     return [examine(values, settings) for values in many]
 
 
+def too_few(values: NDArray[Any]) -> bool:
+    """Return whether nothing can be told of finite ``values`` (n,) because they are too few."""
+    if len(values) < SHORTEST_SERIES:
+        return True
+    return len(values) < NOISY_SERIES and len(values) < 2 * prepare(values).shortest
+
+
 def examine(values: NDArray[Any], settings: TrendSettings) -> tuple[Found, ...]:
     """Return the moves of one series of finite ``values`` (n,), in order."""
-    if len(values) < SHORTEST_SERIES or values.min() == values.max():
+    if too_few(values) or values.min() == values.max():
         return ()
     prepared = prepare(values)
-    if len(values) < 2 * prepared.shortest:
-        return ()
     return tuple(
         _found(prepared, move)
         for move in find_moves(prepared, settings.alpha)
@@ -86,8 +95,8 @@ def _found(prepared: Prepared, move: Move) -> Found:
         after=move.after,
         level_before=math.exp(before),
         level_after=math.exp(after),
-        ratio=math.exp(move.difference),
-        ratio_lo=math.exp(move.difference - half),
-        ratio_hi=math.exp(move.difference + half),
+        ratio=ratio_of(move.difference),
+        ratio_lo=ratio_of(move.difference - half),
+        ratio_hi=ratio_of(move.difference + half),
         p=move.p,
     )

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 SPAN = 21
 """Runs around a run, itself included, whose median is what its values are told against."""
 
+_FURTHEST = 1e30
+"""A pace that is no machine's, and that four bytes still hold."""
+
 FEWEST = 5
 """Series: with fewer a run tells of its benchmarks, not of its machine."""
 
@@ -68,7 +71,8 @@ def _of_environment(timeline: Timeline, series: Sequence[Series]) -> list[Runner
     table = np.full((len(series), len(timeline.nights)), np.nan, dtype=np.float32)
     for index, one in enumerate(series):
         if one.values.min() > 0.0:
-            table[index, one.rows] = one.values / _running_median(one.values)
+            paces = one.values / _running_median(one.values)
+            table[index, one.rows] = np.clip(paces, 1.0 / _FURTHEST, _FURTHEST)
     counts = np.count_nonzero(np.isfinite(table), axis=0)
     told = np.flatnonzero(counts >= FEWEST)
     if not len(told):

@@ -37,7 +37,7 @@ def find_moves(prepared: Prepared, alpha: float) -> tuple[Move, ...]:
     segmented = segment(prepared, alpha)
     splits = segmented.splits
     stretches = {stretch.first: stretch for stretch in segmented.ramps}
-    moves = []
+    moves: list[Move] = []
     index = 0
     while index < len(splits):
         stretch = stretches.get(index)
@@ -45,7 +45,8 @@ def find_moves(prepared: Prepared, alpha: float) -> tuple[Move, ...]:
             moves.append(_step(splits[index]))
             index += 1
         else:
-            moves.append(_ramp(splits[index : stretch.last + 1], stretch))
+            settled = moves[-1].after if moves else 0
+            moves.append(_ramp(splits[index : stretch.last + 1], stretch, settled))
             index = stretch.last + 1
     return tuple(moves)
 
@@ -64,12 +65,15 @@ def _step(split: Split) -> Move:
     )
 
 
-def _ramp(splits: Sequence[Split], stretch: Stretch) -> Move:
-    """Make one move of steps: it is as sure as the surest of them."""
+def _ramp(splits: Sequence[Split], stretch: Stretch, settled: int) -> Move:
+    """Make one move of steps: it is as sure as the surest of them.
+
+    Its old level is from ``settled`` on, where the move before it, perhaps a ramp too, has ended.
+    """
     surest = min((split.test for split in splits), key=lambda test: test.p)
     return Move(
         kind="ramp",
-        begin=splits[0].begin,
+        begin=max(splits[0].begin, settled),
         before=stretch.ramp.before,
         after=stretch.ramp.after,
         end=splits[-1].end,

@@ -50,6 +50,21 @@ class Timeline:
     vanished: tuple[str, ...] = ()
 
 
+def dates_of(timeline: Timeline) -> tuple[str, ...]:
+    """Return the time at which each night stands: its commit's, so that an import is in order.
+
+    A further night of the same commit stands at when it was measured, or on a quiet branch all
+    nights would have one date; so does a night whose commit is not known.
+    """
+    seen: set[str] = set()
+    dates = []
+    for night in timeline.nights:
+        first = night.sha not in seen
+        seen.add(night.sha)
+        dates.append((first and night.committed_at) or night.measured_at)
+    return tuple(dates)
+
+
 @dataclass(frozen=True, slots=True)
 class Series:
     """One case's metric over a timeline.

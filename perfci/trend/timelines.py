@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from perfci.trend.dates import in_utc
 from perfci.trend.loaded import LoadedHistory, LoadedSeries
 from perfci.trend.ordering import order_nights
-from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.trend.series import Night, Series, SeriesKey, Timeline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +47,7 @@ def arrange(
         members.setdefault(run.environment, []).append(index)
     rows = np.full(len(loaded.runs), -1, dtype=np.int32)
     timelines = {}
+    notes: list[str] = []
     for environment, indices in members.items():
         nights = [loaded.runs[index].night for index in indices]
         ordered = order_nights(nights, ranks=ranks, branch=branch)
@@ -53,20 +55,21 @@ def arrange(
             rows[indices[place]] = row
         timelines[environment] = Timeline(
             environment=environment,
-            nights=tuple(nights[place] for place in ordered.kept),
+            nights=tuple(_in_utc(nights[place]) for place in ordered.kept),
             facts=loaded.environments.get(environment, {}),
             vanished=ordered.vanished,
         )
+        notes += [f"{environment}: {note}" for note in ordered.notes]
     merged: dict[SeriesKey, list[LoadedSeries]] = {}
     for part in loaded.series:
         name = current_name(part.key.case, aliases or {})
         merged.setdefault(part.key._replace(case=name), []).append(part)
     series: list[Series] = []
-    notes: list[str] = []
     for key in sorted(merged):
         made = _series(key, merged[key], rows, loaded, notes)
         if made is not None:
             series.append(made)
+    notes += _alias_notes({part.key.case for part in loaded.series}, aliases or {})
     notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
     return Arranged(timelines=timelines, series=tuple(series), notes=tuple(notes))
 
@@ -87,6 +90,24 @@ def current_name(case: str, aliases: Mapping[str, str]) -> str:
     return case
 
 
+def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str]:
+    """Say which aliases name what was never recorded: a mistyped name joins nothing, silently."""
+    names = {*cases, *(case.partition("[")[0] for case in cases)}
+    notes = []
+    for old, new in sorted(aliases.items()) if names else ():
+        absent = " nor ".join(f"`{name}`" for name in (old, new) if name not in names)
+        if absent:
+            notes.append(f"The alias of `{old}` for `{new}`: no run has a case named {absent}.")
+    return notes
+
+
+def _in_utc(night: Night) -> Night:
+    """Return the night with its times in UTC; empty where they can't be read."""
+    return replace(
+        night, committed_at=in_utc(night.committed_at), measured_at=in_utc(night.measured_at)
+    )
+
+
 def _series(
     key: SeriesKey,
     parts: list[LoadedSeries],
@@ -94,8 +115,14 @@ def _series(
     loaded: LoadedHistory,
     notes: list[str],
 ) -> Series | None:
-    """Join the parts that go under one name; None where no run of theirs is on a timeline."""
+    """Join the parts that go under one name.
+
+    None where no run of theirs is on a timeline, and where a value is too large or too small to be
+    computed with, so that one such benchmark takes no report with it.
+    """
     import numpy as np
+
+    from perfci.stats.student import LARGEST
 
     units = {part.unit for part in parts}
     if len(units) > 1:
@@ -118,6 +145,13 @@ def _series(
     by_row = np.argsort(at, kind="stable")
     at, values, hashes = at[by_row], values[by_row], hashes[by_row]
     last = np.append(at[1:] != at[:-1], True)
+    sizes = np.abs(values[last])
+    if sizes.max() > LARGEST or ((sizes > 0.0) & (sizes < 1.0 / LARGEST)).any():
+        notes.append(
+            f"{key.case} {key.metric}: left out on {key.environment}, as a value beyond "
+            f"{LARGEST:g}, or its inverse, can't be computed with."
+        )
+        return None
     return Series(
         key=key,
         unit=parts[-1].unit,

@@ -117,7 +117,7 @@
       (filter) => {
         matching = all.filter(
           (one) =>
-            (!filter.moved || one.standing !== "steady") &&
+            (!filter.moved || perfci.hasMoved(one.standing)) &&
             (filter.metric === null || one.metricAt === filter.metric) &&
             (filter.environment === null || one.environmentAt === filter.environment) &&
             perfci.hasWords(one.text, filter.words),

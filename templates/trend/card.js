@@ -20,6 +20,13 @@
     return before && after && before !== after ? `${before}..${after}` : after || before;
   };
 
+  // as perfci/report/trend/words.py says it
+  const SAME_COMMIT = "same commit: the machine or something around it moved, not the code";
+  const sameCommit = (change, timeline) => {
+    const [before, after] = [timeline.shas[change.before], timeline.shas[change.after]];
+    return before && before === after ? SAME_COMMIT : "";
+  };
+
   const interval = (change) => {
     if (change.lo == null || change.hi == null || change.lo === change.hi) return "";
     return `95 %: ${perfci.change(change.lo).replace(" %", "")} … ${perfci.change(change.hi)}`;
@@ -30,7 +37,8 @@
     const told = [
       timeline.dates[change.after],
       interval(change),
-      `${change.q < 0.001 ? "> 99.9" : Math.floor((1 - change.q) * 1000) / 10} % sure`,
+      change.q < 0.001 ? "q < 0.001" : `q = ${Number(change.q.toPrecision(2))}`,
+      sameCommit(change, timeline),
       change.kind === "ramp" ? "a ramp, not a step" : "",
       change.source ? "the benchmark itself changed here" : "",
       change.note && `“${change.note}”`,

@@ -6,18 +6,18 @@
   const LANES = [28, 62];
   const { element, drawn, option } = perfci;
 
-  const laneOf = (values, x, y, name) => {
-    const middle = x(perfci.median(values));
+  const laneOf = ({ values, recorded }, x, y, name) => {
+    const middle = x(recorded);
     return [
       drawn("line", { class: "grid", x1: LEFT, x2: "100%", y1: y, y2: y }),
       ...values.map((value) => drawn("circle", { class: `worker ${name}`, cx: x(value), cy: y, r: 5 })),
-      drawn("line", { class: "median", x1: middle, x2: middle, y1: y - 13, y2: y + 13 }),
+      drawn("line", { class: "recorded", x1: middle, x2: middle, y1: y - 13, y2: y + 13 }),
     ];
   };
 
   const draw = (frame, pair, unit) => {
     const width = Math.max(frame.parentElement.clientWidth, 200);
-    const all = pair.flat();
+    const all = pair.flatMap(({ values, recorded }) => [...values, recorded]);
     const [low, high] = [Math.min(...all), Math.max(...all)];
     const room = Math.max((high - low) * 0.06, Math.abs(high) * 0.002) || 1;
     const extent = [low - room, high + room];
@@ -31,16 +31,16 @@
     });
     frame.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     frame.setAttribute("height", HEIGHT);
-    const lanes = pair.flatMap((values, at) => laneOf(values, x, LANES[at], at ? "second" : "first"));
+    const lanes = pair.flatMap((night, at) => laneOf(night, x, LANES[at], at ? "second" : "first"));
     const names = ["A", "B"].map((letter, at) => drawn("text", { class: "lane", x: 0, y: LANES[at] - 12 }, letter));
     frame.replaceChildren(...ticks, ...lanes, ...names);
   };
 
   const sentence = (pair, unit) => {
-    const [first, second] = pair.map(perfci.median);
+    const [first, second] = pair.map(({ recorded }) => recorded);
     const change = first === 0 ? perfci.difference(second - first, unit) : perfci.change(second / first);
-    const workers = pair.map((values) => values.length).join(" and ");
-    return `Medians: A ${perfci.value(first, unit)}, B ${perfci.value(second, unit)}; B against A ${change}. From ${workers} workers.`;
+    const workers = pair.map(({ values }) => values.length).join(" and ");
+    return `As recorded (the thick lines): A ${perfci.value(first, unit)}, B ${perfci.value(second, unit)}; B against A ${change}. From ${workers} workers.`;
   };
 
   // the nights around the newest change where their workers are kept, else the last two
@@ -50,10 +50,17 @@
   };
 
   perfci.comparison = (series, timeline) => {
-    const rows = [...series.workers.keys()];
+    const rows = [...series.workers.keys()].filter((row) => series.rows.includes(row));
     if (rows.length === 0) return null;
     const chosen = suggested(series, rows);
-    const name = (row) => `${timeline.dates[row]}  ${timeline.shas[row] || "no commit"}`.trim();
+    const nameAt = (date, row) => `${date}  ${timeline.shas[row] || "no commit"}`.trim();
+    const names = rows.map((row) => nameAt(timeline.dates[row], row));
+    // twice on one day: only the time tells them apart
+    const isTwice = (name) => names.indexOf(name) !== names.lastIndexOf(name);
+    const name = (row) => {
+      const plain = nameAt(timeline.dates[row], row);
+      return isTwice(plain) ? nameAt(timeline.measured[row].replace("T", " "), row) : plain;
+    };
     const selects = ["A", "B"].map((letter, at) => {
       const options = [...rows].reverse().map((row) => option(String(row), name(row), row === chosen[at]));
       const select = element("select", { class: `night-${letter.toLowerCase()}` }, ...options);
@@ -71,7 +78,11 @@
     );
     const show = () => {
       if (!details.open) return;
-      const pair = selects.map((label) => series.workers.get(Number(label.lastChild.value)));
+      const pair = selects.map((label) => {
+        const row = Number(label.lastChild.value);
+        // the night's own value, as in the chart: the workers' median may be another number
+        return { values: series.workers.get(row), recorded: series.values[series.rows.indexOf(row)] };
+      });
       draw(frame, pair, series.unit);
       said.textContent = sentence(pair, series.unit);
     };

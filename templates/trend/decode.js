@@ -45,7 +45,6 @@
     return found;
   };
 
-  perfci.median = median;
   perfci.decoded = (entry, about) => {
     const values = sums(entry.deltas, entry.scale);
     const rows = rowsOf(entry.rows, values.length);

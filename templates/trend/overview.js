@@ -3,10 +3,13 @@
 (() => {
   const FIRST = 25; // the gate's health comes below: it is not to be pushed away
   const PAGE = 200;
+  const TOO_FEW = 4; // its place among the standings
   const { element } = perfci;
 
   const unpacked = (payload) => {
     const moved = new Map(payload.moved.map(([row, ...standing]) => [row, standing]));
+    let few = 0;
+    for (const step of payload.few) moved.set((few += step), [TOO_FEW, 0, ""]);
     const { columns } = payload;
     let place = 0;
     return columns.case.map((step, row) => {
@@ -44,7 +47,10 @@
     let shown = 0;
 
     const status = (one) => {
-      if (one.standing === "steady") return element("td", { class: "status quiet", role: "cell" }, "steady");
+      if (!perfci.hasMoved(one.standing)) {
+        const text = one.standing === "too_few" ? "too few nights" : one.standing;
+        return element("td", { class: "status quiet", role: "cell" }, text);
+      }
       const cell = element("td", { class: `status ${one.standing}`, role: "cell" });
       cell.append(element("span", { class: "word" }, one.standing));
       if (one.size) cell.append(" ", element("span", { class: "figure" }, one.size));
@@ -95,7 +101,7 @@
     perfci.filters(names, environments.map(([, label]) => label), (wanted) => {
       matching = all.filter(
         (one) =>
-          (!wanted.moved || one.standing !== "steady") &&
+          (!wanted.moved || perfci.hasMoved(one.standing)) &&
           (wanted.metric === null || one.metric === wanted.metric) &&
           (wanted.environment === null || one.environment === wanted.environment) &&
           perfci.hasWords(one.text, wanted.words),

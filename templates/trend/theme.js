@@ -19,7 +19,9 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");
-    const say = () => button.setAttribute("aria-pressed", String(isDark()));
+    const say = () => {
+      button.textContent = isDark() ? "Switch to light" : "Switch to dark";
+    };
     button.hidden = false;
     button.addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";

@@ -284,3 +284,12 @@ def test_hostile_names_stay_text_and_the_mark_stays_whole(
 
 def marks_in_body(issue: dict[str, Any]) -> tuple[str, ...]:
     return marks_in(Issue(1, BOT, "", issue["body"], "", True), BOT)
+
+
+def test_a_step_between_nights_of_one_commit_is_not_blamed_on_it(
+    github: FakeGitHub, issue_client: IssueClient
+) -> None:
+    tell(issue_client, of(change(commits=(SHAS[2], SHAS[2]))))
+    (body,) = texts(github)
+    assert "not the code" in body
+    assert "Commit 2" not in body

@@ -302,8 +302,20 @@ def test_a_password_in_the_address_is_not_printed(project: Project) -> None:
 def test_an_import_that_is_refused_makes_no_history(project: Project, tmp_path: Path) -> None:
     (tmp_path / "readme.json").write_text('{"no": "results"}')
     new = tmp_path / "new.sqlite"
-    done = project.perfci(
-        "history", "import", str(tmp_path / "readme.json"), "--history", str(new)
-    )
+    done = project.perfci("history", "import", str(tmp_path / "readme.json"), "--history", str(new))
     assert done.code == 2, done.text
     assert not new.exists()
+
+
+def test_an_export_with_a_run_of_no_time_is_refused(
+    project: Project, place: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "history.jsonl"
+    assert project.perfci("history", "export", str(file), "--history", place).code == 0
+    lines = file.read_text().splitlines()
+    at = night(2).measured_at
+    file.write_text("\n".join(line.replace(at, "not a time") for line in lines) + "\n")
+    other = str(tmp_path / "other.sqlite")
+    done = project.perfci("history", "import", str(file), "--history", other).without_traceback()
+    assert done.code != 0
+    assert "'not a time' is no time at which it was measured" in done.err

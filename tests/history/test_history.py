@@ -223,6 +223,7 @@ def test_removed_runs_leave_nothing_and_others_whole(place: str) -> None:
         {"points": (Point("\ud800", "m", "s", 1.0),)},
         {"id": ""},
         {"measured_at": ""},
+        {"measured_at": "not a time"},
     ],
 )
 def test_a_run_that_could_not_be_read_back_is_refused_before_anything_is_written(

@@ -309,6 +309,17 @@ def test_a_password_is_never_shown(postgres: Server) -> None:
         assert history.shown.startswith("postgresql://perfci:***@")
 
 
+def test_of_an_address_only_what_is_known_to_be_harmless_is_shown() -> None:
+    address = parse_address(
+        "postgresql://me:short@h/perf?sslmode=require&foo=SECRET&port=5433&port=5434"
+        "&passfile=SECRET-TOO&sslpassword=x&n=1"
+    )
+    assert "SECRET" not in address.shown
+    assert address.shown == "postgresql://me:***@h/perf?port=5433&port=5434&sslmode=require"
+    assert address.scrubbed("no SECRET-TOO or SECRET at 127.0.0.1") == "no *** or *** at 127.0.0.1"
+    assert address.scrubbed("x") == "***"
+
+
 def test_a_missing_user_or_database_is_a_usage_error_with_advice(postgres: Server) -> None:
     with (
         pytest.raises(UsageError, match="doesn't let perfci in") as caught,

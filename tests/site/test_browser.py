@@ -170,6 +170,9 @@ def test_two_chosen_nights_are_compared(watched: Watched, year_site: Path) -> No
     expect(said).to_contain_text(re.compile(r"B against A \+[45]\.\d %. From 8 and 8 workers"))
     before = said.inner_text()
     assert card.locator("circle.worker").count() == 16
+    card.get_by_text("All nights as a table").click()
+    night = card.locator("td.number").nth(365 - 1 - 351).inner_text()
+    assert f"As recorded (the thick lines): A {night}, B " in before
     card.get_by_label("Night A").select_option(index=0)
     expect(said).not_to_have_text(before)
 
@@ -180,12 +183,12 @@ def test_the_button_turns_the_colours_and_the_choice_stays(
     page = watched.open(year_site / "index.html")
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
-    page.get_by_role("button", name="Dark").click()
+    page.get_by_role("button", name="Switch to dark").click()
     dark = page.evaluate(ground)
     assert dark != light
     page.reload()
     assert page.evaluate(ground) == dark
-    page.get_by_role("button", name="Dark", pressed=True).click()
+    page.get_by_role("button", name="Switch to light").click()
     assert page.evaluate(ground) == light
 
 
@@ -223,3 +226,27 @@ def test_numbers_read_the_same_in_the_browser(watched: Watched, year_site: Path)
     for unit in ("s", "bytes", "bytes/call", "count", "ratio", "items/s"):
         told = page.evaluate("([v, u]) => v.map((one) => perfci.value(one, u))", [values, unit])
         assert told == [format_value(value, unit) for value in values]
+
+
+def test_nights_of_one_commit_on_one_day_can_be_told_apart(
+    watched: Watched, tmp_path: Path
+) -> None:
+    trend = quiet_trend(nights=4)
+    (line,) = trend.timelines.values()
+    twice = [
+        replace(one, sha=line.nights[0].sha, measured_at=f"2025-11-22T2{row}:05:00+00:00")
+        for row, one in enumerate(line.nights)
+    ]
+    lines = {line.environment: replace(line, nights=tuple(twice))}
+    few = frozenset(one.key for one in trend.series)
+    site = write_site(replace(trend, timelines=lines, too_few=few), tmp_path / "site")
+    page = watched.open(page_of(site, "work"))
+    page.get_by_text("Compare two nights").click()
+    options = page.get_by_label("Night A").locator("option").all_text_contents()
+    assert len(set(options)) == 4
+    assert options[0].startswith("2025-11-22 23:05")
+    page = watched.open(site / "index.html")
+    page.wait_for_selector(RESULTS)
+    assert "too few nights" in page.locator(RESULTS).inner_text()
+    page.get_by_label("Only what moved").check()
+    assert "Nothing matches" in page.locator("#results").inner_text()

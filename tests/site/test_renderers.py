@@ -179,6 +179,51 @@ def test_a_release_stands_at_the_first_measured_night_that_has_it() -> None:
     order = [f"{place:040x}" for place in range(20)]
     nights = tuple(night(row, sha=order[4 + 5 * row]) for row in range(3))  # 4, 9, 14
     lines = {GPU: replace(timeline(GPU, 3), nights=nights)}
-    tags = {order[9]: "v1", order[10]: "v2", order[11]: "v3", order[2]: "old", order[19]: "new"}
+    tags = {
+        order[9]: "v1",
+        order[10]: "v2",
+        order[11]: "v3",
+        order[1]: "older",
+        order[2]: "old",
+        order[19]: "new",
+    }
     found = release_nights({**tags, "f" * 40: "elsewhere"}, order, lines)
-    assert found == {order[9]: "v1", order[14]: "v2, v3"}
+    assert found == {order[4]: "old", order[9]: "v1", order[14]: "v2, v3"}
+
+
+def test_where_all_have_too_few_nights_nothing_is_said_to_be_steady() -> None:
+    trend = quiet_trend(cases=3, nights=4)
+    young = replace(trend, too_few=frozenset(one.key for one in trend.series))
+    for text in (front(young), render_trend_markdown(young), "\n".join(trend_lines(young))):
+        assert text.count("Too early to tell: 3 of 3 series have fewer than 8 nights") <= 2
+        assert "Too early to tell: 3 of 3 series have fewer than 8 nights" in text
+        assert "Nothing moved" not in text
+    told = json.loads(trend_json(young))
+    assert {one["status"] for one in told["series"]} == {"too_few"}
+
+
+def test_nothing_moved_is_said_only_of_those_that_can_be_told() -> None:
+    trend = quiet_trend(cases=3, nights=8)
+    mixed = replace(trend, too_few=frozenset({trend.series[1].key}))
+    for text in (front(mixed), render_trend_markdown(mixed), "\n".join(trend_lines(mixed))):
+        assert "Nothing moved in the 2 series that can be told since the last report" in text
+        assert "Too early to tell: 1 of 3 series have fewer than 8 nights." in text
+
+
+def test_a_report_before_which_none_told_anything_does_not_speak_of_a_last_one() -> None:
+    for trend in (replace(year(), told_before=False), replace(quiet_trend(), told_before=False)):
+        for text in (front(trend), render_trend_markdown(trend), trend_lines(trend)[0]):
+            assert "ince the last report" not in text
+
+
+def test_a_step_between_nights_of_one_commit_blames_no_commit() -> None:
+    trend = year()
+    first = trend.changes[0]
+    same = replace(first, commits=(first.commits[1], first.commits[1]))
+    for text in (
+        front(replace(trend, changes=(same,))),
+        render_trend_markdown(replace(trend, changes=(same,))),
+        "\n".join(trend_lines(replace(trend, changes=(same,)))),
+    ):
+        assert "same commit: the machine or something around it moved, not the code" in text
+        assert "Bump torch to 2.9" not in text

@@ -168,7 +168,7 @@ def test_outside_a_repository_the_recorded_order_counts(
     monkeypatch.chdir(tmp_path)
     told = recorded.trend()
     assert told["changes"][0]["sha_after"] == recorded.shas[STEP_AT]
-    assert len(told["notes"]) == 1  # that it is the first report
+    assert "no repository" in told["notes"][1]
 
 
 @pytest.mark.parametrize(
@@ -246,5 +246,67 @@ def test_an_empty_history_says_so(recorded: Recorded, tmp_path: Path) -> None:
 
 
 def test_the_first_report_says_that_all_is_new_to_it(recorded: Recorded) -> None:
-    assert "No earlier report" in recorded.trend()["notes"][0]
+    assert "No change was told before" in recorded.trend()["notes"][0]
     assert recorded.trend()["notes"] == []
+
+
+def test_the_first_change_after_quiet_reports_is_new_to_none_remembered(recorded: Recorded) -> None:
+    quiet = Recorded(recorded.project, recorded.shas)
+    quiet.history = recorded.history.with_name("quiet.sqlite")
+    quiet.record([(place, sha, "work", 1.0) for place, sha in enumerate(recorded.shas[:20])])
+    for _ in range(2):
+        told = quiet.trend()
+        assert (told["changes"], told["notes"]) == ([], [])
+
+
+def test_a_quiet_branch_has_a_date_for_each_night(recorded: Recorded) -> None:
+    sha, noise = recorded.shas[-1], random.Random(3)
+    runs = [
+        RecordedRun(
+            id=f"again-{day}",
+            source="nightly",
+            sha=sha,
+            subject="the last",
+            branch="main",
+            committed_at="2026-03-01T12:00:00+00:00",
+            measured_at=f"2026-03-{1 + day:02}T23:00:00+00:00",
+            position=39,
+            environment=Environment("quiet", {}),
+            runner="runner-1",
+            points=(
+                Point(
+                    *("work", "latency_p50", "s"),
+                    noise.gauss(1.0, 0.003) * (1.1 if day >= 12 else 1.0),
+                    (1.0, 1.0),
+                ),
+            ),
+        )
+        for day in range(24)
+    ]
+    with open_history(str(recorded.history)) as history:
+        history.record(runs)
+    site = recorded.project.folder.parent / "site"
+    told = recorded.trend("--html", str(site))
+    (change,) = (one for one in told["changes"] if one["environment"] == "quiet")
+    assert change["sha_before"] == change["sha_after"] == sha
+    assert change["at"] == "2026-03-13T23:00:00+00:00"
+    (series,) = (one for one in told["series"] if one["environment"] == "quiet")
+    assert series["latest_at"] == "2026-03-24T23:00:00+00:00"
+    texts = [path.read_text() for path in (site / "data").glob("timeline-*.js")]
+    (payload,) = (text for text in texts if '"key":"quiet"' in text)
+    assert '"dates":["2026-03-01","2026-03-02","2026-03-03"' in payload
+
+
+def test_one_series_beyond_all_computing_takes_no_report_with_it(recorded: Recorded) -> None:
+    wild = [(place, sha, "wild", 1e-300) for place, sha in enumerate(recorded.shas[:25])]
+    wild += [(25 + place, sha, "wild", 1e300) for place, sha in enumerate(recorded.shas[25:])]
+    recorded.record(wild)
+    folder = recorded.project.folder.parent
+    done = recorded.project.perfci(
+        *("trend", "--history", str(recorded.history), "--html", str(folder / "site")),
+        *("--json", str(folder / "trend.json"), "--openmetrics", str(folder / "trend.prom")),
+    ).without_traceback()
+    assert (done.code, "Warning" in done.err) == (0, False), done.text
+    told = json.loads((folder / "trend.json").read_bytes())
+    assert [change["case"] for change in told["changes"]] == ["work"]
+    assert any(note.startswith("wild latency_p50: left out") for note in told["notes"])

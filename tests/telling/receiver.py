@@ -12,6 +12,8 @@ DROPPED = 0
 """A status: the connection is closed without an answer."""
 SILENT = -1
 """A status: there is no answer, and the connection stays open."""
+DRIPPING = -2
+"""A status: the answer comes byte by byte, each soon enough, and never ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,22 @@ class _Handler(BaseHTTPRequestHandler):
         answer = receiver.answers.pop(0) if receiver.answers else Answer()
         if answer.status == SILENT:
             receiver.outwaited = not receiver.released.wait(20)
-        if answer.status in {SILENT, DROPPED}:
+        if answer.status == DRIPPING:
+            self._drip()
+        if answer.status in {SILENT, DROPPED, DRIPPING}:
             return
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(b"ok")
+
+    def _drip(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        for _ in range(200):
+            if self.receiver.released.wait(0.1):
+                return
+            self.wfile.write(b"x")
+        self.receiver.outwaited = True
 
     do_GET = do_POST  # noqa: N815 (http.server's names; how urllib would follow a redirect)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import threading
+from typing import Any
 
 import pytest
 
 from perfci.errors import OutsideError, UsageError
 from perfci.webhook import MaybeDelivered, Pace, require_webhook, send
-from tests.telling.receiver import DROPPED, SILENT, Answer, Receiver
+from tests.telling.receiver import DRIPPING, DROPPED, SILENT, Answer, Receiver
 
 NOW = 1_700_000_000.0
 BODY = b'{"text": "hello"}'
@@ -81,7 +83,7 @@ def test_a_refusal_is_told_and_not_repeated(receiver: Receiver, status: int) -> 
     assert len(receiver.bodies) == 1
 
 
-@pytest.mark.parametrize("status", [DROPPED, SILENT])
+@pytest.mark.parametrize("status", [DROPPED, SILENT, DRIPPING])
 def test_where_the_answer_is_lost_the_message_is_not_sent_twice(
     receiver: Receiver, status: int
 ) -> None:
@@ -90,6 +92,28 @@ def test_where_the_answer_is_lost_the_message_is_not_sent_twice(
         sent(receiver, Pace(timeout=0.3))
     assert receiver.bodies == [BODY]
     assert not receiver.outwaited
+
+
+def test_what_was_given_up_before_it_was_sent_is_never_sent(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering = threading.Event()
+    looked_up = socket.getaddrinfo
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        answering.wait(20)
+        return looked_up(*arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)  # no time-out of a socket ends a look-up
+    before = set(threading.enumerate())
+    with pytest.raises(OutsideError, match=r"can't be reached in .*, 2 times over"):
+        sent(receiver, Pace(timeout=0.3, tries=2))
+    left = set(threading.enumerate()) - before
+    assert len(left) == 2
+    answering.set()
+    for thread in left:
+        thread.join(20)
+    assert not any(receiver.bodies)
 
 
 def test_a_server_that_is_not_there_is_tried_again() -> None:

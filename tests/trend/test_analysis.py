@@ -8,8 +8,10 @@ import pytest
 from perfci.trend.analysis import Analysed, analyse
 from perfci.trend.change import Change, KnownChange
 from perfci.trend.discovery import benjamini_hochberg
+from perfci.trend.drifting import _recent_row
+from perfci.trend.series import Timeline
 from perfci.trend.settings import TrendSettings
-from tests.trend.histories import series, timelines, wobbling
+from tests.trend.histories import ENVIRONMENT, date, night, series, timelines, wobbling
 
 NOW = "2026-11-21T00:00:00Z"
 
@@ -195,7 +197,8 @@ def test_false_discoveries_stay_rare_where_metrics_of_a_case_move_together():
 def test_series_too_short_to_tell_are_counted():
     analysed = report(series(np.ones(3), "a"), series(wobbling(4), "b"), series(wobbling(30), "c"))
 
-    assert analysed.notes == ("2 series have fewer than 5 points: too few to tell.",)
+    (note,) = analysed.notes
+    assert note.startswith("2 of 3 series have too few nights to tell: 8 are needed, 5 where")
 
 
 def test_many_small_steps_that_no_one_is_named_for_are_a_drift():
@@ -232,3 +235,40 @@ def test_quiet_series_drift_nowhere():
     analysed = report(*(series(wobbling(200, seed=seed), str(seed)) for seed in range(50)))
 
     assert analysed.drifts == ()
+
+
+def test_a_step_between_nights_of_one_commit_is_dated_by_the_measurement():
+    nights = tuple(night(7, run=f"run{day}", measured_at=date(20 + day)) for day in range(60))
+    values = stepped((20, 1.1), (40, 1.1), size=60)
+
+    found = analyse([series(values)], {ENVIRONMENT: Timeline(ENVIRONMENT, nights)}, now=NOW).changes
+
+    assert {change.at for change in found} == {date(40), date(60)}
+    assert all(change.same_commit for change in found)
+    assert len({change.id for change in found}) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "few"),
+    [
+        ([1.0, 1.0, 1.0, 1.0], True),
+        ([1.0, 1.0, 1.0, 1.0, 1.0], False),
+        ([1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.97], True),
+        ([1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.97, 1.01], False),
+    ],
+)
+def test_with_too_few_nights_a_series_is_said_to_be_untold(values, few):
+    one = series(np.array(values))
+
+    analysed = report(one)
+
+    assert analysed.too_few == (frozenset({one.key}) if few else frozenset())
+    assert bool(analysed.notes) == few
+
+
+def test_on_a_branch_that_rests_drift_is_told_of_the_last_days_not_of_the_last_commit():
+    moving = [night(number) for number in range(30)]
+    resting = [night(29, run=f"again{n}", measured_at=date(29 + n)) for n in range(1, 31)]
+    old = [night(3, run="late", measured_at=date(70))]  # a gap that was filled today
+    rows = Timeline(ENVIRONMENT, (*moving[:4], *old, *moving[4:], *resting))
+    assert len(rows.nights) - _recent_row(rows, 14) == 14

@@ -1,5 +1,8 @@
 """What is a change and what is none, in one series."""
 
+import math
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -159,3 +162,28 @@ def test_quiet_series_have_less_than_one_false_alarm_in_1000_points(rho):
     alarms = sum(len(found(values)) for values in series)
 
     assert 1000 * alarms / (120 * len(series)) <= 0.2
+
+
+@pytest.mark.parametrize("curve", [np.linspace, np.geomspace])
+@pytest.mark.parametrize("ends", [(1.0, 10.0), (10.0, 1.0), (1.0, 2.0)])
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.03])
+@pytest.mark.parametrize("size", [365, 2000])
+def test_no_rise_is_counted_twice(curve, ends, noise, size):
+    seed = np.random.default_rng(size)
+    values = curve(*ends, size) * np.exp(noise * seed.standard_normal(size))
+
+    moves = found(values)
+
+    assert all(one.after <= two.before for one, two in pairwise(moves))
+    told = abs(math.fsum(math.log(move.ratio) for move in moves))
+    assert told < 1.05 * abs(math.log(ends[1] / ends[0]))
+
+
+def test_a_straight_rise_of_the_logarithm_is_one_ramp():
+    seed = np.random.default_rng(0)
+
+    (move,) = found(np.geomspace(1, 10, 365) * np.exp(0.01 * seed.standard_normal(365)))
+
+    assert (move.kind, move.ratio) == ("ramp", pytest.approx(10, rel=0.05))
+    assert move.level_before == pytest.approx(1, rel=0.05)
+    assert move.level_after == pytest.approx(10, rel=0.05)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from perfci.trend.loaded import LoadedHistory, LoadedRun, LoadedSeries
-from perfci.trend.series import SeriesKey
+from perfci.trend.series import SeriesKey, Timeline, dates_of
 from perfci.trend.timelines import Arranged, arrange, current_name
 from tests.trend.histories import ENVIRONMENT, date, night
 
@@ -149,3 +149,73 @@ def test_a_change_of_the_benchmarks_own_source_is_marked_where_it_is():
     loaded = history(nights, part(range(6), np.ones(6)), sources=sources)
 
     assert arrange(loaded).series[0].source_changes == (4,)
+
+
+def test_an_alias_of_a_name_that_no_run_has_is_a_note():
+    loaded = history([night(0)], part([0], [1.0], case="encode[batch=1]"))
+
+    right = arrange(loaded, aliases={"encode[batch=1]": "encode"}).notes
+    mistyped = arrange(loaded, aliases={"encod": "encode", "encode": "encodr"}).notes
+
+    assert right == ()
+    assert mistyped == (
+        "The alias of `encod` for `encode`: no run has a case named `encod`.",
+        "The alias of `encode` for `encodr`: no run has a case named `encodr`.",
+    )
+
+
+def test_a_further_night_of_a_commit_stands_at_when_it_was_measured():
+    nights = (
+        night(0, measured_at=date(3)),
+        night(0, measured_at=date(4)),
+        night(1, measured_at=date(5)),
+        night(2, sha="", committed_at="", measured_at=date(6)),
+    )
+
+    assert dates_of(Timeline(ENVIRONMENT, nights)) == (date(0), date(4), date(1), date(6))
+
+
+def test_dates_in_many_zones_are_in_the_order_of_their_instants():
+    nights = [
+        night(2, position=None, committed_at="2026-01-02T10:00:00-11:00"),  # 21:00 in UTC
+        night(1, position=None, committed_at="2026-01-02T22:00:00+12:00"),  # 10:00
+        night(0, position=None, committed_at="2026-01-02T09:00:00Z"),
+    ]
+
+    arranged = arrange(history(nights))
+
+    assert shas(arranged) == [0, 1, 2]
+    first, *_, last = arranged.timelines[ENVIRONMENT].nights
+    assert first.committed_at == "2026-01-02T09:00:00+00:00"
+    assert last.committed_at == "2026-01-02T21:00:00+00:00"
+
+
+@pytest.mark.parametrize("unreadable", ["not a time", "1970-01-01T00:00:00Z", "2026-13-01T00:00Z"])
+def test_a_commit_without_a_date_that_can_be_read_stands_where_it_was_measured(unreadable):
+    nights = [night(i, position=None) for i in range(4)]
+    nights[2] = night(2, position=None, committed_at=unreadable)
+
+    arranged = arrange(history(nights))
+
+    assert shas(arranged) == [0, 1, 2, 3]
+    assert any("commit's date of 1 run can't be read" in note for note in arranged.notes)
+
+
+def test_a_run_without_any_time_is_left_out_and_counted():
+    lost = {"position": None, "committed_at": "not a time", "measured_at": "not a time"}
+    nights = [night(0, position=None), night(1, **lost), night(2)]
+    loaded = history(nights, part([0, 1, 2], [1.0, 2.0, 3.0]))
+
+    arranged = arrange(loaded)
+
+    assert shas(arranged) == [0, 2]
+    assert arranged.series[0].values.tolist() == [1.0, 3.0]
+    assert any("1 run is left out" in note for note in arranged.notes)
+    assert shas(arrange(loaded, order=order(0, 1, 2))) == [0, 1, 2]  # its commit has a place
+
+
+def test_a_commit_dated_after_its_run_is_counted():
+    nights = [night(0, position=None), night(1, position=None, committed_at=date(100))]
+
+    assert any("a clock was wrong" in note for note in arrange(history(nights)).notes)
+    assert arrange(history(nights), order=order(0, 1)).notes == ()

@@ -25,8 +25,10 @@ def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
     groups = sort_changes(trend)
     listed = catalogue(trend, standings(trend))
     new = (*groups.new_worse, *groups.new_better)
+    headline, early = words.headline(trend, groups), words.too_early(trend)
     text = _template().render(
-        headline=words.headline(trend, groups),
+        headline=headline,
+        early="" if early == headline else early,
         still=words.still_open(groups),
         scope=scope_text(trend, listed),
         new=moved_rows(new[:MOST_ROWS], trend, listed, drawn=False),

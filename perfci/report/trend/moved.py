@@ -36,7 +36,7 @@ class Moved:
     count: str
     subject: str
     date: str
-    confidence: str
+    surety: str
     note: str
     acknowledged: str
     id: str
@@ -102,9 +102,9 @@ def _change(
         after=format_value(after, series.unit),
         commits=commits,
         count=_count(nights[first].position, nights[last].position),
-        subject=clean_line(nights[last].subject, LONGEST_SUBJECT),
+        subject="" if change.same_commit else clean_line(nights[last].subject, LONGEST_SUBJECT),
         date=words.day(change.at),
-        confidence=words.confidence_text(change.q),
+        surety=words.surety_text(change.q),
         note=words.kind_text(change),
         acknowledged=clean_line(change.note, LONGEST_SUBJECT),
         id=clean_line(change.id, 100),
@@ -125,7 +125,7 @@ def _drift(drift: Drift, series: Series, listed: Catalogue, *, drawn: bool) -> M
         count="",
         subject="",
         date="",
-        confidence=words.confidence_text(drift.q),
+        surety=words.surety_text(drift.q),
         note=words.drift_text(drift),
         acknowledged="",
         id="",

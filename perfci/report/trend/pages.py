@@ -28,11 +28,14 @@ ASSETS = (
 def overview_page(trend: Trend, groups: Sorted, listed: Catalogue) -> bytes:
     """Return ``index.html``: what moved since last time first, then search, then health."""
     new = (*groups.new_worse, *groups.new_better)
+    headline = words.headline(trend, groups)
     context = {
         **_common(trend, root=""),
-        "headline": words.headline(trend, groups),
+        "headline": headline,
         "mood": "worse" if groups.new_worse else "better" if groups.new_better else "steady",
         "still": words.still_open(groups),
+        "early": "" if words.too_early(trend) == headline else words.too_early(trend),
+        "since": trend.told_before,
         "scope": scope_text(trend, listed),
         "new": moved_rows(new[:MOST_NEW], trend, listed),
         "new_more": max(0, len(new) - MOST_NEW),

@@ -14,8 +14,9 @@ def release_nights(
     """Return the measured commits that are the first with a release, and its name.
 
     ``tags`` maps commits to names, ``order`` holds the branch's commits, the oldest first. A
-    tagged commit is seldom the one that a nightly run measures: the next measured one is told. A
-    tag that isn't on the branch, or is older than all nights, is left out.
+    tagged commit is seldom the one that a nightly run measures: the next measured one is told. Of
+    the tags older than all nights the newest is told, at the first night, which has it: the others
+    were outdated by then. A tag that isn't on the branch, or is newer than all nights, is left out.
     """
     ranks = {sha: place for place, sha in enumerate(order)}
     names: dict[str, list[str]] = {}
@@ -23,9 +24,10 @@ def release_nights(
         measured = sorted({ranks[night.sha] for night in timeline.nights if night.sha in ranks})
         if not measured:
             continue
-        for sha, name in tags.items():
-            rank = ranks.get(sha)
-            if rank is None or rank < measured[0] or rank > measured[-1]:
+        placed = [(ranks[sha], name) for sha, name in tags.items() if sha in ranks]
+        before = max((rank for rank, _ in placed if rank < measured[0]), default=0)
+        for rank, name in placed:
+            if rank < before or rank > measured[-1]:
                 continue
             told = names.setdefault(order[measured[bisect_left(measured, rank)]], [])
             if name not in told:

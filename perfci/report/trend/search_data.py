@@ -19,14 +19,16 @@ def search_file(listed: Catalogue, standings: Mapping[SeriesKey, Standing]) -> t
     """Return the search's data file.
 
     ``case`` is told as steps from row to row, ``latest`` to four digits; ``moved`` holds
-    ``[row, standing, new, size]`` of those few that are not steady.
+    ``[row, standing, new, size]`` of those few that moved, and ``few`` the rows of those with too
+    few nights, as steps, because in a young history these are all.
     """
     cases: list[list[Any]] = []
     places: dict[str, int] = {}
     columns: dict[str, list[Any]] = {"case": [], "metric": [], "environment": [], "latest": []}
     metrics: dict[tuple[str, str, str], int] = {}
     moved: list[list[Any]] = []
-    row = before = 0
+    few: list[int] = []
+    row = before = last_few = 0
     for number, benchmark in enumerate(listed.benchmarks):
         for series in benchmark.series:
             case = places.setdefault(series.key.case, len(cases))
@@ -38,7 +40,10 @@ def search_file(listed: Catalogue, standings: Mapping[SeriesKey, Standing]) -> t
             columns["environment"].append(listed.places[series.key.environment])
             columns["latest"].append(_latest(series))
             standing = standings.get(series.key)
-            if standing is not None:
+            if standing is not None and standing.word == "too_few":
+                few.append(row - last_few)
+                last_few = row
+            elif standing is not None:
                 moved.append(_moved(row, standing, series))
             before, row = case, row + 1
     payload = {
@@ -48,6 +53,7 @@ def search_file(listed: Catalogue, standings: Mapping[SeriesKey, Standing]) -> t
         "environments": [[shown(key), label] for key, label in listed.labels.items()],
         "columns": columns,
         "moved": moved,
+        "few": few,
     }
     return "data/search.js", script("search", "", payload)
 

@@ -9,14 +9,17 @@ from typing import Literal
 from perfci.trend.change import Change, Drift, Trend
 from perfci.trend.series import SeriesKey
 
-Word = Literal["worse", "drifting", "better", "steady"]
-WORDS: tuple[Word, ...] = ("steady", "worse", "better", "drifting")
+Word = Literal["worse", "drifting", "better", "steady", "too_few"]
+WORDS: tuple[Word, ...] = ("steady", "worse", "better", "drifting", "too_few")
 """In data files a standing is its place in this tuple."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """``word`` says it; ``change`` or ``drift`` is the one that made it so; ``new`` since last."""
+    """``word`` says it; ``change`` or ``drift`` is the one that made it so; ``new`` since last.
+
+    ``too_few``: there are too few nights to tell whether it is steady.
+    """
 
     word: Word
     new: bool
@@ -26,7 +29,8 @@ class Standing:
     @property
     def urgency(self) -> int:
         """Order: what is new and worse, what is still worse, drifts, what is better."""
-        return {"worse": 0, "drifting": 2, "better": 3, "steady": 8}[self.word] + (not self.new)
+        place = {"worse": 0, "drifting": 2, "better": 3, "steady": 8, "too_few": 8}[self.word]
+        return place + (not self.new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +86,5 @@ def _all(trend: Trend) -> Iterable[tuple[SeriesKey, Standing]]:
         yield drift.series, Standing("drifting", False, drift=drift)
     for change in groups.new_better:
         yield change.series, Standing("better", True, change)
+    for key in trend.too_few:
+        yield key, Standing("too_few", False)

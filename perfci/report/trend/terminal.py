@@ -19,7 +19,8 @@ def trend_lines(trend: Trend) -> tuple[str, ...]:
     groups = sort_changes(trend)
     listed = catalogue(trend, standings(trend))
     several = len(listed.labels) > 1
-    lines = [f"{words.headline(trend, groups)}.", f"{scope_text(trend, listed)}."]
+    first = (words.headline(trend, groups), words.too_early(trend), scope_text(trend, listed))
+    lines = [f"{line}." for line in dict.fromkeys(filter(None, first))]
     new = (*groups.new_worse, *groups.new_better)
     lines += _some(moved_rows(new[:MOST_LINES], trend, listed, drawn=False), len(new), several)
     if groups.open_worse:

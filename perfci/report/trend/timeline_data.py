@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perfci.report.clean import clean_line
 from perfci.report.trend.catalogue import shown
 from perfci.report.trend.script import script
-from perfci.trend.series import Timeline
+from perfci.trend.series import Timeline, dates_of
 
 _SHA = 12
 _LONGEST_SUBJECT = 160
@@ -26,22 +26,32 @@ def _payload(timeline: Timeline, label: str, releases: Mapping[str, str]) -> dic
     nights = timeline.nights
     runners = tuple(dict.fromkeys(night.runner for night in nights))
     places = {runner: place for place, runner in enumerate(runners)}
-    released: dict[str, int] = {}
-    for row, night in enumerate(nights):
-        if night.sha in releases:  # another machine may have had the release on another night
-            released.setdefault(releases[night.sha], row)
     return {
         "label": label,
         "key": shown(timeline.environment),
         "shas": [clean_line(night.sha[:_SHA]) for night in nights],
         "subjects": [clean_line(night.subject, _LONGEST_SUBJECT) for night in nights],
-        "dates": [clean_line((night.committed_at or night.measured_at)[:10]) for night in nights],
+        "dates": [clean_line(moment[:10]) for moment in dates_of(timeline)],
         "measured": [clean_line(night.measured_at[:16]) for night in nights],
         "runners": [shown(runner) for runner in runners],
         "runner": [places[night.runner] for night in nights],
-        "releases": [[row, clean_line(name, 60)] for name, row in released.items()],
+        "releases": [[row, clean_line(name, 60)] for row, name in _released(timeline, releases)],
         "facts": [
             [clean_line(fact, 60), clean_line(value, 200)]
             for fact, value in sorted(timeline.facts.items())
         ],
     }
+
+
+def _released(timeline: Timeline, releases: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    """Yield each row with the releases that no earlier row has.
+
+    Another machine may have had a release on another night, whose commit is here, too.
+    """
+    seen: set[str] = set()
+    for row, night in enumerate(timeline.nights):
+        names = releases[night.sha].split(", ") if night.sha in releases else []
+        new = [name for name in names if name not in seen]
+        seen.update(new)
+        if new:
+            yield row, ", ".join(new)

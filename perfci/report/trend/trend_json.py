@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,9 +13,8 @@ import msgspec
 
 from perfci.report.json_report import encodable
 from perfci.report.trend.standing import Standing, standings
-from perfci.report.trend.words import night_of
 from perfci.trend.change import Change, Drift, Trend
-from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
 
 TREND_SCHEMA = "perfci.trend/1"
 
@@ -24,6 +24,7 @@ def trend_json(trend: Trend) -> bytes:
     by_index = standings(trend)
     by_key = {series.key: series for series in trend.series}
     health = asdict(trend.health)
+    dates = {key: dates_of(timeline) for key, timeline in trend.timelines.items()}
     plain = {
         "schema": TREND_SCHEMA,
         "perfci_version": trend.perfci_version,
@@ -37,7 +38,8 @@ def trend_json(trend: Trend) -> bytes:
             "inconclusive_share": trend.health.inconclusive_share,
         },
         "series": [
-            _series(one, by_index.get(index), trend) for index, one in enumerate(trend.series)
+            _series(one, by_index.get(index), trend.timelines[one.key.environment], dates)
+            for index, one in enumerate(trend.series)
         ],
         "releases": dict(trend.releases),
         "notes": list(trend.notes),
@@ -95,9 +97,14 @@ def _drift(drift: Drift, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
     return {**_named(drift.series, by_key.get(drift.series)), **told}
 
 
-def _series(series: Series, standing: Standing | None, trend: Trend) -> dict[str, Any]:
+def _series(
+    series: Series,
+    standing: Standing | None,
+    timeline: Timeline,
+    dates: Mapping[str, Sequence[str]],
+) -> dict[str, Any]:
     count = len(series.values)
-    sha, at = night_of(series, trend, -1) if count else (None, None)
+    newest = int(series.rows[-1]) if count else None
     return {
         **_named(series.key, series),
         "direction": series.direction,
@@ -105,8 +112,8 @@ def _series(series: Series, standing: Standing | None, trend: Trend) -> dict[str
         "new": standing.new if standing else False,
         "points": count,
         "latest": float(series.values[-1]) if count else None,
-        "latest_sha": sha,
-        "latest_at": at,
+        "latest_sha": None if newest is None else timeline.nights[newest].sha,
+        "latest_at": None if newest is None else dates[series.key.environment][newest],
     }
 
 

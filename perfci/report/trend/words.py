@@ -8,10 +8,11 @@ from perfci.record.metric import Direction
 from perfci.report.trend.catalogue import shown
 from perfci.report.trend.standing import Sorted, series_of
 from perfci.trend.change import Change, Drift, Trend
-from perfci.trend.series import Series
+from perfci.trend.examining import NOISY_SERIES
 from perfci.units import format_change, format_value
 
 SHORT = 10
+SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
 
 
 def headline(trend: Trend, groups: Sorted) -> str:
@@ -22,11 +23,24 @@ def headline(trend: Trend, groups: Sorted) -> str:
     if worse == 1:
         key = groups.new_worse[0].series
         return f"{shown(key.metric)} of {shown(key.case)} got worse"
+    since = " since the last report" if trend.told_before else ""
     if worse:
-        return f"{_series(worse)} got worse since the last report"
+        return f"{_series(worse)} got worse{since}"
+    told = len(trend.series) - len(trend.too_few)
+    those = f" in the {_series(told)} that can be told" if trend.too_few else ""
     if better:
-        return f"Nothing got worse; {_series(better)} got better since the last report"
-    return "Nothing moved since the last report"
+        return f"Nothing got worse{those}; {_series(better)} got better{since}"
+    if not told:
+        return too_early(trend)
+    return f"Nothing moved{those}{since}"
+
+
+def too_early(trend: Trend) -> str:
+    """Return of how many series nothing can be told yet; nothing where there is none."""
+    if not trend.too_few:
+        return ""
+    few = f"{len(trend.too_few):,} of {_series(len(trend.series))}"
+    return f"Too early to tell: {few} have fewer than {NOISY_SERIES} nights"
 
 
 def still_open(groups: Sorted) -> str:
@@ -83,7 +97,9 @@ def range_text(change: Change) -> str:
 
 def kind_text(change: Change) -> str:
     """Return what a reader has to know of a change beside its size."""
-    told = ["a ramp, not a step"] if change.kind == "ramp" else []
+    told = [SAME_COMMIT] if change.same_commit else []
+    if change.kind == "ramp":
+        told.append("a ramp, not a step")
     if change.benchmark_changed:
         told.append("the benchmark itself changed here")
     if change.status in {"acknowledged", "fixed"}:
@@ -91,12 +107,9 @@ def kind_text(change: Change) -> str:
     return "; ".join(told)
 
 
-def confidence_text(q: float) -> str:
-    """Return 1 - q in per cent, never more certain than it is."""
-    percent = (1.0 - q) * 100.0
-    if percent > 99.9:
-        return "> 99.9 %"
-    return f"{math.floor(percent * 10.0) / 10.0:g} %"
+def surety_text(q: float) -> str:
+    """Return q itself: 1 - q would read as the chance that this one change is real."""
+    return "q < 0.001" if q < 0.001 else f"q = {q:.2g}"
 
 
 def drift_text(drift: Drift) -> str:
@@ -107,13 +120,6 @@ def drift_text(drift: Drift) -> str:
 def day(moment: str) -> str:
     """Return the date of an ISO 8601 time."""
     return moment[:10]
-
-
-def night_of(series: Series, trend: Trend, index: int) -> tuple[str, str]:
-    """Return the sha and the commit's date (else the measurement's) of a series' point."""
-    timeline = trend.timelines[series.key.environment]
-    night = timeline.nights[int(series.rows[index])]
-    return night.sha, night.committed_at or night.measured_at
 
 
 def better_if(direction: Direction) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,25 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
 FILE_NAME = "history.sqlite"
+_COMPANIONS = ("-journal", "-wal", "-shm")
+"""What SQLite puts beside a file while it is written to, or its writer was killed."""
+_HARMLESS = {
+    "application_name",
+    "channel_binding",
+    "client_encoding",
+    "connect_timeout",
+    "gssencmode",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "port",
+    "sslmode",
+    "sslrootcert",
+    "target_session_attrs",
+}
+"""Parameters of an address that may be shown; any other may hold a secret."""
+_SHORT = 3
+"""Values of other parameters that are no longer than that are numbers, and no secrets."""
 _ADVICE = (
     "Write a path, or postgresql://user@host/database; characters such as @ : / in a password "
     "are written %40 %3A %2F there, and PGPASSWORD or ~/.pgpass keep it out of the address."
@@ -20,7 +40,7 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``path`` is None for PostgreSQL. ``shown`` names it without its password."""
+    """``path`` is None for PostgreSQL. ``shown`` names it without what may be secret."""
 
     url: URL
     path: Path | None
@@ -29,7 +49,7 @@ class Address:
 
     def scrubbed(self, text: str) -> str:
         """Return a database's message without the password, however it got there."""
-        for secret in self.secrets:
+        for secret in sorted(self.secrets, key=len, reverse=True):  # one may be part of another
             text = text.replace(secret, "***")
         return text
 
@@ -61,6 +81,21 @@ def parse_address(url_or_path: str) -> Address:
     return _postgresql(url.set(drivername="postgresql+psycopg"))
 
 
+def files_at(url_or_path: str) -> tuple[Path, ...]:
+    """Return the file of the history that ``url_or_path`` names and what SQLite puts beside it.
+
+    None for a database of a server, whether its address can be used or not.
+    """
+    if "://" in url_or_path and not url_or_path.startswith("sqlite"):
+        return ()
+    path = parse_address(url_or_path).path
+    if path is None:
+        return ()
+    target = Path(os.path.realpath(path))  # SQLite follows a link, and puts them there
+    beside = (one.with_name(f"{one.name}{end}") for one in {path, target} for end in _COMPANIONS)
+    return (path, *beside)
+
+
 def default_file() -> Path:
     """Return the history in the user's data folder."""
     from platformdirs import user_data_path
@@ -81,10 +116,12 @@ def _postgresql(url: URL) -> Address:
     if not url.database:
         raise _unclear("no database is named")
     secrets = [str(url.password)] if url.password else []
-    for name in ("password", "sslpassword"):
-        given = url.query.get(name, ())
-        secrets += [given] if isinstance(given, str) else given
-    shown = url.difference_update_query(("password", "sslpassword")).set(drivername="postgresql")
+    hidden = set(url.query) - _HARMLESS
+    for name in hidden:
+        given = url.query[name]
+        values = [given] if isinstance(given, str) else given
+        secrets += [value for value in values if len(value) > _SHORT or "password" in name]
+    shown = url.difference_update_query(hidden).set(drivername="postgresql")
     return Address(
         url, None, shown.render_as_string(hide_password=True), tuple(filter(None, secrets))
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perfci.errors import UsageError
 from perfci.record.history import Point, RecordedRun
+from perfci.record.instant import NoTime, from_text
 from perfci.store.history import schema
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ def require_recordable(run: RecordedRun) -> None:
     names = [_name(point) for point in run.points]
     if not run.id or not run.measured_at or not run.environment.key:
         raise _unrecordable(run, "it has no id, no environment or no time")
+    try:
+        from_text(run.measured_at)
+    except NoTime as error:
+        why = f"{run.measured_at[:80]!r} is no time at which it was measured"
+        raise _unrecordable(run, why) from error
     if len({(name.case, name.metric) for name in names}) < len(names):
         raise _unrecordable(run, "a metric of a case is there twice")
     for point in run.points:

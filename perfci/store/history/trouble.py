@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfci.errors import DamagedFile, OutsideError, PerfciError, UsageError
+from perfci.store.history.refused import is_refused
 from perfci.store.history.schema import MIGRATION_LOCK
 
 if TYPE_CHECKING:
@@ -47,8 +48,10 @@ def is_lost(error: BaseException) -> bool:
     """Whether a PostgreSQL server went away, or isn't back yet. ``error`` is its driver's."""
     import psycopg
 
-    return isinstance(error, psycopg.OperationalError) and (
-        error.sqlstate is None or error.sqlstate in _LOST
+    return (
+        isinstance(error, psycopg.OperationalError)
+        and (error.sqlstate is None or error.sqlstate in _LOST)
+        and not is_refused(error)
     )
 
 
@@ -132,11 +135,11 @@ def _of_postgresql(database: Database, error: BaseException) -> PerfciError:
             f"{shown} was locked for {database.wait_s:g} s by {_holders_in_server(database)}",
             "Wait until that has ended, or end it, and run this again: recording twice is safe.",
         )
-    if state in {"28P01", "28000", "3D000"} or "does not exist" in said:
+    if is_refused(error):
         return UsageError(
             "history-refused",
             f"{shown} doesn't let perfci in: {said}",
-            "Check the address, the user and the password (PGPASSWORD or ~/.pgpass).",
+            "Check the address, its port, the user and the password (PGPASSWORD or ~/.pgpass).",
         )
     if is_lost(error):
         return OutsideError(

@@ -1,4 +1,4 @@
-"""Times of other tools, against the standard library's calendar."""
+"""Times as text, against the standard library's calendar."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfci.foreign.instant import NoTime, from_seconds, from_text
+from perfci.record.instant import NoTime, from_seconds, from_text
 
 LAST = 253_402_300_799
 

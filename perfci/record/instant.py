@@ -1,4 +1,4 @@
-"""Times as the tools write them, as ISO 8601 in UTC. Arithmetic only: there is no clock here."""
+"""Times as tools and people write them, as ISO 8601 in UTC. Arithmetic: there is no clock here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def from_seconds(seconds: float) -> str:
     if not 0 <= seconds < _LAST:
         raise NoTime(f"{seconds} s since 1970")
     days, rest = divmod(int(seconds), 86_400)
-    year, month, day = _civil(days)
+    year, month, day = civil(days)
     hour, rest = divmod(rest, 3600)
     minute, second = divmod(rest, 60)
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}+00:00"
@@ -53,8 +53,8 @@ def _offset(zone: str | None) -> int:
     return -size if zone[0] == "-" else size
 
 
-def _civil(days: int) -> tuple[int, int, int]:
-    """Days since 1970 as year, month, day (Howard Hinnant's ``civil_from_days``)."""
+def civil(days: int) -> tuple[int, int, int]:
+    """Return days since 1970 as year, month, day (Howard Hinnant's ``civil_from_days``)."""
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (
         day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096

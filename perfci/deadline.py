@@ -1,0 +1,34 @@
+"""Waiting for something that may never end: a real limit, which a time-out between bytes is not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def within(do: Callable[[], T], most: float) -> T:
+    """Return what ``do`` returns or raises; TimeoutError after ``most`` s, and it is left alone.
+
+    A thread, because nothing else ends a wait for a name, a handshake and headers alike; Python
+    can't end it, but doesn't wait for it at its own end either.
+    """
+    done: SimpleQueue[tuple[T, None] | tuple[None, Exception]] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            done.put((do(), None))
+        except Exception as error:  # noqa: BLE001 (raised below, where it is waited for)
+            done.put((None, error))
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        value, error = done.get(timeout=most)
+    except Empty:
+        raise TimeoutError from None
+    if error is not None:
+        raise error
+    return value  # type: ignore[return-value]
