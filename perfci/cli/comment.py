@@ -119,7 +119,8 @@ def command(
         from perfci.cli.branch_order import repository_here
         from perfci.cli.past import with_past
 
-        reports = [with_past(report, history, repository_here()) for report in reports]
+        checkout = repository_here()
+        reports = [with_past(report, history, checkout) for report in reports]
     code = _verdict(reports, strict=strict) if exit_with_verdict else EXIT_PASS
     wanted = actions.wanted(pull, head_sha, event_path)
     if isinstance(wanted, Nothing):

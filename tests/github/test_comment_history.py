@@ -1,0 +1,45 @@
+"""``perfci comment --history``: what moved, beside its newest recorded values."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from perfci.record.history import Point
+from perfci.report.json_report import render_json
+from perfci.store.history.history import open_history
+from tests.history.nights import night
+from tests.report.examples import rich_report
+
+
+def test_the_comment_shows_what_moved_beside_its_history(tmp_path: Path) -> None:
+    report = rich_report()
+    moved = next(row for row in report.results if row.status == "regressed" and row.head.center)
+    points = (Point(moved.case, moved.metric, moved.unit, moved.base.center),)
+    place = tmp_path / "history.sqlite"
+    with open_history(str(place)) as history:
+        history.record([night(n, report.environment, points=points) for n in range(3)])
+    (tmp_path / "report.json").write_text(render_json(report))
+    (tmp_path / "push.json").write_text(json.dumps({"ref": "refs/heads/main"}))
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "perfci", "comment", "report.json", "--event", "push.json"),
+            *("--history", str(place)),
+        ],
+        cwd=tmp_path,
+        env={key: value for key, value in os.environ.items() if not key.startswith("GITHUB_")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "perfci-comment.md").read_text()
+    assert "until now" in text
+    assert any(
+        set(cell.strip()) <= set("▁▂▃▄▅▆▇█") and len(cell.strip()) == 4
+        for line in text.splitlines()
+        for cell in line.split("|")
+    )
