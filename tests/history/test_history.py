@@ -49,6 +49,17 @@ def test_a_run_recorded_twice_is_there_once(place: str) -> None:
         assert [run.run for run in history.runs()] == [night(n).id for n in (1, 2, 3)]
 
 
+def test_runs_of_one_second_are_read_as_they_were_recorded(place: str) -> None:
+    moment = night(1).measured_at
+    recorded = [night(number, measured_at=moment) for number in (2, 3, 1)]
+    with open_history(place) as history:
+        for run in recorded:
+            history.record([run])
+        in_this_order = [run.id for run in recorded]
+        assert [run.id for run in history.read()] == in_this_order
+        assert [run.run for run in history.runs()] == in_this_order
+
+
 def test_every_field_comes_back_as_it_was(place: str) -> None:
     odd = night(
         4,

@@ -45,7 +45,7 @@ def read_distributions(connection: Connection, last: int) -> Distributions:
     runs, values = schema.runs, schema.worker_values
     place = func.row_number().over(
         partition_by=runs.c.environment,
-        order_by=(runs.c.measured_at.desc(), runs.c.id.desc()),
+        order_by=[column.desc() for column in schema.AS_MEASURED],
     )
     ranked = select(runs.c.number, runs.c.id, place.label("place")).subquery()
     newest = connection.execute(

@@ -74,7 +74,7 @@ def nights_query() -> Select[Any]:
             runs.c.runner,
         )
         .join(schema.environments, runs.c.environment == schema.environments.c.number)
-        .order_by(runs.c.measured_at, runs.c.id)
+        .order_by(*schema.AS_MEASURED)
     )
 
 

@@ -67,5 +67,4 @@ def _values(
 
 def _order() -> tuple[ColumnElement[Any], ...]:
     """By place in the history; of one commit, as measured."""
-    runs = schema.runs.c
-    return runs.position, runs.measured_at, runs.number
+    return schema.runs.c.position, *schema.AS_MEASURED

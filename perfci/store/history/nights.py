@@ -28,7 +28,7 @@ def read_pointless(
         select(runs.sha, documents.content)
         .join(schema.documents, documents.number == runs.failed)
         .where(runs.runner == runner, ~exists().where(schema.points.c.run == runs.number))
-        .order_by(runs.measured_at)
+        .order_by(*schema.AS_MEASURED)
     )
     return tuple((sha, json.loads(content)) for sha, content in found)
 

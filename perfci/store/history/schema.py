@@ -62,6 +62,8 @@ runs = Table(
     Column("position", Integer),
     Column("runner", Text, nullable=False),
 )
+AS_MEASURED = (runs.c.measured_at, runs.c.number)
+"""The order of measuring. Runs of one second are in the order in which they were recorded."""
 
 series = Table(
     "perfci_series",
