@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo nightly-demo test lint wheel-check gpu-check clean
+.PHONY: demo nightly-demo test lint lock wheel-check gpu-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -11,6 +11,7 @@ help:
 	@echo "make nightly-demo find what moved over 60 commits"
 	@echo "make test         run the tests"
 	@echo "make lint         ruff, mypy, import contracts, the workflows"
+	@echo "make lock         write the commenting job's requirements anew, from PyPI"
 	@echo "make wheel-check  build the wheel and try it in a fresh environment"
 	@echo "make gpu-check    tests and measurements that need a GPU"
 
@@ -39,6 +40,9 @@ lint: $(VENV)/.installed
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/jactionlint .github/workflows/*.yml action.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
+
+lock: $(VENV)/.installed
+	$(BIN)/python -m tests.workflows.locking
 
 wheel-check: $(VENV)/.installed
 	$(BIN)/python tests/wheel_check.py

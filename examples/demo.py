@@ -15,6 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 IDENTITY = ["-c", "user.name=perfci demo", "-c", "user.email=demo@example.invalid"]
+UNSIGNED = ["-c", "commit.gpgSign=false"]
 
 
 def build(folder: Path) -> Path:
@@ -33,7 +34,7 @@ def build(folder: Path) -> Path:
 def commit(folder: Path, message: str) -> None:
     """Commit everything in ``folder``."""
     git(folder, "add", "--all")
-    git(folder, *IDENTITY, "commit", "--quiet", "--no-verify", "--message", message)
+    git(folder, *IDENTITY, *UNSIGNED, "commit", "--quiet", "--no-verify", "--message", message)
 
 
 def git(folder: Path, *arguments: str) -> None:

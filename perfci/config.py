@@ -20,6 +20,7 @@ from perfci.reading import read_regular
 from perfci.record.metric import METRICS, Gate, Undecided
 from perfci.record.settings import MeasureSettings, Quiet
 from perfci.record.worker import SavedModel
+from perfci.trend.settings import TrendSettings
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy, metric_policy
 
 OWN_FILE = "perfci.toml"
@@ -48,6 +49,7 @@ class Config:
     settings: MeasureSettings = field(default_factory=MeasureSettings)
     quiet: Quiet = field(default_factory=Quiet)
     policy: Policy = field(default_factory=default_policy)
+    trend: TrendSettings = field(default_factory=TrendSettings)
     saved: tuple[SavedModel, ...] = ()
 
 
@@ -114,6 +116,7 @@ def _config(table: Table, root: Path) -> Config:
         settings=_settings(table),
         quiet=_quiet(table.inner("quiet")),
         policy=_policy(table),
+        trend=_trend(table.inner("trend")),
         saved=_saved(table, root),
     )
     table.finish()
@@ -172,6 +175,19 @@ def _policy(table: Table) -> Policy:
         metrics=_metric_policies(table.inner("metrics"), default.metrics),
         thresholds=_thresholds(table.inner("thresholds")),
     )
+
+
+def _trend(table: Table) -> TrendSettings:
+    default, size = TrendSettings(), values.number(0.0, 1.0)
+    settings = TrendSettings(
+        alpha=table.take("alpha", values.share, default.alpha),
+        false_discoveries=table.take("false_discoveries", values.share, default.false_discoveries),
+        floor=table.take("floor", size, default.floor),
+        drift_days=table.take("drift_days", values.whole(2), default.drift_days),
+        drift_floor=table.take("drift_floor", size, default.drift_floor),
+    )
+    table.finish()
+    return settings
 
 
 def _metric_policies(table: Table, defaults: Mapping[str, MetricPolicy]) -> dict[str, MetricPolicy]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from concurrent.futures import Future
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -16,19 +16,13 @@ def within(do: Callable[[], T], most: float) -> T:
     A thread, because nothing else ends a wait for a name, a handshake and headers alike; Python
     can't end it, but doesn't wait for it at its own end either.
     """
-    done: SimpleQueue[tuple[T, None] | tuple[None, Exception]] = SimpleQueue()
+    answer: Future[T] = Future()
 
     def work() -> None:
         try:
-            done.put((do(), None))
+            answer.set_result(do())
         except Exception as error:  # noqa: BLE001 (raised below, where it is waited for)
-            done.put((None, error))
+            answer.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
-    try:
-        value, error = done.get(timeout=most)
-    except Empty:
-        raise TimeoutError from None
-    if error is not None:
-        raise error
-    return value  # type: ignore[return-value]
+    return answer.result(timeout=most)

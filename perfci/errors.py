@@ -58,6 +58,16 @@ class OutsideError(PerfciError):
     exit_code = EXIT_OUTSIDE
 
 
+def refusal(error: OSError) -> OutsideError:
+    """Return the error for what the system refused, where nothing better is known to do."""
+    where = f" ({error.filename})" if error.filename else ""
+    return OutsideError(
+        "system",
+        f"the system refused: {error.strerror or error}{where}",
+        "Check that the disk is writable and has room; `perfci doctor` looks at both.",
+    )
+
+
 class DamagedFile(OutsideError):
     """A stored file is truncated, malformed or of another schema. Never "no baseline"."""
 

@@ -51,10 +51,10 @@ def format_duration(seconds: float) -> str:
 
 
 def counted(number: int, word: str) -> str:
-    """Return ``1 case``, ``2 cases``, ``2 processes``."""
+    """Return ``1 case``, ``2,000 cases``, ``2 processes``."""
     if number == 1:
         return f"1 {word}"
-    return f"{number} {word}{'es' if word.endswith('s') else 's'}"
+    return f"{number:,} {word}{'es' if word.endswith('s') else 's'}"
 
 
 def parse_duration(text: str) -> float:

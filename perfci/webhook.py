@@ -6,7 +6,6 @@ A message is repeated only where it surely didn't arrive: the connection failed,
 
 from __future__ import annotations
 
-import email.utils
 import http.client
 import threading
 import time
@@ -15,11 +14,12 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from perfci.deadline import within
 from perfci.errors import OutsideError, UsageError
 from perfci.record.version import VERSION
+from perfci.remote import address_of, asked_wait
 from perfci.report.clean import clean_line
 from perfci.units import format_duration
 
@@ -43,13 +43,9 @@ USUAL = Pace()
 
 def require_webhook(url: str) -> SplitResult:
     """Return the parts of a webhook's address; UsageError, which doesn't show it, on none."""
-    try:
-        parts = urlsplit(url)
-        known = parts.scheme in {"https", "http"} and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is no number, brackets that don't close
-        known = False
+    parts = address_of(url)
     plain = url.isascii() and url.isprintable() and " " not in url
-    if not known or not plain or "@" in parts.netloc:
+    if parts is None or not plain or "@" in parts.netloc:
         raise UsageError(
             "bad-webhook",
             "the webhook's address is no address (it is a secret, and not shown)",
@@ -167,7 +163,7 @@ def _judge(
 ) -> tuple[str | None, float | None]:
     what = f"the webhook at {host} answered {answer.code}"
     if answer.code == 429 or answer.code >= 500:
-        return what, _asked_wait(answer.headers.get("Retry-After", ""), now)
+        return what, asked_wait(answer.headers.get("Retry-After", ""), now)
     if 300 <= answer.code < 400:
         raise OutsideError(
             "webhook-moved",
@@ -179,14 +175,6 @@ def _judge(
         f"{what}: it didn't take the message",
         "Is the webhook still there, and its channel? Make a new one, and set PERFCI_WEBHOOK.",
     )
-
-
-def _asked_wait(after: str, now: float) -> float | None:
-    """Return the wait that ``Retry-After`` asks for in s; it may be a date."""
-    if after.strip().isdigit():
-        return float(after)
-    parsed = email.utils.parsedate_tz(after)
-    return max(0.0, email.utils.mktime_tz(parsed) - now) if parsed else None
 
 
 def _reason(reason: object) -> str:

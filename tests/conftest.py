@@ -3,11 +3,38 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.project import Project
+
+# The same examples in each run, and no clock: a run fails for the code alone. New examples:
+# `pytest --hypothesis-profile=default`.
+settings.register_profile(
+    "tests", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
+
+_TOLD = ("PERFCI_", "GIT_", "GITHUB_", "GH_", "ACTIONS_", "RUNNER_")
+_TOLD_TO_TERMINALS = {"FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES"}
+_GITS_PLACES = {"GIT_EXEC_PATH", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"}
+
+
+def pytest_configure() -> None:
+    """Keep out the machine's variables, its git configuration, and a repository around TMPDIR."""
+    for name in list(os.environ):
+        if name in _TOLD_TO_TERMINALS or (name.startswith(_TOLD) and name not in _GITS_PLACES):
+            del os.environ[name]
+    os.environ.update(
+        GIT_CONFIG_GLOBAL=os.devnull,
+        GIT_CONFIG_NOSYSTEM="1",
+        GIT_CEILING_DIRECTORIES=str(Path(tempfile.gettempdir()).resolve()),
+        TORCHINDUCTOR_COMPILE_THREADS="1",  # else as many processes with torch as there are cores
+    )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,16 @@ def counting():
 def steady():
     return lambda: sum(range(500))
 """
+
+
+NOISE_PASSES = """
+[tool.perfci.metrics.latency_p50]
+threshold = 9.0
+
+[tool.perfci.metrics.cold_start]
+threshold = 9.0
+"""
+"""More configuration, for tests of exit codes on the same code twice: no luck is that large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +128,22 @@ class Project:
         if code is not None:
             assert done.code == code, done.text
         return json.loads(path.read_text(encoding="utf-8"))
+
+
+def assert_ends(pid: int) -> None:
+    """Wait until a process has ended: one that nobody reaps stays a zombie."""
+    deadline = time.monotonic() + 10
+    while _lives(pid):
+        assert time.monotonic() < deadline, f"{pid} lives on"
+        time.sleep(0.01)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def rows(report: dict[str, Any], case: str) -> dict[str, dict[str, Any]]:

@@ -120,7 +120,10 @@ def test_a_dash_is_standard_output_and_a_pipe_or_a_link_stays_what_it_is(
     (kept / "link").symlink_to("out.jsonl")
     assert project.perfci(*export, str(kept / "link")).code == 0
     assert (kept / "link").is_symlink()
+    (kept / "out.jsonl").chmod(0o640)
+    assert project.perfci(*export, str(kept / "link")).code == 0
     assert (kept / "out.jsonl").read_text() == printed.out
+    assert (kept / "out.jsonl").stat().st_mode & 0o777 == 0o640
 
 
 @pytest.mark.parametrize(

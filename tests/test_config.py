@@ -10,6 +10,7 @@ from perfci.config import Config, load_config, parse_config
 from perfci.errors import UsageError
 from perfci.record.metric import METRICS
 from perfci.record.settings import MeasureSettings
+from perfci.trend.settings import TrendSettings
 from tests.verdict.workers import case
 
 EVERYTHING = """
@@ -39,6 +40,12 @@ cohens_d = 0.5
 [tool.perfci.aliases]
 encode = "encoder"
 "decode[batch=1]" = "decoder[batch=1]"
+[tool.perfci.trend]
+alpha = 1e-6
+false_discoveries = 0.01
+floor = 0.02
+drift_days = 30
+drift_floor = 0.05
 [tool.perfci.quiet]
 pin = false
 [tool.perfci.metrics.latency_p50]
@@ -74,6 +81,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert (config.build, config.build_timeout) == (("make",), 3600.0)
     assert config.history == "postgresql://ci@db/perf"
     assert config.aliases == {"encode": "encoder", "decode[batch=1]": "decoder[batch=1]"}
+    assert config.trend == TrendSettings(1e-6, 0.01, 0.02, 30, 0.05)
     assert (config.pass_env, config.baselines) == (("HF_HOME",), "perf/baselines")
     assert config.settings == MeasureSettings(
         rounds=30,
@@ -144,6 +152,9 @@ def test_perfcis_own_file_goes_before_pyproject_and_the_named_one_before_both(
         ("quiet = 3", ("`quiet` is 3", "a table")),
         ('[metrics.latency_p50]\ngate = "block"', ("gate` is 'block'", "fail, warn, info")),
         ('history = ""', ("`history` is ''", "a text")),
+        ("[trend]\nalpha = 0", ("`trend.alpha` is 0", "above zero, at most 0.5")),
+        ("[trend]\ndrift_days = 1", ("`trend.drift_days` is 1", "at least 2")),
+        ("[trend]\nfloors = 0.1", ("`trend.floors`", "`floor`")),
         ("[aliases]\na = 1", ("`aliases.a` is 1", "a text")),
         ('[aliases]\na = "b"\nb = "a"', ("`aliases.a` is 'b'", "in its turn an alias")),
         ('[aliases]\na = "a"', ("`aliases.a` is 'a'", "in its turn an alias")),

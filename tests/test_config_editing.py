@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as any_of
 
 from perfci.config import parse_config
@@ -156,7 +156,6 @@ def literal(value: object) -> str:
             return str(value)
 
 
-@settings(deadline=None)
 @given(layouts())
 def test_whatever_the_layout_nothing_else_of_the_document_changes(layout: tuple[str, str]) -> None:
     text, where = layout

@@ -13,7 +13,7 @@ from perfci.record.instant import NoTime, from_seconds, from_text
 LAST = 253_402_300_799
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=300)
 @given(st.integers(0, LAST))
 def test_seconds_are_the_calendars(seconds: int) -> None:
     told = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
@@ -21,7 +21,7 @@ def test_seconds_are_the_calendars(seconds: int) -> None:
     assert from_text(told.isoformat()) == (told.isoformat(), True)
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=100)
 @given(st.integers(86_400, LAST - 86_400), st.integers(-1439, 1439))
 def test_a_zone_is_taken_off(seconds: int, minutes: int) -> None:
     zone = timezone(timedelta(minutes=minutes))

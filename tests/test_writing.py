@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from perfci.cli.options import Outputs
 from perfci.cli.output import check_writable
 from perfci.errors import OutsideError
-from perfci.writing import require_writable, write_file
+from perfci.writing import require_writable, write_file, write_lines
 
 
 @pytest.fixture
@@ -61,6 +64,56 @@ def test_a_file_that_is_a_mount_of_its_own_is_written_as_it_stands(
     write_file(path, "two")
     assert path.read_text() == "two"
     assert [one.name for one in tmp_path.iterdir()] == ["r.json"]
+
+
+@pytest.mark.parametrize("refused", ["open", "replace"])
+def test_lines_that_come_once_are_all_written_where_no_file_may_be_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text("one")
+    usual = getattr(Path, refused)
+
+    def busy(self: Path, *arguments: object, **options: object) -> object:
+        if self != path:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        return usual(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, refused, busy)
+    write_lines(path, (b"%d\n" % number for number in range(3)))
+    assert path.read_bytes() == b"0\n1\n2\n"
+    assert [one.name for one in tmp_path.iterdir()] == ["r.jsonl"]
+
+
+def test_what_was_there_stays_where_the_lines_break_off(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    write_file(path, "one")
+
+    def breaking() -> Iterator[bytes]:
+        yield b"two"
+        raise ValueError("damaged")
+
+    with pytest.raises(ValueError, match="damaged"):
+        write_lines(path, breaking())
+    assert path.read_text() == "one"
+    assert [one.name for one in tmp_path.iterdir()] == ["r.jsonl"]
+
+
+@pytest.mark.parametrize("mode", ["wb", "ab"])
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_where_standard_output_is_a_file_it_keeps_what_is_printed_too(
+    tmp_path: Path, name: str, mode: str
+) -> None:
+    printed = tmp_path / "printed"
+    printed.write_text("before\n")
+    program = (
+        "import sys; from pathlib import Path; from perfci.writing import write_file;"
+        "print('first', flush=True); write_file(Path(sys.argv[1]), 'text\\n'); print('last')"
+    )
+    with printed.open(mode) as file:
+        subprocess.run([sys.executable, "-c", program, name], stdout=file, check=True)
+    kept = "before\n" if mode == "ab" else ""
+    assert printed.read_text() == f"{kept}first\ntext\nlast\n"
 
 
 def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:

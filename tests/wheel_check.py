@@ -2,7 +2,8 @@
 
     python tests/wheel_check.py
 
-Asserts the wheel's contents, and that both installs find the templates and render a comment.
+Asserts the wheel's contents, and that both installs find the templates and render a comment. The
+wheel's dependencies are those of the commenting job's lock, which builds perfci, too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / "templates" / "workflows" / "perfci-requirements.txt"
 RENDER = """
 from pathlib import Path
 import perfci
@@ -37,7 +39,7 @@ def main() -> int:
         run(sys.executable, "-m", "build", "--wheel", "--outdir", folder / "dist", ROOT)
         (wheel,) = (folder / "dist").glob("*.whl")
         check_contents(wheel)
-        normal = try_install(folder / "normal", str(wheel))
+        normal = try_install(folder / "normal", "--no-deps", str(wheel), lock=True)
         assert "site-packages" in normal, normal
         editable = try_install(folder / "editable", "-e", str(ROOT))
         assert editable == str(ROOT / "perfci"), editable
@@ -53,6 +55,7 @@ def check_contents(wheel: Path) -> None:
         "perfci/templates/comment.md.j2",
         "perfci/templates/comment_parts.md.j2",
         "perfci/templates/workflows/perfci.yml.j2",
+        "perfci/templates/workflows/perfci-requirements.txt",
         "perfci/store/history/migrations/env.py",
         "perfci/store/history/migrations/versions/r0001_runs.py",
         "perfci/templates/trend/overview.html.j2",
@@ -66,12 +69,18 @@ def check_contents(wheel: Path) -> None:
     assert not strangers, strangers
 
 
-def try_install(folder: Path, *what: str) -> str:
+def try_install(folder: Path, *what: str, lock: bool = False) -> str:
     """Install into a fresh environment, run the command and a render; return where perfci is."""
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     constraints = ROOT / "constraints.txt"
+    if lock:
+        hashed = ("--require-hashes", "--only-binary", ":all:", "-r", LOCK)
+        run(python, "-m", "pip", "install", "--quiet", *hashed)
+        unaided = ("--no-deps", "--no-build-isolation", "--wheel-dir", folder)
+        run(python, "-m", "pip", "wheel", "--quiet", *unaided, ROOT)
     run(python, "-m", "pip", "install", "--quiet", "-c", constraints, *what)
+    run(python, "-m", "pip", "check")
     run(folder / "bin" / "perfci", "--version")
     run(folder / "bin" / "perfci", "--help")
     done = subprocess.run(

@@ -137,7 +137,7 @@ def _commit(folder: Path, number: int, moment: datetime) -> None:
     git(
         folder,
         *("-c", "user.name=perfci demo", "-c", "user.email=demo@example.invalid"),
-        *("commit", "--quiet", "--no-verify", "--message", subject(number)),
+        *("commit", "--quiet", "--no-verify", "--no-gpg-sign", "--message", subject(number)),
         GIT_AUTHOR_DATE=date,
         GIT_COMMITTER_DATE=date,
     )

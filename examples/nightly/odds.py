@@ -27,6 +27,7 @@ from perfci.checkout.commits import Commit
 from perfci.record.history import Point, RecordedRun
 from perfci.record.run import Environment
 from perfci.trend.analysis import analyse
+from perfci.trend.change import Change
 from perfci.trend.series import Night, Series, SeriesKey, Timeline
 
 CASES = ("tokenise", "encode", "parse")
@@ -46,6 +47,14 @@ def main() -> None:
 
 def named(seed: int, off: float) -> set[str]:
     """Return which benchmarks one report names, and ``both`` for the two, in place, and no more."""
+    found = changes(seed, off)
+    names = {one.series.case for one in found}
+    placed = all(near(one.series.case, one.before + 1, one.after + 1) for one in found)
+    return names | ({"both"} if placed and names == {"tokenise", "encode"} else set())
+
+
+def changes(seed: int, off: float) -> tuple[Change, ...]:
+    """Return what one report tells."""
     branch = [
         Commit(f"{number:040x}", "", f"2026-{1 + (number > 30)}-{1 + number % 30:02}", number)
         for number in range(COMMITS)
@@ -83,10 +92,7 @@ def named(seed: int, off: float) -> set[str]:
         Series(SeriesKey("here", *key), "s", "lower", rows, np.array(numbers))
         for key, numbers in values.items()
     ]
-    found = analyse(series, {"here": Timeline("here", nights)}, now=NOW).changes
-    names = {one.series.case for one in found}
-    placed = all(near(one.series.case, one.before + 1, one.after + 1) for one in found)
-    return names | ({"both"} if placed and names == {"tokenise", "encode"} else set())
+    return analyse(series, {"here": Timeline("here", nights)}, now=NOW).changes
 
 
 def _level(case: str, metric: str) -> float:

@@ -67,6 +67,17 @@ def remove_folder(folder: Path) -> None:
         if folder.exists():  # a process that is still at work there removed something first
             shutil.rmtree(folder)
     except PermissionError:
-        for below, _, _ in os.walk(folder):
-            Path(below).chmod(stat.S_IRWXU)
+        _open_up(folder)
         shutil.rmtree(folder)
+
+
+def _open_up(folder: Path) -> None:
+    """Let the owner into ``folder`` and all folders below it.
+
+    Each before ``os.walk`` gets to it, which passes over one that it can't list.
+    """
+    folder.chmod(stat.S_IRWXU)
+    for below, names, _ in os.walk(folder):
+        for path in (Path(below, name) for name in names):
+            if not path.is_symlink():
+                path.chmod(stat.S_IRWXU)

@@ -8,8 +8,8 @@ from perfci.checkout.repository import Repository
 _FORMAT = "%(objectname) %(objecttype) %(*objectname) %(*objecttype) %(refname:short)"
 
 
-def tags(repository: Repository) -> dict[str, str]:
-    """Return each tagged commit's tags, oldest first and joined where it has several."""
+def tags(repository: Repository) -> dict[str, tuple[str, ...]]:
+    """Return each tagged commit's tags, the oldest first."""
     listed = git(
         repository.root, "for-each-ref", "--sort=creatordate", f"--format={_FORMAT}", "refs/tags"
     )
@@ -20,4 +20,4 @@ def tags(repository: Repository) -> dict[str, str]:
         commit = sha if kind == "commit" else peeled if peeled_kind == "commit" else ""
         if commit:
             found.setdefault(commit, []).append(readable(name))
-    return {sha: ", ".join(names) for sha, names in found.items()}
+    return {sha: tuple(names) for sha, names in found.items()}

@@ -11,18 +11,21 @@ import click
 
 from perfci.cli.output import unwritable
 from perfci.errors import OutsideError, UsageError
+from perfci.extras import extra_advice
 from perfci.reading import read_regular
 
 if TYPE_CHECKING:
     from perfci.github.client import Client
-    from perfci.github.event import Nothing, Wanted
+    from perfci.github.event import MergeGroup, Nothing, Wanted
     from perfci.github.issue_client import IssueClient
 
 _TOKEN = re.compile(r"[!-~]+")
 _REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/(?!\.{1,2}$)[A-Za-z0-9._-]+")
 
 
-def wanted(pull: int | None, head_sha: str, event_path: Path | None) -> Wanted | Nothing:
+def wanted(
+    pull: int | None, head_sha: str, event_path: Path | None
+) -> Wanted | MergeGroup | Nothing:
     """Return what is to be posted to: the pull request given, or the event's."""
     from perfci.github.event import Wanted, full_sha, read_event
 
@@ -109,7 +112,7 @@ def _no_github(what: str, error: ModuleNotFoundError) -> UsageError:
     return UsageError(
         "no-github",
         f"{what} needs {error.name}, which is not installed",
-        "Install its extra: pip install 'perfci[github]'",
+        extra_advice("github"),
     )
 
 

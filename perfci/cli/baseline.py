@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli.options import (
-    config_option,
-    configuration,
-    interpreter,
-    measuring_options,
-    python_option,
-)
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, MeasureError, UsageError
+from perfci.cli.baseline_update import update
+from perfci.cli.options import config_option, configuration
+from perfci.errors import UsageError
 from perfci.units import counted, format_change, format_value
 
 if TYPE_CHECKING:
@@ -28,68 +22,7 @@ def command() -> None:
     """Update, list, show, diff or remove stored baselines."""
 
 
-@command.command("update", epilog="Example: perfci baseline update main -k encoder")
-@click.argument("rev", default="HEAD")
-@measuring_options
-@python_option
-@click.option(
-    "--sessions", type=click.IntRange(1, 10), default=1, help="Measure it so many times over."
-)
-@click.option("--log-dir", type=click.Path(file_okay=False, path_type=Path))
-def update(
-    rev: str,
-    selection: str,
-    python: str | None,
-    sessions: int,
-    log_dir: Path | None,
-    **options: Any,
-) -> int:
-    """Measure REV (default: HEAD) and store it as this environment's baseline.
-
-    Measuring the stored commit again adds a session to it; another commit replaces it. `check`
-    knows the luck of a session from three of them on, best measured on different days.
-    """
-    from perfci.cli.surroundings import open_here, surroundings
-    from perfci.measure.compare import Request
-    from perfci.measure.run import run
-    from perfci.measure.workplace import Wanted
-    from perfci.store.files import BaselineStore
-
-    repository = open_here()
-    config = configuration(repository.root, **options)
-    resolved = repository.resolve(rev)
-    if resolved.dirty:
-        raise UsageError(
-            "dirty-baseline",
-            "the working tree has changes, and a baseline belongs to a commit",
-            "Commit them, or update from a commit: perfci baseline update HEAD",
-        )
-    store = BaselineStore(repository.root / config.baselines)
-    store.require_writable()
-    written: dict[Path, None] = {}
-    failures: dict[str, None] = {}
-    with surroundings(repository, config) as around:
-        for _ in range(sessions):
-            measured, report = run(
-                around,
-                Wanted("head", resolved, interpreter(python)),
-                Request(selection, log_folder=log_dir),
-            )
-            if report.interrupted:
-                raise MeasureError(
-                    "interrupted",
-                    "interrupted: what was measured until then is no baseline",
-                    "Earlier sessions were stored." if written else "Nothing was stored.",
-                )
-            session_id = f"{measured.created_at}-{secrets.token_hex(4)}"
-            written |= dict.fromkeys(store.save_run(measured, session_id=session_id))
-            failures |= {f"failed {one.case}: {one.message}": None for one in report.failures}
-    for path in written:
-        click.echo(f"stored {os.path.relpath(path)}")
-    for failure in failures:
-        click.secho(failure, fg="red", err=True)
-    click.echo("Commit these files: they are reviewed and merged like code.")
-    return EXIT_NO_VERDICT if failures else EXIT_PASS
+command.add_command(update)
 
 
 @command.command("list", epilog="Example: perfci baseline list")

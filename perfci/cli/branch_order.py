@@ -20,7 +20,7 @@ class Branch:
 
     name: str = ""
     order: tuple[str, ...] = ()
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -49,6 +49,7 @@ def branch_order(
         return Branch(name=wanted or "", notes=(note,))
     from perfci.checkout.commits import branch_of, commits
     from perfci.checkout.tags import tags
+    from perfci.trend.abbreviations import whole_commits
 
     rev = _known(repository, wanted) if wanted else repository.default_base() or "HEAD"
     name = wanted.removeprefix("origin/") if wanted else branch_of(repository, rev)
@@ -60,7 +61,7 @@ def branch_order(
         return Branch(name=name, notes=(note,))
     order = tuple(commit.sha for commit in reversed(commits(repository, rev)))
     named = {sha for sha in recorded if sha}
-    if named and named.isdisjoint(order):
+    if named and named.isdisjoint(order) and not whole_commits(named, order):
         note = (
             f"None of the recorded commits is on {name} of this repository: runs are in their "
             "recorded order."

@@ -18,6 +18,7 @@ from perfci.cli.options import (
     python_option,
     record_options,
     shard_options,
+    strict_option,
 )
 from perfci.verdict.sharding import Shard
 
@@ -33,7 +34,7 @@ from perfci.verdict.sharding import Shard
 )
 @shard_options
 @inject_option
-@click.option("--strict", is_flag=True, help="Exit with 3 when the verdict is inconclusive.")
+@strict_option
 @record_options
 @output_options
 def command(
@@ -81,7 +82,8 @@ def command(
             confirm=not no_confirm,
         )
     if record or history or config.history:
-        report = with_past(report, history_place(history, config, repository.root), repository)
+        place = history_place(history, config, repository.root)
+        report = with_past(report, place, repository, config.aliases)
     deliver(report, chosen, verbose=verbose, quiet=quiet)
     if recording:
         recording.record([measured], report, quiet=quiet)

@@ -17,25 +17,31 @@ from perfci.cli.options import (
     outputs,
     record_options,
     shard_options,
+    strict_option,
 )
+from perfci.errors import UsageError
 from perfci.verdict.sharding import Shard
 
 
 @click.command(
     "compare",
     epilog="Example: perfci compare main HEAD -k encoder --markdown comment.md\n\n"
-    "Exit codes: 0 no regression, 1 regression, 2 usage, 3 no trustworthy verdict, "
-    "4 git, disk or database.",
+    "Exit codes: 0 no regression was found (also inconclusive), 1 regression, 2 usage, "
+    "3 no trustworthy verdict, 4 git, disk or database.",
 )
 @click.argument("base")
 @click.argument("head", default=".")
 @measuring_options
 @click.option("--base-python", metavar="PATH", help="The Python that runs base.")
 @click.option("--head-python", metavar="PATH", help="The Python that runs head.")
-@click.option("--fail-fast", is_flag=True, help="Stop at the first regression or failure.")
+@click.option(
+    "--fail-fast",
+    is_flag=True,
+    help="Stop at the first regression or failure. Not with --shard.",
+)
 @shard_options
 @inject_option
-@click.option("--strict", is_flag=True, help="Exit with 3 when the verdict is inconclusive.")
+@strict_option
 @record_options
 @output_options
 def command(
@@ -59,6 +65,13 @@ def command(
     changes. Your checkout is not touched.
     """
     chosen = outputs(options)
+    if shard and fail_fast:
+        raise UsageError(
+            "shard-fail-fast",
+            "--fail-fast ends the one shard that sees a regression: the others measure on, and "
+            "their merge would lack the cases that it left out",
+            "Choose one: --shard, or --fail-fast for a session of all cases.",
+        )
     from perfci.cli.apart import history_files
     from perfci.cli.output import check_writable, deliver, exit_code
     from perfci.cli.past import with_past
@@ -90,7 +103,8 @@ def command(
             ),
         )
     if record or history or config.history:
-        report = with_past(report, history_place(history, config, repository.root), repository)
+        place = history_place(history, config, repository.root)
+        report = with_past(report, place, repository, config.aliases)
     deliver(report, chosen, verbose=verbose, quiet=quiet)
     if recording:
         recording.record(measured, report, quiet=quiet)

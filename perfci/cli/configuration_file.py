@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from perfci.config import OWN_FILE, PROJECT_FILE
 from perfci.config_editing import with_keys
 from perfci.errors import OutsideError
 from perfci.reading import read_regular
+from perfci.writing import write_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class ConfigurationFile:
                     f"{self.path} was changed while perfci measured; nothing was written",
                     "Put the lines shown into it by hand.",
                 )
-            _replace(self.path, edited)
+            write_file(self.path, edited)
         except OSError as error:
             raise _unwritable(self.path, error) from error
 
@@ -77,24 +76,6 @@ def _content(path: Path) -> bytes | None:
         return read_regular(path)
     except FileNotFoundError:
         return None
-
-
-def _replace(path: Path, text: str) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, temporary)
-        else:
-            temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _unwritable(path: Path, error: OSError) -> OutsideError:

@@ -19,10 +19,10 @@ def command(python: str | None) -> int:
 
     Exits with 3 when measuring is impossible.
     """
-    from perfci.cli.surroundings import cache_folder
+    from perfci.cli.surroundings import cache_folder, root_here
     from perfci.measure.examination import examine
 
-    findings = examine(interpreter(python), cache_folder(), dict(os.environ))
+    findings = examine(interpreter(python), cache_folder(), dict(os.environ), root_here())
     for finding in findings:
         text, color = _MARKS[finding.level]
         click.echo(f"{click.style(f'{text:>5}', fg=color)}  {finding.subject}: {finding.found}")

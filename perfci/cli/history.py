@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.options import config_option, configuration, history_option, history_place
+from perfci.errors import UsageError
 from perfci.store.history.retention import KEEP_DAYS, NEAR, superfluous
 from perfci.units import counted, format_value
 
@@ -62,7 +63,7 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
     and environments' facts.
     """
     from perfci.cli.apart import history_files, require_apart
-    from perfci.cli.history_export import csv_lines, json_lines, write_lines
+    from perfci.cli.history_export import csv_lines, deliver, json_lines
     from perfci.cli.surroundings import root_here
 
     lines = csv_lines if form == "csv" else json_lines
@@ -72,7 +73,7 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
         kept = history_files(history, configuration(root, config_path), root)
         require_apart({"FILE": file}, kept)
     with _opened(history, config_path) as opened:
-        write_lines(lines(opened), file)
+        deliver(lines(opened), file)
 
 
 @command.command("prune", epilog="Example: perfci history prune --keep-days 90 --dry-run")
@@ -96,9 +97,9 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
 def prune(
     keep_days: int, near: int, dry_run: bool, history: str | None, config_path: Path | None
 ) -> None:
-    """Thin old runs to one commit a week and environment.
+    """Thin old runs to one commit a week, in each environment and branch.
 
-    An environment's first and newest commits stay, and so do those near a known change.
+    A branch's first and newest commits stay, and so do those near a known change.
     """
     from datetime import UTC, datetime
 
@@ -149,12 +150,22 @@ def stats(history: str | None, config_path: Path | None) -> None:
 @command.command("acknowledge", epilog="Example: perfci history acknowledge 1a2b3c --note 'Meant.'")
 @click.argument("change", metavar="ID")
 @click.option("--note", default="", help="Why it is accepted; the report shows it.")
+@click.option("--undo", is_flag=True, help="Take an acknowledgement and its note back.")
 @history_option
 @config_option
-def acknowledge(change: str, note: str, history: str | None, config_path: Path | None) -> None:
+def acknowledge(
+    change: str, note: str, undo: bool, history: str | None, config_path: Path | None
+) -> None:
     """Accept the change ID (or the beginning of it) that `perfci trend` names."""
+    if undo and note:
+        raise UsageError(
+            "undo-with-note",
+            "--undo is given with --note",
+            "Leave one of them out: what is taken back has no note.",
+        )
     with _opened(history, config_path) as opened:
-        click.echo(f"acknowledged {opened.acknowledge(change, note)}")
+        done = opened.acknowledge(change, note, undo=undo)
+        click.echo(f"{'no longer acknowledged' if undo else 'acknowledged'} {done}")
 
 
 def _opened(

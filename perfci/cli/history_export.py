@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.cli.output import unwritable
-from perfci.writing import require_file
+from perfci.writing import write_lines
 
 if TYPE_CHECKING:
     from perfci.store.history.history import History
@@ -61,33 +59,14 @@ def csv_lines(history: History) -> Iterator[bytes]:
         yield out.getvalue().encode("utf-8", "replace")
 
 
-def write_lines(lines: Iterable[bytes], file: Path | None) -> None:
-    """Write to ``file``, replaced whole at the end, or to standard output.
-
-    A device (``/dev/null``) is written to as it stands, and where a link leads is replaced.
-    """
+def deliver(lines: Iterable[bytes], file: Path | None) -> None:
+    """Write to ``file``, whole or not at all, or to standard output."""
     if file is None:
         sys.stdout.buffer.writelines(lines)
         sys.stdout.buffer.flush()
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        require_file(file)
-        if file.exists() and not file.is_file():
-            with file.open("wb") as device:
-                device.writelines(lines)
-            return
-        file = Path(os.path.realpath(file))
-        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
+        write_lines(file, lines)
     except OSError as error:
         raise unwritable(file, error) from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as out:
-            out.writelines(lines)
-        temporary.chmod(0o644)  # mkstemp's 0600 would keep other users of a runner out
-        temporary.replace(file)
-    except OSError as error:
-        raise unwritable(file, error) from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -80,14 +79,13 @@ def _import_export(history: History, path: Path) -> Said:
 
 def _import_sqlite(history: History, path: Path) -> Said:
     """Read a copy: the file may be another's, of an older revision, and not for us to change."""
+    from perfci.store.history.copying import copy_file
     from perfci.store.history.history import open_history
 
     with tempfile.TemporaryDirectory(prefix="perfci-import-") as folder:
         copy = Path(folder) / path.name
         try:
-            for suffix in ("", "-journal", "-wal"):
-                if (beside := path.with_name(path.name + suffix)).exists():
-                    shutil.copyfile(beside, copy.with_name(copy.name + suffix))
+            copy_file(path, copy)
         except OSError as error:
             raise _unreadable(path, error) from error
         with open_history(str(copy), create=False) as other:

@@ -71,7 +71,10 @@ Next:
     help="Jobs that share a pull request's cases.",
 )
 @click.option(
-    "--python-version", default="", metavar="3.x", help="Python in the jobs (default: this one's)."
+    "--python-version",
+    default="",
+    metavar="3.x",
+    help="Python of the jobs that measure (default: this one's).",
 )
 @click.option(
     "--install", multiple=True, metavar="COMMAND", help="How a measuring job installs its needs."

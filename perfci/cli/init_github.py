@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfci.cli.init_github_report import REPORT_PYTHON, REQUIREMENTS, locked_install
 from perfci.cli.own_requirement import own_requirement
 from perfci.errors import UsageError
 from perfci.reading import read_regular
@@ -51,13 +52,10 @@ def write_workflows(repository: Repository, options: GitHubOptions) -> None:
 
     One that is there isn't touched, but compared: what was asked for may not be what it does.
     """
-    from perfci.cli.workflows import WORKFLOWS, render_workflow
-
     choices = _choices(repository, options)
-    if not (options.install and options.report_install) and (doubt := own_requirement().doubt):
-        click.echo(doubt, err=True)
-    left_out = {f"perfci-{which}.yml" for which in options.without}
-    rendered = {name: render_workflow(name, choices) for name in WORKFLOWS if name not in left_out}
+    if not options.install and (doubt := own_requirement().doubt):
+        click.echo(f"{doubt}. The jobs that measure install it: say how, --install.", err=True)
+    files = _files(choices, {f"perfci-{which}.yml" for which in options.without})
     folder = repository.root / FOLDER
     if not folder.resolve().is_relative_to(repository.root.resolve()):
         raise UsageError(
@@ -66,7 +64,7 @@ def write_workflows(repository: Repository, options: GitHubOptions) -> None:
             "Make it a folder: workflows are files of the repository.",
         )
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in rendered.items():
+    for name, text in files.items():
         try:
             with (folder / name).open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -75,6 +73,17 @@ def write_workflows(repository: Repository, options: GitHubOptions) -> None:
             click.echo(f"kept     {FOLDER / name}{differs}")
         else:
             click.echo(f"wrote    {FOLDER / name}")
+
+
+def _files(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:
+    """Return the workflows' texts, and the requirements' where a command names their file."""
+    from perfci.cli.workflows import WORKFLOWS, render_workflow
+    from perfci.report.templates import read_template
+
+    files = {name: render_workflow(name, choices) for name in WORKFLOWS if name not in left_out}
+    if any(REQUIREMENTS in command for command in choices.report_install):
+        files[REQUIREMENTS] = read_template(f"workflows/{REQUIREMENTS}")
+    return files
 
 
 def _is(path: Path, text: str) -> bool:
@@ -89,18 +98,18 @@ def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
     from perfci.config import load_config
 
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    python = _fit(_PYTHON, options.python or here, "--python-version")
     return WorkflowChoices(
         branch=_fit(_BRANCH, _default_branch(repository), "the default branch's name"),
         baselines=_fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
-        python=_fit(_PYTHON, options.python or here, "--python-version"),
+        python=python,
         runner=tuple(_fit(_LABEL, one, "--runner") for one in options.runner or _DEFAULT_RUNNER),
         shards=options.shards,
         install=_commands(options.install or _install(repository.root), "--install"),
         report_install=_commands(
-            options.report_install
-            or (f"python -m pip install '{own_requirement('github').text}'",),
-            "--report-install",
+            options.report_install or locked_install(FOLDER.as_posix()), "--report-install"
         ),
+        report_python=python if options.report_install else REPORT_PYTHON,
         nightly_runners=tuple(
             tuple(_fit(_LABEL, label.strip(), "--nightly-runner") for label in one.split(","))
             for one in options.nightly_runner

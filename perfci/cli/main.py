@@ -9,7 +9,7 @@ from types import FrameType
 
 import click
 
-from perfci.errors import EXIT_OUTSIDE, PerfciError
+from perfci.errors import EXIT_OUTSIDE, PerfciError, refusal
 from perfci.record.version import VERSION
 
 _COMMANDS = {
@@ -93,10 +93,11 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with the code that design 8 gives."""
+    interrupt = Interrupt()
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore SIGINT
-        signal.signal(number, _interrupt)
+        signal.signal(number, interrupt)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup asks for
-        signal.signal(signal.SIGHUP, _interrupt)
+        signal.signal(signal.SIGHUP, interrupt)
     try:
         code = _run()
     except click.exceptions.Exit as ended:
@@ -108,13 +109,13 @@ def main() -> None:
         _say_error(error)
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("perfci: interrupted; nothing was measured.", err=True)
+        click.echo("perfci: interrupted.", err=True)
         code = 128 + signal.SIGINT
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = EXIT_OUTSIDE
     except OSError as error:
-        code = _say_error(_outside(error))
+        code = _say_error(refusal(error))
     except Exception as error:  # noqa: BLE001 (told as what it is; Python's own exit code, 1, would say "regression")
         code = _say_error(_bug(error))
     sys.exit(code if isinstance(code, int) else 0)
@@ -139,17 +140,6 @@ def _say_error(error: PerfciError) -> int:
     return error.exit_code
 
 
-def _outside(error: OSError) -> PerfciError:
-    from perfci.errors import OutsideError
-
-    where = f" ({error.filename})" if error.filename else ""
-    return OutsideError(
-        "system",
-        f"the system refused: {error.strerror or error}{where}",
-        "Check that the disk is writable and has room; `perfci doctor` looks at both.",
-    )
-
-
 def _bug(error: Exception) -> PerfciError:
     import traceback
 
@@ -163,6 +153,18 @@ def _bug(error: Exception) -> PerfciError:
     )
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """A cancelled CI job gets SIGTERM: it ends like Ctrl-C, with a report of what is there."""
-    raise KeyboardInterrupt
+class Interrupt:
+    """What ends a session early: Ctrl-C, or a cancelled CI job's SIGINT and then SIGTERM.
+
+    The first signal ends the measuring. The second finds perfci tidying up and writing its report
+    of what is there, which must not be lost, and is passed over; a third ends perfci.
+    """
+
+    def __init__(self) -> None:
+        self._received = 0
+
+    def __call__(self, _signal: int, _frame: FrameType | None) -> None:
+        """Handle a signal: raise KeyboardInterrupt, but for the second."""
+        self._received += 1
+        if self._received != 2:
+            raise KeyboardInterrupt

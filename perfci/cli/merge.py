@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli.options import Outputs, config_option, configuration
+from perfci.cli.options import Outputs, config_option, configuration, strict_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, DamagedFile, OutsideError
 from perfci.verdict.sharding import MOST_SHARDS
 
@@ -36,7 +36,7 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 @click.option("--markdown", "markdown_path", type=_FILE, help="Write the comment here.")
 @click.option("--junit", "junit_path", type=_FILE, help="Write JUnit XML here.")
 @click.option("--csv", "csv_path", type=_FILE, help="Write the table of results here.")
-@click.option("--strict", is_flag=True, help="Exit with 3 when the verdict is inconclusive.")
+@strict_option
 @config_option
 def command(
     files: tuple[Path, ...],
@@ -45,7 +45,7 @@ def command(
     markdown_path: Path | None,
     junit_path: Path | None,
     csv_path: Path | None,
-    strict: bool,
+    strict: bool | None,
     config_path: Path | None,
 ) -> int:
     """Join the reports of shards in FILES to one report for each environment.

@@ -153,6 +153,8 @@ def _show(summary: Summary, commits: tuple[Commit, ...]) -> None:
         line = f"left      {gap.sha[:10]}  {counted(len(gap.cases), 'case')}: {why}  {subject}"
         click.echo(clean_line(line, 200))
     if summary.interrupted:
+        for note in summary.notes:
+            click.echo(clean_line(note, 300), err=True)
         click.echo("interrupted; what was recorded stays, and the next start goes on there")
     elif not (summary.recorded or summary.left or summary.taken):
         click.echo("nothing to record: every case of these commits is in the history")

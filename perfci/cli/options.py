@@ -144,6 +144,11 @@ shard_options = _stack(
     ),
     durations_option,
 )
+strict_option = click.option(
+    "--strict/--no-strict",
+    default=None,
+    help="Exit with 3 when the verdict is inconclusive (default: `strict` in the configuration).",
+)
 inject_option = click.option(
     "--inject",
     type=Injected(),
@@ -201,7 +206,7 @@ def configuration(
     rounds: int | None = None,
     budget: float | None = None,
     seed: int | None = None,
-    strict: bool = False,
+    strict: bool | None = None,
     inject: Sequence[tuple[str, float]] = (),
 ) -> Config:
     """Return the configuration with the command line's options laid over it."""
@@ -219,7 +224,7 @@ def configuration(
                 "injected-twice", "--inject names a metric twice", "Give each metric one share."
             )
         settings = replace(settings, inject=dict(inject))
-    policy = replace(config.policy, strict=True) if strict else config.policy
+    policy = config.policy if strict is None else replace(config.policy, strict=strict)
     return replace(config, settings=settings, policy=policy)
 
 

@@ -87,7 +87,7 @@ def show(report: Report, *, verbose: bool, quiet: bool) -> None:
 
 
 def exit_code(report: Report, *, strict: bool) -> int:
-    """Return design 8's exit code of a report's verdict. Half a session is no verdict."""
+    """Return the exit code (README.md, Exit codes) of a verdict. Half a session is no verdict."""
     if report.interrupted and report.verdict.status != "fail":
         return EXIT_NO_VERDICT
     match report.verdict.status:

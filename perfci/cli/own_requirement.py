@@ -9,13 +9,13 @@ from importlib.metadata import PackageNotFoundError, distribution
 
 from perfci.record.version import VERSION
 
-_URL = re.compile(r"[A-Za-z0-9+:/@._~%-]+")
-"""What stands between a script's single quotes as it is."""
+_ADDRESS = re.compile(r"[a-z]+\+(https|ssh)://[A-Za-z0-9+:/@._~%-]+")
+"""What another machine can reach, and what stands between a script's single quotes as it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnRequirement:
-    """A requirement in pip's words; ``doubt`` says why another machine may not find it."""
+    """A requirement in pip's words; ``doubt`` says why another machine may find another package."""
 
     text: str
     doubt: str = ""
@@ -37,10 +37,10 @@ def own_requirement(extra: str = "") -> OwnRequirement:
     origin = json.loads(noted)
     vcs, url = origin.get("vcs_info", {}), str(origin.get("url", ""))
     address = f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}"
-    if vcs and _URL.fullmatch(address):
+    if vcs and _ADDRESS.fullmatch(address):
         return OwnRequirement(f"{name} @ {address}")
     return OwnRequirement(
         version,
-        f"perfci is installed from {url} here, but the workflows install {version} from a package "
-        "index. Where yours has none, say how: --install and --report-install.",
+        f"perfci is installed from {url} here, which other machines can't install from; "
+        f"{version} of a package index may be somebody else's",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,26 +18,32 @@ _LAST = 20
 _MOST_ROWS = 50
 
 
-def with_past(report: Report, place: str, repository: Repository | None) -> Report:
+def with_past(
+    report: Report, place: str, repository: Repository | None, aliases: Mapping[str, str]
+) -> Report:
     """Return ``report`` with the newest values that the history at ``place`` has of what moved.
 
-    Of the runs of the default branch. The verdict doesn't rest on them: a history that can't be
-    read is said, and stops nothing.
+    Of the runs of the default branch, under the case's name or one of before an alias renamed it.
+    The verdict doesn't rest on them: a history that can't be read is said, and stops nothing.
     """
     from perfci.record.report import Past
     from perfci.report.outline import outline
     from perfci.store.history.history import open_history
     from perfci.trend.series import SeriesKey
+    from perfci.trend.timelines import earlier_names
 
     moved = outline(report).moved[:_MOST_ROWS]
-    keys = [SeriesKey(report.environment.key, row.case, row.metric) for row in moved]
-    if not keys:
+    names = {
+        SeriesKey(report.environment.key, row.case, row.metric): earlier_names(row.case, aliases)
+        for row in moved
+    }
+    if not names:
         return report
     named = repository.default_base() if repository else None
     branch = (named or "main").removeprefix("origin/")
     try:
         with open_history(place, create=False) as history:
-            newest = history.newest(keys, _LAST, branch)
+            newest = history.newest(names, _LAST, branch)
     except PerfciError as error:
         click.echo(f"perfci: the report is without its history: {error.message}", err=True)
         return report

@@ -6,13 +6,12 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from perfci.cli.options import history_place
-from perfci.errors import OutsideError, UsageError
+from perfci.errors import UsageError
 from perfci.units import counted
 
 if TYPE_CHECKING:
@@ -38,8 +37,10 @@ class Recorder:
 
         Where the history fails, what was measured goes to a file, which the error names.
         """
+        from perfci.cli.surroundings import cache_folder
         from perfci.store.history.history import open_history
         from perfci.store.history.recorded import outcome_of
+        from perfci.store.history.unrecorded import keeping
 
         if report.interrupted:
             click.echo("perfci: interrupted; nothing was recorded.", err=True)
@@ -49,20 +50,12 @@ class Recorder:
             for run, side in zip(runs, self.sides, strict=True)
         ]
         outcome = outcome_of(report, runner=runner_name())
-        try:
-            with open_history(self.place) as history:
-                new = history.record(recorded)
-                if outcome is not None:
-                    history.record_outcome(outcome)
-                shown = history.shown
-        except OutsideError as error:
-            kept = _kept([*recorded, *([outcome] if outcome is not None else [])])
-            raise OutsideError(
-                error.slug,
-                error.message,
-                f"What was measured is in {kept}. Once the history is well again: "
-                f"perfci history import {kept}\n{error.advice}",
-            ) from error
+        told = [outcome] if outcome is not None else []
+        with keeping([*recorded, *told], cache_folder()), open_history(self.place) as history:
+            new = history.record(recorded)
+            for one in told:
+                history.record_outcome(one)
+            shown = history.shown
         if not quiet:
             click.echo(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
 
@@ -127,14 +120,3 @@ def _branch(repository: Repository, side: Resolved) -> str:
     except UsageError:  # a branch that this clone doesn't have
         on_it = False
     return name if on_it else _NO_BRANCH
-
-
-def _kept(records: Sequence[object]) -> Path:
-    from perfci.cli.surroundings import cache_folder
-    from perfci.store.history.interchange import to_lines
-
-    folder = cache_folder() / "unrecorded"
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = folder / f"{getattr(records[0], 'id', 'run')}.jsonl"
-    kept.write_bytes(b"".join(to_lines(records)))  # type: ignore[arg-type]
-    return kept

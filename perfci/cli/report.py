@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfci.cli.output import unwritable
 from perfci.errors import OutsideError
 from perfci.writing import write_file
 
@@ -45,11 +46,7 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_file(output, rendered)
     except OSError as error:
-        raise OutsideError(
-            "unwritable",
-            f"{output} can't be written: {error.strerror or error}",
-            "Choose another path.",
-        ) from error
+        raise unwritable(output, error) from error
 
 
 def _standard_input() -> Report:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from perfci.cli import actions
-from perfci.cli.options import Duration, Outputs
-from perfci.cli.output import check_writable, unwritable
+from perfci.cli.options import Duration
+from perfci.cli.output import unwritable
 from perfci.errors import UsageError
+from perfci.writing import require_writable, write_file
 
 if TYPE_CHECKING:
     from perfci.github.issue_client import IssueClient
@@ -127,7 +128,7 @@ class Telling:
         if self.github_issue:
             self._client().close()
         if self.openmetrics is not None:
-            check_writable(Outputs(None, self.openmetrics, None, None, None))
+            _tried(require_writable, self.openmetrics)
 
     def tell(self, trend: Trend) -> None:
         """Tell all who are to be told. OutsideError where one can't be: then remember nothing.
@@ -137,7 +138,7 @@ class Telling:
         if self.openmetrics is not None:
             from perfci.report.openmetrics import render_openmetrics
 
-            _write(self.openmetrics, render_openmetrics(trend))
+            _tried(write_file, self.openmetrics, render_openmetrics(trend))
         if self.github_issue:
             self._tell_issues(trend)
         if self.webhook:
@@ -171,14 +172,9 @@ class Telling:
         return actions.issue_client(self.repository, self.patience)
 
 
-def _write(path: Path, text: str) -> None:
-    """Write it whole or not at all: a collector may be reading just now."""
-    from perfci.store.atomic import replace_file
-
+def _tried(do: Callable[..., None], path: Path, *arguments: str) -> None:
+    """Do something with a file, or say that it can't be written."""
     try:
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")
-        else:
-            replace_file(path.resolve(), text)
+        do(path, *arguments)
     except OSError as error:
         raise unwritable(path, error) from error

@@ -11,8 +11,8 @@ from perfci.cli.options import Outputs, config_option, history_option, history_p
 from perfci.cli.telling import Telling, telling_options
 
 if TYPE_CHECKING:
-    from perfci.report.trend.benchmark_data import Distributions
     from perfci.trend.change import Trend
+    from perfci.trend.loaded import Distributions
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -28,7 +28,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     "--last-days",
     type=click.IntRange(2, 3650),
     metavar="N",
-    help="Look for slow drift in the last N days (default: 14).",
+    help="Look for slow drift in the last N days (default: drift_days of the configuration, 14).",
 )
 @click.option("--no-remember", is_flag=True, help="What is new now stays new for the next report.")
 @telling_options
@@ -50,6 +50,7 @@ def command(
     """
     outputs = Outputs(json=json_path, markdown=markdown, junit=None, csv=None, log_dir=None)
     telling = Telling.of(options)
+    from dataclasses import replace
     from datetime import UTC, datetime
 
     from perfci.cli.apart import history_files, require_apart
@@ -72,11 +73,12 @@ def command(
     check_writable(outputs)
     telling.check(remember=not no_remember)
     now = datetime.now(UTC).isoformat(timespec="seconds")
+    settings = config.trend if last_days is None else replace(config.trend, drift_days=last_days)
     with open_history(history_place(history, config, root), create=False) as opened:
         loaded = opened.load()
         known = {run.night.sha for run in loaded.runs}
         told = branch_order(repository, branch, known)
-        trend = trend_of(loaded, opened, told, config.aliases, now=now, last_days=last_days)
+        trend = trend_of(loaded, opened, told, config.aliases, now=now, settings=settings)
         del loaded
         workers = workers_of(trend, opened, config.aliases) if html else {}
         _write(trend, workers, outputs, html)
@@ -84,9 +86,12 @@ def command(
             click.echo(line)
         if html:
             click.echo(f"open {html / 'index.html'}")
+        changes = seen(trend.changes, now)
+        if not no_remember:  # what was told and is not remembered would be told again
+            opened.try_remember(changes)
         telling.tell(trend)
         if not no_remember:  # last: what could not be told was not seen
-            opened.remember(seen(trend.changes, now))
+            opened.remember(changes)
 
 
 def _write(trend: Trend, workers: Distributions, outputs: Outputs, html: Path | None) -> None:

@@ -9,13 +9,13 @@ from perfci.trend.change import Change, KnownChange, Trend
 
 if TYPE_CHECKING:
     from perfci.cli.branch_order import Branch
-    from perfci.report.trend.benchmark_data import Distributions
     from perfci.store.history.history import History
-    from perfci.trend.loaded import LoadedHistory
+    from perfci.trend.loaded import Distributions, LoadedHistory
     from perfci.trend.series import SeriesKey
+    from perfci.trend.settings import TrendSettings
 
 NIGHTS_WITH_WORKERS = 14
-"""Of so many newest runs the workers' own values go into the site."""
+"""Of so many newest runs of an environment the workers' own values go into the site."""
 _MOST_CHANGES = 200
 """Changes of which both nights' workers are looked up, however long ago they were."""
 _FIRST = "No change was told before: every change in the history counts as new."
@@ -28,24 +28,20 @@ def trend_of(
     aliases: Mapping[str, str],
     *,
     now: str,
-    last_days: int | None,
+    settings: TrendSettings,
 ) -> Trend:
     """Return the analysed history; ``now`` is ISO 8601 in UTC."""
-    from dataclasses import replace
-
     from perfci.cli.analysis_processes import run_all_on_cores
     from perfci.record.version import VERSION
     from perfci.report.trend.releases import release_nights
     from perfci.trend.analysis import analyse
     from perfci.trend.health import health
-    from perfci.trend.settings import TrendSettings
+    from perfci.trend.still_measured import replaced_environments, series_gone
     from perfci.trend.timelines import arrange
 
-    known = history.known_changes()
+    known = _renamed(history.known_changes(), aliases, branch.order)
     arranged = arrange(loaded, order=branch.order, branch=branch.name, aliases=aliases)
-    settings = TrendSettings()
-    if last_days is not None:
-        settings = replace(settings, drift_days=last_days)
+    replaced = replaced_environments(arranged.timelines)
     with run_all_on_cores(len(arranged.series)) as run_all:
         analysed = analyse(
             arranged.series,
@@ -64,20 +60,48 @@ def trend_of(
         series=arranged.series,
         changes=analysed.changes,
         drifts=analysed.drifts,
-        health=health(history.outcomes(), arranged.timelines, arranged.series),
+        health=health(
+            history.outcomes(), arranged.timelines, arranged.series, replaced=replaced, now=now
+        ),
         releases=release_nights(branch.tags, branch.order, arranged.timelines),
         notes=(*first, *branch.notes, *arranged.notes, *analysed.notes),
         too_few=analysed.too_few,
         told_before=bool(known),
+        gone=series_gone(arranged.timelines, arranged.series, replaced),
+    )
+
+
+def _renamed(
+    known: Sequence[KnownChange], aliases: Mapping[str, str], order: Sequence[str]
+) -> tuple[KnownChange, ...]:
+    """Return known changes under the names that their benchmarks and commits have today."""
+    from dataclasses import replace
+
+    from perfci.trend.abbreviations import whole_commits
+    from perfci.trend.timelines import current_name
+
+    whole = whole_commits((sha for one in known for sha in (one.sha_before, one.sha_after)), order)
+    return tuple(
+        replace(
+            one,
+            series=one.series._replace(case=current_name(one.series.case, aliases)),
+            sha_before=whole.get(one.sha_before, one.sha_before),
+            sha_after=whole.get(one.sha_after, one.sha_after),
+        )
+        for one in known
     )
 
 
 def workers_of(trend: Trend, history: History, aliases: Mapping[str, str]) -> Distributions:
     """Return the workers' values of the newest nights, and of the nights around open changes."""
-    from perfci.trend.timelines import current_name
+    from perfci.trend.timelines import current_name, earlier_names
 
     found: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
-    newest = history.distributions(NIGHTS_WITH_WORKERS)
+    newest = history.distributions(
+        night.run
+        for line in trend.timelines.values()
+        for night in line.nights[-NIGHTS_WITH_WORKERS:]
+    )
     # the newest name comes last, and so wins in a run that has both
     for key in sorted(newest, key=lambda key: key.case == current_name(key.case, aliases)):
         current = key._replace(case=current_name(key.case, aliases))
@@ -89,22 +113,25 @@ def workers_of(trend: Trend, history: History, aliases: Mapping[str, str]) -> Di
         runs = [nights[int(rows[index])].run for index in (change.before, change.after)]
         wanted = [run for run in runs if run not in found.get(change.series, {})]
         if wanted:
-            found.setdefault(change.series, {}).update(history.values(change.series, wanted))
+            olds = earlier_names(change.series.case, aliases)
+            values = history.values(change.series, wanted, earlier=olds)
+            found.setdefault(change.series, {}).update(values)
     return found
 
 
 def seen(changes: Sequence[Change], now: str) -> tuple[KnownChange, ...]:
-    """Return what the history is to remember of a report's changes."""
+    """Return what the history is to remember of a report's changes: where they are.
+
+    What was said of them is in the history already, and may have been taken back meanwhile.
+    """
     return tuple(
         KnownChange(
             id=change.id,
             series=change.series,
-            sha_before=change.commits[0],
-            sha_after=change.commits[1],
+            sha_before=change.names[0],
+            sha_after=change.names[1],
             worse=change.worse,
             first_seen_at=change.first_seen_at or now,
-            acknowledged=change.status == "acknowledged",
-            note=change.note,
         )
         for change in changes
     )

@@ -34,9 +34,9 @@ class WorkflowChoices:
     """What differs between projects.
 
     ``runner`` are the labels of the machine that measures; ``install`` and ``report_install``
-    the shell commands that make an environment to measure in and one to comment from.
-    ``nightly_runners`` are the labels of each type of machine that nights are measured on; none
-    for ``runner`` alone.
+    the shell commands that make an environment to measure in, of ``python``, and one to comment
+    from, of ``report_python``. ``nightly_runners`` are the labels of each type of machine that
+    nights are measured on; none for ``runner`` alone.
     """
 
     branch: str
@@ -46,6 +46,7 @@ class WorkflowChoices:
     shards: int
     install: tuple[str, ...]
     report_install: tuple[str, ...]
+    report_python: str
     nightly_runners: tuple[tuple[str, ...], ...] = ()
 
 
@@ -74,11 +75,16 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         actions=ACTIONS,
         branch=choices.branch,
         baselines=choices.baselines,
-        python=choices.python,
+        python=choices.python if name in MEASURING else choices.report_python,
+        report_python=choices.report_python,
         runner=_runs_on(choices.runner),
         shards=choices.shards,
         numbers=json.dumps(list(shards)),
         spaced=" ".join(map(str, shards)),
+        expected="report.json"
+        if choices.shards == 1
+        else f"report-N.json (N: 1 to {choices.shards})",
+        optional=False,  # the history: where nothing but a comment is to be had without it
         nightly_runners=[_listed(one) for one in choices.nightly_runners or (choices.runner,)],
         history_branch=HISTORY_BRANCH,
         folder="merged" if choices.shards > 1 else "taken",

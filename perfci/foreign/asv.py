@@ -111,7 +111,7 @@ def read(
         committed_at=committed_at,
         runner=str(file.params.get("machine") or ""),
     )
-    return Foreign(TOOL, (run,), tuple(gathering.skipped), tuple(gathering.notes))
+    return gathering.foreign(run)
 
 
 def _result(file: _File, benchmark: str, value: Any) -> _Result:

@@ -10,7 +10,7 @@ from typing import Any
 
 from perfci.errors import UsageError
 from perfci.foreign.naming import plain, visible
-from perfci.foreign.result import Skipped
+from perfci.foreign.result import Foreign, Skipped
 from perfci.record.history import Point, RecordedRun
 from perfci.record.instant import NoTime, from_text
 from perfci.record.metric import Direction
@@ -119,6 +119,10 @@ class Gathering:
             source_hashes={case: self._hashes[case] for case in sorted(cases & set(self._hashes))},
             failed=failed,
         )
+
+    def foreign(self, run: RecordedRun) -> Foreign:
+        """Return what is told of a file that holds ``run`` alone; each note is told once."""
+        return Foreign(self.tool, (run,), tuple(self.skipped), tuple(dict.fromkeys(self.notes)))
 
 
 def finite(value: float) -> bool:

@@ -105,7 +105,7 @@ def read(plain: Any, name: str) -> Foreign:
         sha=next(filter(None, (sha_of(context.get(key)) for key in _COMMITS)), ""),
         runner=str(context.get("host_name") or ""),
     )
-    return Foreign(TOOL, (run,), tuple(gathering.skipped), tuple(dict.fromkeys(gathering.notes)))
+    return gathering.foreign(run)
 
 
 def _entry(one: Any, names: set[str]) -> _Entry:

@@ -72,7 +72,7 @@ def read(plain: Any, name: str) -> Foreign:
         committed_at=gathering.time(commit.time),
         runner=str(file.machine_info.get("node") or ""),
     )
-    return Foreign(TOOL, (run,), tuple(gathering.skipped), tuple(dict.fromkeys(gathering.notes)))
+    return gathering.foreign(run)
 
 
 def _gather(gathering: Gathering, one: _Benchmark) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from perfci.foreign import asv, google_benchmark, pyperf, pytest_benchmark
 from perfci.foreign.document import keys_of, load
 from perfci.foreign.folder import parts
 from perfci.foreign.naming import visible
-from perfci.foreign.result import Foreign, Skipped, joined
+from perfci.foreign.result import Foreign, Skipped
 
 _TOOLS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str], Foreign]], ...] = (
     (asv.recognised, asv.read),
@@ -43,11 +43,6 @@ def foreign_parts(
     """
     for part in parts(paths, content_of, name, _read):
         yield _dated(part, name, measured_at)
-
-
-def read_foreign_folder(files: Mapping[str, bytes], name: str, measured_at: str = "") -> Foreign:
-    """Return what ``foreign_parts`` yields, as one."""
-    return joined(tuple(foreign_parts(files, files.__getitem__, name, measured_at)))
 
 
 def _dated(foreign: Foreign, name: str, measured_at: str) -> Foreign:

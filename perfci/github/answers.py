@@ -33,17 +33,23 @@ class _Head:
 
 
 @dataclass(frozen=True, slots=True)
+class _Target:
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
 class PullAnswer:
     """A pull request, of a list or alone."""
 
     number: int
     state: str
     head: _Head
+    base: _Target
 
     def record(self) -> Pull:
         """Return the record; a deleted fork leaves no repository."""
         source = self.head.repo.full_name if self.head.repo else ""
-        return Pull(self.number, self.head.sha, source, self.state == "open")
+        return Pull(self.number, self.head.sha, source, self.state == "open", self.base.ref)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +125,7 @@ class StatusAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class ParentAnswer:
-    """One parent of a commit."""
-
+class _Commit:
     sha: str
 
 
@@ -129,7 +133,14 @@ class ParentAnswer:
 class CommitAnswer:
     """A commit of the repository."""
 
-    parents: tuple[ParentAnswer, ...]
+    parents: tuple[_Commit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonAnswer:
+    """Two commits beside each other: where their histories part."""
+
+    merge_base_commit: _Commit
 
 
 def parse(text: str, kind: type[T], request: str) -> T:

@@ -11,6 +11,7 @@ from perfci.github.annotations import Annotation, annotations_of
 from perfci.record.report import Report
 from perfci.report.clean import clean_line
 from perfci.report.cutting import cut
+from perfci.report.escape import escape
 from perfci.report.outline import headline
 from perfci.units import counted
 
@@ -59,9 +60,19 @@ def check_content(
     title = verdict_title(reports)
     summary = fitting(body)
     lines = annotations_of(reports)
-    digest = hashlib.sha256(repr((concluded, title, summary, lines)).encode("utf-8", "replace"))
-    identity = "-".join(filter(None, (posting, digest.hexdigest()[:24])))
+    identity = _identity(posting, concluded, title, summary, lines)
     return CheckContent(identity, concluded, title, summary, lines, url)
+
+
+def unreadable_content(why: str, url: str = "", posting: str = "") -> CheckContent:
+    """Return the check of a commit whose report can't be read; ``why`` may be a stranger's words.
+
+    A failure: an earlier, readable report of the same commit may have left a success.
+    """
+    title = clean_line(f"error: {why}", _LONGEST_TITLE)
+    summary = f"There is no report of this commit that can be read: {escape(why, 1000)}"
+    identity = _identity(posting, "failure", title, summary, ())
+    return CheckContent(identity, "failure", title, summary, (), url)
 
 
 def status_of(check: CheckContent) -> Status:
@@ -98,6 +109,11 @@ def fitting(body: str) -> str:
         limit = limit * 9 // 10
         text = cut(body, limit)
     return text
+
+
+def _identity(posting: str, *shown: object) -> str:
+    digest = hashlib.sha256(repr(shown).encode("utf-8", "replace"))
+    return "-".join(filter(None, (posting, digest.hexdigest()[:24])))
 
 
 def _concluded(report: Report, *, strict: bool) -> Conclusion:

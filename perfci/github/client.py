@@ -22,6 +22,7 @@ from perfci.github.answers import (
     ChecksAnswer,
     CommentAnswer,
     CommitAnswer,
+    ComparisonAnswer,
     PullAnswer,
     StatusAnswer,
     parse,
@@ -93,6 +94,14 @@ class Client:
             return ()
         return tuple(one.sha for one in commit.parents)
 
+    def merge_base(self, one: str, other: str) -> str:
+        """Return where two branches or commits part; nothing where GitHub finds no such commit."""
+        path = f"/compare/{quote(one, safe='')}...{quote(other, safe='')}"
+        try:
+            return self._get(path, ComparisonAnswer, per_page="1").merge_base_commit.sha
+        except Missing:
+            return ""
+
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all comments of a pull request, the oldest first."""
         path = f"/issues/{number}/comments"
@@ -105,12 +114,8 @@ class Client:
 
     def update_comment(self, comment: Comment, body: str) -> str:
         """Replace a comment's text, and return its address. Unsure where somebody deleted it."""
-        path = f"{self._at}/issues/comments/{comment.id}"
-        try:
-            answer = self._ask("PATCH", path, {"body": body})
-        except Missing as failure:
-            raise Unsure(failure.slug, failure.message, failure.advice) from failure
-        return parse(answer.text, CommentAnswer, f"PATCH {path}").html_url
+        path = f"/issues/comments/{comment.id}"
+        return self._patch(path, CommentAnswer, {"body": body}).html_url
 
     def delete_comment(self, comment: Comment) -> None:
         """Delete a comment; one that is gone already is as it should be."""
@@ -197,6 +202,14 @@ class Client:
         except Missing as failure:  # how GitHub says "no" where the token may not even look
             raise Refused(failure.slug, failure.message, failure.advice) from failure
         return parse(answer.text, kind, f"POST {where}")
+
+    def _patch(self, path: str, kind: type[T], body: dict[str, Any]) -> T:
+        where = f"{self._at}{path}"
+        try:
+            answer = self._ask("PATCH", where, body)
+        except Missing as failure:  # somebody deleted it: what is there has to be looked at anew
+            raise Unsure(failure.slug, failure.message, failure.advice) from failure
+        return parse(answer.text, kind, f"PATCH {where}")
 
     def _ask(
         self,

@@ -16,6 +16,7 @@ import requests
 from perfci.deadline import within
 from perfci.errors import OutsideError, UsageError
 from perfci.github.failing import Unsure
+from perfci.remote import address_of
 from perfci.units import format_duration
 
 _SILENCE = 15.0
@@ -128,12 +129,7 @@ class Asking:
 
 def require_address(api_url: str) -> None:
     """Return where ``api_url`` is the address of a server; else UsageError."""
-    try:
-        parts = urlsplit(api_url)
-        known = parts.scheme in {"https", "http"} and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is no number
-        known = False
-    if not known:
+    if address_of(api_url) is None:
         raise UsageError(
             "bad-address",
             f"GITHUB_API_URL is {api_url!r}, no address",

@@ -1,4 +1,4 @@
-"""Pure: which pull request an Actions event is about. Nothing of it comes from a report."""
+"""Pure: which commit, and whose, an Actions event is about. Nothing of it comes from a report."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from perfci.report.clean import clean_line
 
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """A whole SHA-1 or SHA-256."""
+_QUEUED = re.compile(rf"gh-readonly-queue/.+/pr-[0-9]+-({SHA.pattern})")
+"""The branch that a merge queue makes for a group, which ends with the commit it is built on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,18 @@ class Wanted:
     head_sha: str = ""
     branch: str = ""
     source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeGroup:
+    """A commit that a merge queue made of the one before it, ``base_sha``, and what is to go in.
+
+    It is no pull request's head, and never moves. ``base_sha`` is empty where the event doesn't
+    say it.
+    """
+
+    head_sha: str
+    base_sha: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +81,20 @@ class _WorkflowRun:
 
 
 @dataclass(frozen=True, slots=True)
+class _MergeGroup:
+    head_sha: str
+    base_sha: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Event:
     pull_request: _PullRequest | None = None
     workflow_run: _WorkflowRun | None = None
+    merge_group: _MergeGroup | None = None
+    repository: _Repository | None = None
 
 
-def read_event(text: str | bytes, name: str) -> Wanted | Nothing:
+def read_event(text: str | bytes, name: str) -> Wanted | MergeGroup | Nothing:
     """Return what the event in ``text`` is about; UsageError, naming it, where it is no event."""
     try:
         event = msgspec.json.decode(text, type=_Event)
@@ -83,7 +105,10 @@ def read_event(text: str | bytes, name: str) -> Wanted | Nothing:
             "Run it in a workflow (GITHUB_EVENT_PATH), or name the pull request: --pull NUMBER",
         ) from error
     if event.workflow_run is not None:
-        return _of_a_run(event.workflow_run, name)
+        return _of_a_run(event.workflow_run, event.repository, name)
+    if event.merge_group is not None:
+        group = event.merge_group
+        return MergeGroup(full_sha(group.head_sha, name), full_sha(group.base_sha, name))
     if event.pull_request is not None:
         number = event.pull_request.number
         if number < 1:  # 0 is how ``Wanted`` says that GitHub is to be asked
@@ -107,19 +132,31 @@ def full_sha(text: str, name: str) -> str:
     return text
 
 
-def _of_a_run(run: _WorkflowRun, name: str) -> Wanted | Nothing:
+def _of_a_run(
+    run: _WorkflowRun, here: _Repository | None, name: str
+) -> Wanted | MergeGroup | Nothing:
     """``workflow_run.pull_requests`` is empty for forks: the branch is what can be asked for.
 
     A run of ``pull_request_target`` has the base's head commit, and rights: it isn't stage 1.
     """
-    if run.event != "pull_request":
+    if run.event not in {"pull_request", "merge_group"}:
         said = clean_line(run.event, 60)
-        return Nothing(f"the run was started by `{said}`, not by `pull_request`")
+        return Nothing(f"the run was started by `{said}`, not by `pull_request` or `merge_group`")
     if run.head_repository is None or not run.head_branch:
         return Nothing("the repository or the branch that was measured is gone")
     source = run.head_repository
+    if run.event == "merge_group":
+        if here is None or not same_name(source.full_name, here.full_name):
+            return Nothing("the merge group is another repository's")
+        branch = _QUEUED.fullmatch(run.head_branch)
+        return MergeGroup(full_sha(run.head_sha, name), branch[1] if branch else "")
     return Wanted(
         head_sha=full_sha(run.head_sha, name),
         branch=f"{source.owner.login}:{run.head_branch}",
         source=source.full_name,
     )
+
+
+def same_name(one: str, other: str) -> bool:
+    """Say whether two names are one repository's: GitHub's ignore case."""
+    return one.casefold() == other.casefold()

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import msgspec
 
 from perfci.errors import OutsideError, UsageError
+from perfci.remote import asked_wait, whole_seconds
 from perfci.report.clean import clean_line
 
 _LIMITED = re.compile(
     r"rate limit|abuse detection|wait a few minutes|retry your request again later", re.IGNORECASE
 )
-_SECONDS = re.compile(r"[0-9]{1,12}")
-"""Digits alone: what ``isdigit`` takes, such as ``²``, is more than a number has."""
 _SECONDARY_WAIT = 60.0
 """What GitHub's guide asks for where a rate limit names no time, in s."""
 
@@ -80,14 +79,14 @@ def judge(answer: Answer, request: str, now: float) -> None:
 def _asked_wait(answer: Answer, now: float) -> float | None:
     """Return how long GitHub wants to be left alone, in s; None where it limits no rate."""
     after = answer.headers.get("retry-after", "")
-    if _SECONDS.fullmatch(after):
-        return float(after)
+    asked = asked_wait(after, now)
+    if asked is not None:
+        return asked
     if answer.headers.get("x-ratelimit-remaining") == "0":
-        reset = answer.headers.get("x-ratelimit-reset", "")
+        reset = whole_seconds(answer.headers.get("x-ratelimit-reset", ""))
         # a second more: the header doesn't say when in that second
-        known = _SECONDS.fullmatch(reset) is not None
-        return max(0.0, float(reset) - now) + 1.0 if known else _SECONDARY_WAIT
-    if after:  # a date, or nothing that names a time
+        return _SECONDARY_WAIT if reset is None else max(0.0, reset - now) + 1.0
+    if after:  # nothing that names a time
         return _SECONDARY_WAIT
     return _SECONDARY_WAIT if _LIMITED.search(_said(answer)) else None
 

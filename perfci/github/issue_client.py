@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfci.github.answers import IssueAnswer, parse
+from perfci.github.answers import IssueAnswer
 from perfci.github.client import Client
-from perfci.github.failing import Missing, Unsure
 from perfci.github.issue import LABEL, Content, Issue
 
 
@@ -45,9 +44,4 @@ class IssueClient(Client):
         request: dict[str, Any] = {"body": body}
         if content.close:
             request |= {"state": "closed", "state_reason": content.close}
-        path = f"{self._at}/issues/{issue.number}"
-        try:
-            answer = self._ask("PATCH", path, request)
-        except Missing as failure:
-            raise Unsure(failure.slug, failure.message, failure.advice) from failure
-        return parse(answer.text, IssueAnswer, f"PATCH {path}").record()
+        return self._patch(f"/issues/{issue.number}", IssueAnswer, request).record()

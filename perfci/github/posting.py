@@ -16,7 +16,7 @@ from perfci.errors import UsageError
 from perfci.github.answers import CheckAnswer
 from perfci.github.check import NAME, CheckContent, Status, status_of
 from perfci.github.deciding import Decision, decide
-from perfci.github.event import SHA, Nothing, Wanted
+from perfci.github.event import SHA, MergeGroup, Nothing, Wanted
 from perfci.github.failing import Refused, Unsure
 from perfci.github.pull import Pull, choose, why_not
 from perfci.report.clean import clean_line
@@ -41,31 +41,43 @@ class Outcome:
     text: str
 
 
-def find_pull(client: Client, wanted: Wanted) -> Pull | Nothing:
-    """Return the pull request as GitHub has it now, or why there is nothing to post to."""
+def find_pull(client: Client, wanted: Wanted | MergeGroup) -> Pull | MergeGroup | Nothing:
+    """Return the pull request as GitHub has it now, or why there is nothing to post to.
+
+    A merge group is its commit, of which there is nothing to ask.
+    """
+    if isinstance(wanted, MergeGroup):
+        return wanted
     if not wanted.number:
         return choose(client.open_pulls(wanted.branch), wanted)
     pull = client.pull(wanted.number)
     return why_not(pull, wanted.head_sha or pull.head_sha) or pull
 
 
-def require_measured(client: Client, measured: Sequence[str], head_sha: str) -> None:
-    """Return where each of the commits ``measured`` is ``head_sha``; else UsageError.
+def require_measured(client: Client, measured: Sequence[str], found: Pull | MergeGroup) -> None:
+    """Return where each of the commits ``measured`` is the head of ``found``; else UsageError.
 
-    `actions/checkout` checks out the merge of the pull request into its base, so a commit that
-    GitHub knows as a merge of ``head_sha`` will do. Its parents are asked for: the pull request's
-    ``merge_commit_sha`` is of the base's tip now, and was another one when it was measured.
+    `actions/checkout` checks out the merge of a pull request into its base, so a commit that
+    GitHub knows as a merge of its head will do. The parents are asked for: the pull request's
+    ``merge_commit_sha`` is of the base's tip now, and was another one when it was measured. Of a
+    merge group it checks out the head; a child of that is the next group's.
     """
+    head_sha = found.head_sha
+    merged = isinstance(found, Pull)
+    wanted = f"neither {head_sha[:12]} nor a merge of it" if merged else f"not {head_sha[:12]}"
     for sha in dict.fromkeys(measured):
-        # only a whole SHA is asked for: what a report says must not become another request
-        if sha == head_sha or (SHA.fullmatch(sha) and head_sha in client.parents(sha)):
+        if sha == head_sha or (merged and _is_merge(client, sha, head_sha)):
             continue
         raise UsageError(
             "other-head",
-            f"the report is of {clean_line(sha, 40) or 'no commit'}, which is neither "
-            f"{head_sha[:12]} nor a merge of it",
+            f"the report is of {clean_line(sha, 40) or 'no commit'}, which is {wanted}",
             "Hand over the report of the run that the event is about, and of a commit.",
         )
+
+
+def _is_merge(client: Client, sha: str, head_sha: str) -> bool:
+    # only a whole SHA is asked for: what a report says must not become another request
+    return SHA.fullmatch(sha) is not None and head_sha in client.parents(sha)
 
 
 def leave_comment(

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfci.github.event import Nothing, Wanted
+from perfci.github.event import Nothing, Wanted, same_name
 from perfci.report.clean import clean_line
 
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """A pull request. ``source`` is the repository of its branch, empty where that is gone."""
+    """A pull request into the branch ``target``.
+
+    ``source`` is the repository of its own branch, empty where that is gone.
+    """
 
     number: int
     head_sha: str
     source: str
     open: bool
+    target: str
 
 
 def choose(pulls: Sequence[Pull], wanted: Wanted) -> Pull | Nothing:
     """Return the one of a branch's open ``pulls`` whose head was measured."""
     branch = clean_line(wanted.branch, 200)
-    mine = [one for one in pulls if one.open and _same(one.source, wanted.source)]
+    mine = [one for one in pulls if one.open and same_name(one.source, wanted.source)]
     if not mine:
         return Nothing(f"no open pull request comes from {branch}: closed or merged meanwhile")
     heads = [one for one in mine if one.head_sha == wanted.head_sha]
@@ -41,10 +45,6 @@ def why_not(pull: Pull, head_sha: str) -> Nothing | None:
     if pull.head_sha != head_sha:
         return Nothing(_moved(f"pull request #{pull.number}", head_sha, pull.head_sha))
     return None
-
-
-def _same(one: str, other: str) -> bool:
-    return one.casefold() == other.casefold()  # GitHub's names ignore case
 
 
 def _moved(what: str, measured: str, now: str) -> str:

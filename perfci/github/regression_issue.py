@@ -17,10 +17,10 @@ from perfci.github.event import SHA
 from perfci.github.issue import MOST_IDS, Close, Content, Issue, mark_of, ours, rewritten
 from perfci.report.clean import clean_line
 from perfci.report.escape import code, escape
-from perfci.report.trend.words import SAME_COMMIT
+from perfci.report.trend.words import SAME_COMMIT, SHORT, ratio_text, size_text
 from perfci.trend.change import Change, Trend
 from perfci.trend.series import SeriesKey
-from perfci.units import counted, format_change, format_value
+from perfci.units import counted
 
 MOST = 10
 """New issues a report: more in one night are one event, and nobody's inbox."""
@@ -129,7 +129,11 @@ class _Writing:
         if change.same_commit:
             return (("at", f"{after} ({SAME_COMMIT})"),)
         subject = escape(self.subjects.get(change.commits[1], ""), 200)
-        return (("between", f"{before} and {after}"), ("last commit", subject))
+        where = [("between", f"{before} and {after}"), ("last commit", subject)]
+        if change.commits_within != change.commits:
+            first, last = map(_commit, change.commits_within)
+            where.append(("with 95 % confidence between", f"{first} and {last}"))
+        return where
 
     def _text_of_many(self, marks: tuple[str, ...], changes: Sequence[Change]) -> str:
         rows: list[str] = []
@@ -157,15 +161,7 @@ class _Writing:
         return f"| {' | '.join(cells)} |"
 
     def _size(self, change: Change) -> str:
-        if change.ratio is None:
-            unit = self.units.get(change.series, "")
-            return f"{'+' if change.difference > 0 else '-'}" + escape(
-                format_value(abs(change.difference), unit), 60
-            )
-        size = format_change(change.ratio)
-        if change.ratio_lo is None or change.ratio_hi is None:
-            return size
-        return f"{size} ({format_change(change.ratio_lo)} to {format_change(change.ratio_hi)})"
+        return escape(size_text(change, self.units.get(change.series, "")), 80)
 
     def _foot(self, changes: Sequence[Change]) -> str:
         lines = []
@@ -180,13 +176,13 @@ class _Writing:
 
 
 def _title(change: Change) -> str:
-    size = "" if change.ratio is None else f" by {format_change(change.ratio)}"
+    size = "" if change.ratio is None else f" by {ratio_text(change.ratio)}"
     said = f"{clean_line(change.series.case, 120)} {clean_line(change.series.metric, 40)}"
     return _as_title(f"{said} got worse{size}")
 
 
 def _title_of_many(marks: tuple[str, ...], first: Change) -> str:
-    since = f" since {clean_line(first.commits[1][:12], 12)}" if first.commits[1] else ""
+    since = f" since {clean_line(first.commits[1][:SHORT], SHORT)}" if first.commits[1] else ""
     return _as_title(f"{counted(len(marks), 'more regression')}{since}")
 
 

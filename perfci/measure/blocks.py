@@ -67,7 +67,7 @@ def in_workplace(workplace: Workplace, end: float) -> Measure:
             failures=tuple(failure for state in result.states for failure in state.failures),
             rounds=result.rounds,
             ended=result.ended,
-            notes=tuple(note for note in result.notes if result.ended == "done"),
+            notes=tuple(note for note in result.notes if result.ended in {"done", "outside"}),
         )
 
     return measure

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from perfci.errors import UsageError
-from perfci.measure.compare import Request, compare, facts_of, told_failures
+from perfci.measure.compare import Request, facts_of, told_failures
 from perfci.measure.conclude import Facts, assemble
+from perfci.measure.confirming import ENDED_EARLY, confirmed, named, unconfirmed
 from perfci.measure.run import measure_alone
 from perfci.measure.session import SessionResult
 from perfci.measure.workplace import Surroundings, Wanted, open_workplace
 from perfci.record.case import Case, Failure
-from perfci.record.report import Comparison, Explanation, Report, Timing
+from perfci.record.report import Comparison, Explanation, Report
 from perfci.record.run import Environment, Run, Side
 from perfci.store.baseline import Baseline
 from perfci.store.comparable import why_not_comparable
 from perfci.store.files import BaselineStore
-from perfci.units import counted
 from perfci.verdict.comparing import adjust, compare_case
-from perfci.verdict.deciding import decide
 from perfci.verdict.explaining import explain
 from perfci.verdict.failing import failure_rows, placeholder
 from perfci.verdict.policy import Policy
 from perfci.verdict.sharding import Part
 from perfci.verdict.suspecting import suspects
-
-_LEAST_CONFIRMING_S = 10.0
-"""A confirmation gets what head alone has left of the budget, and never less than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +63,10 @@ def check(
     if not suspected:
         return run, report
     if not confirm:
-        return run, _unconfirmed(report, policy, "measured against the stored baseline only")
-    return run, _confirmed(around, report, suspected, baselines, head, request)
+        return run, unconfirmed(report, policy, "measured against the stored baseline only")
+    if report.interrupted:
+        return run, unconfirmed(report, policy, ENDED_EARLY)
+    return run, confirmed(around, report, suspected, baselines, head, request)
 
 
 def against_baselines(
@@ -126,129 +123,11 @@ def against_baselines(
     )
 
 
-def _confirmed(
-    around: Surroundings,
-    report: Report,
-    suspected: Sequence[str],
-    baselines: Mapping[str, Baseline],
-    head: Wanted,
-    request: Request,
-) -> Report:
-    """Measure each suspect's baseline commit and head together; those rows replace the suspicion.
-
-    Suspects whose commit isn't in this clone stay suspicions, and the verdict says so.
-    """
-    settings = around.config.settings
-    left_s = max(_LEAST_CONFIRMING_S, settings.budget - report.timing.wall_s)
-    config = replace(around.config, settings=replace(settings, budget=left_s))
-    around = replace(around, config=config)
-    of_commit: dict[str, list[str]] = {}
-    for case in suspected:
-        of_commit.setdefault(baselines[case].sha, []).append(case)
-    together: list[Report] = []
-    gone: list[str] = []
-    confirmed: list[str] = []
-    for sha, cases in of_commit.items():
-        try:
-            base = Wanted("base", around.repository.resolve(sha), head.python)
-        except UsageError:
-            gone.append(sha[:12])
-            continue
-        confirmed += cases
-        together.append(compare(around, base, head, replace(request, only=tuple(cases))))
-    short = _too_short(report, confirmed, together, settings.rounds)
-    confirmed = [case for case in confirmed if case not in short]
-    again = [row for one in together for row in one.results if row.case in confirmed]
-    measured = adjust(again, around.config.policy)
-    rows = (
-        *(row for row in report.results if row.case not in confirmed),
-        *(replace(row, confirmed=True) for row in measured),
-    )
-    reports = (report, *together)
-    suspects_said = counted(len(confirmed), "suspected case")
-    joined = replace(
-        report,
-        results=rows,
-        failures=tuple(failure for one in reports for failure in one.failures),
-        explanations=(
-            *(one for one in report.explanations if one.case not in confirmed),
-            *(each for one in together for each in one.explanations if each.case in confirmed),
-        ),
-        base=_named(together[0].base) if len(together) == 1 else report.base,
-        interrupted=any(one.interrupted for one in reports),
-        durations=_summed(reports),
-        notes=(
-            *report.notes,
-            *([f"{suspects_said} measured again, both sides together."] if confirmed else []),
-            *(note for one in together for note in one.notes),
-        ),
-        timing=Timing(
-            sum(one.timing.wall_s for one in reports),
-            sum(one.timing.measured_s for one in reports),
-            sum(one.timing.rounds for one in reports),
-        ),
-    )
-    why = [f"the baseline's commit {', '.join(gone)} isn't in this clone"] if gone else []
-    if short:
-        why.append(f"no time was left to measure {', '.join(short)} again; raise --budget")
-    if why:
-        return _unconfirmed(joined, around.config.policy, "; ".join(why))
-    return replace(joined, verdict=decide(rows, joined.failures, around.config.policy))
-
-
-def _too_short(
-    report: Report, again: Sequence[str], together: Sequence[Report], rounds: int
-) -> tuple[str, ...]:
-    """Return those measured ``again`` that had regressed and got fewer than ``rounds`` now.
-
-    Their confirmation says less than the suspicion.
-    """
-    enough = {
-        row.case
-        for one in together
-        for row in one.results
-        if row.status == "failed" or (row.base and row.base.workers >= rounds)
-    }
-    regressed = (
-        row.case for row in report.results if row.status == "regressed" and row.gate == "fail"
-    )
-    return tuple(dict.fromkeys(case for case in regressed if case in again and case not in enough))
-
-
-def _summed(reports: Sequence[Report]) -> dict[str, float]:
-    """Return how long each case was measured in all ``reports`` together, in s."""
-    total: dict[str, float] = {}
-    for report in reports:
-        for case, spent in report.durations.items():
-            total[case] = round(total.get(case, 0.0) + spent, 3)
-    return total
-
-
-def _unconfirmed(report: Report, policy: Policy, why: str) -> Report:
-    rows = tuple(
-        replace(row, confirmed=False)
-        if row.status == "regressed" and row.confirmed is None
-        else row
-        for row in report.results
-    )
-    return replace(
-        report,
-        results=rows,
-        verdict=decide(rows, report.failures, policy, unconfirmed=True),
-        notes=(*report.notes, f"Unconfirmed: {why}."),
-    )
-
-
 def _base_side(baselines: Mapping[str, Baseline], head: Wanted) -> Side | None:
     if not baselines:
         return None
     newest = max(baselines.values(), key=lambda one: one.created_at)
-    return _named(Side(rev="", sha=newest.sha, python=head.python))
-
-
-def _named(side: Side | None) -> Side | None:
-    """Call a side what it is to a reader: the baseline's commit, whatever rev found it."""
-    return side and replace(side, rev=f"baseline of {side.sha[:12]}")
+    return named(Side(rev="", sha=newest.sha, python=head.python))
 
 
 def _without_baseline(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from perfci.measure.disturbances import set_aside_notes
 from perfci.measure.session import SessionResult
+from perfci.measure.worker_warnings import warning_notes
 from perfci.record.case import Case, Failure
 from perfci.record.report import (
     Comparison,
@@ -18,7 +20,6 @@ from perfci.record.report import (
 from perfci.record.run import CaseRun, Environment, Run, Side
 from perfci.record.version import VERSION
 from perfci.record.worker import WorkerOutput
-from perfci.units import counted
 from perfci.verdict.comparing import adjust, compare_case, number_rows
 from perfci.verdict.deciding import decide
 from perfci.verdict.explaining import explain
@@ -132,9 +133,7 @@ def assemble(
     verdict = (
         Verdict("pass", ())
         if empty
-        else decide(
-            rows, failed, policy, unconfirmed=unconfirmed, interrupted=result.ended == "interrupted"
-        )
+        else decide(rows, failed, policy, unconfirmed=unconfirmed, interrupted=result.cut_short)
     )
     return Report(
         perfci_version=VERSION,
@@ -152,13 +151,14 @@ def assemble(
         notes=(
             *facts.notes,
             *result.notes,
-            *set_aside_notes(result),
+            *set_aside_notes(_outputs(result)),
+            *warning_notes(_outputs(result)),
             *([f"Shard {facts.shard} has nothing to measure."] if empty else []),
         ),
         skipped={case.id: case.skip for case in cases if case.skip},
         not_measured=not_measured(result),
         injected=facts.injected,
-        interrupted=result.ended in {"interrupted", "tree-deleted"},
+        interrupted=result.cut_short,
         shard=facts.shard,
         split=facts.split,
         durations=durations(result),
@@ -191,15 +191,6 @@ def not_measured(result: SessionResult) -> dict[str, str]:
             if name not in measured:
                 reasons.setdefault(name, reason)
     return dict(sorted(reasons.items()))
-
-
-def set_aside_notes(result: SessionResult) -> tuple[str, ...]:
-    """Return how many bursts were left out, if any were."""
-    count = sum(output.bursts_set_aside for output in _outputs(result))
-    if not count:
-        return ()
-    said = f"{counted(count, 'burst')} {'was' if count == 1 else 'were'} set aside"
-    return (f"{said}: the core or the card was taken meanwhile.",)
 
 
 def slower_imports(result: SessionResult, rows: Sequence[Comparison]) -> tuple[Explanation, ...]:
@@ -243,5 +234,6 @@ def _why_unmeasured(result: SessionResult) -> str:
     return {
         "budget": "the time budget ended before one round was complete",
         "interrupted": "interrupted before one round was complete",
+        "outside": "the session ended before one round was complete",
         "fail-fast": "not reached: stopped at the first regression (--fail-fast)",
     }.get(result.ended, "no round was complete")

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-from perfci.measure.host import governor
+from perfci.config import Config, load_config
+from perfci.errors import UsageError
+from perfci.measure.examining_cores import cores, frequency_governor, load, turbo
+from perfci.measure.examining_gpu import card_of, gpu
+from perfci.measure.finding import Finding
 from perfci.measure.quiet import available_cores, child_environment
+from perfci.measure.token_names import OVERRIDE, overridden, tokens_in
 from perfci.record.settings import Quiet
-from perfci.units import counted
 
-Level = Literal["ok", "worse", "impossible"]
 _LEAST_DISK_GIB = 2.0
 _LEAST_MEMORY_GIB = 2.0
 _PROBE_S = 60.0
 _LEAST_GIT = (2, 31)
+_GIT_ADVICE = "Install git 2.31 or newer."
 _TORCH_PROBE = """
 import importlib.metadata, json, sys
 answer = {"python": sys.version.split()[0], "version_info": list(sys.version_info[:2])}
@@ -33,32 +37,39 @@ print(json.dumps(answer))
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What one check found, how grave it is, and what to do."""
+def examine(
+    python: str, cache: Path, environment: Mapping[str, str], root: Path
+) -> tuple[Finding, ...]:
+    """Return every check's finding, in the order of the checks.
 
-    level: Level
-    subject: str
-    found: str
-    advice: str = ""
+    ``root`` is the repository's, whose configuration says how workers are kept quiet.
+    """
+    import pynvml
 
-
-def examine(python: str, cache: Path, environment: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return every check's finding, in the order of the checks."""
+    config, misread = _configuration(root)
     checks: tuple[Callable[[], Finding], ...] = (
         lambda: _python(python, environment),
         _git,
         lambda: _compiler(environment),
         lambda: _disk(cache),
         _memory,
-        _cores,
-        _load,
-        _governor,
-        _turbo,
-        _gpu,
+        lambda: cores(available_cores(), config.settings, config.quiet),
+        lambda: load(os.getloadavg()[0], len(available_cores())),
+        frequency_governor,
+        turbo,
+        lambda: gpu(pynvml, lambda: card_of(python, environment)),
         lambda: _secrets(environment),
     )
-    return tuple(check() for check in checks)
+    return (*misread, *(check() for check in checks))
+
+
+def _configuration(root: Path) -> tuple[Config, tuple[Finding, ...]]:
+    """Return the configuration, or the defaults and a finding where it can't be read."""
+    try:
+        return load_config(root), ()
+    except UsageError as error:
+        finding = Finding("impossible", "configuration", error.message, error.advice)
+        return Config(), (finding,)
 
 
 def _python(python: str, environment: Mapping[str, str]) -> Finding:
@@ -102,13 +113,20 @@ def _python(python: str, environment: Mapping[str, str]) -> Finding:
 def _git() -> Finding:
     path = shutil.which("git")
     if path is None:
-        return Finding("impossible", "git", "not found", "Install git 2.31 or newer.")
-    text = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-    numbers = text.split()[2].split(".")
-    version = (int(numbers[0]), int(numbers[1]))
-    if version < _LEAST_GIT:
-        return Finding("impossible", "git", text.strip(), "Install git 2.31 or newer.")
-    return Finding("ok", "git", text.split()[2])
+        return Finding("impossible", "git", "not found", _GIT_ADVICE)
+    try:
+        done = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, check=False, timeout=_PROBE_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("impossible", "git", f"{path} can't be run: {error}", _GIT_ADVICE)
+    found = re.search(r"(\d+)\.(\d+)\S*", done.stdout)
+    if done.returncode or not found:
+        said = (f"{done.stdout}\n{done.stderr}".strip().splitlines() or ["nothing"])[-1]
+        return Finding("impossible", "git", f"{path} --version says: {said}", _GIT_ADVICE)
+    if (int(found[1]), int(found[2])) < _LEAST_GIT:
+        return Finding("impossible", "git", f"{found[0]} at {path}", _GIT_ADVICE)
+    return Finding("ok", "git", found[0])
 
 
 def _compiler(environment: Mapping[str, str]) -> Finding:
@@ -124,9 +142,9 @@ def _compiler(environment: Mapping[str, str]) -> Finding:
     )
 
 
-def _disk(cache: Path) -> Finding:
+def _disk(cache: Path, usage: Callable[[Path], Any] = shutil.disk_usage) -> Finding:
     existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
-    free = shutil.disk_usage(existing).free / 2**30
+    free = usage(existing).free / 2**30
     try:
         with tempfile.NamedTemporaryFile(dir=existing):
             pass
@@ -162,87 +180,13 @@ def _memory() -> Finding:
     return Finding("ok", "memory", f"{free:.0f} GiB available")
 
 
-def _cores() -> Finding:
-    count = len(available_cores())
-    if count < 2:
-        return Finding(
-            "worse",
-            "cores",
-            "only one may be used",
-            "The parent shares it with the workers; give the runner two, or more.",
-        )
-    return Finding("ok", "cores", f"{count}; workers are pinned to their own")
-
-
-def _load() -> Finding:
-    load = os.getloadavg()[0]
-    if load > 0.5 * len(available_cores()):
-        return Finding(
-            "worse",
-            "load",
-            f"{load:.1f} over the last minute",
-            "Something else is running; wait for it, or stop it.",
-        )
-    return Finding("ok", "load", f"{load:.1f} over the last minute")
-
-
-def _governor() -> Finding:
-    name = governor()
-    if name is None:
-        return Finding("ok", "frequency governor", "none visible (usual in a virtual machine)")
-    if name != "performance":
-        return Finding(
-            "worse",
-            "frequency governor",
-            name,
-            "Clock speeds follow the load: sudo cpupower frequency-set -g performance",
-        )
-    return Finding("ok", "frequency governor", name)
-
-
-def _turbo() -> Finding:
-    for path, on in (
-        ("/sys/devices/system/cpu/intel_pstate/no_turbo", "0"),
-        ("/sys/devices/system/cpu/cpufreq/boost", "1"),
-    ):
-        if Path(path).exists() and Path(path).read_text(encoding="ascii").strip() == on:
-            return Finding(
-                "worse",
-                "turbo",
-                "on",
-                f"Speed depends on temperature and neighbours; switch it off in {path}.",
-            )
-    return Finding("ok", "turbo", "off, or not visible")
-
-
-def _gpu() -> Finding:
-    from perfci.measure.gpu_watch import open_gpu_watch
-
-    watch = open_gpu_watch()
-    if watch is None:
-        return Finding("ok", "GPU", "no NVIDIA driver here; GPU metrics are not measured")
-    state = watch.read()
-    if state.compute_pids:
-        return Finding(
-            "worse",
-            "GPU",
-            f"used by {counted(len(state.compute_pids), 'other process')}",
-            "Bursts beside them are set aside; stop them (nvidia-smi shows which).",
-        )
-    if state.slowdown:
-        return Finding(
-            "worse", "GPU", f"slowed down: {state.slowdown}", "Cool it, or raise its power limit."
-        )
-    return Finding("ok", "GPU", f"{state.temperature} °C, SM clock {state.sm_clock} MHz")
-
-
 def _secrets(environment: Mapping[str, str]) -> Finding:
-    present = [name for name in ("GITHUB_TOKEN", "GH_TOKEN") if environment.get(name)]
-    if present:
-        return Finding(
-            "impossible",
-            "secrets",
-            f"{present[0]} is set; benchmarks could read it",
-            "Measure in a job without it, or with --allow-token.",
-        )
-    return Finding("ok", "secrets", "no token in the environment")
+    present = tokens_in(environment)
+    if not present:
+        return Finding("ok", "secrets", "no token of GitHub's in the environment")
+    found = f"{', '.join(present)} set; benchmarks can read that"
+    if overridden(environment):
+        return Finding("worse", "secrets", f"{found}, as {OVERRIDE}=1 allows", "Take it away.")
+    return Finding(
+        "impossible", "secrets", found, "Measure in a job without it, or with --allow-token."
+    )

@@ -1,62 +1,163 @@
 """The card's state around each burst, read through NVML. Nothing on the card is set.
 
-A burst under thermal or power slowdown, or beside a foreign process, is set aside.
+A burst under thermal or power slowdown, or beside a foreign process, is set aside. What NVML can't
+tell of a card (a laptop's, a virtual one) is unknown, and is noted: a session never ends for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from perfci.errors import PerfciError
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """One reading. Clocks in MHz, temperature in °C, power in W, energy in J since driver load."""
+    """One reading; ``energy`` in J since the driver was loaded. None: NVML can't tell it."""
 
-    sm_clock: int
-    memory_clock: int
-    temperature: int
-    power: float
     energy: float | None
-    slowdown: str
-    compute_pids: frozenset[int]
+    slowdown: str | None
+    compute_pids: frozenset[int] | None
+
+
+class Unwatchable(Exception):
+    """A card that NVML can't watch; the text says why."""
 
 
 class GpuWatch:
-    """Reads one device. Made by ``open_gpu_watch``."""
+    """Reads one card. Made by ``open_gpu_watch``.
+
+    ``unknown`` is what NVML couldn't tell of it so far, each with NVML's reason.
+    """
 
     def __init__(self, nvml: Any, handle: Any) -> None:
         self._nvml = nvml
         self._handle = handle
-        self._reasons = getattr(
-            nvml,
-            "nvmlDeviceGetCurrentClocksEventReasons",
-            getattr(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", None),
-        )
+        self.unknown: dict[str, str] = {}
 
     def read(self) -> GpuState:
         """Return the state now. Called between bursts, never inside one."""
         nvml, handle = self._nvml, self._handle
         return GpuState(
-            sm_clock=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
-            memory_clock=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
-            temperature=nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
-            power=nvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
-            energy=self._energy(),
-            slowdown=slowdown_name(self._reasons(handle) if self._reasons else 0),
-            compute_pids=frozenset(
-                process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+            energy=self._told(
+                "energy", lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3
+            ),
+            slowdown=self._told("slowdowns", lambda: slowdown_name(self._reasons())),
+            compute_pids=self._told(
+                "processes",
+                lambda: frozenset(
+                    process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+                ),
             ),
         )
 
-    def _energy(self) -> float | None:
+    def temperature(self) -> int | None:
+        """Return it in °C."""
+        nvml = self._nvml
+        return self._told(
+            "temperature",
+            lambda: int(nvml.nvmlDeviceGetTemperature(self._handle, nvml.NVML_TEMPERATURE_GPU)),
+        )
+
+    def sm_clock(self) -> int | None:
+        """Return the clock of the multiprocessors in MHz."""
+        nvml = self._nvml
+        return self._told(
+            "clocks", lambda: int(nvml.nvmlDeviceGetClockInfo(self._handle, nvml.NVML_CLOCK_SM))
+        )
+
+    def _reasons(self) -> int:
+        """The binding has the new name whatever the driver has: one before 535 knows the old."""
+        nvml = self._nvml
         try:
-            return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1e3
-        except self._nvml.NVMLError_NotSupported:
+            return int(nvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
+        except nvml.NVMLError_FunctionNotFound:
+            return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
+
+    def _told(self, what: str, ask: Callable[[], T]) -> T | None:
+        try:
+            return ask()
+        except self._nvml.NVMLError as error:
+            self.unknown.setdefault(what, str(error))
             return None
+
+
+class GpuWatches:
+    """The watches of a session: one a card, opened when a worker first says that it is on it.
+
+    NVML ignores CUDA_VISIBLE_DEVICES and counts cards in an order of its own, so that torch's
+    ``cuda:0`` may be any of its cards: only a UUID names the same one in both. ``nvml`` stands
+    for the module ``pynvml``.
+    """
+
+    def __init__(self, nvml: Any = None) -> None:
+        self._nvml = nvml
+        self._opened: dict[str, GpuWatch | Unwatchable] = {}
+
+    def of(self, uuid: str) -> GpuWatch | None:
+        """Return the watch on the card that torch calls ``uuid``; None where there can't be one."""
+        if uuid not in self._opened:
+            if self._nvml is None:
+                import pynvml
+
+                self._nvml = pynvml
+            try:
+                self._opened[uuid] = open_gpu_watch(self._nvml, uuid)
+            except Unwatchable as reason:
+                self._opened[uuid] = reason
+        watch = self._opened[uuid]
+        return watch if isinstance(watch, GpuWatch) else None
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what went unseen, and why: a sentence each, no two alike."""
+        return tuple(
+            dict.fromkeys(note for watch in self._opened.values() for note in _unseen(watch))
+        )
+
+
+def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
+    """Return a watch on the card that torch calls ``uuid``. Raises Unwatchable with the reason."""
+    if not uuid:
+        raise Unwatchable("this torch doesn't tell which card it uses; 2.4 and newer do")
+    try:
+        nvml.nvmlInit()
+        handle = _handle(nvml, uuid)
+    except nvml.NVMLError as error:
+        raise Unwatchable(f"NVML says: {error}") from error
+    if handle is None:
+        raise Unwatchable(
+            "it is a part of a card (MIG), and NVML tells energy and slowdowns of the whole"
+        )
+    return GpuWatch(nvml, handle)
+
+
+def _handle(nvml: Any, uuid: str) -> Any:
+    """Return NVML's card of that UUID, or None for an instance of a card that is split (MIG).
+
+    CUDA tells the UUID of the instance, or of the card around it: older ones that of the card.
+    """
+    try:
+        handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+    except (nvml.NVMLError_NotFound, nvml.NVMLError_InvalidArgument):
+        nvml.nvmlDeviceGetHandleByUUID(f"MIG-{uuid}")
+        return None
+    try:
+        split, _ = nvml.nvmlDeviceGetMigMode(handle)
+    except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
+        return handle  # a card, or a driver, that knows no MIG
+    return None if split else handle
+
+
+def _unseen(watch: GpuWatch | Unwatchable) -> list[str]:
+    if isinstance(watch, GpuWatch):
+        return [
+            f"NVML can't tell the card's {what} ({why})." for what, why in watch.unknown.items()
+        ]
+    unseen = "Its slowdowns and foreign processes went unseen, and its energy was not measured."
+    return [f"The card was not watched: {watch}. {unseen}"]
 
 
 _SLOWDOWNS = (
@@ -73,6 +174,13 @@ def slowdown_name(reasons: int) -> str:
     return next((name for bit, name in _SLOWDOWNS if reasons & bit), "")
 
 
+def energy_between(before: GpuState | None, after: GpuState | None) -> float:
+    """Return the energy in J that the card took; NaN where either reading doesn't have it."""
+    if before is None or after is None or before.energy is None or after.energy is None:
+        return math.nan
+    return after.energy - before.energy
+
+
 def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int]) -> str:
     """Return why a burst between the two readings is left out, or an empty text.
 
@@ -80,23 +188,8 @@ def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int
     """
     if slowdown := before.slowdown or after.slowdown:
         return slowdown
-    seen = before.compute_pids | after.compute_pids
+    seen = (before.compute_pids or frozenset()) | (after.compute_pids or frozenset())
     foreign = seen - set(own_pids)
     if foreign and seen & set(own_pids):
         return f"beside a foreign process ({min(foreign)})"
     return ""
-
-
-def open_gpu_watch(index: int = 0) -> GpuWatch | None:
-    """Return a watch on device ``index``, or None on a machine without NVIDIA's driver."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-        return GpuWatch(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index))
-    except (pynvml.NVMLError_LibraryNotFound, pynvml.NVMLError_DriverNotLoaded):
-        return None
-    except pynvml.NVMLError as error:
-        raise PerfciError(
-            "nvml", f"NVML can't be read: {error}", "Run `nvidia-smi`; it should work."
-        ) from error

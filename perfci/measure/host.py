@@ -6,6 +6,8 @@ import os
 import platform
 from pathlib import Path
 
+CPUS = Path("/sys/devices/system/cpu")
+
 
 def host_facts() -> dict[str, str]:
     """Return the CPU's model, the architecture and the system; the same text on every call."""
@@ -17,9 +19,9 @@ def host_facts() -> dict[str, str]:
     }
 
 
-def governor() -> str | None:
+def governor(cpus: Path = CPUS) -> str | None:
     """Return the frequency governor of the first core, or None where there is none to read."""
-    path = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    path = cpus / "cpu0" / "cpufreq" / "scaling_governor"
     return path.read_text(encoding="ascii").strip() if path.exists() else None
 
 

@@ -15,18 +15,21 @@ def slug(text: str) -> str:
 
 
 class Journal:
-    """Writes ``session.log`` and ``workers/*.log`` under one folder."""
+    """Writes ``session.log`` and ``workers/*.log`` under one folder.
+
+    A log is never worth a session: what can't be written any more is told by ``notes``.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "workers").mkdir(parents=True, exist_ok=True)
         self._path = folder / "session.log"
         self._started = time.monotonic()
+        self._trouble = ""
 
     def note(self, text: str) -> None:
         """Append one line with the time since the start, in s."""
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(f"{time.monotonic() - self._started:9.2f} {text}\n")
+        self._write(self._path, "a", f"{time.monotonic() - self._started:9.2f} {text}\n")
 
     def result(self, case_slug: str, result: WorkerResult, printed: str) -> None:
         """Note one worker's result and keep what it printed."""
@@ -47,4 +50,16 @@ class Journal:
                 )
         if printed.strip():
             path = self.folder / "workers" / f"{case_slug}-{number}-{side}.log"
-            path.write_text(printed, encoding="utf-8")
+            self._write(path, "w", printed)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the report should say of the log: what it lacks, if it lacks anything."""
+        return (self._trouble,) if self._trouble else ()
+
+    def _write(self, path: Path, mode: str, text: str) -> None:
+        try:
+            with path.open(mode, encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            why = f"{path} can't be written: {error.strerror}"
+            self._trouble = self._trouble or f"The session's log is incomplete: {why}."

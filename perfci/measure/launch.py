@@ -18,6 +18,7 @@ import perfci.worker
 from perfci.errors import OutsideError
 from perfci.measure.leftovers import WORKER_VARIABLE, end_all
 
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.05
 _BOOTSTRAP = str(Path(perfci.worker.__file__).with_name("bootstrap.py"))
 
 
@@ -108,20 +109,42 @@ class Executed:
         return self._process.pid
 
     def wait(self, within_s: float) -> int | None:
-        """Return the exit code (negative for a signal), or None while it lives on."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._process.wait(within_s)
-        return None
+        """Return the exit code (negative for a signal), or None while it lives on.
+
+        What it left in its group is killed first: until it is reaped, its id is its own.
+        """
+        if self._process.returncode is None:
+            if not _has_ended(self._process.pid, within_s):
+                return None
+            self.kill()
+        return self._process.returncode
 
     def kill(self) -> None:
-        """Kill the whole group, and wait for the process."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """Kill the whole group, and wait for the process; a reaped one's id may be another's."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def end_leftovers(self) -> int:
         """Kill what left the group; return how many processes that were."""
         return end_all(WORKER_VARIABLE, self.token)
+
+
+def _has_ended(pid: int, within_s: float) -> bool:
+    """Wait for a child without reaping it."""
+    deadline = time.monotonic() + within_s
+    pause_s = _FIRST_PAUSE_S
+    try:
+        while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(pause_s, left))
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+    except ChildProcessError:  # whoever started perfci ignored SIGCHLD: the kernel reaps by itself
+        return True
+    return True
 
 
 def _make_first_victim(pid: int, memory_limit: int) -> None:

@@ -7,14 +7,17 @@ from dataclasses import replace
 
 from perfci.errors import PerfciError
 from perfci.measure.discovering import CUT_SHORT
-from perfci.measure.schedule import least_rounds
+from perfci.measure.schedule import is_whole
 from perfci.record.case import Case, Failure
 from perfci.record.report import Report
 from perfci.record.run import CaseRun, Run
 from perfci.record.settings import MeasureSettings
 
 UNOPENED = frozenset({"build-failed", "no-benchmark-imports"})
-OF_THE_COMMIT = UNOPENED | {"wrong-benchmark", "duplicate-id", "nothing-selected"}
+OF_THE_COMMIT = UNOPENED | {
+    *("wrong-benchmark", "duplicate-id", "nothing-selected"),
+    "installed-copy",  # its package lay elsewhere; of the newest commit it is the configuration's
+}
 """Slugs of what the same commit would meet again tomorrow; a full disk is none of them."""
 
 _LONGEST = 600
@@ -35,7 +38,7 @@ def whole(
     return replace(
         measured,
         cases=tuple(
-            _brief(one) for one in measured.cases if one.failures or _is_whole(one, settings)
+            _brief(one) for one in measured.cases if one.failures or is_whole(one, settings)
         ),
         failures=tuple(_untried([one for one in wanted if one.id not in tried], report)),
     )
@@ -64,11 +67,6 @@ def _untried(wanted: Sequence[Case], report: Report) -> Iterable[Failure]:
             yield Failure(case.id, "head", "discovery", "absent", message)
         elif failure.kind != CUT_SHORT:
             yield replace(failure, case=case.id, message=_shortened(failure.message), log_tail="")
-
-
-def _is_whole(one: CaseRun, settings: MeasureSettings) -> bool:
-    least = least_rounds(settings.rounds, settings.compile_rounds, compiled=one.case.compiled)
-    return len(one.workers) >= least
 
 
 def _brief(one: CaseRun) -> CaseRun:

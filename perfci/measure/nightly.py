@@ -25,7 +25,9 @@ from perfci.record.report import Report
 from perfci.record.run import Environment, Run, Side
 from perfci.store.history.history import History
 from perfci.store.history.recorded import outcome_of, recorded_run
+from perfci.store.history.unrecorded import keeping
 from perfci.trend.gaps import Gap, gaps, slowest_case, time_for
+from perfci.trend.timelines import current_name
 
 _SHARE_OF_SAME = 0.2
 
@@ -36,7 +38,8 @@ class Task:
 
     ``older`` are commits before them, which tell the environment where none of them can be built.
     ``once_a_day`` measures the newest again where its last run is of an earlier day (UTC);
-    ``same`` compares it with itself once a day. ``runner`` is this machine's name.
+    ``same`` compares it with itself once a day. A night is of the day on which it began.
+    ``runner`` is this machine's name.
     """
 
     commits: tuple[Commit, ...]
@@ -53,7 +56,10 @@ class Task:
 
 @dataclass(slots=True)
 class Summary:
-    """What a night did. ``left`` gaps had no time, ``taken`` are being measured by others."""
+    """What a night did. ``left`` gaps had no time, ``taken`` are being measured by others.
+
+    ``notes`` are those of the session that was ``interrupted``.
+    """
 
     environment: str = ""
     recorded: list[RecordedRun] = field(default_factory=list)
@@ -62,6 +68,7 @@ class Summary:
     taken: list[Gap] = field(default_factory=list)
     no_time_for_same: bool = False
     interrupted: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def record_nights(around: Surroundings, history: History, task: Task) -> Summary:
@@ -86,6 +93,7 @@ class _Night:
         self._around = around
         self._history = history
         self._task = task
+        self._began = now()
         self._newest = around.repository.resolve(task.commits[0].sha)
         self._end = time.monotonic() + task.budget_s
         self._for_same = _SHARE_OF_SAME * task.budget_s if task.same else 0.0
@@ -122,16 +130,22 @@ class _Night:
 
     def _gaps(self, scope: Scope, commits: tuple[Commit, ...]) -> list[Gap]:
         key, newest = scope.environment.key, self._newest.sha
-        known = self._history.measured(key, failed=not self._task.retry_failed)
+        known = self._measured(key, failed=not self._task.retry_failed)
         if self._task.once_a_day and not self._measured_today(key):
-            earlier = self._history.measured(key, failed=False)
+            earlier = self._measured(key, failed=False)
             known -= {(sha, case) for sha, case in earlier if sha == newest}
         return list(gaps([one.sha for one in commits], [one.id for one in scope.cases], known))
 
+    def _measured(self, environment: str, *, failed: bool) -> frozenset[tuple[str, str]]:
+        """Return each (sha, case) in the history; a renamed case under both of its names."""
+        aliases = self._around.config.aliases
+        pairs = self._history.measured(environment, failed=failed)
+        return pairs | {(sha, current_name(case, aliases)) for sha, case in pairs}
+
     def _measured_today(self, environment: str) -> bool:
-        today = now()[:10]
         nights = self._history.runs(environment=environment)
-        return any(one.sha == self._newest.sha and one.measured_at[:10] == today for one in nights)
+        days = {one.measured_at[:10] for one in nights if one.sha == self._newest.sha}
+        return self._began[:10] in days
 
     def _fill(self, scope: Scope, gap: Gap, reserved_s: float = 0.0) -> None:
         """Measure one commit and record it, unless others do or there is no time."""
@@ -165,7 +179,7 @@ class _Night:
             self._record_error(scope, commit, wanted, error)
             return
         self._took.append((len(gap.cases), time.monotonic() - started))
-        self.summary.interrupted = report.interrupted and not _deleted_its_tree(report)
+        self._end_where_cut_short(report)
         settings = self._around.config.settings
         recorded = self._record(commit, whole(measured, report, wanted, settings))
         told = {*recorded.failed, *(point.case for point in recorded.points)}
@@ -178,7 +192,7 @@ class _Night:
         done = (
             one.same and one.environment == key and one.runner == runner
             for one in self._history.outcomes()
-            if one.created_at[:10] == now()[:10]
+            if one.created_at[:10] == self._began[:10]
         )
         measured = self._history.measured(key, failed=False)
         cases = tuple(one.id for one in scope.cases if (self._newest.sha, one.id) in measured)
@@ -188,17 +202,31 @@ class _Night:
         if within_s <= 2 * len(cases) * (slowest_case(self._took) or 0.0):  # of two sides
             self.summary.no_time_for_same = True
             return
-        report = compare(
-            self._within(within_s),
-            self._wanted("base", self._newest.sha),
-            self._wanted("head", self._newest.sha),
-            Request(self._task.selection, only=cases),
-        )
-        self.summary.interrupted = report.interrupted
-        outcome = outcome_of(replace(report, command="nightly"), runner=runner)
+        try:
+            report = compare(
+                self._within(within_s),
+                self._wanted("base", self._newest.sha),
+                self._wanted("head", self._newest.sha),
+                Request(self._task.selection, only=cases),
+            )
+        except PerfciError as error:
+            if error.slug != NO_TIME_TO_IMPORT:
+                raise
+            self.summary.no_time_for_same = True
+            return
+        self._end_where_cut_short(report)
+        told = replace(report, command="nightly", created_at=self._began)
+        outcome = outcome_of(told, runner=runner)
         if outcome is not None and outcome.comparisons:
-            self._history.record_outcome(outcome)
+            with keeping([outcome], self._around.cache):
+                self._history.record_outcome(outcome)
             self.summary.outcome = outcome
+
+    def _end_where_cut_short(self, report: Report) -> None:
+        """A session that deleted its tree ends early, too, but the next commit can be measured."""
+        if report.interrupted and not any(one.kind == "deleted_tree" for one in report.failures):
+            self.summary.interrupted = True
+            self.summary.notes = report.notes
 
     def _record_error(
         self, scope: Scope, commit: Commit, wanted: tuple[Case, ...], error: PerfciError
@@ -212,6 +240,8 @@ class _Night:
         self._record(commit, failed_run(nothing, wanted, error))
 
     def _record(self, commit: Commit, measured: Run) -> RecordedRun:
+        if commit.sha == self._newest.sha:  # else a night that passes midnight takes the next one's
+            measured = replace(measured, created_at=self._began)
         recorded = recorded_run(
             measured,
             source="nightly",
@@ -222,7 +252,8 @@ class _Night:
             position=commit.position,
         )
         if recorded.points or recorded.failed:
-            self._history.record([recorded])
+            with keeping([recorded], self._around.cache):
+                self._history.record([recorded])
             self.summary.recorded.append(recorded)
         return recorded
 
@@ -239,8 +270,3 @@ class _Night:
 
     def _left_s(self) -> float:
         return self._end - time.monotonic()
-
-
-def _deleted_its_tree(report: Report) -> bool:
-    """Such a session ends early like an interrupted one, but the next commit can be measured."""
-    return any(failure.kind == "deleted_tree" for failure in report.failures)

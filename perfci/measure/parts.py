@@ -223,7 +223,7 @@ class Parts:
         self._failures += block.failures
         self._notes += block.notes
         self._rounds += block.rounds
-        self._interrupted = self._interrupted or block.ended == "interrupted"
+        self._interrupted = self._interrupted or block.ended in {"interrupted", "outside"}
         return block
 
     def _alive(self, cases: Sequence[Case]) -> list[Case]:

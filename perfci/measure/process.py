@@ -154,11 +154,16 @@ class WorkerProcess:
         )
 
     def receive(self, deadline: float) -> dict[str, Any] | None:
-        """Return the next message of any kind, or None at the deadline (of the monotonic clock)."""
+        """Return the next message of any kind, or None at the deadline (of the monotonic clock).
+
+        What is there already is looked at once, even where the deadline has passed.
+        """
+        looked_late = False
         while b"\n" not in self._buffer:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._results], [], [], left)[0]:
+            left = max(0.0, deadline - time.monotonic())
+            if looked_late or not select.select([self._results], [], [], left)[0]:
                 return None
+            looked_late = not left
             chunk = os.read(self._results, 1 << 20)
             if not chunk:
                 raise WorkerEnded(self._death())
@@ -179,7 +184,7 @@ class WorkerProcess:
         return message
 
     def _death(self) -> Failure:
-        code = self._process.wait(1.0)
+        code = self._process.wait(_END_WAIT_S)  # a crash may take a busy machine that long
         if code is None:
             return self._failure("closed_pipe", "the worker closed perfci's pipe and lives on")
         if code == -signal.SIGKILL:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import base64
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
@@ -24,6 +25,7 @@ def reduce(
     """Return the worker's metrics. Percentiles with too few samples are missing, with the need."""
     bursts = tuple(_judged(burst) for burst in raw.bursts)
     kept = _kept(bursts)
+    reasons = Counter(burst.set_aside for burst in bursts if burst.set_aside)
     by_burst = _by_burst(raw.samples_ns, bursts, kept)
     device_by_burst = _by_burst(raw.device_samples_ns, bursts, kept)
     samples, device_samples = _sorted(by_burst), _sorted(device_by_burst)
@@ -39,9 +41,6 @@ def reduce(
         _derive(values, missing, samples, raw)
     if device_samples:
         values["device_time_p50"] = quantile(device_samples, 0.5)
-    else:
-        missing.setdefault("device_time_p50", "no CUDA device")
-        missing.setdefault("energy", "no CUDA device")
     if raw.compiled and samples:
         name = "compile_time" if cold_cache else "compile_time_cached"
         values[name] = max(0.0, raw.first_call_s - quantile(samples, 0.5))
@@ -58,7 +57,9 @@ def reduce(
         quantiles=tuple(tail_quantile(samples, q) for q in QUANTILES) if samples else (),
         phases=raw.phases,
         graph_events=raw.graph_events,
-        bursts_set_aside=sum(1 for keep in kept if not keep),
+        bursts_set_aside=kept.count(False),
+        bursts_disturbed=reasons.total() - kept.count(False),
+        disturbance=next((reason for reason, _ in reasons.most_common(1)), ""),
         bursts={"latency_p50": _medians(by_burst)}
         | ({"device_time_p50": _medians(device_by_burst)} if device_samples else {}),
         warnings=raw.warnings,
@@ -89,7 +90,10 @@ def _judged(burst: Burst) -> Burst:
 
 
 def _kept(bursts: Sequence[Burst]) -> tuple[bool, ...]:
-    """Keep all where fewer than half would stay: the disturbance is then the machine's normal."""
+    """Keep all where fewer than half would stay: the disturbance is then the machine's normal.
+
+    The report says that they were kept: these are the numbers of a disturbed machine.
+    """
     kept = tuple(not burst.set_aside for burst in bursts)
     return kept if 2 * sum(kept) >= len(kept) else tuple(True for _ in bursts)
 

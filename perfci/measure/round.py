@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from perfci.bench.work import why_unfit
-from perfci.measure.gpu_watch import GpuState, GpuWatch, set_aside_reason
+from perfci.measure.crowding import no_room_for_both, ran_out_of_memory
+from perfci.measure.gpu_watch import (
+    GpuState,
+    GpuWatch,
+    GpuWatches,
+    energy_between,
+    set_aside_reason,
+)
 from perfci.measure.launch import ChildEnds, Executed, Launch, Started
 from perfci.measure.process import WorkerEnded, WorkerProcess
 from perfci.measure.reduce import reduce
@@ -15,7 +22,14 @@ from perfci.measure.schedule import burst_count, burst_order, lead_in_s
 from perfci.measure.starter import OpenStarters
 from perfci.record.codec import to_plain
 from perfci.record.settings import MeasureSettings
-from perfci.record.worker import Burst, Measurement, WorkerFailure, WorkerResult, WorkOrder
+from perfci.record.worker import (
+    Burst,
+    Measurement,
+    WorkerFailure,
+    WorkerOutput,
+    WorkerResult,
+    WorkOrder,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +62,10 @@ class _Seat:
         self.log = ""
         self.measured_s = 0.0
         self.bursts: list[Burst] = []
+        self.on_device = False
+        self.watch: GpuWatch | None = None
         self.energy = 0.0
+        self.crowded = False
 
 
 def measure_round(
@@ -58,16 +75,47 @@ def measure_round(
     *,
     budget_end: float,
     starters: OpenStarters | None = None,
-    gpu: GpuWatch | None = None,
+    gpu: GpuWatches,
 ) -> RoundResult:
     """Measure one round; ``tasks`` come in starting order. A failed side leaves the other going.
 
-    Workers are forked by their side's starter where there are ``starters`` and all live, else
+    Where a side has no memory beside the other, and enough alone, both fail: they don't fit at
+    once. Workers are forked by their side's starter where there are ``starters`` and all live, else
     both are started afresh.
     Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
     """
     seats = [_Seat(task) for task in tasks]
-    forking = starters if starters and starters.alive() else None
+
+    def measure(seats: Sequence[_Seat]) -> None:
+        forking = starters if starters and starters.alive() else None
+        _take_turns(seats, round_number, settings, budget_end, forking, gpu)
+
+    measure(seats)
+    crowded = next((seat for seat in seats if seat.crowded), None)
+    if crowded and isinstance(crowded.result, WorkerFailure):
+        alone = _Seat(crowded.task)
+        measure([alone])
+        if isinstance(alone.result, WorkerOutput):
+            failure = crowded.result.failure
+            for seat in seats:
+                told = no_room_for_both(failure, seat.task.order.side)
+                seat.result = WorkerFailure(round_number, told)
+    return RoundResult(
+        results=tuple(seat.result for seat in seats if seat.result is not None),
+        logs={seat.task.order.side: seat.log for seat in seats},
+        measured_s=sum(seat.measured_s for seat in seats),
+    )
+
+
+def _take_turns(
+    seats: Sequence[_Seat],
+    round_number: int,
+    settings: MeasureSettings,
+    budget_end: float,
+    forking: OpenStarters | None,
+    gpu: GpuWatches,
+) -> None:
+    """Start the workers of ``seats``, let them take bursts in turn, and end them."""
 
     def attempt(seat: _Seat, step: Callable[[_Seat], None]) -> None:
         if seat.result is None:
@@ -75,6 +123,7 @@ def measure_round(
                 step(seat)
             except WorkerEnded as ended:  # of a starter that died, it doesn't name the case
                 failure = replace(ended.failure, case=seat.task.order.case)
+                seat.crowded = ran_out_of_memory(failure) and _lives_beside(seat, seats)
                 seat.result = WorkerFailure(round_number, failure)
 
     def start(seat: _Seat) -> None:
@@ -83,18 +132,20 @@ def measure_round(
         seat.worker = WorkerProcess(order, _way_to_start(task, forking), budget_end)
         said = seat.worker.expect("ready", task.timeout_s)
         seat.call_s = max(0.0, seat.worker.field(said, "call_s", float))
+        seat.on_device = seat.worker.field(said, "on_device", bool)
+        if seat.on_device:
+            seat.watch = gpu.of(seat.worker.field(said, "uuid", str))
 
     def burst(seat: _Seat) -> None:
-        before = gpu.read() if gpu else None
+        before = seat.watch.read() if seat.watch else None
         worker = _alive(seat)
         worker.send({"do": "burst", "seconds": settings.burst, "least": 1, "lead_in": lead_in})
         said = worker.expect("burst", seat.task.timeout_s)
-        after = gpu.read() if gpu else None
+        after = seat.watch.read() if seat.watch else None
         done = _watched(worker, said, before, after, seats)
         seat.measured_s += done.duration
         seat.bursts.append(done)
-        if before and after and before.energy is not None and after.energy is not None:
-            seat.energy += after.energy - before.energy
+        seat.energy += energy_between(before, after)
 
     def finish(seat: _Seat) -> None:
         worker = _alive(seat)
@@ -116,11 +167,12 @@ def measure_round(
     finally:
         for seat in seats:
             _end(seat, round_number)
-    return RoundResult(
-        results=tuple(seat.result for seat in seats if seat.result is not None),
-        logs={seat.task.order.side: seat.log for seat in seats},
-        measured_s=sum(seat.measured_s for seat in seats),
-    )
+
+
+def _lives_beside(seat: _Seat, seats: Sequence[_Seat]) -> bool:
+    """Say whether the other side's worker is there too, and so holds memory."""
+    others = (other for other in seats if other is not seat)
+    return any(other.worker and not isinstance(other.result, WorkerFailure) for other in others)
 
 
 def _way_to_start(task: Task, starters: OpenStarters | None) -> Callable[[ChildEnds], Started]:
@@ -166,13 +218,15 @@ def _result(seat: _Seat, said: Mapping[str, object], round_number: int) -> Worke
         if wrong := why_unfit(metric):
             raise _alive(seat).nonsense(f"a metric of the benchmark's own: {wrong}")
     calls = sum(burst.samples + burst.lead_in for burst in seat.bursts)
-    values = dict(raw.values)
-    if seat.energy and calls:
+    values, missing = dict(raw.values), dict(raw.missing)
+    if seat.energy > 0.0 and calls:  # not so where a reading was unknown: NaN
         values["energy"] = seat.energy / calls
+    elif seat.on_device:
+        missing["energy"] = "NVML can't tell the card's energy"
     order = seat.task.order
     try:
         output = reduce(
-            replace(raw, bursts=tuple(seat.bursts), values=values),
+            replace(raw, bursts=tuple(seat.bursts), values=values, missing=missing),
             case=order.case,
             side=order.side,
             round_number=round_number,

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import TypeVar
 
+from perfci.record.run import CaseRun
+from perfci.record.settings import MeasureSettings
+
 T = TypeVar("T")
 
 LEAST_BURSTS = 4
@@ -67,6 +70,13 @@ def lead_in_s(call_s: float, burst_s: float) -> float | None:
 def least_rounds(rounds: int, compile_rounds: int, *, compiled: bool) -> int:
     """Return a case's minimum: a compiled one also needs rounds that start with a warm cache."""
     return max(rounds, compile_rounds + 3) if compiled else rounds
+
+
+def is_whole(measured: CaseRun, settings: MeasureSettings) -> bool:
+    """Say whether a case has all the workers that a session which isn't cut short gives it."""
+    compiled = measured.case.compiled
+    least = least_rounds(settings.rounds, settings.compile_rounds, compiled=compiled)
+    return len(measured.workers) >= least
 
 
 def has_cold_cache(round_number: int, compile_rounds: int, *, compiled: bool) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from perfci.errors import OutsideError, refusal
 from perfci.measure.discovering import Found
-from perfci.measure.gpu_watch import GpuWatch
+from perfci.measure.gpu_watch import GpuWatches
 from perfci.measure.journal import Journal, slug
 from perfci.measure.launch import TreeDeleted
 from perfci.measure.plan import SessionPlan
@@ -60,9 +61,11 @@ class CaseState:
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """All that was measured; ``ended`` is done, budget, interrupted or fail-fast.
+    """All that was measured.
 
-    ``scale`` is how many times the comparisons there would be, had it not ended by what it saw.
+    ``ended`` is done, budget or fail-fast; or interrupted, tree-deleted or outside (a disk that
+    filled, say), and then it is a part of what was to be measured. ``scale`` is how many times the
+    comparisons there would be, had it not ended by what it saw.
     """
 
     states: tuple[CaseState, ...]
@@ -73,6 +76,11 @@ class SessionResult:
     ended: str
     notes: tuple[str, ...]
     scale: float = 1.0
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether something other than the session's own rules ended it."""
+        return self.ended in {"interrupted", "tree-deleted", "outside"}
 
 
 class Session:
@@ -89,7 +97,7 @@ class Session:
         journal: Journal,
         *,
         budget_end: float,
-        gpu: GpuWatch | None = None,
+        gpu: GpuWatches | None = None,
         fail_fast: bool = False,
         scale: float = 1.0,
         progress: Callable[[Progress], None] = lambda _: None,
@@ -98,7 +106,7 @@ class Session:
         self._policy = policy
         self._journal = journal
         self._budget_end = budget_end
-        self._gpu = gpu
+        self._gpu = gpu or GpuWatches()
         self._fail_fast = fail_fast
         self._scale = scale
         self._progress = progress
@@ -125,12 +133,16 @@ class Session:
             ended = self._minimum(states) or self._more(states) or "done"
         except KeyboardInterrupt:
             ended = "interrupted"
-            notes.append("Interrupted: the report holds what was measured until then.")
+            notes.append("Interrupted: this is what was measured until then.")
         except BudgetEnded:
             ended = "budget"
         except TreeDeleted:
             ended = "tree-deleted"
             notes.append("The session ended early: a benchmark deleted the tree it is measured in.")
+        except (OSError, OutsideError) as error:
+            ended = "outside"
+            told = error if isinstance(error, OutsideError) else refusal(error)
+            notes.append(f"The session ended early: {told.message}. {told.advice}")
         if ended == "budget":
             notes += self._budget_notes(states)
         if ended == "fail-fast":
@@ -142,7 +154,7 @@ class Session:
             measured_s=self._measured_s,
             rounds=self._rounds,
             ended=ended,
-            notes=(*notes, *self._starters.notes()),
+            notes=(*notes, *self._starters.notes(), *self._gpu.notes(), *self._journal.notes()),
             scale=_times_seen(states) if ended == "fail-fast" else 1.0,
         )
 

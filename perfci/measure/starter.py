@@ -105,6 +105,7 @@ class Forked:
         self._pid = pid
         self._end_leftovers = end_leftovers
         self._code: int | None = None
+        self._orphaned = False
 
     @property
     def pid(self) -> int:
@@ -119,16 +120,16 @@ class Forked:
                 self._code = self._starter.field(message, "code", int) if message else None
             except WorkerEnded:  # the starter was killed, or has lost its mind: nobody can tell
                 self._code = -signal.SIGKILL
+                self._orphaned = True
         return self._code
 
     def kill(self) -> None:
-        """Kill the whole group; a worker that has ended is left alone, its id may be another's."""
-        if self.wait(0) is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._pid, signal.SIGKILL)
-        self.wait(_END_S)
+        """Kill the whole group; of a worker that has ended, its starter did: the id is free."""
+        if self.wait(0) is None or self._orphaned:
+            for kill in (os.kill, os.killpg):  # it may not have made its group as yet
+                with contextlib.suppress(ProcessLookupError):
+                    kill(self._pid, signal.SIGKILL)
+            self.wait(_END_S)
 
     def end_leftovers(self) -> int:
         """Kill what left the group; return how many processes that were."""

@@ -19,7 +19,7 @@ from perfci.checkout.worktree import Worktrees
 from perfci.config import Config
 from perfci.errors import OutsideError
 from perfci.measure.discovering import Found, discover, require_cases, require_own_code
-from perfci.measure.gpu_watch import GpuWatch, open_gpu_watch
+from perfci.measure.gpu_watch import GpuWatches
 from perfci.measure.guardian import Guardian
 from perfci.measure.host import host_facts
 from perfci.measure.journal import Journal
@@ -29,20 +29,11 @@ from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.quiet import available_cores, child_environment, plan_cores, quiet_facts
 from perfci.measure.select import select
 from perfci.measure.session import Progress, Session, SessionResult
+from perfci.measure.token_names import OVERRIDE, overridden, tokens_in
 from perfci.record.case import Case, Failure
 from perfci.record.run import Environment, Side
 from perfci.store.environment import make_environment
 from perfci.units import counted
-
-_SECRETS = (
-    "GITHUB_TOKEN",
-    "GH_TOKEN",
-    "GITHUB_PAT",
-    "GH_ENTERPRISE_TOKEN",
-    "GITHUB_ENTERPRISE_TOKEN",
-    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",  # by it, whoever reads it becomes the job elsewhere
-)
-SECRETS_OVERRIDE = "PERFCI_ALLOW_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +79,7 @@ class Workplace:
     found: Mapping[str, Found]
     environments: Mapping[str, Environment]
     budget_end: float
-    gpu: GpuWatch | None
+    gpu: GpuWatches
     notes: tuple[str, ...]
     shown: Shown
     started: float
@@ -264,7 +255,6 @@ def open_workplace(
             )
             for name, one in found.items()
         }
-        with_gpu = any(one.discovery.facts.get("device_name") for one in found.values())
         yield Workplace(
             plan=plan,
             config=config,
@@ -272,7 +262,7 @@ def open_workplace(
             found=found,
             environments=environments,
             budget_end=budget_end,
-            gpu=open_gpu_watch() if with_gpu else None,
+            gpu=GpuWatches(),
             notes=notes,
             shown=shown,
             started=started,
@@ -283,13 +273,13 @@ def refuse_secrets(inherited: Mapping[str, str]) -> None:
     """Refuse to start benchmarks beside a token: the same user can read it from /proc."""
     from perfci.errors import UsageError
 
-    present = [name for name in _SECRETS if inherited.get(name)]
-    if present and inherited.get(SECRETS_OVERRIDE) != "1":
+    present = tokens_in(inherited)
+    if present and not overridden(inherited):
         raise UsageError(
             "token-in-environment",
             f"{present[0]} is set, and benchmarks are other people's code",
             "Measure in a job without it (docs/security.md). Where you trust the code on both "
-            f"sides: --allow-token, or {SECRETS_OVERRIDE}=1.",
+            f"sides: --allow-token, or {OVERRIDE}=1.",
         )
 
 

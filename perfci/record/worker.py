@@ -116,7 +116,8 @@ class WorkerOutput:
     ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
     ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call.
     ``bursts`` holds, for metrics that have one, the median of each burst in turn, None where it
-    was set aside.
+    was set aside. ``bursts_disturbed`` were kept all the same, as they were most of the worker's;
+    ``disturbance`` is the commonest reason of either.
     """
 
     case: str
@@ -129,6 +130,8 @@ class WorkerOutput:
     phases: Mapping[str, float] = field(default_factory=dict)
     graph_events: tuple[GraphEvent, ...] = ()
     bursts_set_aside: int = 0
+    bursts_disturbed: int = 0
+    disturbance: str = ""
     bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     extra_metrics: tuple[Metric, ...] = ()

@@ -62,7 +62,8 @@ def headline(report: Report) -> str:
                 text += f": {which}{worst[0].case} {worst[0].metric} {change_text(worst[0])}"
             return text
         case "pass":
-            return f"no regression in {cases}{_also(found)}"
+            compared = {row.case for row in report.results} - _one_sided(found)
+            return f"no regression in {counted(len(compared), 'case')}{_also(found)}"
         case _:
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
             first = reasons[0] if reasons else f"no verdict on {cases}"
@@ -112,14 +113,26 @@ def gates(row: Comparison) -> bool:
 
 
 def _also(found: Outline) -> str:
+    """What a pass doesn't say: a case that got slower passes, too, where it was removed."""
     improved = sum(row.status == "improved" for row in found.moved)
     warned = sum(row.status == "regressed" for row in found.moved)
-    parts = []
-    if improved:
-        parts.append(counted(improved, "improvement"))
-    if warned:
-        parts.append(counted(warned, "warning"))
+    removed, new = ({row.case for row in rows} for rows in (found.removed, found.new))
+    parts = [
+        counted(number, what)
+        for number, what in (
+            (improved, "improvement"),
+            (warned, "warning"),
+            (len(removed), "removed case"),
+            (len(new), "new case"),
+        )
+        if number
+    ]
     return "; " + ", ".join(parts) if parts else ""
+
+
+def _one_sided(found: Outline) -> set[str]:
+    """Return the cases that have a row on one side alone: such a case has no other rows."""
+    return {row.case for row in (*found.removed, *found.new)}
 
 
 def _is_loud(row: Comparison) -> bool:

@@ -12,6 +12,8 @@ def change_text(row: Comparison) -> str:
     """Return the change head against base: ``+5.2 %``, or ``+1`` for an absolute metric."""
     if row.difference is not None:
         return _signed(row.difference, row.unit)
+    if row.status == "regressed" and row.head is None:  # graph breaks, where there is no graph
+        return "not compiled"
     return format_change(row.ratio)
 
 

@@ -1,7 +1,7 @@
 """Pure: where a report contradicts itself: a verdict, a status or a shard that its rest denies.
 
 What the policy would have to say (whether an undecided row holds a pass back) isn't asked here: a
-report doesn't hold the policy.
+report doesn't hold the policy. ``verdict.holding`` asks it, where there is one.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfci.record.report import Comparison, Report
+from perfci.verdict.deciding import was_measured
 from perfci.verdict.judging import threshold_of, worse_by
 from perfci.verdict.sharding import parse_shard
 
@@ -60,9 +61,8 @@ def _of_a_pass(report: Report) -> Iterator[str]:
     broken = next((one for one in report.failures if one.side != "base"), None)
     if broken is not None:
         yield f"the verdict is `pass`, and {broken.case} failed on {broken.side}"
-    seen = any(row.base or row.head or row.status == "inconclusive" for row in report.results)
     without_cases = report.shard and not report.results
-    if not seen and not without_cases:
+    if not any(map(was_measured, report.results)) and not without_cases:
         yield "the verdict is `pass`, and nothing was measured"
 
 

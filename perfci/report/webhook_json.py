@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from perfci.report.clean import clean_line
-from perfci.report.trend.words import SAME_COMMIT, surety_text
+from perfci.report.trend.words import SAME_COMMIT, SHORT, size_text, surety_text
 from perfci.trend.change import Change, Trend
 from perfci.trend.series import SeriesKey
-from perfci.units import counted, format_change, format_value
+from perfci.units import counted
 
 _MOST_SHOWN = 20
 """Change points with a section each; a message is read on a phone."""
@@ -69,15 +69,10 @@ def _title(new: Sequence[Change]) -> str:
 
 
 def _told(change: Change, units: dict[SeriesKey, str]) -> str:
-    before, after = map(_sha, change.commits)
-    ramp = change.kind == "ramp"
-    range_ = f"slowly from {before} to {after}" if ramp else f"between {before} and {after}"
-    if change.same_commit:
-        range_ = f"at {after} ({SAME_COMMIT})"
-    size = _size(change, units.get(change.series, ""))
+    size = size_text(change, units.get(change.series, ""))
     lines = [
         f"{_arrow(change)} {_where(change.series)}",
-        f"*{size}*, {_plain(surety_text(change.q))}, {range_}",
+        f"*{_plain(size)}*, {_plain(surety_text(change.q))}, {_range(change)}",
         f"on {_code(change.series.environment)}",
     ]
     if change.benchmark_changed:
@@ -85,14 +80,16 @@ def _told(change: Change, units: dict[SeriesKey, str]) -> str:
     return "\n".join(lines)
 
 
-def _size(change: Change, unit: str) -> str:
-    if change.ratio is None:
-        sign = "+" if change.difference > 0 else "-"
-        return f"{sign}{_plain(format_value(abs(change.difference), unit))}"
-    size = format_change(change.ratio)
-    if change.ratio_lo is None or change.ratio_hi is None:
-        return size
-    return f"{size} ({format_change(change.ratio_lo)} to {format_change(change.ratio_hi)})"
+def _range(change: Change) -> str:
+    before, after = map(_sha, change.commits)
+    if change.same_commit:
+        return f"at {after} ({SAME_COMMIT})"
+    ramp = change.kind == "ramp"
+    best = f"slowly from {before} to {after}" if ramp else f"between {before} and {after}"
+    if change.commits_within == change.commits:
+        return best
+    first, last = map(_sha, change.commits_within)
+    return f"{best} (with 95 % confidence between {first} and {last})"
 
 
 def _arrow(change: Change) -> str:
@@ -104,7 +101,7 @@ def _where(key: SeriesKey) -> str:
 
 
 def _sha(sha: str) -> str:
-    return _code(sha[:12]) if sha else "an unknown commit"
+    return _code(sha[:SHORT]) if sha else "an unknown commit"
 
 
 def _section(text: str) -> dict[str, Any]:

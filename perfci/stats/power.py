@@ -45,9 +45,9 @@ def pairs_needed(
         return None
     low, high = 2, 4
     while _detectable(spread, high, alpha, power) > difference:
-        low, high = high, high * 2
-        if high > _LIMIT:
+        if high == _LIMIT:
             return None
+        low, high = high, min(high * 2, _LIMIT)
     while low < high:
         middle = (low + high) // 2
         if _detectable(spread, middle, alpha, power) <= difference:

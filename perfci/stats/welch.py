@@ -16,7 +16,8 @@ def welch_t(base: Sequence[float], head: Sequence[float], *, resolution: float =
     -----
     ``SE² = s_b²/n_b + s_h²/n_h`` with Welch-Satterthwaite degrees of freedom
     ``SE⁴ / Σ (s²/n)² / (n - 1)`` (Welch 1947, Biometrika 34:28-35; Satterthwaite 1946,
-    Biometrics Bulletin 2:110-114). Assumes all values independent: workers, never iterations.
+    Biometrics Bulletin 2:110-114), taken from each side's share of ``SE²``: its own square may be
+    more, or less, than a float holds. Assumes all values independent: workers, never iterations.
     A side without any spread is no evidence: nothing tells how far it would have varied.
     """
     problem = _problem(base, head)
@@ -29,10 +30,10 @@ def welch_t(base: Sequence[float], head: Sequence[float], *, resolution: float =
         if base_part + head_part == 0.0:
             return without_spread(estimate, resolution)
         return TTest(estimate, warnings=("no spread on one side: no evidence",))
-    df = (base_part + head_part) ** 2 / (
-        base_part**2 / (len(base) - 1) + head_part**2 / (len(head) - 1)
-    )
-    return t_test(estimate, math.sqrt(base_part + head_part), df)
+    whole = base_part + head_part
+    share = base_part / whole
+    df = 1.0 / (share**2 / (len(base) - 1) + (1.0 - share) ** 2 / (len(head) - 1))
+    return t_test(estimate, math.sqrt(whole), df)
 
 
 def welch_t_of_sessions(

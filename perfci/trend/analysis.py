@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from perfci.trend.change import Change, Drift, KnownChange
 from perfci.trend.discovery import benjamini_hochberg
-from perfci.trend.drifting import find_drifts
+from perfci.trend.drifting import drift_notes, find_drifts
 from perfci.trend.examining import NOISY_SERIES, SHORTEST_SERIES, Found, examine_all, too_few
 from perfci.trend.matching import Place, change_id, match_known, status_of
 from perfci.trend.series import Night, Series, SeriesKey, Timeline, dates_of
@@ -73,7 +73,10 @@ def analyse(
     return Analysed(
         changes=tuple(sorted((c for some in changes.values() for c in some), key=_worst_first)),
         drifts=drifts,
-        notes=_notes(series, len(short), known, seen),
+        notes=(
+            *_notes(series, len(short), known, seen),
+            *drift_notes(series, timelines, settings),
+        ),
         too_few=short,
     )
 
@@ -102,22 +105,20 @@ def _changes(
     nights = [timeline.nights[row] for row in series.rows.tolist()]
     moves = [move for move, _ in sure]
     sign = 1.0 if series.direction == "lower" else -1.0
+    names = [_between(nights[move.before], nights[move.after]) for move in moves]
     places = [
         Place(
-            change_id(series.key, *_between(nights[move.before], nights[move.after])),
+            change_id(series.key, *ends),
             move.before,
             move.after,
+            move.within,
             (nights[move.before].sha, nights[move.after].sha),
+            ends,
             sign * (move.level_after - move.level_before) > 0.0,
         )
-        for move in moves
+        for move, ends in zip(moves, names, strict=True)
     ]
-    points: dict[str, int] = {}
-    if known:
-        for index, night in enumerate(nights):
-            points.setdefault(night.sha, index)
-        points.pop("", None)
-    matched = match_known(places, known, points)
+    matched = match_known(places, known, _points(nights) if known else {})
     made = []
     for index, ((move, q), place) in enumerate(zip(sure, places, strict=True)):
         found = matched.get(index)
@@ -128,7 +129,10 @@ def _changes(
                 kind=move.kind,
                 before=move.before,
                 after=move.after,
+                within=move.within,
                 commits=place.commits,
+                commits_within=(nights[move.within[0]].sha, nights[move.within[1]].sha),
+                names=place.names,
                 at=dates[int(series.rows[move.after])],
                 ratio=move.ratio,
                 ratio_lo=move.ratio_lo,
@@ -146,6 +150,15 @@ def _changes(
     return tuple(made)
 
 
+def _points(nights: Sequence[Night]) -> dict[str, int]:
+    """Return where each commit's first point is, and where each run's."""
+    points: dict[str, int] = {}
+    for index, night in enumerate(nights):
+        points.setdefault(night.sha or night.run, index)
+        points[night.run] = index
+    return points
+
+
 def _between(before: Night, after: Night) -> tuple[str, str]:
     """Return what names a change: its commits, or its runs where they tell it from no other."""
     if before.sha and before.sha == after.sha:
@@ -154,8 +167,9 @@ def _between(before: Night, after: Night) -> tuple[str, str]:
 
 
 def _benchmark_changed(series: Series, move: Found) -> bool:
-    """Whether the benchmark's own source changed there, give or take a point."""
-    return any(move.before <= index <= move.after + 1 for index in series.source_changes)
+    """Whether the benchmark's own source changed where it may lie, give or take a point."""
+    first, last = move.within
+    return any(first <= index <= last + 1 for index in series.source_changes)
 
 
 def _worst_first(change: Change) -> tuple[bool, float, SeriesKey, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from perfci.trend.series import Series, SeriesKey, Timeline
@@ -17,9 +17,12 @@ class Change:
     """A place where a series moved, and for good.
 
     ``before`` and ``after`` are indices into the series: the last point of the old level and the
-    first of the new one (a ramp's beginning and end). ``commits`` is ``(sha of before, sha of
-    after)``: what moved it is in that range, the first not included. ``ratio`` is new ÷ old level
-    with its 95 % interval; for a level of zero ``ratio`` is None and ``difference`` tells.
+    first of the new one (a ramp's beginning and end), where they fit best; ``within`` is the same
+    pair with 95 % confidence. ``commits`` is ``(sha of before, sha of after)``, and
+    ``commits_within`` of ``within``: what moved it is in that range, the first not included.
+    ``names`` are its ends as ``KnownChange`` has them.
+    ``ratio`` is new ÷ old level with its 95 % interval; for a level of zero ``ratio`` is None and
+    ``difference`` tells.
     ``p`` is of this series alone, ``q`` after false-discovery control over the whole report;
     ``confidence`` is 1 - q. ``worse`` takes the metric's direction into account.
     ``benchmark_changed`` says that the benchmark's own source changed there.
@@ -30,7 +33,10 @@ class Change:
     kind: ChangeKind
     before: int
     after: int
+    within: tuple[int, int]
     commits: tuple[str, str]
+    commits_within: tuple[str, str]
+    names: tuple[str, str]
     at: str
     ratio: float | None
     ratio_lo: float | None
@@ -52,12 +58,16 @@ class Change:
     @property
     def same_commit(self) -> bool:
         """Whether it moved between nights of one commit: then no commit did it."""
-        return self.commits[0] != "" and self.commits[0] == self.commits[1]
+        return self.commits_within[0] != "" and self.commits_within[0] == self.commits_within[1]
 
 
 @dataclass(frozen=True, slots=True)
 class KnownChange:
-    """A change as the history remembers it, to be found again in the next report."""
+    """A change as the history remembers it, to be found again in the next report.
+
+    ``sha_before`` and ``sha_after`` are its commits; the ids of its runs where no commit is known,
+    and where both are the same one.
+    """
 
     id: str
     series: SeriesKey
@@ -96,7 +106,12 @@ class RunnerDrift:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The gate's own health. Rates are None where there was nothing to tell them from."""
+    """The gate's own health. Rates are None where there was nothing to tell them from.
+
+    Of environments that perfci itself measured in: ``missing_nights`` are the dates without a run,
+    until the last one, and ``days_since_run`` tells how long ago that was, where the environment
+    wasn't replaced by another on its runner.
+    """
 
     same_reports: int
     same_failed: int
@@ -105,6 +120,7 @@ class Health:
     inconclusive: int
     missing_nights: Mapping[str, tuple[str, ...]]
     runner_drift: tuple[RunnerDrift, ...]
+    days_since_run: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def false_alarm_rate(self) -> float | None:
@@ -121,8 +137,9 @@ class Health:
 class Trend:
     """An analysed history, ready to be rendered. ``changes`` and ``drifts``: the worst first.
 
-    Of the series in ``too_few`` nothing can be told yet. ``told_before``: whether some earlier
-    report told a change; without one nobody knows since when what is new is new.
+    Of the series in ``too_few`` nothing can be told yet, and those in ``gone`` are measured no
+    more. ``told_before``: whether some earlier report told a change; without one nobody knows
+    since when what is new is new.
     """
 
     created_at: str
@@ -132,7 +149,8 @@ class Trend:
     changes: tuple[Change, ...]
     drifts: tuple[Drift, ...]
     health: Health
-    releases: Mapping[str, str]
+    releases: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...] = ()
     too_few: frozenset[SeriesKey] = frozenset()
     told_before: bool = True
+    gone: frozenset[SeriesKey] = frozenset()

@@ -25,10 +25,12 @@ FEWEST = 4
 class Stretches:
     """What to compare: the accepted level from ``begin``, and the last days from ``recent`` on.
 
-    Both are indices into the series. ``steps`` are log ratios of the changes named since then.
+    They are indices into the series. ``steps`` are log ratios of the changes named since then; the
+    first of them ends the accepted level at ``until``, which is not of it.
     """
 
     begin: int
+    until: int
     recent: int
     steps: tuple[float, ...] = ()
 
@@ -57,7 +59,7 @@ def shift(values: NDArray[Any], stretches: Stretches, floor: float) -> Shift | N
     """
     from scipy import special
 
-    end = min(stretches.begin + BASELINE, stretches.recent)
+    end = min(stretches.begin + BASELINE, stretches.until, stretches.recent)
     count, recent = end - stretches.begin, len(values) - stretches.recent
     if min(count, recent) < FEWEST or values.min() <= 0.0 or values.min() == values.max():
         return None

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from perfci.trend.change import Change, Drift
 from perfci.trend.dates import day_of
 from perfci.trend.discovery import benjamini_hochberg
-from perfci.trend.drift import Shift, Stretches, shift
+from perfci.trend.drift import FEWEST, Shift, Stretches, shift
+from perfci.trend.examining import NOISY_SERIES
 from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
 from perfci.trend.settings import TrendSettings
+from perfci.units import counted
 
 
 def find_drifts(
@@ -42,6 +44,20 @@ def find_drifts(
     return tuple(sorted(drifts, key=lambda d: (not d.worse, -abs(math.log(d.ratio)), d.series)))
 
 
+def drift_notes(
+    series: Sequence[Series], timelines: Mapping[str, Timeline], settings: TrendSettings
+) -> tuple[str, ...]:
+    """Say where the last days leave no level before them, and so no drift can be told."""
+    told = {one.key.environment for one in series if len(one.values) >= NOISY_SERIES}
+    days = settings.drift_days
+    without = sum(_recent_row(timelines[key], days) < FEWEST for key in told)
+    if not without:
+        return ()
+    where = "" if without == len(told) else f" on {without} of {counted(len(told), 'environment')}"
+    few = f"fewer than {FEWEST} nights are older than the last {days} days"
+    return (f"No drift can be told{where}: {few}.",)
+
+
 def _recent_row(timeline: Timeline, days: int) -> int:
     """Return the first row from which on every night lies within ``days`` days of the last one.
 
@@ -60,11 +76,14 @@ def _stretches(series: Series, recent_row: int, changes: Sequence[Change]) -> St
 
     accepted = [c.after for c in changes if not c.worse or c.status == "acknowledged"]
     begin = max(accepted, default=0)
-    newest = max((c.after for c in changes if c.after > begin), default=0)
+    since = [c for c in changes if c.after > begin]
     return Stretches(
         begin=begin,
-        recent=max(int(np.searchsorted(series.rows, recent_row)), newest),
-        steps=tuple(math.log(c.ratio) for c in changes if c.after > begin and c.ratio is not None),
+        until=min((c.before + 1 for c in since), default=len(series.rows)),
+        recent=max(
+            int(np.searchsorted(series.rows, recent_row)), max((c.after for c in since), default=0)
+        ),
+        steps=tuple(math.log(c.ratio) for c in since if c.ratio is not None),
     )
 
 

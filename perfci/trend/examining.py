@@ -30,6 +30,7 @@ NOISY_SERIES = 8
 class Found:
     """A move: indices into the series, sizes with 95 % interval, p of this series alone.
 
+    ``within`` is (before, after) with 95 % confidence.
     ``level_before`` and ``level_after`` are in the metric's unit. ``ratio`` and its interval are
     None where some value is not positive.
     """
@@ -37,6 +38,7 @@ class Found:
     kind: ChangeKind
     before: int
     after: int
+    within: tuple[int, int]
     level_before: float
     level_after: float
     ratio: float | None
@@ -82,6 +84,7 @@ def _found(prepared: Prepared, move: Move) -> Found:
             move.kind,
             move.before,
             move.after,
+            move.within,
             before * unit,
             after * unit,
             None,
@@ -93,6 +96,7 @@ def _found(prepared: Prepared, move: Move) -> Found:
         kind=move.kind,
         before=move.before,
         after=move.after,
+        within=move.within,
         level_before=math.exp(before),
         level_after=math.exp(after),
         ratio=ratio_of(move.difference),

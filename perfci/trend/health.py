@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perfci.record.history import GateOutcome
 from perfci.trend.change import Health, RunnerDrift
-from perfci.trend.dates import date_of, day_of
+from perfci.trend.dates import date_of, day_of, in_utc
 from perfci.trend.series import Series, Timeline
+from perfci.trend.still_measured import is_own
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,9 +25,19 @@ FEWEST = 5
 
 
 def health(
-    outcomes: Sequence[GateOutcome], timelines: Mapping[str, Timeline], series: Sequence[Series]
+    outcomes: Sequence[GateOutcome],
+    timelines: Mapping[str, Timeline],
+    series: Sequence[Series],
+    *,
+    replaced: Collection[str] = (),
+    now: str,
 ) -> Health:
-    """Tell the gate's health from how its reports ended and from the whole history."""
+    """Tell the gate's health from how its reports ended and from the whole history.
+
+    ``now`` is ISO 8601 in UTC; ``replaced`` are environments in which nothing more will come.
+    """
+    own = {key: line for key, line in sorted(timelines.items()) if is_own(line)}
+    current = {key: line for key, line in own.items() if key not in replaced}
     same = [outcome for outcome in outcomes if outcome.same]
     return Health(
         same_reports=len(same),
@@ -34,8 +45,9 @@ def health(
         reports=len(outcomes),
         comparisons=sum(outcome.comparisons for outcome in outcomes),
         inconclusive=sum(outcome.inconclusive for outcome in outcomes),
-        missing_nights={key: missing_nights(line) for key, line in sorted(timelines.items())},
+        missing_nights={key: missing_nights(line) for key, line in own.items()},
         runner_drift=runner_drift(timelines, series),
+        days_since_run=_days_since_run(current, now),
     )
 
 
@@ -45,6 +57,16 @@ def missing_nights(timeline: Timeline) -> tuple[str, ...]:
     if not days:
         return ()
     return tuple(date_of(day) for day in range(min(days), max(days)) if day not in days)
+
+
+def _days_since_run(timelines: Mapping[str, Timeline], now: str) -> dict[str, int]:
+    today = day_of(in_utc(now))
+    found = {}
+    for key, line in timelines.items():
+        days = [day for night in line.nights if (day := day_of(in_utc(night.measured_at)))]
+        if days and today is not None:
+            found[key] = max(0, today - max(days))
+    return found
 
 
 def runner_drift(

@@ -21,6 +21,10 @@ class LoadedRun:
     night: Night
 
 
+Distributions = Mapping[SeriesKey, Mapping[str, tuple[float, ...]]]
+"""By series, then by run id: one value for each worker."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedSeries:
     """The values of one case's metric as they were recorded, in any order.

@@ -11,7 +11,7 @@ from perfci.trend.examining import Found
 from perfci.trend.series import SeriesKey
 
 WOBBLE = 3
-"""Points by which a known change may move when newer nights come in."""
+"""Points by which a known change may move when newer nights come in, however sure its place is."""
 
 _BACK = 0.25
 """A later level has come back where it is within this share of the change from the old one."""
@@ -21,13 +21,16 @@ _BACK = 0.25
 class Place:
     """A change of a series to be matched: where it is, between which commits, which way.
 
-    ``id`` is what it is called if it is new.
+    ``within`` is (before, after) with 95 % confidence. ``id`` is what it is called if it is new,
+    and ``names`` are its ends as ``KnownChange`` has them.
     """
 
     id: str
     before: int
     after: int
+    within: tuple[int, int]
     commits: tuple[str, str]
+    names: tuple[str, str]
     worse: bool
 
 
@@ -36,8 +39,8 @@ def match_known(
 ) -> dict[int, KnownChange]:
     """Return for each index into ``places`` the known change that it is, the nearest first.
 
-    ``points`` maps a commit to the index of its first point in the series. Each known change is
-    matched once.
+    ``points`` maps a commit to the index of its first point in the series, and a run to that of
+    its own. Each known change is matched once.
     """
     pairs = []
     for index, place in enumerate(places):
@@ -57,10 +60,15 @@ def match_known(
 
 
 def _distance(place: Place, known: KnownChange, points: Mapping[str, int]) -> int | None:
-    """Points between a place and a known change; None where they are too far apart to be one."""
-    if known.id == place.id or (
-        all(place.commits) and (known.sha_before, known.sha_after) == place.commits
-    ):
+    """Points between a place and a known change; None where they are too far apart to be one.
+
+    The id goes before the commits: several steps may lie between nights of one commit, and
+    earlier versions remembered no more of such a step than that commit, twice.
+    """
+    if known.id == place.id:
+        return -1
+    ends = (known.sha_before, known.sha_after)
+    if all(ends) and ends in {place.names, place.commits}:
         return 0
     before, after = points.get(known.sha_before), points.get(known.sha_after)
     near = []
@@ -71,7 +79,8 @@ def _distance(place: Place, known: KnownChange, points: Mapping[str, int]) -> in
     if before is not None and after is not None and before < place.after and place.before < after:
         near.append(1)  # the ranges overlap: a ramp was a step, or the other way about
     distance = min(near, default=WOBBLE + 1)
-    return distance if distance <= WOBBLE else None
+    may_be_there = after is not None and place.within[0] < after <= place.within[1]
+    return distance if distance <= WOBBLE or may_be_there else None
 
 
 def change_id(series: SeriesKey, before: str, after: str) -> str:

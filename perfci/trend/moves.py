@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from perfci.trend.change import ChangeKind
 from perfci.trend.noise import Prepared
+from perfci.trend.place import place_interval
 from perfci.trend.ramps import Stretch
 from perfci.trend.segmenting import segment
-from perfci.trend.significance import Split
+from perfci.trend.significance import Split, cumulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,8 @@ class Move:
     """A step or a ramp. ``difference`` and ``error`` are in the units of ``Prepared.levels``.
 
     ``begin`` and ``end`` bound the levels on its two sides; ``before`` is the last point of the old
-    level and ``after`` the first of the new one. ``p`` is of this series alone.
+    level and ``after`` the first of the new one; ``within`` is the same pair with 95 %
+    confidence. ``p`` is of this series alone.
     """
 
     kind: ChangeKind
@@ -26,6 +28,7 @@ class Move:
     before: int
     after: int
     end: int
+    within: tuple[int, int]
     difference: float
     error: float
     df: float
@@ -36,13 +39,17 @@ def find_moves(prepared: Prepared, alpha: float) -> tuple[Move, ...]:
     """Return the moves of a series in order, each significant at ``alpha``."""
     segmented = segment(prepared, alpha)
     splits = segmented.splits
+    if not splits:
+        return ()
+    sums = cumulate(prepared.cleaned)
     stretches = {stretch.first: stretch for stretch in segmented.ramps}
     moves: list[Move] = []
     index = 0
     while index < len(splits):
         stretch = stretches.get(index)
         if stretch is None:
-            moves.append(_step(splits[index]))
+            within = place_interval(prepared, sums, splits[index])
+            moves.append(_step(splits[index], within))
             index += 1
         else:
             settled = moves[-1].after if moves else 0
@@ -51,13 +58,14 @@ def find_moves(prepared: Prepared, alpha: float) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-def _step(split: Split) -> Move:
+def _step(split: Split, within: tuple[int, int]) -> Move:
     return Move(
         kind="step",
         begin=split.begin,
         before=split.place - 1,
         after=split.place,
         end=split.end,
+        within=within,
         difference=split.test.difference,
         error=split.test.error,
         df=split.test.df,
@@ -77,6 +85,7 @@ def _ramp(splits: Sequence[Split], stretch: Stretch, settled: int) -> Move:
         before=stretch.ramp.before,
         after=stretch.ramp.after,
         end=splits[-1].end,
+        within=(stretch.ramp.before, stretch.ramp.after),
         difference=stretch.ramp.difference,
         error=math.sqrt(stretch.ramp.variance),
         df=surest.df,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from perfci.trend.candidates import Candidates, find_candidates
 from perfci.trend.noise import Prepared
 from perfci.trend.ramps import Stretch, find_ramps
-from perfci.trend.significance import LevelTest, Split, Sums, compare_levels, cumulate
+from perfci.trend.significance import LevelTest, Split, Sums, compare_levels, cumulate, split_gains
 from perfci.trend.wander import Blocks, Wander, measure_blocks
 
 if TYPE_CHECKING:
@@ -132,12 +132,8 @@ def _excursion(bounds: Sequence[int], tests: Sequence[LevelTest]) -> int:
 
 def _best_place(prepared: Prepared, sums: NDArray[Any], begin: int, end: int) -> int:
     """Return the split of begin..end with the least squared error."""
-    import numpy as np
-
-    left = np.arange(prepared.shortest, end - begin - prepared.shortest + 1)
-    if not len(left):
+    if end - begin < 2 * prepared.shortest:
         return (begin + end) // 2
-    right = end - begin - left
-    middle = sums[begin + left]
-    gap = (middle - sums[begin]) / left - (sums[end] - middle) / right
-    return begin + int(left[(gap * gap * left * right).argmax()])
+    first, last = begin + prepared.shortest, end - prepared.shortest
+    gains = split_gains(sums, begin, end)[first - begin - 1 : last - begin]
+    return first + int(gains.argmax())

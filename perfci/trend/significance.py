@@ -74,6 +74,21 @@ def cumulate(cleaned: NDArray[Any]) -> Sums:
     )
 
 
+def split_gains(sums: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
+    """Return by how much each split of begin..end lowers the sum of squares, (end - begin - 1,).
+
+    ``sums`` (n + 1,) are cumulated from 0.
+    """
+    import numpy as np
+
+    left = np.arange(1, end - begin)
+    right = end - begin - left
+    middle = sums[begin + 1 : end]
+    gap = (middle - sums[begin]) / left - (sums[end] - middle) / right
+    gains: NDArray[Any] = gap * gap * left * right / (end - begin)
+    return gains
+
+
 def compare_levels(
     prepared: Prepared, sums: Sums, wander: Wander, begin: int, place: int, end: int
 ) -> LevelTest:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from perfci.trend.abbreviations import whole_commits
 from perfci.trend.dates import in_utc
 from perfci.trend.loaded import LoadedHistory, LoadedSeries
 from perfci.trend.ordering import order_nights
@@ -36,12 +37,14 @@ def arrange(
     """Put a loaded history in order.
 
     ``order`` holds the branch's commits, the oldest first, or nothing where no repository can be
-    asked. ``aliases`` map an old benchmark name or case id to its new one. Where a run holds both
-    names the new one counts. Where a metric was recorded in two units the newest unit counts.
+    asked. A recorded hash that is the beginning of one of them alone stands for it. ``aliases`` map
+    an old benchmark name or case id to its new one. Where a run holds both names the new one
+    counts. Where a metric was recorded in two units the newest unit counts.
     """
     import numpy as np
 
     ranks = {sha: place for place, sha in enumerate(order)}
+    whole = whole_commits((run.night.sha for run in loaded.runs), ranks)
     members: dict[str, list[int]] = {environment: [] for environment in loaded.environments}
     for index, run in enumerate(loaded.runs):
         members.setdefault(run.environment, []).append(index)
@@ -49,7 +52,7 @@ def arrange(
     timelines = {}
     notes: list[str] = []
     for environment, indices in members.items():
-        nights = [loaded.runs[index].night for index in indices]
+        nights = [_with_whole_commit(loaded.runs[index].night, whole) for index in indices]
         ordered = order_nights(nights, ranks=ranks, branch=branch)
         for row, place in enumerate(ordered.kept):
             rows[indices[place]] = row
@@ -90,6 +93,21 @@ def current_name(case: str, aliases: Mapping[str, str]) -> str:
     return case
 
 
+def earlier_names(case: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the other names under which ``case`` may have been recorded, before it was renamed."""
+    found: list[str] = []
+    waiting = [case]
+    while waiting:
+        name = waiting.pop()
+        benchmark, bracket, axes = name.partition("[")
+        olds = [old for old, new in aliases.items() if new == name]
+        if bracket:
+            olds += [old + bracket + axes for old, new in aliases.items() if new == benchmark]
+        waiting += (fresh := [old for old in olds if old not in found and old != case])
+        found += fresh
+    return tuple(name for name in found if current_name(name, aliases) == case)
+
+
 def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str]:
     """Say which aliases name what was never recorded: a mistyped name joins nothing, silently."""
     names = {*cases, *(case.partition("[")[0] for case in cases)}
@@ -99,6 +117,10 @@ def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str
         if absent:
             notes.append(f"The alias of `{old}` for `{new}`: no run has a case named {absent}.")
     return notes
+
+
+def _with_whole_commit(night: Night, whole: Mapping[str, str]) -> Night:
+    return replace(night, sha=whole[night.sha]) if night.sha in whole else night
 
 
 def _in_utc(night: Night) -> Night:

@@ -20,6 +20,7 @@ from perfci.stats.student import no_evidence
 from perfci.stats.summary import summarise
 from perfci.verdict.doubting import doubt_of_rounds, doubt_of_workers
 from perfci.verdict.exact import compare_exactly, exact_value
+from perfci.verdict.graphs import COUNTS, lost_or_gained, without_numbers
 from perfci.verdict.judging import adjust
 from perfci.verdict.pairing import pair_values
 from perfci.verdict.policy import Policy
@@ -77,10 +78,14 @@ def compare_case(
     each. A gating metric that head's workers no longer give is told of, as inconclusive.
     """
     rows = []
+    graphs = lost_or_gained(base, head)
     for metric in _metrics(case, (*base, *head)):
         empty = empty_row(case.id, metric, policy.for_metric(metric, case), "inconclusive")
         before, after = _Values.of(base, metric.name), _Values.of(head, metric.name)
-        if before.values and after.values:
+        if graphs and metric.name in COUNTS:
+            sides = (side.exact_estimate() if side.values else None for side in (before, after))
+            rows.append(without_numbers(empty, graphs, *sides))
+        elif before.values and after.values:
             if metric.kind == "exact":
                 rows.append(_exactly(empty, metric, before, after))
             elif paired:

@@ -43,6 +43,11 @@ def decide(
     return Verdict("pass", notes)
 
 
+def was_measured(row: Comparison) -> bool:
+    """Whether ``row`` has numbers of a side: rows of what the time didn't suffice for have none."""
+    return any(side is not None and side.workers > 0 for side in (row.base, row.head))
+
+
 def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[str, ...]:
     found = [
         row
@@ -62,7 +67,7 @@ def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[st
     broken |= dict.fromkeys(
         f"{row.case}: {row.metric}{_because(row)}" for row in rows if _lost_its_gate(row)
     )
-    if any(row.base or row.head for row in rows):
+    if any(map(was_measured, rows)):
         return tuple(broken)
     answers = {"new", "not_comparable"}
     if any(row.status in answers for row in rows):
@@ -109,11 +114,11 @@ def _doubts(
         for row in rows
         if row.status == "not_comparable"
     ]
-    compared = any(row.base or row.head or row.status == "inconclusive" for row in rows)
+    compared = any(map(was_measured, rows))
     lonely = sum(row.status == "new" for row in rows)
     nothing = (
         (f"nothing to compare with: {lonely} new",)
-        if lonely and not compared and not strangers
+        if lonely and not (compared or undecided or strangers)
         else ()
     )
     ended = ("interrupted before everything was measured",) if interrupted else ()
@@ -146,6 +151,8 @@ def _moved(row: Comparison) -> str:
         sign = "+" if row.difference > 0.0 else "-"
         change = f"{sign}{format_value(abs(row.difference), row.unit)}"
         limit = format_value(row.threshold, row.unit)
+    elif row.head is None:  # graph breaks, where there is no graph on head to count them in
+        return f"{row.case}: {row.metric} can't be counted{_because(row)}"
     elif row.ratio is None:
         before, after = (side.center if side else None for side in (row.base, row.head))
         change = f"{format_value(before, row.unit)} → {format_value(after, row.unit)}"

@@ -31,27 +31,16 @@ def accuracy_loss(candidate: Any, reference: Any) -> float:
     return math.sqrt(compared.distance_squared) / scale / compared.eps
 
 
-def cosine(candidate: Any, reference: Any) -> float:
-    """Return the cosine of the floating outputs, jointly; blind to scale, so secondary."""
-    compared = _compare(candidate, reference)
-    norms = math.sqrt(compared.candidate_squared) * math.sqrt(compared.reference_squared)
-    return compared.product / norms if norms else float(compared.distance_squared == 0)
-
-
 @dataclasses.dataclass(slots=True)
 class _Sums:
     distance_squared: float = 0.0
     reference_squared: float = 0.0
-    candidate_squared: float = 0.0
-    product: float = 0.0
     eps: float = 0.0
 
     def add(self, one: torch.Tensor, other: torch.Tensor, eps: float) -> None:
         self.eps = max(self.eps, eps)
         self.distance_squared += float((one - other).square().sum())
         self.reference_squared += float(other.square().sum())
-        self.candidate_squared += float(one.square().sum())
-        self.product += float((one * other).sum())
 
 
 def _compare(candidate: Any, reference: Any) -> _Sums:

@@ -12,6 +12,7 @@ from typing import Any
 
 from perfci.record.worker import Burst
 from perfci.worker.device import Cuda
+from perfci.worker.garbage import collect
 from perfci.worker.timing import burst, synchronised_burst
 
 _SCHEDSTAT = Path("/proc/self/schedstat")
@@ -33,8 +34,10 @@ class Bursts:
     def run(self, seconds: float, least: int, lead_in: float | None) -> Burst:
         """Run one burst as ordered; before it ``lead_in`` s of calls, one at least, or none.
 
-        The other side's burst left its own data in the caches: the first calls pay for that.
+        The other side's burst left its own data in the caches: the first calls pay for that, and
+        for the collection of what the burst before left.
         """
+        collect()
         unrecorded: array[int] = array("q")
         if lead_in is not None:
             self.unrecorded(unrecorded, lead_in)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from perfci.worker.failing import Unusable
+
+OF_A_DEVICE = ("peak_device_memory", "peak_device_memory_reserved", "device_time_p50", "energy")
+"""The metrics that only what runs on a device has."""
+DRIVER = Path("/proc/driver/nvidia/version")
 
 
 class Cuda:
@@ -16,6 +21,10 @@ class Cuda:
 
         self._cuda = torch.cuda
         self._name = name
+
+    def uuid(self) -> str:
+        """Return its UUID without NVML's prefix, or an empty text where this torch can't tell."""
+        return str(getattr(self._cuda.get_device_properties(self._name), "uuid", ""))
 
     def synchronize(self) -> None:
         """Wait until all that was launched has ended."""
@@ -75,6 +84,13 @@ def open_device(name: str, output: Any) -> Cuda | None:
     if torch is not None and torch.cuda.is_initialized():
         return Cuda(f"cuda:{torch.cuda.current_device()}")
     return None
+
+
+def why_on_host(torch: Any, driver: Path = DRIVER) -> str:
+    """Return why a work that ran on no device didn't: there is none, or it used none."""
+    if driver.exists() or (torch is not None and torch.cuda.is_available()):
+        return "it ran on the host, on no CUDA device"
+    return "no CUDA device"
 
 
 def check_devices(name: str, output: Any) -> None:

@@ -45,7 +45,8 @@ def discover(order: WorkOrder) -> dict[str, Any]:
     cases += [case for saved in order.saved for case in _saved_cases(saved)]
     unique, twice = _without_twins(cases, order)
     elsewhere = imported_elsewhere(order.root, (order.benchmark_root,))
-    return asdict(Discovery(tuple(unique), tuple(failures + twice), side_facts(), elsewhere))
+    facts = side_facts(needs_torch=bool(order.saved))
+    return asdict(Discovery(tuple(unique), tuple(failures + twice), facts, elsewhere))
 
 
 def _where_it_is(error: BaseException, root: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import random
@@ -18,8 +17,9 @@ from perfci.record.worker import Measurement, WorkOrder
 from perfci.worker.afterwards import finished
 from perfci.worker.building import builder, built_work
 from perfci.worker.bursts import Bursts, encoded
-from perfci.worker.device import Cuda, check_devices, open_device
+from perfci.worker.device import OF_A_DEVICE, Cuda, check_devices, open_device, why_on_host
 from perfci.worker.failing import Unusable
+from perfci.worker.garbage import stop_collecting
 from perfci.worker.injecting import ballast, slowed, wait_longer
 from perfci.worker.memory import HostMemory
 from perfci.worker.warmup import warm_up
@@ -65,8 +65,8 @@ def measure(
         device.synchronize()
     if work.compiled:
         wait_longer((time.monotonic_ns() - before_ns) / 1e9, shares.get("compile_time", 0.0))
-    wait_longer(start.until(time.monotonic_ns()), shares.get("cold_start", 0.0))
     called_ns = time.monotonic_ns()
+    started_ns = _start_ended(start, called_ns, shares.get("cold_start", 0.0))
     _check_ran(output)
     check_devices(work.device, output)
     del output
@@ -76,12 +76,17 @@ def measure(
     stage.enter("warmup")
     first_call_s = (called_ns - before_ns) / 1e9
     call_s = warm_up(session.unrecorded, first_call_s, order.warmup_s)
-    _quieten()
+    stop_collecting()
     memory.reset_peak()
     if device:
         device.reset_peaks()
     stage.enter("measure")
-    channel.send("ready", call_s=call_s)
+    channel.send(
+        "ready",
+        call_s=call_s,
+        on_device=device is not None,
+        uuid=device.uuid() if device else "",
+    )
     _burst_as_ordered(session, channel)
     del kept
     values, missing = memory.peaks(session.size())
@@ -90,7 +95,7 @@ def measure(
     if not order.cold_start:
         missing |= dict.fromkeys(("cold_start", "import_time"), "both sides started at once")
     else:
-        _add_start(values, missing, start, None if cold_compile else called_ns)
+        _add_start(values, missing, start, None if cold_compile else started_ns)
     stage.enter("finish")
     measurement = Measurement(
         samples_ns=encoded(session.samples),
@@ -100,7 +105,10 @@ def measure(
         values=values,
         missing=missing,
         phases=start.phases(before_setup_ns - start.resumed_ns + before_ns - set_up_ns)
-        | {"setup": (set_up_ns - before_setup_ns) / 1e9, "first_call": first_call_s},
+        | {
+            "setup": (set_up_ns - before_setup_ns) / 1e9,
+            "first_call": (started_ns - before_ns) / 1e9,
+        },
         items=work.items,
         compiled=work.compiled,
         extra_metrics=tuple(extra.metric for extra in work.metrics),
@@ -129,15 +137,24 @@ def _burst_as_ordered(session: Bursts, channel: Channel) -> None:
     os._exit(0)  # the parent is gone
 
 
+def _start_ended(start: Start, called_ns: int, share: float) -> int:
+    """When the first call had ended, and what is injected into the start was waited for.
+
+    That is no part of the first call's own time, of which compile time is made.
+    """
+    wait_longer(start.until(called_ns), share)
+    return time.monotonic_ns() if share else called_ns
+
+
 def _add_start(
-    values: dict[str, float], missing: dict[str, str], start: Start, called_ns: int | None
+    values: dict[str, float], missing: dict[str, str], start: Start, started_ns: int | None
 ) -> None:
-    """``called_ns`` is when the first call had ended, or None where it compiled anew."""
+    """``started_ns`` is when the start had ended, or None where the first call compiled anew."""
     values["import_time"] = start.imports()
-    if called_ns is None:
+    if started_ns is None:
         missing["cold_start"] = "the compile cache was empty"
     else:
-        values["cold_start"] = start.until(called_ns)
+        values["cold_start"] = start.until(started_ns)
 
 
 def _add_device_peaks(
@@ -147,8 +164,7 @@ def _add_device_peaks(
     if device:
         values |= device.peaks()
     else:
-        missing["peak_device_memory"] = "no CUDA device"
-        missing["peak_device_memory_reserved"] = "no CUDA device"
+        missing |= dict.fromkeys(OF_A_DEVICE, why_on_host(sys.modules.get("torch")))
 
 
 def _fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
@@ -171,10 +187,3 @@ def _watch_graphs(work: Work) -> GraphWatch | None:
     watch = GraphWatch()
     watch.install()
     return watch
-
-
-def _quieten() -> None:
-    if os.environ.get("PERFCI_GC") != "1":
-        gc.collect()
-        gc.freeze()
-        gc.disable()

@@ -6,9 +6,10 @@ while it has a single thread and no device: a fork keeps neither alive.
 
 from __future__ import annotations
 
-import gc
+import contextlib
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from perfci.record.worker import WorkOrder
 from perfci.worker.failing import flush
+from perfci.worker.garbage import set_apart
 from perfci.worker.protocol import Channel
 
 _LARGEST_REQUEST = 1 << 16
@@ -31,9 +33,7 @@ def serve_forks(
     ``become_worker(orders, results, forked_ns)`` is called in each child and must not return.
     """
     unfit = why_unfit()
-    if os.environ.get("PERFCI_GC") != "1":
-        gc.collect()
-        gc.freeze()  # a collection in a child would copy every page it marks
+    set_apart()
     channel.send("imported", unfit=unfit)
     requests = socket.socket(fileno=order.fork_socket)
     while True:
@@ -55,8 +55,19 @@ def serve_forks(
         for descriptor in descriptors:
             os.close(descriptor)
         channel.send("forked", pid=pid)
+        end_group_of(pid)
         _, status = os.waitpid(pid, 0)
         channel.send("ended", code=os.waitstatus_to_exitcode(status))
+
+
+def end_group_of(pid: int) -> None:
+    """Wait for a worker, and kill what it left in its group before its number can be another's.
+
+    It is kept for as long as nobody has asked how the worker ended.
+    """
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    with contextlib.suppress(ProcessLookupError):  # it died before it had a group
+        os.killpg(pid, signal.SIGKILL)
 
 
 def why_unfit() -> str:

@@ -15,43 +15,16 @@
     };
   };
 
-  const rangeText = (change, timeline) => {
-    const [before, after] = [timeline.shas[change.before], timeline.shas[change.after]];
-    return before && after && before !== after ? `${before}..${after}` : after || before;
-  };
-
-  // as perfci/report/trend/words.py says it
-  const SAME_COMMIT = "same commit: the machine or something around it moved, not the code";
-  const sameCommit = (change, timeline) => {
-    const [before, after] = [timeline.shas[change.before], timeline.shas[change.after]];
-    return before && before === after ? SAME_COMMIT : "";
-  };
-
-  const interval = (change) => {
-    if (change.lo == null || change.hi == null || change.lo === change.hi) return "";
-    return `95 %: ${perfci.change(change.lo).replace(" %", "")} … ${perfci.change(change.hi)}`;
-  };
-
-  const changeItem = (change, series, timeline) => {
+  const changeItem = (change) => {
     const sense = change.worse ? "worse" : "better";
-    const told = [
-      timeline.dates[change.after],
-      interval(change),
-      change.q < 0.001 ? "q < 0.001" : `q = ${Number(change.q.toPrecision(2))}`,
-      sameCommit(change, timeline),
-      change.kind === "ramp" ? "a ramp, not a step" : "",
-      change.source ? "the benchmark itself changed here" : "",
-      change.note && `“${change.note}”`,
-      change.id && `id ${change.id}`,
-    ];
     return element(
       "li",
       { class: sense },
-      element("strong", {}, perfci.sign(perfci.rises(change)), perfci.sizeOf(change, series.unit)),
+      element("strong", {}, perfci.sign(change.rises), change.size),
       element("span", { class: "word" }, sense),
       element("span", { class: `badge ${change.status}` }, change.status),
-      element("code", {}, rangeText(change, timeline)),
-      element("span", { class: "quiet" }, told.filter(Boolean).join(" · ")),
+      element("code", {}, change.commits),
+      element("span", { class: "quiet" }, change.told.join(" · ")),
     );
   };
 
@@ -152,7 +125,7 @@
       fill: (series, timeline) => {
         latest.textContent = perfci.value(series.values.at(-1), series.unit);
         live(plot, readout, series, timeline);
-        const shown = [...series.changes].reverse().map((one) => changeItem(one, series, timeline));
+        const shown = [...series.changes].reverse().map(changeItem);
         if (shown.length) node.append(element("ul", { class: "changes" }, ...shown));
         const folds = [perfci.comparison(series, timeline), perfci.nights(series, timeline)];
         node.append(element("div", { class: "folds" }, ...folds));

@@ -64,13 +64,15 @@
     const parts = [];
     let free = -Infinity;
     for (const change of series.changes) {
-      const [left, right] = [place.x(change.before), place.x(change.after)];
+      const [left, right, from, to] = [change.before, change.after, ...change.within].map(place.x);
       const sense = `${change.worse ? "worse" : "better"}${isOpen(change) ? "" : " past"}`;
       const width = Math.max(right - left, 3);
-      const box = { class: `range ${sense}`, x: (left + right - width) / 2, width };
-      parts.push(drawn("rect", { ...box, y: MARGIN.top - 4, height: place.bottom - MARGIN.top + 4 }));
-      const size = perfci.sizeOf(change, series.unit);
-      const text = `${perfci.rises(change) ? "▲" : "▼"} ${size}`;
+      const tall = { y: MARGIN.top - 4, height: place.bottom - MARGIN.top + 4 };
+      if (to - from > width) {
+        parts.push(drawn("rect", { class: `within ${sense}`, x: from, width: to - from, ...tall }));
+      }
+      parts.push(drawn("rect", { class: `range ${sense}`, x: (left + right - width) / 2, width, ...tall }));
+      const text = `${change.rises ? "▲" : "▼"} ${change.size}`;
       const length = text.length * 6.6;
       const x = Math.min(Math.max((left + right) / 2, MARGIN.left + length / 2), place.right - length / 2);
       if (x - length / 2 < free) continue; // told in the list below the chart
@@ -123,11 +125,6 @@
       drawn("circle", { class: "cursor-dot", cx: x, cy: y, r: 4.5 }),
     ];
   };
-
-  perfci.sizeOf = (change, unit) =>
-    change.ratio == null ? perfci.difference(change.difference, unit) : perfci.change(change.ratio);
-
-  perfci.rises = (change) => (change.ratio == null ? change.difference > 0 : change.ratio > 1);
 
   // Draws into `frame` (an SVG element) and returns what moves on it: {show(index), nearest(x)}.
   perfci.chart = (frame, series, timeline) => {

@@ -7,7 +7,7 @@
     const starts = new Map(series.changes.map((change) => [change.after, change]));
     const rows = series.rows.map((row, index) => {
       const change = starts.get(row);
-      const size = change ? `${perfci.sizeOf(change, series.unit)} ${change.worse ? "worse" : "better"}` : "";
+      const size = change ? `${change.size} ${change.worse ? "worse" : "better"}` : "";
       return element(
         "tr",
         {},

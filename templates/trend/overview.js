@@ -3,13 +3,13 @@
 (() => {
   const FIRST = 25; // the gate's health comes below: it is not to be pushed away
   const PAGE = 200;
-  const TOO_FEW = 4; // its place among the standings
   const { element } = perfci;
 
   const unpacked = (payload) => {
     const moved = new Map(payload.moved.map(([row, ...standing]) => [row, standing]));
+    const tooFew = perfci.standingCode("too_few");
     let few = 0;
-    for (const step of payload.few) moved.set((few += step), [TOO_FEW, 0, ""]);
+    for (const step of payload.few) moved.set((few += step), [tooFew, 0, ""]);
     const { columns } = payload;
     let place = 0;
     return columns.case.map((step, row) => {

@@ -11,7 +11,6 @@ from perfci.worker.accuracy import (  # noqa: E402
     AccuracyMismatch,
     AccuracyUnsupported,
     accuracy_loss,
-    cosine,
 )
 
 EPS = torch.finfo(torch.float32).eps
@@ -121,9 +120,3 @@ def test_python_numbers_are_compared_too():
 
 def test_sparse_outputs_are_compared_by_value():
     assert accuracy_loss(torch.ones(2).to_sparse(), wide(1, 1).to_sparse()) == 0
-
-
-def test_the_cosine_sees_direction_only():
-    assert cosine(torch.tensor([2.0, 0.0]), wide(1, 0)) == pytest.approx(1)
-    assert cosine(torch.tensor([0.0, 2.0]), wide(1, 0)) == pytest.approx(0)
-    assert cosine(torch.zeros(1), wide(0)) == 1

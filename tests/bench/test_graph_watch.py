@@ -39,6 +39,16 @@ print(json.dumps([values, missing, [asdict(event) for event in events], found]))
 """
 
 
+@pytest.fixture(scope="module")
+def quiet() -> set[str]:
+    """What torch's libraries say on this machine by themselves, as of a /sys that is not there."""
+    program = "import torch; torch.ones(4) + 1"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return {"", *done.stderr.splitlines()}
+
+
 def watched(function, mode="backend:eager", shapes=((4,),), root=ROOT, **variables):
     """Compile one program in a process of its own, as a worker does; its stderr has to be empty."""
     arguments = [function.__name__, mode, json.dumps(shapes), root]
@@ -55,10 +65,11 @@ def watched(function, mode="backend:eager", shapes=((4,),), root=ROOT, **variabl
     return values, missing, events, warnings, done.stderr
 
 
-def test_a_whole_graph_has_no_breaks():
+def test_a_whole_graph_has_no_breaks(quiet):
     values, missing, events, warnings, noise = watched(programs.whole)
     assert values == {"graph_breaks": 0, "recompiles": 0, "graphs": 1}
-    assert (missing, events, warnings, noise) == ({}, [], [], "")
+    assert (missing, events, warnings) == ({}, [], [])
+    assert set(noise.splitlines()) <= quiet
 
 
 @pytest.mark.parametrize(
@@ -108,14 +119,14 @@ def test_a_function_without_tensor_work_compiles_no_graph():
     assert [event["kind"] for event in events] == ["skipped_frame"]
 
 
-def test_recompiles_are_counted_with_their_reason():
+def test_recompiles_are_counted_with_their_reason(quiet):
     values, _, events, _, noise = watched(programs.whole, shapes=((4,), (5,), (6, 2)))
     assert values["recompiles"] == 2
     assert values["graphs"] == 3
     assert {event["kind"] for event in events} == {"recompile"}
     assert all("mismatch" in event["reason"] for event in events)
     assert all(event["file"] == "tests/bench/programs.py" for event in events)
-    assert noise == ""
+    assert set(noise.splitlines()) <= quiet
 
 
 def test_reaching_the_recompile_limit_is_a_finding():

@@ -159,19 +159,6 @@ def test_a_cache_folder_that_cannot_be_written(small: Project) -> None:
     errs(done, 4, "PERFCI_CACHE_DIR")
 
 
-def test_a_full_disk(small: Project, tmp_path: Path) -> None:
-    with mounted(tmp_path / "tiny", "size=64k") as tiny:
-        (tiny / "filler").write_bytes(b"x" * 60_000)
-        done = small.perfci("compare", "HEAD", "HEAD", PERFCI_CACHE_DIR=str(tiny / "cache"))
-    errs(done, 4, "PERFCI_CACHE_DIR")
-
-
-def test_a_read_only_disk(small: Project, tmp_path: Path) -> None:
-    with mounted(tmp_path / "fixed", "ro") as fixed:
-        done = small.perfci("compare", "HEAD", "HEAD", PERFCI_CACHE_DIR=str(fixed / "cache"))
-    errs(done, 4, "PERFCI_CACHE_DIR")
-
-
 def test_a_python_that_is_none(small: Project) -> None:
     errs(
         small.perfci("compare", "HEAD", "HEAD", "--head-python", "/bin/nothing"), 2, "/bin/nothing"
@@ -187,24 +174,3 @@ from other import work
 def other_work():
     return work
 """
-
-
-class mounted:  # noqa: N801 (reads as a word where it is used)
-    """A tmpfs of the test's own; skips where this user may not mount one."""
-
-    def __init__(self, folder: Path, options: str) -> None:
-        self.folder, self.options = folder, options
-
-    def __enter__(self) -> Path:
-        self.folder.mkdir()
-        done = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", self.options, "tmpfs", str(self.folder)],
-            capture_output=True,
-            check=False,
-        )
-        if done.returncode:
-            pytest.skip("this user may not mount a tmpfs")
-        return self.folder
-
-    def __exit__(self, *_: object) -> None:
-        subprocess.run(["umount", "--lazy", str(self.folder)], check=True)

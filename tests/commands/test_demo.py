@@ -19,7 +19,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def test_the_demo_fails_for_the_two_changed_models_and_says_why(tmp_path: Path) -> None:
     kept = {k: v for k, v in os.environ.items() if k not in {"GITHUB_TOKEN", "GH_TOKEN"}}
     done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "demo.py"), str(tmp_path / "out")],
+        [  # a budget that ends before pytest's time: it then says what was seen
+            *(sys.executable, str(ROOT / "examples" / "demo.py"), str(tmp_path / "out")),
+            *("--budget", "8m"),
+        ],
         env={**kept, "PERFCI_CACHE_DIR": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
@@ -39,6 +42,13 @@ def test_the_demo_fails_for_the_two_changed_models_and_says_why(tmp_path: Path) 
     assert mixer == ["unchanged", "unchanged"]
     (broken,) = (row for row in gating if row["metric"] == "graph_breaks" and row["difference"])
     assert broken["case"] == "gate[mode=default]"
+    compiling = {
+        row["metric"]: row for row in report["results"] if row["case"] == "gate[mode=default]"
+    }
+    cold, cached = compiling["compile_time"], compiling["compile_time_cached"]
+    for side in ("base", "head"):
+        assert cold[side]["center"] > 2 * cached[side]["center"] > 0
+        assert cold[side]["workers"] == 2 <= cached[side]["workers"]  # no more are worth the time
     comment = (tmp_path / "out" / "comment.md").read_text()
     assert "zoo/gate.py:15" in comment
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import Project, rows
+from tests.project import NOISE_PASSES, QUICK, Project, rows
 
 SLOW = """\
 import perfci
@@ -28,6 +28,12 @@ def ready(project: Project) -> Project:
     project.write("benchmarks/bench_one.py", SLOW)
     project.commit("a benchmark")
     return project
+
+
+@pytest.fixture
+def passing(ready: Project) -> Project:
+    ready.write("pyproject.toml", QUICK + NOISE_PASSES)
+    return ready
 
 
 def interrupted(project: Project, number: int, *arguments: str) -> tuple[int, str]:
@@ -72,11 +78,11 @@ def test_a_benchmark_file_that_hangs_on_import_leaves_time_for_the_others(ready:
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 1
 
 
-def test_a_closed_standard_output_loses_no_file(ready: Project) -> None:
-    path = ready.folder.parent / "r.json"
+def test_a_closed_standard_output_loses_no_file(passing: Project) -> None:
+    path = passing.folder.parent / "r.json"
     command = [sys.executable, "-m", "perfci", "compare", "HEAD", "HEAD", "--json", str(path)]
     process = subprocess.Popen(
-        command, cwd=ready.folder, env=ready.environment(), stdout=subprocess.PIPE
+        command, cwd=passing.folder, env=passing.environment(), stdout=subprocess.PIPE
     )
     assert process.stdout is not None
     process.stdout.close()
@@ -85,12 +91,12 @@ def test_a_closed_standard_output_loses_no_file(ready: Project) -> None:
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_full_disk_behind_the_terminal_loses_no_file(ready: Project, stream: str) -> None:
-    path = ready.folder.parent / "r.json"
+def test_a_full_disk_behind_the_terminal_loses_no_file(passing: Project, stream: str) -> None:
+    path = passing.folder.parent / "r.json"
     command = [sys.executable, "-m", "perfci", "compare", "HEAD", "HEAD", "--json", str(path)]
     with Path("/dev/full").open("w") as full:
         code = subprocess.run(
-            command, cwd=ready.folder, env=ready.environment(), check=False, **{stream: full}
+            command, cwd=passing.folder, env=passing.environment(), check=False, **{stream: full}
         ).returncode
     assert code in ({4, 120} if stream == "stdout" else {0})
     assert json.loads(path.read_text())["results"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import Project, rows
+from tests.project import NOISE_PASSES, Project, rows
 
 FILES = Path(__file__).parent.parent / "data" / "misbehaving"
 
@@ -15,6 +15,7 @@ FAILURES = [
     ("crashes", "SIGSEGV", "setup", "crashed with SIGSEGV"),
     ("hangs", "timeout", "setup", "no answer within 2 s"),
     ("killed", "SIGKILL", "setup", "memory"),
+    ("lingers", "SIGSEGV", "setup", "crashed with SIGSEGV"),
     ("killed_in_real_time", "SIGRTMIN+6", "setup", "crashed with SIGRTMIN+6"),
     ("takes_all_memory", "MemoryError", "setup", "bench_takes_all_memory.py:8"),
     ("exits", "SystemExit", "setup", "bench_exits.py:7"),
@@ -27,6 +28,30 @@ FAILURES = [
 ]
 
 
+SOUND = """\
+def prepare():
+    pass
+
+call = die = wait = prepare
+"""
+UNSOUND = """\
+import os
+import signal
+import time
+
+def prepare():
+    raise RuntimeError("boom")
+
+call = prepare
+
+def die():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def wait():
+    time.sleep(600)
+"""
+
+
 def with_file(project: Project, name: str) -> Project:
     """Add the misbehaving file to a project that has a well-behaved one."""
     project.counting(1000)
@@ -35,6 +60,7 @@ def with_file(project: Project, name: str) -> Project:
     )
     with (project.folder / "pyproject.toml").open("a") as file:
         file.write('memory_limit = "1GiB"\n' if name == "takes_all_memory" else "")
+        file.write(NOISE_PASSES)
     project.commit(name)
     return project
 
@@ -44,7 +70,7 @@ def test_it_fails_with_a_reason_and_the_others_go_on(
     project: Project, name: str, kind: str, stage: str, message: str
 ) -> None:
     with_file(project, name)
-    report = project.report("compare", "HEAD", "HEAD")
+    report = project.report("compare", "HEAD", "HEAD", code=0)  # as base does: not head's doing
     failures = {failure["side"]: failure for failure in report["failures"]}
     assert set(failures) == {"base", "head"}
     for failure in failures.values():
@@ -53,8 +79,26 @@ def test_it_fails_with_a_reason_and_the_others_go_on(
         assert message in failure["message"]
     assert rows(report, "misbehaving")["latency_p50"]["status"] == "failed"
     steady = rows(report, "steady")["latency_p50"]
-    assert steady["base"]["workers"] >= 5
-    assert steady["status"] in {"unchanged", "inconclusive"}
+    assert min(steady[side]["workers"] for side in ("base", "head")) >= 5
+    assert steady["status"] not in {"failed", "new", "removed", "not_comparable"}
+
+
+def test_what_fails_on_head_only_is_an_error_and_the_others_go_on(project: Project) -> None:
+    base = with_file(project, "fails_with_its_library").commit("base", **{"kind.py": SOUND})
+    project.commit("head", **{"kind.py": UNSOUND})
+    report = project.report("compare", base, "HEAD", code=3)
+    failures = {one["case"]: (one["side"], one["stage"], one["kind"]) for one in report["failures"]}
+    assert failures == {
+        "in_setup": ("head", "setup", "RuntimeError"),
+        "in_a_call": ("head", "first_call", "RuntimeError"),
+        "by_a_signal": ("head", "setup", "SIGSEGV"),
+        "by_hanging": ("head", "setup", "timeout"),
+    }
+    for case in failures:
+        assert rows(report, case)["latency_p50"]["status"] == "failed"
+        assert any(one.startswith(f"{case}: head failed") for one in report["verdict"]["reasons"])
+    assert report["verdict"]["status"] == "error"
+    assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 5
 
 
 def test_nonsense_on_the_pipe_of_results_fails_its_own_case(project: Project) -> None:
@@ -147,12 +191,8 @@ def test_no_process_is_left_behind(project: Project) -> None:
     with_file(project, "leaves_a_child")
     project.perfci("compare", "HEAD", "HEAD", "-k", "misbehaving")
     assert not list(project.cache.glob("session-*"))
-    sleeping = [
-        entry.name
-        for entry in Path("/proc").iterdir()
-        if entry.name.isdigit() and b"sleep\x00300" in _command(entry)
-    ]
-    assert not sleeping
+    left = [entry.name for entry in Path("/proc").iterdir() if _works_in(entry, project.cache)]
+    assert not left
 
 
 @pytest.mark.torch
@@ -167,13 +207,18 @@ def test_a_model_that_would_need_unpickling_is_refused(project: Project) -> None
             '[[tool.perfci.saved]]\nname = "saved"\nmodel_path = "model.pt"\n'
             'inputs_path = "inputs.pt"\n'
         )
+        file.write(NOISE_PASSES)
+    project.counting(1000)
     project.commit("saved")
-    report = project.report("compare", "HEAD", "HEAD")
+    report = project.report("compare", "HEAD", "HEAD", code=0)
+    assert {failure["case"] for failure in report["failures"]} == {"saved[mode=eager]"}
     assert "allow_pickle" in report["failures"][0]["message"]
+    assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 5
 
 
-def _command(entry: Path) -> bytes:
+def _works_in(process: Path, folder: Path) -> bool:
+    """Whether it was started there, as a benchmark's children are; the folder may be gone."""
     try:
-        return (entry / "cmdline").read_bytes()
-    except OSError:
-        return b""
+        return str((process / "cwd").readlink()).startswith(str(folder))
+    except OSError:  # no process, or it has ended, or is another user's
+        return False

@@ -215,6 +215,12 @@ def test_a_wrong_shard_is_refused_before_anything_is_measured(slowed: Project, t
     assert "is no shard" in done.err
 
 
+def test_a_shard_is_measured_whole(slowed: Project) -> None:
+    done = slowed.perfci("compare", "main", "feature", "--shard", "1/2", "--fail-fast")
+    assert done.code == 2, done.text
+    assert "Choose one" in done.without_traceback().err
+
+
 def test_durations_without_a_shard_are_a_mistake(slowed: Project, parts: tuple[Path, Path]) -> None:
     done = slowed.perfci("compare", "main", "--durations", str(parts[0]))
     assert done.code == 2
@@ -300,6 +306,6 @@ def test_a_shard_measures_as_long_as_the_whole_report_needs(project: Project) ->
     project.commit("base", **{FILE: ONE_OF_MANY, "lib.py": lib.format(20_000)})
     project.write("lib.py", lib.format(25_000))
     # alone, its three comparisons are believed after 6 rounds; as some of 768 after 10
-    report = project.report("compare", "HEAD", "--shard", "1/256")
+    report = project.report("compare", "HEAD", "--shard", "1/256", "--budget", "200s")
     assert {row["case"] for row in report["results"]} == {"a_quarter_slower"}
     assert report["timing"]["rounds"] >= 10

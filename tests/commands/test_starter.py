@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.project import Project, rows
+from tests.project import QUICK, Project, rows
 
 TELLS_ITS_PARENTS = """\
 import os, time
@@ -94,9 +94,11 @@ import perfci
 
 @perfci.benchmark
 def wavers():
-    with open({path!r}, "a") as file:
-        print(sorted(os.sched_getaffinity(0)), file=file)
-    seconds = 0.0005 * (1 + os.getpid() % 7)
+    with open({path!r}, "a+") as file:
+        print(sorted(os.sched_getaffinity(0)), file=file, flush=True)
+        file.seek(0)
+        started = len(file.readlines())
+    seconds = 0.002 if started % 2 else 0.0005  # who starts first is slow, and that alternates
     return lambda: time.sleep(seconds)
 """
 
@@ -105,6 +107,7 @@ def test_rounds_beyond_the_least_start_both_sides_at_once_and_tell_no_cold_start
     project: Project,
 ) -> None:
     cores = project.folder.parent / "cores"
+    project.write("pyproject.toml", QUICK + '[tool.perfci.metrics.cold_start]\ngate = "warn"\n')
     report = measured(project, WAVERS.format(path=str(cores)))
     found = rows(report, "wavers")
     assert found["latency_p50"]["base"]["workers"] == 6

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.errors import EXIT_PASS, EXIT_USAGE
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_USAGE
+from perfci.measure.token_names import TOKEN_NAMES
 from tests.project import Project
 
 COMMANDS = {
@@ -86,3 +87,20 @@ def test_the_variable_allows_it_too_and_only_where_it_is_1(
 
 def test_an_empty_token_is_none(counting: Project) -> None:
     assert counting.perfci("list", GITHUB_TOKEN="", GH_TOKEN="").code == EXIT_PASS
+
+
+def test_doctor_stops_at_every_token_that_measuring_refuses(project: Project) -> None:
+    assert len(TOKEN_NAMES) == 6
+    done = project.perfci("doctor", **dict.fromkeys(TOKEN_NAMES, "secret")).without_traceback()
+    (line,) = (line for line in done.out.splitlines() if " secrets: " in line)
+    assert line.startswith(" STOP"), done.out
+    assert all(name in line for name in TOKEN_NAMES)
+    assert "secret" not in line.replace("secrets: ", "")
+    assert done.code == EXIT_NO_VERDICT
+
+
+def test_doctor_says_of_a_token_that_was_allowed_what_it_costs(project: Project) -> None:
+    done = project.perfci("doctor", GITHUB_PAT="x", PERFCI_ALLOW_TOKEN="1")
+    (line,) = (line for line in done.out.splitlines() if " secrets: " in line)
+    assert line.startswith("worse"), done.out
+    assert "GITHUB_PAT" in line

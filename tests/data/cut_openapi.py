@@ -20,6 +20,7 @@ OPERATIONS = {
     f"{REPOSITORY}/pulls": ("get",),
     f"{REPOSITORY}/pulls/{{pull_number}}": ("get",),
     f"{REPOSITORY}/git/commits/{{commit_sha}}": ("get",),
+    f"{REPOSITORY}/compare/{{basehead}}": ("get",),
     f"{REPOSITORY}/issues": ("get", "post"),
     f"{REPOSITORY}/issues/{{issue_number}}": ("patch",),
     f"{REPOSITORY}/issues/{{issue_number}}/comments": ("get", "post"),

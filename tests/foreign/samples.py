@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfci.foreign.reading import read_foreign
+from perfci.foreign.reading import foreign_parts, read_foreign
 from perfci.foreign.result import Foreign
 from perfci.record.history import Point, RecordedRun
 
@@ -27,6 +28,11 @@ def read(what: Any, name: str = "results.json") -> Foreign:
     if isinstance(what, str):
         return read_foreign(content(what), what)
     return read_foreign(what if isinstance(what, bytes) else json.dumps(what).encode(), name)
+
+
+def read_folder(files: Mapping[str, bytes]) -> tuple[Foreign, ...]:
+    """Read a folder of files, which is called ``old``: what each of them gives."""
+    return tuple(foreign_parts(files, files.__getitem__, "old"))
 
 
 def only_run(foreign: Foreign) -> RecordedRun:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from perfci.foreign.reading import read_foreign_folder
-from tests.foreign.samples import FOLDER, only_run, plain, points, read, why
+from tests.foreign.samples import FOLDER, only_run, plain, points, read, read_folder, why
 
 RESULTS = FOLDER / "asv-results"
 
@@ -40,7 +39,7 @@ def test_a_benchmarks_version_is_its_source_hash() -> None:
 
 
 def test_a_folder_gives_parameters_their_names_and_tracks_their_units() -> None:
-    foreign = read_foreign_folder(folder(), "results")
+    (foreign,) = read_folder(folder())
     found = points(foreign)
     name = "bench_sorting.Suite.time_sorted"
     assert (f"{name}[size=10,order=rising]", "latency_p50") in found
@@ -49,7 +48,7 @@ def test_a_folder_gives_parameters_their_names_and_tracks_their_units() -> None:
 
 
 def test_what_failed_and_what_was_skipped_is_told_apart() -> None:
-    foreign = read_foreign_folder(folder(), "results")
+    (foreign,) = read_folder(folder())
     failed = only_run(foreign).failed
     assert set(failed) == {
         "bench_sorting.Suite.time_sorted[size=1000,order=rising]",

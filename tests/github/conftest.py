@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,17 +13,27 @@ import pytest
 from perfci.github.client import Client
 from perfci.github.issue_client import IssueClient
 from perfci.github.patience import Patience
-from perfci.record.report import Report
+from perfci.record.report import Report, Verdict
 from perfci.record.run import Side
 from perfci.report.json_report import render_json
 from tests.github.server import TOKEN, FakeGitHub
 from tests.github.state import REPOSITORY, Pull
-from tests.report.examples import rich_report
+from tests.project import Done, Project
+from tests.report.examples import passing_report, rich_report
 
 HEAD = "b" * 40
 OLDER = "c" * 40
 BASE = "a" * 40
 MERGE = "d" * 40
+FORK = "stranger/models"
+PASSING: dict[str, Any] = {
+    "verdict": Verdict("pass", ()),
+    "results": passing_report().results,
+    "failures": (),
+    "explanations": (),
+}
+"""What makes the report one in which nothing moved."""
+Comment = Callable[..., Done]
 QUICK = Patience(most=120.0, tries=4, between_requests=0.0, between_writes=0.0)
 
 
@@ -33,7 +44,8 @@ def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
         monkeypatch.setenv(name, "127.0.0.1")
     fake = FakeGitHub()
     fake.pulls[7] = Pull(7, HEAD)
-    fake.commits[MERGE] = (BASE, HEAD)
+    fake.commits |= {BASE: (), HEAD: (BASE,), MERGE: (BASE, HEAD)}
+    fake.branches["main"] = BASE
     yield fake
     fake.close()
     assert fake.violations == []
@@ -61,6 +73,37 @@ def issue_client(github: FakeGitHub, slept: list[float]) -> Iterator[IssueClient
     )
     yield one
     one.close()
+
+
+@pytest.fixture
+def comment(project: Project, github: FakeGitHub, tmp_path: Path) -> Comment:
+    """Run the command in a step of the run that measured pull request 7 of a fork."""
+    github.pulls[7] = Pull(7, HEAD, source=FORK)
+    event = tmp_path / "event.json"
+    run = {
+        "event": "pull_request",
+        "head_sha": HEAD,
+        "head_branch": "feature",
+        "head_repository": {"full_name": FORK, "owner": {"login": "stranger"}},
+    }
+    event.write_text(json.dumps({"workflow_run": run}))
+
+    def perfci(*arguments: object, **environment: str) -> Done:
+        step = {
+            "GITHUB_TOKEN": TOKEN,
+            "GITHUB_API_URL": github.url,
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+            "GITHUB_SERVER_URL": "https://github.com",
+            "GITHUB_RUN_ID": "12",
+            "GITHUB_RUN_ATTEMPT": "1",
+        }
+        done = project.perfci("comment", *map(str, arguments), **step | environment)
+        assert TOKEN not in done.text
+        return done.without_traceback()
+
+    return perfci
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from perfci.record.history import Point
@@ -20,8 +21,11 @@ def test_the_comment_shows_what_moved_beside_its_history(tmp_path: Path) -> None
     moved = next(row for row in report.results if row.status == "regressed" and row.head.center)
     points = (Point(moved.case, moved.metric, moved.unit, moved.base.center),)
     place = tmp_path / "history.sqlite"
+    earlier = (replace(points[0], case=f"before_{moved.case}"),)
     with open_history(str(place)) as history:
-        history.record([night(n, report.environment, points=points) for n in range(3)])
+        history.record([night(0, report.environment, points=earlier)])
+        history.record([night(n, report.environment, points=points) for n in (1, 2)])
+    (tmp_path / "perfci.toml").write_text(f'[aliases]\n"before_{moved.case}" = "{moved.case}"\n')
     (tmp_path / "report.json").write_text(render_json(report))
     (tmp_path / "push.json").write_text(json.dumps({"ref": "refs/heads/main"}))
     done = subprocess.run(

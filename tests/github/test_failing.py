@@ -48,6 +48,8 @@ def test_each_status_has_its_meaning(status: int, kind: type[Exception]) -> None
         ('{"message": "You have exceeded a secondary rate limit"}', {}, 60.0),
         ('{"message": "You have triggered an abuse detection mechanism"}', {}, 60.0),
         ("{}", {"retry_after": "7"}, 7.0),
+        ("{}", {"retry_after": "Mon, 12 Jan 1970 13:47:10 GMT"}, 30.0),
+        ("{}", {"retry_after": "soon"}, 60.0),
         ("{}", {"x_ratelimit_remaining": "0", "x_ratelimit_reset": "1000030"}, 31.0),
         ("{}", {"x_ratelimit_remaining": "0", "x_ratelimit_reset": "5"}, 1.0),
     ],

@@ -47,7 +47,7 @@ def test_a_new_regression_opens_an_issue_that_says_what_where_and_since_when(
     assert [label["name"] for label in issue["labels"]] == ["perfci"]
     body = issue["body"]
     assert body.startswith("<!-- perfci-changes: c1 -->\n")
-    assert "**+25.0 % (+20.0 % to +30.0 %)**" in body
+    assert "**+25.0 % (+20.0 … +30.0 %)**" in body
     for said in (ENVIRONMENT, SHAS[1], SHAS[2], "Commit 2", "(https://ci.example/1)"):
         assert said in body
     assert "perfci history acknowledge c1" in body
@@ -163,7 +163,7 @@ def test_beyond_the_cap_one_issue_tells_all_the_others(
     assert len(tell(issue_client, told)) == 11
     assert len(github.issues) == 11
     last = github.issues[-1]
-    assert last["title"] == f"perfci: 15 more regressions since {SHAS[2][:12]}"
+    assert last["title"] == f"perfci: 15 more regressions since {SHAS[2][:10]}"
     assert "case10" in last["body"]
     assert "case24" in last["body"]
     assert tell(issue_client, told) == ()

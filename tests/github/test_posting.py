@@ -10,7 +10,7 @@ import pytest
 from perfci.errors import OutsideError, UsageError
 from perfci.github.check import CheckContent, check_content
 from perfci.github.client import Client
-from perfci.github.event import Nothing, Wanted
+from perfci.github.event import MergeGroup, Nothing, Wanted
 from perfci.github.posting import find_pull, leave_comment, require_measured, set_check
 from perfci.github.pull import Pull
 from perfci.record.report import Explanation
@@ -22,7 +22,7 @@ from tests.github.state import BOT, REPOSITORY
 
 BODY = f"{MARKER}\n<!-- perfci head={HEAD} -->\n**perfci: pass**\n"
 OLD = f"{MARKER}\n**perfci: fail**\n"
-PULL = Pull(7, HEAD, REPOSITORY, True)
+PULL = Pull(7, HEAD, REPOSITORY, True, "main")
 COMMENTS = "/issues/7/comments$"
 NO_ANSWERS = [Fault("POST", "", "after"), dropped("POST", "", "after")]
 
@@ -287,10 +287,19 @@ def test_a_forks_pull_request_is_found_by_branch_and_head(
 def test_a_report_of_the_head_or_of_its_merge_is_measured(
     github: FakeGitHub, client: Client
 ) -> None:
-    require_measured(client, [HEAD, MERGE], HEAD)
+    require_measured(client, [HEAD, MERGE], PULL)
     for other in (OLDER, "", "HEAD"):
         with pytest.raises(UsageError, match="neither"):
-            require_measured(client, [HEAD, other], HEAD)
+            require_measured(client, [HEAD, other], PULL)
+
+
+def test_a_commit_on_top_of_a_merge_group_is_the_next_groups(
+    github: FakeGitHub, client: Client
+) -> None:
+    require_measured(client, [HEAD], MergeGroup(HEAD))
+    with pytest.raises(UsageError, match="which is not"):
+        require_measured(client, [MERGE], MergeGroup(HEAD))
+    assert github.requests == []
 
 
 def test_a_wrong_token_is_a_usage_error_that_does_not_tell_it(github: FakeGitHub) -> None:

@@ -12,16 +12,28 @@ from pathlib import Path
 import pytest
 
 from tests.history.postgres import Server, binaries, server
+from tests.lacking import lacking
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A PostgreSQL server of the tests' own."""
+    with server(_binaries()) as running:
+        yield running
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    """A server that a test may stop."""
+    with server(_binaries()) as running:
+        yield running
+
+
+def _binaries() -> Path:
     folder = binaries()
     if folder is None:
-        pytest.skip("PostgreSQL's initdb, pg_ctl and postgres are not installed")
-    with server(folder) as running:
-        yield running
+        lacking("PostgreSQL's initdb, pg_ctl and postgres are not installed")
+    return folder
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ import io
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from perfci.cli.recording import Recorder, recorder
 from perfci.config import Config
 from perfci.errors import OutsideError
 from perfci.store.history.address import parse_address
+from perfci.store.history.copying import copy_file
 from perfci.store.history.database import Database
 from perfci.store.history.history import open_history
 from perfci.store.history.interchange import from_lines
@@ -166,6 +169,46 @@ def test_another_machines_history_is_imported_and_left_as_it_is(
     assert sqlite3.connect(theirs).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+HALF_WRITTEN = """
+import os, signal, sqlite3, sys
+writer = sqlite3.connect(sys.argv[1], isolation_level=None)
+writer.execute("PRAGMA cache_size = 1")  # pages go to the file before the commit
+writer.execute("BEGIN IMMEDIATE")
+for table in ("points", "worker_values", "runs", "series", "documents"):
+    writer.execute(f"DELETE FROM perfci_{table}")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_writer_half_wrote_is_not_imported_and_left_as_it_is(
+    project: Project, place: str, tmp_path: Path
+) -> None:
+    whole = Path(place).read_bytes()
+    writer = (sys.executable, "-c", HALF_WRITTEN, place)
+    assert subprocess.run(writer, check=False).returncode == -signal.SIGKILL
+    left = {path.name: path.read_bytes() for path in tmp_path.glob("history.sqlite*")}
+    assert left["history.sqlite"] != whole, "it was killed too early to test anything"
+    done = project.perfci("history", "import", place, "--history", str(tmp_path / "other.sqlite"))
+    assert f"{place}: 3 new runs\n" in done.out, done.text
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("history.sqlite*")} == left
+
+
+def test_a_history_that_is_being_written_is_copied_when_the_writer_is_done(
+    place: str, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(place, isolation_level=None)) as writer:
+        writer.execute("PRAGMA cache_size = 1")  # pages go to the file before the commit
+        writer.execute("BEGIN EXCLUSIVE")
+        writer.execute("DELETE FROM perfci_points")
+        with pytest.raises(OutsideError, match=r"locked for 0.1 s by .*process"):
+            copy_file(Path(place), tmp_path / "early.sqlite", wait_s=0.1)
+        writer.execute("ROLLBACK")
+    copy_file(Path(place), tmp_path / "copy.sqlite")
+    with open_history(str(tmp_path / "copy.sqlite"), create=False) as copied:
+        assert len(copied.runs()) == 3
+        assert copied.statistics().points == 12
+
+
 @pytest.mark.parametrize(
     "name", ["asv-results", "google-benchmark-repetitions.json", "pytest-benchmark-4.0.0.json"]
 )
@@ -243,6 +286,10 @@ def test_stats_and_acknowledge_say_what_they_find(project: Project, place: str) 
     )
     assert done.out == f"acknowledged {change().id}\n"
     assert "(1 acknowledged)" in project.perfci("history", "stats", "--history", place).out
+    undo = ("history", "acknowledge", change().id, "--undo", "--history", place)
+    assert project.perfci(*undo).out == f"no longer acknowledged {change().id}\n"
+    assert "(0 acknowledged)" in project.perfci("history", "stats", "--history", place).out
+    assert project.perfci(*undo, "--note", "Why").code == 2
     wrong = project.perfci("history", "acknowledge", "ffff", "--history", place)
     assert (wrong.code, change().id in wrong.err) == (2, True)
 

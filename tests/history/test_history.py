@@ -49,15 +49,14 @@ def test_a_run_recorded_twice_is_there_once(place: str) -> None:
         assert [run.run for run in history.runs()] == [night(n).id for n in (1, 2, 3)]
 
 
-def test_runs_of_one_second_are_read_as_they_were_recorded(place: str) -> None:
+def test_runs_of_one_second_are_in_one_order_however_they_were_recorded(place: str) -> None:
     moment = night(1).measured_at
-    recorded = [night(number, measured_at=moment) for number in (2, 3, 1)]
     with open_history(place) as history:
-        for run in recorded:
-            history.record([run])
-        in_this_order = [run.id for run in recorded]
-        assert [run.id for run in history.read()] == in_this_order
-        assert [run.run for run in history.runs()] == in_this_order
+        for number in (2, 3, 1):
+            history.record([night(number, measured_at=moment)])
+        in_order = [night(number).id for number in (1, 2, 3)]
+        assert [run.id for run in history.read()] == in_order
+        assert [run.run for run in history.runs()] == in_order
 
 
 def test_every_field_comes_back_as_it_was(place: str) -> None:
@@ -129,15 +128,6 @@ def test_a_run_that_another_writer_commits_meanwhile_is_there_once(postgres: Ser
         assert [in_order(run) for run in history.read()] == [in_order(night(n)) for n in (1, 2, 3)]
 
 
-def test_chosen_metrics_are_loaded_alone(place: str) -> None:
-    with open_history(place) as history:
-        history.record([night(1), night(2)])
-        chosen = history.load(metrics=["throughput"])
-        assert {one.key.metric for one in chosen.series} == {"throughput"}
-        assert len(chosen.runs) == 2
-        assert history.load(metrics=["none"]).series == ()
-
-
 def test_a_metric_in_two_units_is_two_series(place: str) -> None:
     with open_history(place) as history:
         history.record([night(1, points=(Point("a", "size", "bytes", 1.0),))])
@@ -163,10 +153,19 @@ def test_workers_values_are_found_by_series_and_run(place: str) -> None:
         assert history.values(LATENCY, asked) == {
             run.id: run.points[0].values for run in (runs[0], runs[3])
         }
-        newest = history.distributions(2)
+        newest = history.distributions([*(run.id for run in runs[3:]), night(9, THERE).id, "gone"])
     assert newest[LATENCY] == {run.id: run.points[0].values for run in runs[3:]}
     assert len(newest[LATENCY._replace(environment=THERE.key)]) == 1
     assert all(key.metric == "latency_p50" for key in newest)  # throughput was told without workers
+
+
+def test_a_renamed_series_workers_are_found_under_its_earlier_names(place: str) -> None:
+    old, both = (Point("old", "m", "s", 1.0, (1.0, 2.0)), Point("new", "m", "s", 1.0, (3.0,)))
+    with open_history(place) as history:
+        history.record([night(1, points=(old,)), night(2, points=(both, old))])
+        key = LATENCY._replace(case="new", metric="m")
+        found = history.values(key, [night(1).id, night(2).id], earlier=("older", "old"))
+    assert found == {night(1).id: (1.0, 2.0), night(2).id: (3.0,)}
 
 
 def test_what_was_measured_or_failed_is_told_by_commit(place: str) -> None:
@@ -200,6 +199,34 @@ def test_an_acknowledgement_outlives_the_next_analysis(place: str) -> None:
         1, sha_before="f" * 40, acknowledged=True, note="Meant: a safer algorithm."
     )
     assert second == change(2)
+
+
+def test_an_acknowledgement_is_taken_back_and_no_report_that_began_before_brings_it_again(
+    place: str,
+) -> None:
+    with open_history(place) as history:
+        history.remember([change(1)])
+        history.acknowledge(change(1).id, "Meant.")
+        (before,) = history.known_changes()
+        assert history.acknowledge(change(1).id[:6], undo=True) == change(1).id
+        assert history.known_changes() == (change(1),)
+        assert before.acknowledged
+
+
+def test_an_older_note_replaces_no_newer_one(place: str) -> None:
+    with open_history(place) as history:
+        history.remember([change(1)])
+        history.acknowledge(change(1).id, "Not meant after all.")
+        history.remember([change(1, acknowledged=True, note="Meant.")])
+        (known,) = history.known_changes()
+    assert (known.acknowledged, known.note) == (True, "Not meant after all.")
+
+
+def test_trying_to_remember_leaves_nothing(place: str) -> None:
+    with open_history(place) as history:
+        history.remember([change(1)])
+        history.try_remember([change(1, sha_before="f" * 40), change(2)])
+        assert history.known_changes() == (change(1),)
 
 
 def test_a_change_is_acknowledged_by_the_beginning_of_its_id(place: str) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from random import Random
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -133,7 +134,7 @@ def test_folders_on_the_way_are_made_and_nothing_is_left_beside_the_file(tmp_pat
         (lambda content: b"not a database" * 100, "not a database"),
         (lambda content: content[: len(content) // 2], "malformed"),
         (lambda content: content[:1000] + bytes(len(content) - 1000), "malformed"),
-        (lambda content: content[:5000] + os.urandom(len(content) - 5000), ""),
+        (lambda content: content[:5000] + Random(5000).randbytes(len(content) - 5000), ""),
     ],
 )
 def test_a_damaged_file_is_named_and_never_taken_for_an_empty_history(
@@ -169,6 +170,17 @@ def test_damage_in_the_points_is_found_while_they_are_read(tmp_path: Path) -> No
             history.load()
         with pytest.raises(DamagedFile, match="is damaged"):
             history.statistics()
+
+
+def test_text_that_no_perfci_wrote_is_damage(tmp_path: Path) -> None:
+    place = tmp_path / "history.sqlite"
+    make(str(place))
+    connection = sqlite3.connect(place)
+    with connection:
+        connection.execute("UPDATE perfci_runs SET subject = CAST(x'fffe' AS TEXT)")
+    connection.close()
+    with pytest.raises(DamagedFile, match="UTF-8"):
+        look_over(str(place))
 
 
 def test_another_programs_database_is_refused(tmp_path: Path) -> None:

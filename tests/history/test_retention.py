@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from perfci.store.history.retention import superfluous
+from perfci.trend.change import KnownChange
 from perfci.trend.series import Night
 from tests.history.nights import change
 
@@ -70,6 +71,59 @@ def test_the_runs_of_one_commit_stay_or_go_together() -> None:
         run.partition("/")[0] for run in gone if run.endswith("b")
     }
     assert gone
+
+
+def test_pull_requests_runs_do_not_stand_for_the_branchs() -> None:
+    pulls = [
+        replace(night, run=f"pull-{day}", sha=f"{day + 5000:040x}", branch="(none)")
+        for day, night in enumerate(nights())
+        if day % 3 == 0
+    ]
+    step = change(sha_before=f"{120:040x}", sha_after=f"{121:040x}")
+    alone = superfluous(nights(), [step], now=NOW, keep_days=100)
+    gone = superfluous([*nights(), *pulls], [step], now=NOW, keep_days=100)
+    assert {run for run in gone if run.startswith("run")} == set(alone)
+    left = [night for night in pulls if night.run not in gone]
+    assert len([night for night in left if night.measured_at < "2025-09"]) == 35  # a week one
+
+
+def test_a_branch_that_ended_long_ago_is_thinned_too() -> None:
+    ended = [
+        replace(night, branch="2.x", sha=f"{n + 900:040x}") for n, night in enumerate(nights())
+    ]
+    gone = superfluous([*ended[:60], *nights()[200:]], (), now=NOW, keep_days=180)
+    assert len([day for day in range(60) if f"run-{day}" not in gone]) == 10
+
+
+def test_a_commit_of_two_branches_stays_whole_where_one_of_them_needs_it() -> None:
+    merged = nights()[121]
+    pull = replace(merged, run="pull", branch="feature")
+    step = change(sha_before=f"{120:040x}", sha_after=f"{121:040x}")
+    gone = superfluous([*nights(), pull], [step], now=NOW, keep_days=100)
+    assert not {"pull", merged.run} & set(gone)
+
+
+def test_a_change_between_runs_without_a_commit_is_kept_as_any() -> None:
+    bare = [replace(night, sha="") for night in nights()]
+    step = change(sha_before="run-120", sha_after="run-121")
+    days = kept(superfluous(bare, [step], now=NOW, keep_days=100, near=10))
+    assert [day for day in days if 105 < day < 140] == [*range(110, 132), 132, 139]
+
+
+def test_a_change_between_nights_of_one_commit_or_of_a_shortened_one_is_kept() -> None:
+    rested = [
+        replace(night, sha=f"{118 if 118 <= day <= 122 else day:040x}")
+        for day, night in enumerate(nights())
+    ]
+    between = change(sha_before="run-120", sha_after="run-121")
+    assert {112, *range(118, 123), 128} <= set(kept(_gone(rested, between)))
+    shortened = [replace(night, sha=f"{day:07x}") for day, night in enumerate(nights())]
+    step = change(sha_before=f"{120:07x}{9:033x}", sha_after=f"{121:07x}{9:033x}")
+    assert set(range(110, 132)) <= set(kept(_gone(shortened, step)))
+
+
+def _gone(given: list[Night], step: KnownChange) -> tuple[str, ...]:
+    return superfluous(given, [step], now=NOW, keep_days=100, near=10)
 
 
 def test_a_clock_that_jumped_ahead_makes_nothing_old() -> None:

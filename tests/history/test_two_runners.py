@@ -12,7 +12,7 @@ import pytest
 
 from perfci.store.history.history import open_history
 from tests.history.postgres import Server
-from tests.nightly.branch import Branch, measured
+from tests.nightly.branch import QUICKEST, Branch, measured
 from tests.project import Project
 
 _HOLDER = """\
@@ -25,6 +25,25 @@ with open_history(sys.argv[1]) as history, history.claim("environment", "commit"
 """
 
 
+MEETS = """\
+import os, time
+
+# The first two imports are of who looks for benchmarks, the next two of who measures: each waits
+# for the other, so that the two runners are at work at once, in two commits.
+mine = f"{{time.monotonic_ns():020}}-{{os.getpid()}}"
+open(os.path.join({arrived!r}, mine), "w").close()
+until = time.monotonic() + 60
+while time.monotonic() < until:
+    all_of_them = sorted(os.listdir({arrived!r}))
+    if len(all_of_them) >= (2 if mine in all_of_them[:2] else 4):
+        break
+    time.sleep(0.01)
+
+def work():
+    return sum(range({loops}))
+"""
+
+
 @pytest.fixture
 def shared(postgres: Server) -> str:
     """The address of a new history that both record into."""
@@ -33,7 +52,13 @@ def shared(postgres: Server) -> str:
 
 def test_two_runners_at_once_measure_each_commit_once(project: Project, shared: str) -> None:
     branch = Branch(project)
-    commits = [branch.commit(loops) for loops in (1000, 2000, 3000)]
+    project.write("pyproject.toml", QUICKEST.replace("timeout = 20", "timeout = 90"))
+    arrived = project.folder.parent / "arrived"
+    arrived.mkdir()
+    commits = []
+    for loops in (1000, 2000, 3000):
+        project.write("lib.py", MEETS.format(arrived=str(arrived), loops=loops))
+        commits.append(project.commit(f"{loops} loops"))
     with open_history(shared):
         pass
     night = ("nightly", "--commits", "main", "--no-same", "--history", shared)
@@ -42,7 +67,7 @@ def test_two_runners_at_once_measure_each_commit_once(project: Project, shared: 
         project.start(*night, "--runner", name, PERFCI_CACHE_DIR=str(project.cache / name))
         for name in ("one", "other")
     ]
-    said = ["".join(process.communicate(timeout=120)) for process in started]
+    said = ["".join(process.communicate(timeout=200)) for process in started]
     assert [process.returncode for process in started] == [0, 0], said
     runs = branch.runs(shared)
     assert measured(runs) == {(sha, "counting"): 1 for sha in commits}

@@ -53,11 +53,31 @@ def test_a_burst_whose_core_was_taken_is_set_aside_and_counted() -> None:
     assert output.values["latency_mean"] == pytest.approx(10e-9)
 
 
-def test_where_most_bursts_are_disturbed_none_is_set_aside() -> None:
+def test_where_most_bursts_are_disturbed_none_is_set_aside_and_they_are_counted() -> None:
     taken = Burst(2, 0.0, 0.02, run_delay=0.01)
     output = reduced(raw([10, 10, 20, 20, 30, 30], taken, taken, Burst(2, 0.0, 0.02)))
-    assert output.bursts_set_aside == 0
+    assert (output.bursts_set_aside, output.bursts_disturbed) == (0, 2)
+    assert output.disturbance == "core taken"
     assert output.samples == 6
+
+
+def test_half_of_the_bursts_may_be_set_aside() -> None:
+    taken = Burst(2, 0.0, 0.02, run_delay=0.01)
+    output = reduced(raw([10, 10, 20, 20], taken, Burst(2, 0.0, 0.02)))
+    assert (output.bursts_set_aside, output.bursts_disturbed) == (1, 0)
+    assert output.disturbance == "core taken"
+
+
+def test_the_commonest_disturbance_stands_for_all() -> None:
+    capped = Burst(1, 0.0, 0.02, set_aside="power cap")
+    bursts = (capped, Burst(1, 0.0, 0.02, run_delay=0.01), capped)
+    output = reduced(raw([10, 20, 30], *bursts))
+    assert (output.bursts_disturbed, output.disturbance) == (3, "power cap")
+
+
+def test_undisturbed_bursts_have_no_disturbance() -> None:
+    output = reduced(raw([10] * 10))
+    assert (output.bursts_set_aside, output.bursts_disturbed, output.disturbance) == (0, 0, "")
 
 
 def test_compile_time_is_first_call_minus_warm_median_and_knows_its_cache() -> None:
@@ -68,10 +88,10 @@ def test_compile_time_is_first_call_minus_warm_median_and_knows_its_cache() -> N
     assert warm.values["compile_time_cached"] == pytest.approx(1.0)
 
 
-def test_device_time_without_a_device_is_missing_and_not_zero() -> None:
-    output = reduced(raw([10] * 10))
+def test_what_the_worker_says_of_a_device_it_had_not_is_kept() -> None:
+    output = reduced(raw([10] * 10, missing={"device_time_p50": "it ran on the host"}))
     assert "device_time_p50" not in output.values
-    assert output.missing["device_time_p50"] == "no CUDA device"
+    assert output.missing["device_time_p50"] == "it ran on the host"
 
 
 def test_device_samples_are_reduced_beside_the_wall_time() -> None:

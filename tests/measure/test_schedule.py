@@ -11,11 +11,15 @@ from perfci.measure.schedule import (
     burst_count,
     burst_order,
     has_cold_cache,
+    is_whole,
     lead_in_s,
     least_rounds,
     starting_order,
     visiting_order,
 )
+from perfci.record.run import CaseRun
+from perfci.record.settings import MeasureSettings
+from tests.verdict.workers import case, side
 
 
 def test_bursts_alternate_as_abba() -> None:
@@ -56,3 +60,11 @@ def test_a_compiled_case_gets_rounds_with_a_warm_cache_after_the_cold_ones() -> 
     assert cold == [True, True, True, False, False, False]
     assert has_cold_cache(1, 3, compiled=False)
     assert not has_cold_cache(2, 3, compiled=False)
+
+
+def test_a_case_is_whole_with_its_least_workers_and_a_compiled_one_needs_more() -> None:
+    settings = MeasureSettings(rounds=3, compile_rounds=2)
+    for compiled, least in ((False, 3), (True, 5)):
+        measured = CaseRun(case(compiled=compiled), side("head", "latency_p50", [1.0] * least))
+        assert is_whole(measured, settings)
+        assert not is_whole(CaseRun(measured.case, measured.workers[1:]), settings)

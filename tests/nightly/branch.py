@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -57,6 +60,15 @@ class Branch:
         with open_history(history or str(self.history)) as opened:
             return list(opened.read())
 
+    def as_recorded(self) -> list[str]:
+        """Return the commits in the order of recording: several may be of one second."""
+        connection = sqlite3.connect(f"file:{self.history}?mode=ro", uri=True)
+        try:
+            found = connection.execute("SELECT sha FROM perfci_runs ORDER BY number")
+            return [one for (one,) in found]
+        finally:
+            connection.close()
+
     def outcomes(self) -> tuple[GateOutcome, ...]:
         with open_history(str(self.history)) as opened:
             return opened.outcomes()
@@ -66,6 +78,22 @@ def measured(runs: list[RecordedRun]) -> Counter[tuple[str, str]]:
     """Count how often each case of each commit was measured."""
     pairs = [{(run.sha, point.case) for point in run.points} for run in runs]
     return Counter(pair for found in pairs for pair in found)
+
+
+def away_from_midnight(seconds: float) -> None:
+    """Let two nights that begin within ``seconds`` be of one day, in UTC."""
+    left = 86_400 - time.time() % 86_400
+    if left < seconds:
+        time.sleep(left + 1)
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    """Wait until ``process`` has made ``path``."""
+    deadline = time.monotonic() + 120
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def logged(path: Path) -> list[str]:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
 import time
 
 import pytest
 
 from tests.nightly.branch import Branch, logged, measured
 from tests.project import Project
+
+WAITS = """\
+import os, pathlib, time
+
+pathlib.Path({begun!r}).touch()
+while not os.path.exists({go!r}):
+    time.sleep(0.01)
+
+def work():
+    return sum(range(2000))
+"""
 
 
 @pytest.fixture
@@ -20,9 +30,9 @@ def branch(project: Project) -> Branch:
 def test_gaps_are_filled_the_newest_first_and_once(branch: Branch) -> None:
     first, second, third = (branch.commit(loops) for loops in (1000, 2000, 3000))
     said = branch.nightly("--commits", "main~2..main")
-    runs = branch.runs()
-    assert [run.sha for run in runs] == [third, second]
-    assert [(run.position, run.subject) for run in runs] == [(2, "3000 loops"), (1, "2000 loops")]
+    assert branch.as_recorded() == [third, second]
+    runs = sorted(branch.runs(), key=lambda run: run.position or 0)
+    assert [(run.position, run.subject) for run in runs] == [(1, "2000 loops"), (2, "3000 loops")]
     assert {(run.source, run.branch) for run in runs} == {("nightly", "main")}
     assert "nothing to record" not in said
     assert "nothing to record" in branch.nightly("--commits", "main~2..main")
@@ -34,24 +44,27 @@ def test_gaps_are_filled_the_newest_first_and_once(branch: Branch) -> None:
 def test_what_ends_a_night_costs_the_commit_in_the_works_alone(
     branch: Branch, number: signal.Signals
 ) -> None:
-    commits = [branch.commit(loops) for loops in (1000, 2000, 3000)]
-    night = ("nightly", "--commits", "main", "--no-same", "--history", str(branch.history))
+    branch.commit(1000)
+    begun, go = (branch.project.folder.parent / name for name in ("begun", "go"))
+    branch.project.write("lib.py", WAITS.format(begun=str(begun), go=str(go)))
+    second = branch.project.commit("Waits")
+    commits = [second, branch.commit(3000)]
+    night = ("nightly", "--commits", "main~2..main", "--no-same", "--history", str(branch.history))
     process = branch.project.start(*night)
-    deadline = time.monotonic() + 60
-    while not (recorded := _recorded(branch)):
-        assert process.poll() is None
+    deadline = time.monotonic() + 120
+    while not begun.exists():
+        assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    time.sleep(0.3)  # into the next commit
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == (-9 if number == signal.SIGKILL else 3), said
-    before = branch.runs()
-    assert 0 < len(before) < 3, "it was ended too late to test anything"
-    assert recorded <= {run.id for run in before}
-    branch.nightly("--commits", "main")
+    (before,) = branch.runs()
+    assert before.sha == commits[-1]
+    go.touch()
+    branch.nightly("--commits", "main~2..main")
     after = branch.runs()
-    assert {run.id for run in before} <= {run.id for run in after}
+    assert before.id in {run.id for run in after}
     assert measured(after) == {(sha, "counting"): 1 for sha in commits}
 
 
@@ -67,6 +80,19 @@ def test_a_new_benchmark_gets_its_past_and_the_others_are_left_alone(branch: Bra
         (new, "counting"): 1,
         (new, "steady"): 1,
     }
+
+
+def test_a_renamed_benchmark_with_an_alias_is_not_measured_again(project: Project) -> None:
+    branch = Branch(project)
+    old = branch.commit(1000)
+    branch.nightly("--commits", "main")
+    (project.folder / "benchmarks" / "bench_counting.py").unlink()
+    branch.add_benchmark("renamed")
+    text = (project.folder / "pyproject.toml").read_text()
+    project.write("pyproject.toml", f'{text}[tool.perfci.aliases]\ncounting = "renamed"\n')
+    new = branch.commit(1000)
+    branch.nightly("--commits", "main")
+    assert measured(branch.runs()) == {(old, "counting"): 1, (new, "renamed"): 1}
 
 
 def test_a_commit_that_fails_to_build_is_recorded_and_not_built_again(project: Project) -> None:
@@ -125,14 +151,3 @@ def test_half_a_case_is_not_recorded(branch: Branch) -> None:
     branch.commit(1000)
     branch.nightly("-k", "slow", "--budget", "5s", code=3)  # one round of two
     assert branch.runs() == []
-
-
-def _recorded(branch: Branch) -> set[str]:
-    """Look at the history from outside, while the night is writing it."""
-    if not branch.history.exists():
-        return set()
-    connection = sqlite3.connect(f"file:{branch.history}?mode=ro", uri=True)
-    try:
-        return {run for (run,) in connection.execute("SELECT id FROM perfci_runs")}
-    finally:
-        connection.close()

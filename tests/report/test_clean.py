@@ -39,7 +39,7 @@ def commands(text: str) -> list[str]:
 
 
 @given(TEXTS, st.integers(1, 40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_line_of_a_cleaned_text_is_a_command(text: str, limit: int) -> None:
     for said in (
         clean_line(text, limit),

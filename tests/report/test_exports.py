@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -14,7 +15,9 @@ from perfci.report.formats import FORMATS, render
 from perfci.report.junit import render_junit
 from perfci.report.table import render_csv, to_frame
 from perfci.report.templates import template_folder
-from tests.report.examples import alone_report, hostile_report, rich_report
+from perfci.verdict.deciding import decide
+from perfci.verdict.policy import default_policy
+from tests.report.examples import EAGER, alone_report, hostile_report, rich_report, row
 from tests.report.hostile import NAMES
 
 
@@ -67,6 +70,13 @@ def test_a_spreadsheet_computes_nothing_from_a_name() -> None:
 def test_every_format_renders_every_report(form: str) -> None:
     for report in (rich_report(), alone_report(), hostile_report("x")):
         assert render(report, form).endswith("\n")
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "junit"])
+def test_where_head_has_no_graph_to_count_breaks_in_that_is_the_change(form: str) -> None:
+    lost = replace(row(EAGER, "graph_breaks", 0, 0, "regressed"), head=None, difference=None)
+    report = replace(rich_report(), results=(lost,), verdict=decide((lost,), (), default_policy()))
+    assert "not compiled" in render(report, form)
 
 
 def test_an_unknown_format_names_the_known_ones() -> None:

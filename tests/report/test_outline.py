@@ -7,7 +7,15 @@ from dataclasses import replace
 from perfci.record.case import Failure
 from perfci.record.report import Verdict
 from perfci.report.outline import headline
-from tests.report.examples import EAGER, alone_report, rich_report
+from tests.report.examples import (
+    EAGER,
+    TOKENS,
+    alone_report,
+    bare,
+    passing_report,
+    rich_report,
+    row,
+)
 
 
 def failed(case: str) -> Failure:
@@ -33,3 +41,16 @@ def test_what_failed_is_named_and_its_message_left_to_where_it_is_told() -> None
     assert headline(report) == "x failed on head in setup (and 1 more)"
     other = replace(report, verdict=Verdict("error", ("nothing was measured",)))
     assert headline(other) == "nothing was measured"
+
+
+def test_a_pass_counts_what_was_compared_and_tells_what_was_removed_or_is_new() -> None:
+    report = passing_report()
+    assert headline(report) == "no regression in 2 cases"
+    renamed = (bare("b", "removed", "head hasn't got it"), bare("c", "new", "base hasn't got it"))
+    report = replace(report, results=(*report.results, *renamed))
+    assert headline(report) == "no regression in 2 cases; 1 removed case, 1 new case"
+    better = row(TOKENS, "latency_p50", 31e-6, 26e-6, "improved")
+    report = replace(report, results=(*report.results, bare("d", "removed", "gone"), better))
+    assert headline(report) == (
+        "no regression in 3 cases; 1 improvement, 2 removed cases, 1 new case"
+    )

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile
 from perfci.record.case import Failure
-from perfci.record.report import Comparison, Report, Verdict
+from perfci.record.report import Comparison, Estimate, Report, Verdict
 from perfci.report.json_report import read_report, render_json
 from perfci.verdict.comparing import adjust
 from perfci.verdict.deciding import decide
-from perfci.verdict.failing import failure_rows
+from perfci.verdict.failing import failure_rows, placeholder
+from perfci.verdict.holding import held
+from perfci.verdict.policy import MetricPolicy, Policy
 from tests.report.examples import (
     EAGER,
     alone_report,
@@ -57,7 +59,15 @@ def test_a_failure_on_base_alone_may_pass() -> None:
     assert read_report(render_json(report)) == report
 
 
-@pytest.mark.parametrize("rows", [(), (bare("a", "new", ""), bare("b", "removed", ""))])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (),
+        (bare("a", "new", ""), bare("b", "removed", "")),
+        (bare("a", "inconclusive", "the time budget ended"), bare("b", "new", "")),
+        (replace(bare("a", "inconclusive", ""), head=Estimate(None, None, None, 0, 0)),),
+    ],
+)
 def test_a_pass_that_measured_nothing_is_refused(rows: tuple[Comparison, ...]) -> None:
     refused(passing(results=rows), "nothing was measured")
 
@@ -136,6 +146,11 @@ _ROWS: tuple[Callable[[str, float], tuple[Comparison, ...]], ...] = (
     lambda case, _: failure_rows([failure(case, "base")], (), POLICY),
     lambda case, _: (bare(case, "new", "no baseline yet"),),
     lambda case, _: (bare(case, "not_comparable", "the benchmark's source changed"),),
+    lambda case, _: (placeholder(case, "inconclusive", POLICY, "the time budget ended"),),
+)
+_POLICIES = (
+    POLICY,
+    replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")}),
 )
 
 
@@ -149,10 +164,11 @@ _ROWS: tuple[Callable[[str, float], tuple[Comparison, ...]], ...] = (
     ),
     st.sampled_from(["", "1/2"]),
     st.booleans(),
+    st.sampled_from(_POLICIES),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_perfci_decides_is_believed(
-    kinds: list[tuple[int, float]], part: str, interrupted: bool
+    kinds: list[tuple[int, float]], part: str, interrupted: bool, policy: Policy
 ) -> None:
     rows: tuple[Comparison, ...] = ()
     failures: list[Failure] = []
@@ -163,7 +179,7 @@ def test_whatever_perfci_decides_is_believed(
             failures.append(failure(case, "head" if kind == 4 else "base"))
     rows = adjust(rows, POLICY)
     empty = part and not rows and not interrupted
-    verdict = PASS if empty else decide(rows, failures, POLICY, interrupted=interrupted)
+    verdict = PASS if empty else decide(rows, failures, policy, interrupted=interrupted)
     report = shard(1, 2, verdict=verdict, failures=tuple(failures), interrupted=interrupted)
     report = replace(report, results=rows, shard=part)
-    assert read_report(render_json(report)) == read_report(render_json(report))
+    assert held(read_report(render_json(report)), policy).verdict == verdict

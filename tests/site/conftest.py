@@ -11,6 +11,7 @@ import pytest
 
 from perfci.report.trend.site import render_site
 from perfci.trend.change import Trend
+from tests.lacking import lacking, needed
 from tests.site.histories import distributions, year
 
 if TYPE_CHECKING:
@@ -35,14 +36,22 @@ def year_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A headless Chromium that is on this machine."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    sync_api = needed("playwright.sync_api")
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
-        pytest.skip("no Chromium on this machine")
+        lacking("no Chromium on this machine")
     with sync_api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        probe = tmp_path_factory.mktemp("probe") / "probe.html"
+        probe.write_text("<title>read</title>")
+        page = started.new_page()
+        try:
+            page.goto(probe.as_uri())
+        except sync_api.Error as refused:
+            lacking(f"{found} may not read files where tests write them: {refused.message}")
+        page.close()
         yield started
         started.close()
 

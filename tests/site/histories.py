@@ -21,7 +21,7 @@ FACTS = {
 SUBJECTS = (
     "Fuse the attention mask into the softmax",
     "Docs: how to pin memory",
-    "Bump torch to 2.9",
+    "Pad the vocabulary to a multiple of 64",
     "Tokenizer: keep the merges in a trie",
     "Fix a race in the data loader",
     "CI: cache the wheels",
@@ -93,7 +93,10 @@ def change(
         kind="step" if old == after - 1 else "ramp",
         before=old,
         after=after,
+        within=(old, after),
         commits=(first.sha, last.sha),
+        commits_within=(first.sha, last.sha),
+        names=(first.sha, last.sha),
         at=last.committed_at,
         ratio=ratio,
         ratio_lo=ratio - 0.008,
@@ -202,7 +205,11 @@ def year() -> Trend:
         changes=changes,
         drifts=(drift,),
         health=health,
-        releases={night(90).sha: "v1.4.0", night(240).sha: "v1.5.0", night(330).sha: "v1.6.0"},
+        releases={
+            night(90).sha: ("v1.4.0",),
+            night(240).sha: ("v1.5.0",),
+            night(330).sha: ("v1.6.0",),
+        },
         notes=("2 commits are no longer on the branch (a force-push?).",),
     )
 

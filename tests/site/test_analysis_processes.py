@@ -11,7 +11,12 @@ from perfci.cli.analysis_processes import run_all_on_cores
 from perfci.errors import OutsideError
 
 MANY = 10_000
-two_cores = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: no pool")
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine of two: one has no pool, and sixty-four would start as many processes."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
 
 def process_of(_: object) -> int:
@@ -22,7 +27,7 @@ def killed(_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@two_cores
+@pytest.mark.usefixtures("two_cores")
 def test_many_series_are_mapped_in_order_and_elsewhere() -> None:
     with run_all_on_cores(MANY) as run_all:
         assert list(run_all(abs, range(-50, 0))) == list(range(50, 0, -1))
@@ -34,7 +39,7 @@ def test_few_series_start_no_process() -> None:
         assert set(run_all(process_of, range(5))) == {os.getpid()}
 
 
-@two_cores
+@pytest.mark.usefixtures("two_cores")
 def test_a_killed_process_says_what_to_do() -> None:
     with (
         pytest.raises(OutsideError, match="ended a process of the analysis") as told,

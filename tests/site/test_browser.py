@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from perfci.report.trend.words import change_text, facts
 from perfci.units import format_value
+from tests.lacking import needed
 from tests.site.conftest import Watched, page_of, write_site
-from tests.site.histories import quiet_trend, series
+from tests.site.histories import GPU, quiet_trend, series, year
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+expect = needed("playwright.sync_api").expect
 
+WIDTHS = (360, 800, 1440)
 RESULTS = "#results tbody tr"
 H200_STEP = "article[aria-label='encoder[batch=1,mode=eager] latency_p50']:has-text('NVIDIA H200')"
 
@@ -92,8 +95,8 @@ def test_the_keyboard_alone_tells_each_nights_commit(watched: Watched, year_site
     page.keyboard.press("PageDown")
     said = card.locator(".readout").inner_text()
     assert "8 Nov 2026" in said
-    assert "8c4753600000" in said
-    assert "Bump torch to 2.9" in said
+    assert "8c47536000" in said
+    assert "Pad the vocabulary to a multiple of 64" in said
     page.keyboard.press("ArrowLeft")
     assert "7 Nov 2026" in card.locator(".readout").inner_text()
     page.keyboard.press("Tab")
@@ -129,8 +132,32 @@ def test_a_change_and_the_releases_are_drawn(watched: Watched, year_site: Path) 
     assert card.locator("line.release").count() == 3
     assert card.locator(".release-name").all_text_contents() == ["v1.4.0", "v1.5.0", "v1.6.0"]
     told = card.locator(".changes li").inner_text()
-    assert "ee0fd9af0000..8c4753600000" in told
+    assert "ee0fd9af00..8c47536000" in told
     assert "95 %: +4.4 … +6.0 %" in told
+
+
+def test_what_a_reader_has_to_know_of_a_change_is_said_as_on_the_overview(
+    watched: Watched, tmp_path: Path
+) -> None:
+    trend = year()
+    nights = trend.timelines[GPU].nights
+    wide = replace(
+        trend.changes[0],
+        ratio=3.5,
+        within=(349, 353),
+        commits_within=(nights[349].sha, nights[353].sha),
+        benchmark_changed=True,
+        note="meant",
+    )
+    site = write_site(replace(trend, changes=(wide,)), tmp_path / "site")
+    page = watched.open(page_of(site, "encoder"))
+    page.wait_for_selector(f"{H200_STEP} >> .changes")
+    card = page.locator(H200_STEP)
+    told = card.locator(".changes li").inner_text()
+    assert f"▲ {change_text(wide, 's')}" in told
+    assert " · ".join((*facts(wide), "“meant”", f"id {wide.id}")) in told
+    assert f"with 95 % confidence in {nights[349].sha[:10]}..{nights[353].sha[:10]}" in told
+    assert card.locator("rect.within.worse").count() == 1
 
 
 def test_missing_nights_break_the_line_and_single_nights_are_dots(
@@ -198,13 +225,18 @@ def test_the_systems_colours_are_followed(watched: Watched, year_site: Path) -> 
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 23)"
 
 
-@pytest.mark.parametrize("watched", [{"width": 360}], indirect=True)
+@pytest.mark.parametrize("watched", [{"width": width} for width in WIDTHS], indirect=True)
 @pytest.mark.parametrize("where", ["index", "encoder"])
-def test_nothing_hangs_over_on_a_phone(watched: Watched, year_site: Path, where: str) -> None:
+def test_nothing_hangs_over_at_any_size(watched: Watched, year_site: Path, where: str) -> None:
     path = year_site / "index.html" if where == "index" else page_of(year_site, where)
     page = watched.open(path)
     page.wait_for_selector(RESULTS if where == "index" else ".changes")
-    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    shown = page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
+    assert shown[0] in WIDTHS
+    assert shown[1] <= shown[0]  # a scroll bar may take some of it
+    for card in page.locator("article, #results, .moved").all():
+        box = card.bounding_box()
+        assert box is None or box["x"] + box["width"] <= shown[0]
 
 
 def test_a_page_without_its_data_says_so(browser: Browser, year_site: Path, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def hostile() -> Trend:
         series=all_series,
         changes=changes,
         notes=names,
-        releases={one.sha: name for one, name in zip(nights, names[20:], strict=False)},
+        releases={one.sha: (name,) for one, name in zip(nights, names[20:], strict=False)},
     )
 
 

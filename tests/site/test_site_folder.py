@@ -207,8 +207,11 @@ replace_folder(Path(sys.argv[1]), [("index.html", b"second")])
 def test_a_second_writer_waits_for_the_first(tmp_path: Path) -> None:
     site = tmp_path / "site"
     command = [sys.executable, "-c", WRITER, str(site)]
+    started = []
 
     def interrupted() -> Iterator[tuple[str, bytes]]:
+        second = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        started.append(second)
         assert second.stdout is not None
         assert second.stdout.readline() == "ready\n"
         with pytest.raises(subprocess.TimeoutExpired):
@@ -216,8 +219,9 @@ def test_a_second_writer_waits_for_the_first(tmp_path: Path) -> None:
         assert not site.exists()
         yield from files("first")
 
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as second:
-        replace_folder(site, interrupted())
+    replace_folder(site, interrupted())
+    (second,) = started
+    with second:
         assert second.wait(timeout=60) == 0
     assert contents(site) == {"index.html": "second"}
     assert [path.name for path in tmp_path.iterdir()] == ["site"]

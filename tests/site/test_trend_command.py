@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from perfci.errors import OutsideError, UsageError
 from perfci.record.history import Point, RecordedRun
 from perfci.record.run import Environment
 from perfci.store.history.history import open_history
+from perfci.store.history.retention import superfluous
 from tests.project import Project
 
 COMMITS, STEP_AT, TAGGED_AT = 40, 25, 11
@@ -118,7 +123,7 @@ def test_the_step_is_named_with_its_commits_and_written_everywhere(recorded: Rec
     assert (folder / "trend.md").read_text().startswith("## latency_p50 of work got worse")
     assert "latency_p50 of work got worse" in (folder / "site" / "index.html").read_text()
     chunks = list((folder / "site" / "data").glob("work-*.0.js"))
-    assert f'"id":"{change["id"]}"' in chunks[0].read_text()
+    assert f'"id {change["id"]}"' in chunks[0].read_text()
 
 
 def test_a_change_is_new_once_and_then_known_until_acknowledged(recorded: Recorded) -> None:
@@ -214,9 +219,119 @@ def test_a_renamed_benchmark_is_one_series(recorded: Recorded) -> None:
     recorded.project.write("perfci.toml", '[aliases]\nwork = "labour"\n')
     told = recorded.trend("--html", str(recorded.project.folder.parent / "site"))
     assert {one["case"] for one in told["series"]} == {"labour"}
-    (chunk,) = (recorded.project.folder.parent / "site" / "data").glob("labour-*.0.js")
-    workers = json.loads(chunk.read_text().partition(",")[2].partition(",")[2][:-3])[0]["workers"]
-    assert len(workers[1]) >= 14
+    around_the_change, newest = {STEP_AT - 2, STEP_AT - 1}, set(range(COMMITS - 15, COMMITS - 1))
+    assert set(_rows_with_workers(recorded, "labour")) == around_the_change | newest
+
+
+def _rows_with_workers(recorded: Recorded, case: str) -> list[int]:
+    (chunk,) = (recorded.project.folder.parent / "site" / "data").glob(f"{case}-*.0.js")
+    told = json.loads(chunk.read_text().partition(",")[2].partition(",")[2][:-3])
+    return next(one["workers"][1] for one in told if one["changes"])
+
+
+def test_a_renamed_benchmarks_change_keeps_its_id_and_its_acknowledgement(
+    recorded: Recorded,
+) -> None:
+    (first,) = recorded.trend()["changes"]
+    with open_history(str(recorded.history)) as history:
+        history.acknowledge(first["id"], "meant")
+    recorded.project.write("perfci.toml", '[aliases]\nwork = "labour"\n')
+    told = recorded.trend()
+    (change,) = told["changes"]
+    assert (change["case"], change["id"]) == ("labour", first["id"])
+    assert (change["status"], change["note"]) == ("acknowledged", "meant")
+    assert not any("no longer seen" in note for note in told["notes"])
+    with open_history(str(recorded.history)) as history:
+        (known,) = history.known_changes()
+    assert (known.id, known.series.case, known.acknowledged) == (first["id"], "labour", True)
+
+
+def test_a_change_between_runs_without_a_commit_is_remembered_by_them_and_outlives_pruning(
+    recorded: Recorded,
+) -> None:
+    with open_history(str(recorded.history)) as history:
+        bare = [replace(run, sha="", branch="") for run in history.read()]
+    recorded.history = recorded.history.with_name("imported.sqlite")
+    with open_history(str(recorded.history)) as history:
+        history.record(bare)
+    assert [one["status"] for one in recorded.trend()["changes"]] == ["new"]
+    later = datetime(2028, 1, 1, tzinfo=UTC)
+    with open_history(str(recorded.history)) as history:
+        (known,) = history.known_changes()
+        gone = superfluous(history.runs(), [known], now=later, keep_days=1, near=0)
+    ends = f"run-{STEP_AT - 1}-work", f"run-{STEP_AT}-work"
+    assert (known.sha_before, known.sha_after) == ends
+    assert gone
+    assert not set(ends) & set(gone)
+
+
+def test_pull_requests_runs_since_leave_the_newest_nights_their_workers(
+    recorded: Recorded,
+) -> None:
+    pulls = [
+        RecordedRun(
+            id=f"pull-{number}",
+            source="compare",
+            sha=f"{number:040x}",
+            subject="",
+            branch="(none)",
+            committed_at="2026-06-01T12:00:00+00:00",
+            measured_at="2026-06-01T23:00:00+00:00",
+            position=40,
+            environment=Environment("linux-cpu-aa", {"cpu": "EPYC"}),
+            runner="runner-1",
+            points=(Point("work", "latency_p50", "s", 1e-3, (1e-3, 1e-3)),),
+        )
+        for number in range(20)
+    ]
+    with open_history(str(recorded.history)) as history:
+        history.record(pulls)
+    recorded.trend("--html", str(recorded.project.folder.parent / "site"))
+    assert set(range(COMMITS - 15, COMMITS - 1)) <= set(_rows_with_workers(recorded, "work"))
+
+
+def test_commits_that_an_import_shortened_are_found_in_the_repository(recorded: Recorded) -> None:
+    recorded.history = recorded.history.with_name("imported.sqlite")
+    recorded.record([(at, sha[:9], "work", 1.0 + 0.1 * at) for at, sha in enumerate(recorded.shas)])
+    told = recorded.trend()
+    (environment,) = told["environments"]
+    assert (environment["runs"], environment["vanished"]) == (COMMITS, [])
+    assert environment["newest_sha"] == recorded.shas[-1]
+    assert told["releases"] == {recorded.shas[TAGGED_AT]: "v2.0"}
+    assert not any("None of the recorded commits" in note for note in told["notes"])
+
+
+def test_what_cannot_be_remembered_is_not_told(recorded: Recorded, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(recorded.history)) as opened:
+        opened.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON perfci_known_changes "
+            "BEGIN SELECT RAISE(FAIL, 'no room'); END"
+        )
+    with pytest.raises(OutsideError, match="no room"):
+        recorded.trend("--openmetrics", str(tmp_path / "trend.prom"))
+    assert not (tmp_path / "trend.prom").exists()
+
+
+def test_what_counts_as_a_change_is_configured(recorded: Recorded) -> None:
+    recorded.project.write("perfci.toml", "[trend]\nfloor = 0.5\ndrift_days = 300\n")
+    told = recorded.trend()
+    assert told["changes"] == []
+    assert any("older than the last 300 days" in note for note in told["notes"])
+    assert any(
+        "older than the last 200" in n for n in recorded.trend("--last-days", "200")["notes"]
+    )
+
+
+def test_what_a_removed_benchmark_was_left_with_is_not_still_worse(recorded: Recorded) -> None:
+    (first,) = recorded.trend()["changes"]
+    recorded.record([(41 + day, recorded.shas[-1], "other", 1.0) for day in range(14)])
+    told = recorded.trend()
+    (change,) = told["changes"]
+    assert (change["id"], change["status"]) == (first["id"], "known")
+    work = {one["metric"]: one for one in told["series"] if one["case"] == "work"}
+    assert (work["latency_p50"]["status"], work["latency_p50"]["gone"]) == ("steady", True)
+    other = [one for one in told["series"] if one["case"] == "other"]
+    assert not any(one["gone"] for one in other)
 
 
 def test_a_history_that_is_not_there_is_not_made(recorded: Recorded, tmp_path: Path) -> None:

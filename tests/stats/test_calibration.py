@@ -67,3 +67,10 @@ def test_the_pairs_needed_are_the_least_that_detect() -> None:
         ]
         assert least[1] <= difference < least[0]
     assert pairs_needed(1.0, 0.001, ALPHA) is None
+
+
+def test_pairs_are_told_up_to_ten_thousand() -> None:
+    needed = pairs_needed(1.0, 0.0445, ALPHA)
+    assert needed is not None
+    assert 8_192 < needed <= 10_000
+    assert pairs_needed(1.0, 0.042, ALPHA) is None

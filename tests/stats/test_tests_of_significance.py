@@ -31,6 +31,13 @@ def test_welch_agrees_with_scipy() -> None:
     assert (ours.lo, ours.hi) == pytest.approx((interval.low, interval.high), rel=1e-10)
 
 
+@pytest.mark.parametrize("unit", [1e-100, 1e100])
+def test_welchs_degrees_of_freedom_do_not_depend_on_the_unit(unit: float) -> None:
+    base, head = ([unit * value for value in side] for side in (BASE, HEAD[:4]))
+    scaled, plain = welch_t(base, head), welch_t(BASE, HEAD[:4])
+    assert (scaled.df, scaled.p) == pytest.approx((plain.df, plain.p), rel=1e-9)
+
+
 def test_the_paired_test_agrees_with_scipy() -> None:
     ours = paired_t(BASE, HEAD)
     reference = stats.ttest_rel(HEAD, BASE)

@@ -9,11 +9,16 @@ import pytest
 from tests.telling.receiver import Receiver
 
 
-@pytest.fixture
-def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    """A webhook's server."""
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the machine's proxy out of the way to 127.0.0.1."""
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "127.0.0.1")
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A webhook's server."""
     one = Receiver()
     yield one
     one.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ class Receiver:
         self.bodies: list[bytes] = []
         self.paths: list[str] = []
         self.types: list[str | None] = []
+        self.received = threading.Event()
         self.released = threading.Event()
         self.outwaited = False
         handler = type("Handler", (_Handler,), {"receiver": self})
@@ -57,11 +59,16 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         pass
 
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionError):  # who has given up doesn't read the answer
+            super().handle()
+
     def do_POST(self) -> None:
         receiver = self.receiver
         receiver.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
         receiver.paths.append(self.path)
         receiver.types.append(self.headers["Content-Type"])
+        receiver.received.set()
         answer = receiver.answers.pop(0) if receiver.answers else Answer()
         if answer.status == SILENT:
             receiver.outwaited = not receiver.released.wait(20)

@@ -62,6 +62,15 @@ def test_all_three_are_told_of_a_new_regression(
     assert "SeCrEt" not in said.out + said.err
 
 
+def test_a_file_that_is_there_keeps_its_rights(github: FakeGitHub, tmp_path: Path) -> None:
+    file = tmp_path / "perfci.prom"
+    file.write_text("old")
+    file.chmod(0o640)
+    telling("--openmetrics", str(file)).tell(trend())
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert file.read_text() != "old"
+
+
 def test_without_options_nobody_is_told_and_no_token_is_needed(
     github: FakeGitHub, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

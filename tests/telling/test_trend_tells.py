@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -47,18 +48,19 @@ def trend(tmp_path: Path, github: FakeGitHub, receiver: Receiver) -> Trend:
     unwanted = {"GITHUB_SERVER_URL", "GITHUB_RUN_ID"}
     environment = {key: value for key, value in os.environ.items() if key not in unwanted} | told
 
-    def run(*arguments: str) -> Done:
+    def run(*arguments: str, printed: IO[str] | None = None) -> Done:
         command = [sys.executable, "-m", "perfci", "trend", "--history", "history.sqlite"]
         ended = subprocess.run(
             [*command, *arguments],
             check=False,
             cwd=tmp_path,
             env=environment,
-            capture_output=True,
+            stdout=printed or subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             timeout=120,
         )
-        done = Done(ended.returncode, ended.stdout, ended.stderr).without_traceback()
+        done = Done(ended.returncode, ended.stdout or "", ended.stderr).without_traceback()
         assert "SeCrEt" not in done.text
         assert TOKEN not in done.text
         return done
@@ -98,6 +100,20 @@ def test_a_new_regression_is_told_once_to_each(
     assert b"1 new regression" in receiver.bodies[0]
     text = (tmp_path / "out" / "perfci.prom").read_text()
     assert 'status="known",way="worse"} 1' in text
+
+
+def test_metrics_on_standard_output_stand_beside_what_is_printed(
+    trend: Trend, tmp_path: Path
+) -> None:
+    # not /dev/stdout: were this wrong, root's tests would replace it
+    with (tmp_path / "printed").open("w") as printed:
+        done = trend("--openmetrics", "/dev/fd/1", printed=printed)
+    assert done.code == 0, done.err
+    text = (tmp_path / "printed").read_text()
+    said, _, metrics = text.partition("# TYPE")
+    assert "encoder latency_p50" in said
+    assert "# EOF\n" in metrics
+    assert metrics.endswith("webhook told of what is new\n")
 
 
 def test_what_could_not_be_told_is_told_by_the_next_report(

@@ -35,12 +35,18 @@ def test_a_new_regression_says_what_by_how_much_and_between_which_commits() -> N
     assert told["blocks"][0]["text"]["text"] == "perfci: 1 new regression"
     assert told["text"] == (f"perfci: 1 new regression: :red_circle: worse: `{CASE}` `latency_p50`")
     (section,) = sections(trend())
-    range_ = f"between `{SHAS[1][:12]}` and `{SHAS[2][:12]}`"
+    range_ = f"between `{SHAS[1][:10]}` and `{SHAS[2][:10]}`"
     assert section.splitlines() == [
         f":red_circle: worse: `{CASE}` `latency_p50`",
-        f"*+25.0 % (+20.0 % to +30.0 %)*, q &lt; 0.001, {range_}",
+        f"*+25.0 % (+20.0 … +30.0 %)*, q &lt; 0.001, {range_}",
         f"on `{ENVIRONMENT}`",
     ]
+
+
+def test_a_range_that_is_wider_with_confidence_is_told() -> None:
+    (section,) = sections(of(change(commits_within=(SHAS[0], SHAS[3]))))
+    told = f"(with 95 % confidence between `{SHAS[0][:10]}` and `{SHAS[3][:10]}`)"
+    assert section.splitlines()[1].endswith(f"`{SHAS[2][:10]}` {told}")
 
 
 def test_nothing_new_is_no_message() -> None:
@@ -63,6 +69,8 @@ def test_only_what_is_new_is_told_and_regressions_come_first() -> None:
 def test_a_change_from_zero_a_ramp_and_a_changed_benchmark_are_told_as_such() -> None:
     (counts,) = sections(of(change(ratio=None, difference=2.0)))
     assert "*+2 s*" in counts
+    (tenfold,) = sections(of(change(ratio=10.0, ratio_lo=9.0, ratio_hi=11.0)))
+    assert "*×10 (×9 … ×11)*" in tenfold  # as the report's pages say it
     (ramp,) = sections(of(change(kind="ramp", q=0.013, benchmark_changed=True)))
     assert "q = 0.013, slowly from" in ramp
     assert "benchmark's own source changed" in ramp
@@ -93,7 +101,8 @@ def test_the_longest_names_keep_to_slacks_limits(letter: str) -> None:
 def test_hostile_names_neither_mention_nor_link_nor_leave_their_code_span(name: str) -> None:
     bad = name + "<!channel> <@U1> <#C1> <http://evil.example|x> @here @everyone &lt;"
     key = SeriesKey(bad, bad, bad)
-    told = message(of(change("i", key, commits=(bad, f"{bad}2"))))
+    commits = {"commits": (bad, bad + "2"), "commits_within": (bad, bad + "3")}
+    told = message(of(change("i", key, **commits)))
     for text in (told["text"], *(block["text"]["text"] for block in told["blocks"])):
         assert "<" not in text
         assert ">" not in text
@@ -104,7 +113,7 @@ def test_hostile_names_neither_mention_nor_link_nor_leave_their_code_span(name: 
     for block in told["blocks"][1:]:
         assert block["text"]["verbatim"] is True
         assert block["text"]["text"].count("\n") == 2
-        assert block["text"]["text"].count("`") == 10  # case, metric, two commits, environment
+        assert block["text"]["text"].count("`") == 14  # case, metric, four commits, environment
 
 
 def test_a_step_between_nights_of_one_commit_is_not_blamed_on_it() -> None:

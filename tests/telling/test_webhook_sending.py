@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
+from perfci import webhook
+from perfci.deadline import within
 from perfci.errors import OutsideError, UsageError
 from perfci.webhook import MaybeDelivered, Pace, require_webhook, send
 from tests.telling.receiver import DRIPPING, DROPPED, SILENT, Answer, Receiver
@@ -43,6 +47,9 @@ def test_a_failing_server_is_tried_again_with_growing_waits(receiver: Receiver) 
         ("Tue, 14 Nov 2023 22:13:50 GMT", 30.0),
         ("Mon, 13 Nov 2023 22:13:50 GMT", 0.0),
         ("soon", 1.0),
+        ("²", 1.0),  # a digit to `isdigit`, and no number
+        ("9" * 400, 1.0),
+        ("Fri, 01 Jan 99999 00:00:00 GMT", 1.0),
     ],
 )
 def test_a_limit_is_waited_for_as_long_as_it_asks(
@@ -85,13 +92,28 @@ def test_a_refusal_is_told_and_not_repeated(receiver: Receiver, status: int) -> 
 
 @pytest.mark.parametrize("status", [DROPPED, SILENT, DRIPPING])
 def test_where_the_answer_is_lost_the_message_is_not_sent_twice(
-    receiver: Receiver, status: int
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
+    def within_from_its_arrival(do: Callable[[], Any], most: float) -> Any:
+        trying: Future[Any] = Future()
+        threading.Thread(target=settle, args=(trying, do), daemon=True).start()
+        assert receiver.received.wait(20)
+        return within(trying.result, most)
+
+    monkeypatch.setattr(webhook, "within", within_from_its_arrival)
     receiver.answers = [Answer(status)]
     with pytest.raises(MaybeDelivered, match="took the message and gave no answer"):
         sent(receiver, Pace(timeout=0.3))
     assert receiver.bodies == [BODY]
     assert not receiver.outwaited
+
+
+def settle(future: Future[Any], do: Callable[[], Any]) -> None:
+    """Do what ``future`` stands for."""
+    try:
+        future.set_result(do())
+    except Exception as error:  # raised where the result is asked for
+        future.set_exception(error)
 
 
 def test_what_was_given_up_before_it_was_sent_is_never_sent(
@@ -122,7 +144,7 @@ def test_a_server_that_is_not_there_is_tried_again() -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/SeCrEt"
         slept: list[float] = []
         with pytest.raises(OutsideError, match="can't be reached: Connection refused") as caught:
-            send(url, BODY, Pace(timeout=1.0), slept.append, lambda: NOW)
+            send(url, BODY, Pace(), slept.append, lambda: NOW)
     assert slept == [1.0, 2.0, 4.0]
     assert "SeCrEt" not in str(caught.value)
 

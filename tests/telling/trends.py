@@ -42,7 +42,9 @@ def change(identity: str = "c1", key: SeriesKey = KEY, **changed: Any) -> Change
         "kind": "step",
         "before": 1,
         "after": 2,
+        "within": (1, 2),
         "commits": (SHAS[1], SHAS[2]),
+        "names": (SHAS[1], SHAS[2]),
         "at": "2026-11-03T12:00:00+00:00",
         "ratio": 1.25,
         "ratio_lo": 1.2,
@@ -52,7 +54,8 @@ def change(identity: str = "c1", key: SeriesKey = KEY, **changed: Any) -> Change
         "q": 1e-5,
         "worse": True,
     }
-    return Change(**(fields | changed))
+    fields |= changed
+    return Change(**({"commits_within": fields["commits"]} | fields))
 
 
 def drift(key: SeriesKey = KEY) -> Drift:

@@ -28,9 +28,7 @@ def stepped(*steps, size=120, seed=0) -> np.ndarray:
 
 
 def remembered(change: Change, **fields: object) -> KnownChange:
-    known = KnownChange(
-        change.id, change.series, *change.commits, change.worse, change.first_seen_at
-    )
+    known = KnownChange(change.id, change.series, *change.names, change.worse, change.first_seen_at)
     return replace(known, **fields)
 
 
@@ -58,6 +56,21 @@ def test_a_known_change_keeps_its_id_though_newer_nights_move_it():
     (again,) = report(series(values), known=[moved], now="later").changes
 
     assert (again.id, again.status, again.first_seen_at) == ("kept", "known", NOW)
+
+
+def test_a_small_change_is_known_again_wherever_it_may_lie():
+    values = stepped((70, 1.02))
+    (first,) = report(series(values)).changes
+    before, after = first.within
+    assert first.commits_within == (f"{before:040x}", f"{after:040x}")
+    assert after - first.after > 4
+    inside, outside = (
+        remembered(first, sha_before=f"{at - 1:040x}", sha_after=f"{at:040x}", id="kept")
+        for at in (after, after + 4)
+    )
+
+    assert [one.id for one in report(series(values), known=[inside]).changes] == ["kept"]
+    assert [one.id for one in report(series(values), known=[outside]).changes] == [first.id]
 
 
 def test_a_change_far_away_or_the_other_way_is_another_one():
@@ -93,6 +106,9 @@ def test_a_change_without_commits_keeps_its_id():
     (again,) = analyse([one], bare, known=[remembered(first)], now="later").changes
 
     assert (again.id, again.status) == (first.id, "known")
+    moved = remembered(first, id="kept", sha_before="run67", sha_after="run68")
+    (again,) = analyse([one], bare, known=[moved], now="later").changes
+    assert (again.id, again.status) == ("kept", "known")
 
 
 def test_an_acknowledged_change_says_so_with_its_note():
@@ -218,6 +234,14 @@ def test_a_drift_that_a_named_change_explains_is_not_told_twice():
     assert analysed.drifts == ()
 
 
+@pytest.mark.parametrize("at", [10, 20])
+def test_nor_is_one_of_the_first_nights_whose_level_is_no_mixture(at):
+    analysed = report(series(stepped((at, 1.1), size=100)), size=100)
+
+    assert len(analysed.changes) == 1
+    assert analysed.drifts == ()
+
+
 def test_an_acknowledged_level_is_what_drift_is_told_from():
     creeping = wobbling(200, rho=0.0)
     creeping[60:] *= 1.3
@@ -246,6 +270,36 @@ def test_a_step_between_nights_of_one_commit_is_dated_by_the_measurement():
     assert {change.at for change in found} == {date(40), date(60)}
     assert all(change.same_commit for change in found)
     assert len({change.id for change in found}) == 2
+
+
+def test_two_steps_between_nights_of_one_commit_keep_each_its_own_acknowledgement():
+    sha = f"{7:040x}"
+    nights = tuple(night(7, run=f"run{day}", measured_at=date(20 + day)) for day in range(60))
+    one, line = series(stepped((20, 1.1), (40, 1.1), size=60)), Timeline(ENVIRONMENT, nights)
+    early, late = sorted(analyse([one], {ENVIRONMENT: line}, now=NOW).changes, key=_place)
+    of_old = {"sha_before": sha, "sha_after": sha}  # all that earlier versions remembered
+    moved = remembered(early, id="kept", sha_before="run18", sha_after="run19")
+
+    for first, second in (
+        (remembered(early), remembered(late)),
+        (remembered(early, **of_old), remembered(late, **of_old)),
+        (moved, remembered(late)),
+    ):
+        accepted = replace(first, acknowledged=True, note="wanted")
+        for known in ([accepted, second], [second, accepted]):
+            again = analyse([one], {ENVIRONMENT: line}, known=known, now="later").changes
+            told = [(change.id, change.status) for change in sorted(again, key=_place)]
+            assert told == [(first.id, "acknowledged"), (late.id, "known")]
+
+
+def _place(change: Change) -> int:
+    return change.before
+
+
+def test_where_the_last_days_are_all_there_is_no_drift_is_told_and_a_note_says_so():
+    (told,) = report(series(wobbling(200)), drift_days=400).notes
+
+    assert told == "No drift can be told: fewer than 4 nights are older than the last 400 days."
 
 
 @pytest.mark.parametrize(

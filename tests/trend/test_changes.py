@@ -32,6 +32,29 @@ def test_a_step_is_found_where_and_as_large_as_it_is(rho):
     assert move.ratio_hi - move.ratio_lo < 0.03
 
 
+@pytest.mark.parametrize("rho", [0.0, 0.6])
+def test_the_true_night_is_in_the_range_told_and_large_steps_have_small_ones(rho):
+    outside, wide = 0, {1.02: 0, 1.2: 0}
+    for seed in range(100):
+        for ratio in wide:
+            moves = found(stepped(70, ratio, rho=rho, seed=seed))
+            if len(moves) == 1:
+                before, after = moves[0].within
+                assert before <= moves[0].before < moves[0].after <= after
+                outside += not before < 70 <= after
+                wide[ratio] += after - before > 1
+
+    assert outside <= 10  # of 200 at most
+    assert wide[1.2] == 0
+    assert wide[1.02] > 50 * (1 - rho)
+
+
+def test_the_place_of_an_exact_value_is_sure():
+    (move,) = found([17.0] * 20 + [18.0] * 20)
+
+    assert move.within == (move.before, move.after) == (19, 20)
+
+
 def test_several_steps_are_found_each():
     values = wobbling(200)
     for at, ratio in ((40, 1.05), (90, 0.93), (150, 1.06)):

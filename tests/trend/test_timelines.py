@@ -5,7 +5,7 @@ import pytest
 
 from perfci.trend.loaded import LoadedHistory, LoadedRun, LoadedSeries
 from perfci.trend.series import SeriesKey, Timeline, dates_of
-from perfci.trend.timelines import Arranged, arrange, current_name
+from perfci.trend.timelines import Arranged, arrange, current_name, earlier_names
 from tests.trend.histories import ENVIRONMENT, date, night
 
 KEY = SeriesKey(ENVIRONMENT, "encoder", "latency_p50")
@@ -86,6 +86,19 @@ def test_a_pull_requests_commits_have_not_vanished_from_the_branch():
     assert arranged.timelines[ENVIRONMENT].vanished == ()
 
 
+def test_the_beginning_of_a_commits_hash_stands_for_the_commit():
+    commits = [f"{begin}{0:032x}" for begin in ("12345678", "89abcdea", "89abcdeb")]
+    short = [night(3, sha="89abcdeb"), night(5, sha="89abcde"), night(4, sha="1234567")]
+    loaded = history([*short, night(6, sha="89abcdec")], part([0, 2], [3.0, 1.0]))
+
+    arranged = arrange(loaded, order=commits)
+
+    timeline = arranged.timelines[ENVIRONMENT]
+    assert [one.sha for one in timeline.nights] == [commits[0], commits[2]]
+    assert timeline.vanished == ("89abcde", "89abcdec")  # of two commits, and of none
+    assert arranged.series[0].values.tolist() == [1.0, 3.0]
+
+
 def test_an_imported_run_without_a_commit_stands_where_its_date_says():
     nights = [night(0), night(10), night(5, sha="")]
 
@@ -120,6 +133,23 @@ def test_aliases_name_cases_or_benchmarks_and_may_be_chained(case, name):
     aliases = {"a": "b", "b": "c", "a[x=3]": "special[y=3]", "circle": "circle"}
 
     assert current_name(case, aliases) == name
+
+
+@pytest.mark.parametrize(
+    ("case", "names"),
+    [
+        ("c[x=1]", {"a[x=1]", "b[x=1]"}),
+        ("special[y=3]", {"a[x=3]"}),
+        ("c[x=3]", {"b[x=3]"}),
+        ("c", {"a", "b"}),
+        ("a[x=1]", set()),
+        ("circle", set()),
+    ],
+)
+def test_earlier_names_are_those_that_became_this_one(case, names):
+    aliases = {"a": "b", "b": "c", "a[x=3]": "special[y=3]", "circle": "circle"}
+
+    assert set(earlier_names(case, aliases)) == names
 
 
 def test_aliases_in_a_circle_come_to_an_end():

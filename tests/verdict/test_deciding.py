@@ -89,6 +89,17 @@ def test_nothing_measured_is_an_error() -> None:
     assert decide((waiting, *rows("cold_start", 1.0)), (), POLICY).status == "inconclusive"
 
 
+def test_what_was_not_measured_is_not_compared_even_where_doubt_passes() -> None:
+    lenient = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
+    waiting = placeholder("a", "inconclusive", POLICY, "the time budget ended")
+    fresh = placeholder("b", "new", POLICY, "base hasn't got it")
+    verdict = decide((waiting, fresh), (), lenient)
+    assert verdict.status == "inconclusive"
+    assert verdict.reasons == ("nothing to compare with: 1 new",)
+    without_pairs = replace(waiting, base=Estimate(None, None, None, 0, 0))
+    assert decide((without_pairs,), (), lenient).reasons == ("nothing was measured",)
+
+
 def test_what_cannot_be_compared_is_an_answer() -> None:
     stranger = placeholder("a", "not_comparable", POLICY, "another GPU")
     verdict = decide((stranger, *rows("latency_p50", 1.0)), (), POLICY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as any_of
 
 from perfci.record.codec import to_plain
@@ -40,7 +40,6 @@ def judged(kind: Kind, pairs: list[tuple[float, float]], *, paired: bool) -> lis
     return [*adjust(rows, POLICY), *number_rows(case(), head, POLICY)]
 
 
-@settings(deadline=None)
 @given(sides, any_of.sampled_from(["per_worker", "exact"]), any_of.booleans())
 def test_any_numbers_make_rows_that_can_be_written(
     pairs: list[tuple[float, float]], kind: Kind, paired: bool
@@ -51,7 +50,14 @@ def test_any_numbers_make_rows_that_can_be_written(
             assert one is None or one.center is None or format_value(one.center, row.unit)
 
 
-@settings(deadline=None)
+@pytest.mark.parametrize("unit", [1e-100, 1e100])
+@pytest.mark.parametrize("paired", [True, False])
+def test_numbers_whose_fourth_power_is_none_cost_no_report(unit: float, *, paired: bool) -> None:
+    pairs = [(0.0, 0.0), (unit, unit), (2 * unit, 3 * unit)]
+    for row in judged("per_worker", pairs, paired=paired):
+        to_plain(row)
+
+
 @given(sides)
 def test_their_spread_can_be_calibrated(pairs: list[tuple[float, float]]) -> None:
     base, head = ([pair[index] for pair in pairs] for index in (0, 1))

@@ -74,3 +74,21 @@ def test_the_facts_name_the_device_and_its_driver(bench: Bench) -> None:
     facts = bench.discover()["facts"]
     assert facts["device_name"] == torch.cuda.get_device_name(0)
     assert facts["driver"]
+
+
+def test_the_worker_names_the_card_that_it_is_on(bench: Bench) -> None:
+    import torch
+
+    path = bench.write(HOLDING)
+    with bench.start(bench.order(path, "case")) as worker:
+        ready = worker.wait_for("ready")
+    properties = torch.cuda.get_device_properties(0)
+    assert ready["on_device"] is True
+    assert ready["uuid"] == str(getattr(properties, "uuid", ""))
+
+
+def test_a_worker_that_uses_no_card_names_none(bench: Bench) -> None:
+    path = bench.write(HEAD + "    return lambda: None\n")
+    with bench.start(bench.order(path, "case")) as worker:
+        ready = worker.wait_for("ready")
+    assert (ready["on_device"], ready["uuid"]) == (False, "")

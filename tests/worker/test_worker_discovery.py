@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import platform
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -161,3 +166,48 @@ def test_the_facts_tell_the_torch_that_a_benchmark_imported(bench: Bench) -> Non
     assert facts["torch"] == torch.__version__
     assert int(facts["torch_threads"]) >= 1
     assert facts["cuda"] == (torch.version.cuda or "none")
+
+
+@pytest.mark.torch
+def test_a_saved_model_needs_torch_and_so_tells_its_device(bench: Bench) -> None:
+    import torch
+
+    bench.write(NAMED.format(name="plain"))
+    model = bench.write("model", "model.pt2")
+    saved = SavedModel("saved", str(model), str(model), ("eager",))
+    facts = bench.discover(saved=(saved,))["facts"]
+    assert facts["cuda"] == (torch.version.cuda or "none")
+    assert facts["torch_threads"]
+
+
+@pytest.mark.torch
+def test_on_a_machine_with_a_card_torch_is_asked_for_it(tmp_path: Path) -> None:
+    driver = tmp_path / "version"
+    driver.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15\n", "utf-8")
+    told = [facts_beside(path) for path in (driver, tmp_path / "none")]
+    assert ["cuda" in facts for facts in told] == [True, False]
+
+
+def test_a_torch_that_cannot_be_imported_is_a_fact(tmp_path: Path) -> None:
+    driver = tmp_path / "version"
+    driver.touch()
+    (tmp_path / "torch.py").write_text("raise OSError('libcudart.so: cannot open')\n", "utf-8")
+    assert facts_beside(driver, tmp_path)["torch"].endswith(", which can't be imported")
+
+
+def facts_beside(driver: Path, *first: Path) -> dict[str, str]:
+    """Return the facts of a fresh Python; ``first`` are on its path before all else."""
+    code = (
+        "import json, sys\nfrom pathlib import Path\nfrom perfci.worker.facts import side_facts\n"
+        "print(json.dumps(side_facts(needs_torch=False, driver=Path(sys.argv[1]))))"
+    )
+    path = os.pathsep.join(map(str, (*first, *sys.path)))
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(driver)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    facts: dict[str, str] = json.loads(done.stdout)
+    return facts

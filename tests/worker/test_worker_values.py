@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
+from perfci.worker.device import OF_A_DEVICE, why_on_host
 from tests.worker.driver import Bench
 
 HEAD = "import perfci\n\n@perfci.benchmark\ndef case():\n"
@@ -18,6 +22,14 @@ def test_cold_start_is_the_sum_of_its_phases(bench: Bench) -> None:
     assert all(seconds >= 0 for seconds in phases.values())
     assert sum(phases.values()) == pytest.approx(measured["values"]["cold_start"], abs=1e-6)
     assert phases["first_call"] == measured["first_call_s"]
+
+
+def test_an_injected_cold_start_lengthens_the_start_and_not_the_first_call(bench: Bench) -> None:
+    measured = bench.measure(NOTHING, inject={"cold_start": 3.0})
+    phases = measured["phases"]
+    assert sum(phases.values()) == pytest.approx(measured["values"]["cold_start"], abs=1e-6)
+    assert phases["first_call"] > 0.7 * measured["values"]["cold_start"]
+    assert measured["first_call_s"] < phases["first_call"] / 2
 
 
 def test_setup_is_not_counted_as_the_work(bench: Bench) -> None:
@@ -35,12 +47,24 @@ def test_imports_are_not_counted_as_set_up(bench: Bench) -> None:
 
 def test_what_has_no_cuda_device_is_missing_and_not_zero(bench: Bench) -> None:
     measured = bench.measure(NOTHING)
-    for metric in ("peak_device_memory", "peak_device_memory_reserved"):
-        assert measured["missing"][metric] == "no CUDA device"
+    for metric in OF_A_DEVICE:
+        assert measured["missing"][metric] == why_on_host(None)
         assert metric not in measured["values"]
     for metric in ("graph_breaks", "recompiles", "graphs"):
         assert measured["missing"][metric] == "not compiled"
     assert "accuracy_loss" in measured["missing"]
+
+
+def test_why_nothing_was_measured_on_a_device_is_told_by_what_is_there(tmp_path: Path) -> None:
+    driver = tmp_path / "version"
+    no_card, a_card = (
+        SimpleNamespace(cuda=SimpleNamespace(is_available=lambda answer=answer: answer))
+        for answer in (False, True)
+    )
+    assert why_on_host(None, driver) == why_on_host(no_card, driver) == "no CUDA device"
+    assert why_on_host(a_card, driver) == "it ran on the host, on no CUDA device"
+    driver.touch()
+    assert why_on_host(None, driver) == "it ran on the host, on no CUDA device"
 
 
 def test_the_peak_is_of_the_bursts_and_not_of_set_up(bench: Bench) -> None:
@@ -113,6 +137,49 @@ def test_garbage_is_not_collected_during_bursts_unless_asked(bench: Bench) -> No
     source = HEAD + f"    return (lambda: None), {own}\n"
     assert bench.measure(source)["values"]["enabled"] == 0.0
     assert bench.measure(source, env={"PERFCI_GC": "1"})["values"]["enabled"] == 1.0
+
+
+IN_A_CYCLE = """\
+import perfci
+
+alive = 0
+
+class Kept:
+    def __init__(self):
+        global alive
+        alive += 1
+        self.memory = bytearray(50_000)
+        self.itself = self
+
+    def __del__(self):
+        global alive
+        alive -= 1
+
+@perfci.benchmark
+def case():
+    return Kept, perfci.metric("alive", lambda: float(alive))
+"""
+
+
+@pytest.mark.parametrize("lead_in", [None, 0.0])
+def test_what_a_burst_left_in_cycles_is_gone_before_the_next(
+    bench: Bench, lead_in: float | None
+) -> None:
+    path = bench.write(IN_A_CYCLE)
+    with bench.start(bench.order(path, "case", growth=False)) as worker:
+        worker.wait_for("ready")
+        for _ in range(20):
+            said = bench.burst(worker, seconds=0.0, least=10, lead_in=lead_in)
+        worker.send({"do": "finish"})
+        values = worker.wait_for("output")["measurement"]["values"]
+    assert values["alive"] == said["samples"] + said["lead_in"]
+
+
+def test_what_waits_for_a_collection_is_no_growth(bench: Bench) -> None:
+    measured = bench.measure(IN_A_CYCLE)
+    if "memory_growth" in measured["missing"]:
+        pytest.skip(measured["missing"]["memory_growth"])
+    assert measured["values"]["memory_growth"] < 16
 
 
 def test_both_sides_draw_the_same_random_numbers(bench: Bench) -> None:

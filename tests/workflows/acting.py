@@ -17,11 +17,12 @@ from perfci.cli.workflows import ACTIONS
 
 BIN = Path(sys.executable).parent
 
+# As the action: which branch is the default one isn't known, and others with fetch-depth: 0 alone.
 _CHECKOUT = """\
 name: checkout
 inputs:
   ref: {default: main}
-  fetch-depth: {default: ""}
+  fetch-depth: {default: "1"}
   persist-credentials: {default: ""}
 runs:
   using: composite
@@ -29,10 +30,17 @@ runs:
     - shell: bash
       env:
         REF: ${{ inputs.ref }}
+        DEPTH: ${{ inputs.fetch-depth }}
       run: |
         git clone --quiet "$STAND_IN_SOURCE" .
+        git remote set-head origin --delete
         commit=$(git rev-parse --verify "origin/$REF" || git rev-parse --verify "$REF")
         git checkout --quiet --detach "$commit"
+        if [ "$DEPTH" != 0 ]; then
+          for other in $(git for-each-ref --format='%(refname)' refs/remotes); do
+            if [ "$other" != "refs/remotes/origin/$REF" ]; then git update-ref -d "$other"; fi
+          done
+        fi
 """
 _SET_UP = """\
 name: set up Python
@@ -61,14 +69,22 @@ runs:
         NAME: ${{ inputs.name }}
         FROM: ${{ inputs.path }}
       run: |
+        if [ ! -e "$FROM" ]; then
+          echo "::warning::No files were found with the provided path: $FROM"
+          exit 0
+        fi
         mkdir -p "$STAND_IN_STORE/$NAME"
         if [ -d "$FROM" ]; then FROM="$FROM/."; fi
         cp -R "$FROM" "$STAND_IN_STORE/$NAME/"
 """
+# As the action since v5: what is asked for by name, or is the only match of a pattern, is unpacked
+# into `path` itself; of several, each into a folder of its own but for merge-multiple.
 _DOWNLOAD = """\
 name: download
 inputs:
-  pattern: {required: true}
+  name: {default: ""}
+  pattern: {default: ""}
+  merge-multiple: {default: "false"}
   path: {required: true}
   run-id: {default: ""}
   github-token: {default: ""}
@@ -77,12 +93,25 @@ runs:
   steps:
     - shell: bash
       env:
+        NAME: ${{ inputs.name }}
         PATTERN: ${{ inputs.pattern }}
+        MERGE: ${{ inputs.merge-multiple }}
         TO: ${{ inputs.path }}
       run: |
-        mkdir -p "$TO"
-        shopt -s nullglob
-        for artifact in "$STAND_IN_STORE"/$PATTERN; do cp -R "$artifact" "$TO/"; done
+        found=()
+        for artifact in "$STAND_IN_STORE"/${NAME:-$PATTERN}; do
+          if [ -d "$artifact" ]; then found+=("$artifact"); fi
+        done
+        if [ -n "$NAME" ] && [ "${#found[@]}" -eq 0 ]; then
+          echo "::error::Artifact not found for name: $NAME"
+          exit 1
+        fi
+        for artifact in "${found[@]}"; do
+          to="$TO/${artifact##*/}"
+          if [ "$MERGE" = true ] || [ "${#found[@]}" -eq 1 ]; then to="$TO"; fi
+          mkdir -p "$to"
+          cp -R "$artifact/." "$to/"
+        done
 """
 _STAND_INS = {
     "checkout": _CHECKOUT,
@@ -135,6 +164,7 @@ class Act:
                 **kept,
                 **self.environment,
                 "HOME": str(self.folder),
+                "GIT_CONFIG_GLOBAL": str(self.folder / ".gitconfig"),
                 "XDG_CACHE_HOME": str(self.folder / "cache"),
                 "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
                 "NO_PROXY": "127.0.0.1",

@@ -10,6 +10,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from perfci.cli.init_github import FOLDER
+from perfci.cli.init_github_report import REQUIREMENTS
 from perfci.cli.workflows import WORKFLOWS, WorkflowChoices, render_workflow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +23,11 @@ PLAIN = WorkflowChoices(
     runner=("self-hosted", "gpu"),
     shards=1,
     install=("python -m pip install 'perfci==0.1.0' .",),
-    report_install=("python -m pip install 'perfci[github]==0.1.0'",),
+    report_install=(
+        f"python -m pip install --require-hashes --only-binary :all: -r {FOLDER}/{REQUIREMENTS}",
+        "python -m pip install --no-deps --no-build-isolation 'perfci==0.1.0'",
+    ),
+    report_python="3.12",
 )
 VARIANTS = {
     "plain": PLAIN,

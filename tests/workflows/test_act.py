@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 
+from perfci.record.history import Point
+from perfci.record.run import Environment
+from perfci.store.history.history import open_history
+from perfci.store.history.interchange import to_lines
 from tests.github.server import TOKEN, FakeGitHub
 from tests.github.state import REPOSITORY, Pull
+from tests.history.nights import night
 from tests.project import Project
 from tests.workflows.acting import Act
 
@@ -34,7 +39,7 @@ class Gated:
         install = ("--install", "perfci --version", "--report-install", "perfci --version")
         done = project.perfci("init", "--github", *install, *arguments)
         assert done.code == 0, done.text
-        project.commit("the gate")
+        gate = project.commit("the gate")
         project.git("switch", "--quiet", "--create", BRANCH)
         project.counting(30_000)
         self.head = project.commit("slower")
@@ -42,24 +47,29 @@ class Gated:
         self.project = project
         self.github = github
         github.pulls[7] = Pull(7, self.head, BRANCH, REPOSITORY)
+        github.branches["main"] = gate
+        github.commits |= {gate: (), self.head: (gate,)}
         environment = {"PERFCI_CACHE_DIR": str(project.cache)}
         folder = project.folder.parent / "act"
         folder.mkdir()
         self.act = Act(project.folder, folder, environment)
 
-    def measure(self) -> subprocess.CompletedProcess[str]:
-        owner, name = REPOSITORY.split("/")
-        event = {
-            "action": "synchronize",
+    def measure(
+        self, action: str = "synchronize", **event: Any
+    ) -> subprocess.CompletedProcess[str]:
+        pull = {
             "number": 7,
-            "pull_request": {
-                "number": 7,
-                "head": {"ref": BRANCH, "sha": self.head},
-                "base": {"ref": "main"},
-            },
-            "repository": {"name": name, "full_name": REPOSITORY, "owner": {"login": owner}},
+            "head": {"ref": BRANCH, "sha": self.head},
+            "base": {"ref": "main"},
         }
-        return self.act.run("perfci.yml", "pull_request", event, GITHUB_REPOSITORY=REPOSITORY)
+        event = {"action": action, "number": 7, "pull_request": pull, **event}
+        return self.measure_for("pull_request", event)
+
+    def measure_for(self, name: str, event: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+        owner, called = REPOSITORY.split("/")
+        repository = {"name": called, "full_name": REPOSITORY, "owner": {"login": owner}}
+        event = {**event, "repository": repository}
+        return self.act.run("perfci.yml", name, event, GITHUB_REPOSITORY=REPOSITORY)
 
     def comment(self, **run: Any) -> subprocess.CompletedProcess[str]:
         owner, name = REPOSITORY.split("/")
@@ -85,15 +95,35 @@ class Gated:
         )
 
     def artifact(self, name: str) -> Path:
-        return self.act.store / name / "report.json"
+        shard = name.removeprefix("perfci-report").removesuffix("-of-2")
+        return self.act.store / name / f"report{shard}.json"
+
+    def store_history(self, text: str) -> None:
+        """Leave ``text`` as what the nights recorded, on the branch that they store it on."""
+        file = self.project.folder.parent / "history.jsonl"
+        file.write_text(text)
+        blob = self.project.git("hash-object", "-w", str(file)).strip()
+        git = ["git", "mktree"]
+        made = subprocess.run(
+            git,
+            input=f"100644 blob {blob}\thistory.jsonl\n",
+            cwd=self.project.folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        commit = self.project.git("commit-tree", made.stdout.strip(), "-m", "a night").strip()
+        self.project.git("update-ref", "refs/heads/perfci-history", commit)
 
 
 @pytest.mark.slow
-def test_a_slower_pull_request_is_measured_and_commented_on(
+def test_a_slower_pull_request_is_measured_and_commented_on_beside_its_history(
     project: Project, github: FakeGitHub
 ) -> None:
     gated = Gated(project, github)
-    measured = gated.measure()
+    reworded = gated.measure("edited", changes={"title": {"from": "faster"}})
+    assert "Measure" not in reworded.stdout, reworded.stdout[-4000:]
+    measured = gated.measure("edited", changes={"base": {"ref": {"from": "release"}}})
     assert gated.artifact("perfci-report").exists(), measured.stdout[-4000:]
     report = json.loads(gated.artifact("perfci-report").read_text())
     assert report["head"]["sha"] == gated.head
@@ -102,23 +132,41 @@ def test_a_slower_pull_request_is_measured_and_commented_on(
     assert measured.returncode != 0
     assert [path.name for path in gated.act.store.rglob("*.*")] == ["report.json"]
 
+    recorded = nights_of(report, project.folder.parent / "nights.sqlite")
+    gated.store_history(recorded)
     commented = gated.comment()
     assert commented.returncode == 0, commented.stdout[-4000:]
     (comment,) = github.comments
     assert comment["issue_url"] == "7"
     assert comment["body"].startswith("<!-- perfci")
     assert "**perfci: fail**" in comment["body"]
+    assert "until now" in comment["body"]  # the column of what the nights recorded
     (check,) = github.checks
     assert (check["head_sha"], check["conclusion"]) == (gated.head, "failure")
 
     report["notes"].append("measured once more")
     gated.artifact("perfci-report").write_text(json.dumps(report))
+    gated.store_history(recorded + "damaged\n")
     again = gated.comment()
     assert again.returncode == 0, again.stdout[-4000:]
     (updated,) = github.comments
     assert updated["id"] == comment["id"]
     assert "measured once more" in updated["body"]
+    assert "until now" not in updated["body"]
     assert github.violations == []
+
+
+def nights_of(report: dict[str, Any], place: Path) -> str:
+    """Return the export of a history that has ``report``'s environment and what moved in it."""
+    environment = Environment(**report["environment"])
+    points = tuple(
+        Point(row["case"], row["metric"], row["unit"], row["base"]["center"])
+        for row in report["results"]
+        if row["status"] == "regressed"
+    )
+    with open_history(str(place)) as history:
+        history.record([night(number, environment, points=points) for number in range(3)])
+        return b"".join(to_lines(history.records())).decode()
 
 
 def stored_report(gated: Gated, name: str, shard: str = "") -> None:
@@ -131,18 +179,38 @@ def stored_report(gated: Gated, name: str, shard: str = "") -> None:
 
 
 @pytest.mark.slow
-def test_shards_are_measured_by_a_job_each_and_merged(project: Project, github: FakeGitHub) -> None:
+def test_a_merge_group_is_measured_by_a_job_for_each_shard_and_its_check_set(
+    project: Project, github: FakeGitHub
+) -> None:
     gated = Gated(project, github, "--shards", "2")
-    measured = gated.measure()
+    project.git("switch", "--quiet", "--create", "before")
+    project.write("notes.txt", "another pull request\n")
+    before = project.commit("the group before")
+    queued = f"gh-readonly-queue/main/pr-7-{before}"
+    project.git("switch", "--quiet", "--create", queued)
+    project.git("merge", "--quiet", "--no-ff", "-m", "the group", BRANCH)
+    head = project.git("rev-parse", "HEAD").strip()
+    project.git("switch", "--quiet", "main")
+    group = {"head_sha": head, "head_ref": f"refs/heads/{queued}", "base_sha": before}
+    event = {"action": "checks_requested", "merge_group": group}
+    measured = gated.measure_for("merge_group", event)
     names = sorted(path.name for path in gated.act.store.iterdir())
     assert names == ["perfci-report-1-of-2", "perfci-report-2-of-2"], measured.stdout[-4000:]
     reports = [json.loads(gated.artifact(name).read_text()) for name in names]
     assert [report["shard"] for report in reports] == ["1/2", "2/2"]
-    commented = gated.comment()
+    assert {(one["base"]["sha"], one["head"]["sha"]) for one in reports} == {(before, head)}
+    run = {"event": "merge_group", "head_sha": head, "head_branch": queued}
+    fork = {"id": 6, "name": "models", "full_name": "fork/models", "owner": {"login": "fork"}}
+    another = gated.comment(**run, head_repository=fork)
+    assert "Comment" not in another.stdout, another.stdout[-4000:]
+    assert github.requests == []
+    commented = gated.comment(**run)
     assert commented.returncode == 0, commented.stdout[-4000:]
-    (comment,) = github.comments
-    assert "**perfci: fail**" in comment["body"]
-    assert "missing" not in comment["body"]
+    assert github.comments == []
+    (check,) = github.checks
+    assert (check["head_sha"], check["conclusion"]) == (head, "failure")
+    assert check["output"]["title"].startswith("fail: ")
+    assert "missing" not in check["output"]["summary"]
 
 
 @pytest.mark.slow
@@ -162,9 +230,23 @@ def test_a_missing_shard_of_a_fork_is_told_and_never_a_pass(
     assert "shard 2 of 2 is missing" in comment["body"]
     (check,) = github.checks
     assert check["conclusion"] == "failure"  # GitHub lets neutral pass
+    gated.artifact("perfci-report-1-of-2").write_text("damaged")
+    refused = gated.comment(head_repository=fork)
+    assert refused.returncode != 0, refused.stdout[-4000:]
+    assert len(github.comments) == 1
+    assert titles(github) == ["error: the reports of the shards can't be merged"]
 
 
-def test_a_hostile_artifact_posts_nothing(project: Project, github: FakeGitHub) -> None:
+def titles(github: FakeGitHub) -> list[str]:
+    """Return the titles of the checks of what could not be read, which all have failed."""
+    shown = [one for one in github.checks if one["output"]["title"].startswith("error: ")]
+    assert {one["conclusion"] for one in shown} == {"failure"}
+    return [one["output"]["title"] for one in shown]
+
+
+def test_a_hostile_artifact_is_not_read_and_fails_the_check(
+    project: Project, github: FakeGitHub
+) -> None:
     gated = Gated(project, github)
     place = gated.act.store / "perfci-report"
     place.mkdir()
@@ -178,7 +260,11 @@ def test_a_hostile_artifact_posts_nothing(project: Project, github: FakeGitHub) 
     large = gated.comment()
     assert "more than 16 MiB" in large.stdout, large.stdout[-4000:]
     assert large.returncode != 0
-    assert github.requests == []
+    assert github.comments == []
+    assert titles(github) == [
+        "error: the artifact holds something that is no plain file",
+        "error: the artifact holds a file of more than 16 MiB",
+    ]
 
 
 def test_without_a_report_stage_2_says_so_and_asks_github_nothing(
@@ -192,6 +278,13 @@ def test_without_a_report_stage_2_says_so_and_asks_github_nothing(
     assert done.returncode == 0, done.stdout[-4000:]
     assert "stage 1 left no report" in done.stdout
     assert github.requests == []
+    misplaced = gated.act.store / "perfci-report" / "perfci-report"
+    misplaced.mkdir(parents=True)
+    (misplaced / "report.json").write_text("{}")
+    done = gated.comment()
+    assert done.returncode != 0
+    assert titles(github) == ["error: stage 1 left files, but no report.json at their top"]
+    assert github.comments == []
 
 
 def test_a_run_that_no_pull_request_started_is_not_commented_on(

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 
 import pytest
 
+from perfci.cli.init_github_report import REQUIREMENTS
 from perfci.cli.workflows import WORKFLOWS
 from tests.project import Project
 from tests.workflows.examples import parsed
+from tests.workflows.locking import LOCK
 
-INSTALLED = "python -m pip install 'perfci==0.1.0'"
+SHA = "3f786850e387550fdab836ed7e6dc881de23001b"
+PERFCI = f"perfci @ git+https://github.com/o/perfci@{SHA}"
+INSTALLED = f"python -m pip install '{PERFCI}'"
+OF_A_COMMIT = {
+    "url": "https://github.com/o/perfci",
+    "vcs_info": {"vcs": "git", "commit_id": SHA, "requested_revision": "main"},
+}
+OF_A_FOLDER = {"url": "file:///home/me/perfci", "dir_info": {}}
 
 
 @pytest.fixture
-def mine(project: Project) -> Project:
+def mine(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project, and a perfci that pip says it installed from a commit."""
     project.counting(1000)
     project.commit("base")
+    noted = str(project.folder.parent / "noted")
+    monkeypatch.setenv("PYTHONPATH", noted, prepend=os.pathsep)
+    note(project, OF_A_COMMIT)
     return project
+
+
+def note(project: Project, origin: object) -> None:
+    """Let what pip notes of a package say that perfci is of ``origin``."""
+    noted = project.folder.parent / "noted" / "perfci-0.1.0.dist-info"
+    noted.mkdir(parents=True, exist_ok=True)
+    (noted / "METADATA").write_text("Metadata-Version: 2.1\nName: perfci\nVersion: 0.1.0\n")
+    (noted / "direct_url.json").write_text(json.dumps(origin))
 
 
 def written(project: Project, name: str) -> str:
@@ -34,8 +57,8 @@ def test_the_four_workflows_are_written_and_the_second_time_kept(mine: Project) 
     done = mine.perfci("init", "--github")
     assert done.code == 0, done.text
     folder = mine.folder / ".github" / "workflows"
-    assert sorted(path.name for path in folder.iterdir()) == sorted(WORKFLOWS)
-    assert done.out.count("wrote    .github/workflows/") == 4
+    assert sorted(path.name for path in folder.iterdir()) == sorted((*WORKFLOWS, REQUIREMENTS))
+    assert done.out.count("wrote    .github/workflows/") == 5
     changed = folder / "perfci.yml"
     changed.write_text("mine now\n")
     (folder / "perfci-nightly.yml").unlink()
@@ -43,7 +66,7 @@ def test_the_four_workflows_are_written_and_the_second_time_kept(mine: Project) 
     assert again.code == 0
     assert "kept     .github/workflows/perfci.yml" in again.out
     assert "wrote    .github/workflows/perfci-nightly.yml" in again.out
-    assert again.out.count("kept     .github/workflows/") == 3
+    assert again.out.count("kept     .github/workflows/") == 4
     assert changed.read_text() == "mine now\n"
     assert again.out.count("differs from what would be written now") == 1
 
@@ -61,8 +84,41 @@ def test_the_baselines_and_the_nights_can_be_left_out(mine: Project) -> None:
     done = mine.perfci("init", "--github", "--without", "baseline", "--without", "nightly")
     assert done.code == 0, done.text
     folder = mine.folder / ".github" / "workflows"
-    assert {path.name for path in folder.iterdir()} == {"perfci.yml", "perfci-report.yml"}
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"perfci.yml", "perfci-report.yml", REQUIREMENTS}
     assert mine.perfci("init", "--github", "--without", "report").code == 2
+
+
+def test_the_job_that_comments_installs_by_hash_and_by_commit(mine: Project) -> None:
+    assert mine.perfci("init", "--github", "--python-version", "3.13").code == 0
+    assert written(mine, REQUIREMENTS) == LOCK.read_text(encoding="utf-8")
+    hashed = "--require-hashes --only-binary :all:"
+    commands = [
+        f"python -m pip install {hashed} -r .github/workflows/{REQUIREMENTS}",
+        f"python -m pip install --no-deps --no-build-isolation '{PERFCI}'",
+    ]
+    stage_2 = parsed(written(mine, "perfci-report.yml"))["jobs"]["comment"]
+    merge = parsed(written(mine, "perfci-nightly.yml"))["jobs"]["merge"]
+    for job in (stage_2, merge):
+        assert job["steps"][1]["with"] == {"python-version": "3.12"}  # that the lock is for
+        assert job["steps"][2]["run"].splitlines()[-2:] == commands
+        assert [one for one in job["steps"] if "pip" in str(one)] == [job["steps"][2]]
+
+
+def test_a_perfci_of_a_folder_is_not_looked_for_on_an_index(mine: Project) -> None:
+    note(mine, OF_A_FOLDER)
+    done = mine.perfci("init", "--github").without_traceback()
+    assert done.code == 2, done.text
+    assert "--report-install" in done.err
+    assert not (mine.folder / ".github").exists()
+    told = mine.perfci("init", "--github", "--report-install", "make perfci")
+    assert told.code == 0, told.text
+    assert "--install" in told.err  # what measures would be of an index still
+    assert not (mine.folder / ".github" / "workflows" / REQUIREMENTS).exists()
+    install = ("--install", "make both", "--report-install", f"pip install -r {REQUIREMENTS}")
+    done = mine.perfci("init", "--github", *install)
+    assert not done.err
+    assert f"wrote    .github/workflows/{REQUIREMENTS}" in done.out
 
 
 def test_it_asks_nothing_that_it_can_find_out(mine: Project) -> None:

@@ -3,17 +3,47 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from perfci.cli.workflows import WORKFLOWS
-from tests.workflows.examples import PLAIN, ROOT, VARIANTS, write_workflows
+from tests.workflows.examples import PLAIN, ROOT, VARIANTS, parsed, write_workflows
 
 BIN = Path(sys.executable).parent
 LABELS = "self-hosted-runner:\n  labels: [gpu, cpu, linux-a100, linux-h100]\n"
+
+
+# What stands around the steps that the documentation shows without their job.
+AROUND = """\
+name: around
+on:
+  pull_request:
+permissions: {}
+concurrency:
+  group: around-${{ github.ref }}
+  cancel-in-progress: true
+jobs:
+  around:
+    name: around
+    runs-on: gpu
+    timeout-minutes: 60
+    permissions:
+      contents: read # to check out
+    steps:
+"""
+
+
+def shown() -> list[str]:
+    """Return the workflows that docs/github.md shows, with names where it has capitals."""
+    text = (ROOT / "docs" / "github.md").read_text(encoding="utf-8")
+    blocks = [textwrap.dedent(one) for one in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+    whole = [one if "jobs:" in one else AROUND + textwrap.indent(one, 6 * " ") for one in blocks]
+    return [one.replace("OWNER", "o").replace("COMMIT", 40 * "a") for one in whole]
 
 
 def complaints(folder: Path, *files: Path) -> dict[str, str]:
@@ -60,6 +90,28 @@ def test_perfcis_own_workflows_pass_every_linter(tmp_path: Path) -> None:
     assert not said, "\n".join(said.values())
 
 
+def test_what_the_documentation_shows_passes_every_linter(tmp_path: Path) -> None:
+    files = [tmp_path / f"shown-{number}.yml" for number in range(len(shown()))]
+    for file, text in zip(files, shown(), strict=True):
+        file.write_text(text)
+    assert len(files) == 1
+    said = complaints(tmp_path, *files)
+    assert not said, "\n".join(said.values())
+
+
+def test_the_documentation_uses_the_inputs_that_the_action_has() -> None:
+    known = set(parsed((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"])
+    given = [
+        set(step["with"])
+        for text in shown()
+        for job in parsed(text)["jobs"].values()
+        for step in job["steps"]
+        if step.get("uses", "").startswith("o/perfci@")
+    ]
+    assert len(given) == 1
+    assert all(names <= known for names in given)
+
+
 def test_the_action_passes_its_linters(tmp_path: Path) -> None:
     file = ROOT / "action.yml"
     assert not _run([BIN / "zizmor", "--offline", "--no-progress", file], tmp_path)
@@ -72,10 +124,10 @@ def test_the_action_passes_its_linters(tmp_path: Path) -> None:
     ("name", "was", "becomes", "linter"),
     [
         ("perfci.yml", "          persist-credentials: false\n", "", "zizmor"),
-        ("perfci.yml", '"origin/$BASE"', '"origin/${{ github.head_ref }}"', "zizmor"),
+        ("perfci.yml", '"$BASE"', '"${{ github.head_ref }}"', "zizmor"),
         ("perfci-report.yml", "# zizmor: ignore[dangerous-triggers]", "#", "zizmor"),
         ("perfci.yml", "github.base_ref", "github.bas_ref", "jactionlint"),
-        ("perfci.yml", '"origin/$BASE"', "origin/$BASE", "jactionlint"),  # shellcheck's SC2086
+        ("perfci.yml", '"$BASE"', "$BASE", "jactionlint"),  # shellcheck's SC2086
         ("perfci.yml", "cancel-in-progress: true", "cancel-in-progres: true", "schema"),
         ("perfci-nightly.yml", "    timeout-minutes: 60\n", "", "timeouts"),
     ],

@@ -38,10 +38,13 @@ def test_from_a_repository_it_is_that_commit(monkeypatch: pytest.MonkeyPatch) ->
     "origin",
     [
         {"url": "file:///home/me/perfci", "dir_info": {}},
+        {"url": "file:///home/me/perfci", "vcs_info": {"vcs": "git", "commit_id": SHA}},
         {"url": "https://h/'; rm -rf ~; '", "vcs_info": {"vcs": "git", "commit_id": SHA}},
     ],
 )
-def test_from_elsewhere_the_doubt_is_said(monkeypatch: pytest.MonkeyPatch, origin: object) -> None:
+def test_from_elsewhere_the_doubt_is_said(
+    monkeypatch: pytest.MonkeyPatch, origin: dict[str, object]
+) -> None:
     noted(monkeypatch, origin)
     assert own_requirement().text == f"perfci=={VERSION}"
-    assert "--report-install" in own_requirement().doubt
+    assert str(origin["url"]) in own_requirement().doubt

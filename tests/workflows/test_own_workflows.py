@@ -9,6 +9,7 @@ import pytest
 
 from perfci.cli.workflows import WorkflowChoices, render_workflow
 from tests.workflows.examples import ROOT
+from tests.workflows.locking import LOCK
 
 # No baselines and no nights: on machines of GitHub's that change from job to job, a stored
 # baseline is seldom comparable with anything.
@@ -20,7 +21,11 @@ CHOICES = WorkflowChoices(
     runner=("ubuntu-latest",),
     shards=1,
     install=("python -m pip install -c constraints.txt .",),
-    report_install=("python -m pip install -c constraints.txt '.[github]'",),
+    report_install=(
+        f"python -m pip install --require-hashes --only-binary :all: -r {LOCK.relative_to(ROOT)}",
+        "python -m pip install --no-deps --no-build-isolation .",
+    ),
+    report_python="3.12",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -105,12 +106,54 @@ def test_no_build_is_kept_for_the_next_job_which_another_could_have_changed(
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_stage_1_is_cancelled_by_a_newer_push_and_uploads_the_report_alone(variant: str) -> None:
     workflow = parsed(text_of(variant, "perfci.yml"))
-    assert list(workflow["on"]) == ["pull_request"]
+    assert workflow["on"] == {
+        "pull_request": {"types": ["opened", "synchronize", "reopened", "edited"]},
+        "merge_group": {"types": ["checks_requested"]},
+    }
     assert workflow["concurrency"]["cancel-in-progress"] is True
     (upload,) = uses(workflow, "actions/upload-artifact@")
-    assert upload["with"]["path"] == "report.json"
+    sharded = VARIANTS[variant].shards > 1
+    name = "report-${{ matrix.shard }}.json" if sharded else "report.json"
+    assert upload["with"]["path"] == name
     (checkout,) = uses(workflow, "actions/checkout@")
-    assert checkout["with"]["ref"] == "${{ github.event.pull_request.head.sha }}"
+    measured = "github.event.pull_request.head.sha || github.event.merge_group.head_sha"
+    assert checkout["with"]["ref"] == f"${{{{ {measured} }}}}"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_measures_or_posts_nothing_ends_nothing_that_does(variant: str) -> None:
+    """A workflow's concurrency comes before its jobs' conditions."""
+    stage_1 = parsed(text_of(variant, "perfci.yml"))
+    edited, target = "github.event.action == 'edited'", "github.event.changes.base"
+    (job,) = stage_1["jobs"].values()
+    assert job["if"] == f"{edited.replace('==', '!=')} || {target}"
+    assert group(stage_1) == (
+        f"perfci-${{{{ {edited} && !{target} && github.run_id"
+        " || github.event.pull_request.number || github.ref }}"
+    )
+    stage_2 = parsed(text_of(variant, "perfci-report.yml"))
+    conclusion = "github.event.workflow_run.conclusion"
+    (job,) = stage_2["jobs"].values()
+    left_out = set(re.findall(rf"{conclusion} != '(\w+)'", job["if"]))
+    elsewhere = re.search(
+        rf"contains\(fromJSON\('(.*?)'\), {conclusion}\) && github.run_id", group(stage_2)
+    )
+    assert elsewhere is not None
+    assert set(json.loads(elsewhere[1])) == left_out == {"cancelled", "skipped"}
+
+
+def group(workflow: Any) -> str:
+    return str(workflow["concurrency"]["group"])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_where_a_file_lies_does_not_depend_on_how_many_artifacts_there_are(
+    variant: str, name: str
+) -> None:
+    for download in uses(parsed(text_of(variant, name)), "actions/download-artifact@"):
+        asked = download["with"]
+        assert "name" in asked or asked["merge-multiple"] is True
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -126,7 +169,7 @@ def test_stage_2_runs_the_default_branch_on_githubs_machine(variant: str) -> Non
         "checks": "write",
     }
     (checkout,) = uses(workflow, "actions/checkout@")
-    assert set(checkout["with"]) == {"persist-credentials"}  # no ref: the default branch
+    assert "ref" not in checkout["with"]  # the default branch
     holding = [step["name"] for step in job["steps"] if "GITHUB_TOKEN" in step.get("env", {})]
     assert holding == ["Comment"]
     (download,) = uses(workflow, "actions/download-artifact@")
@@ -201,6 +244,10 @@ def test_each_type_of_gpu_is_measured_and_one_that_fails_keeps_no_other_back() -
     assert "!cancelled()" in jobs["merge"]["if"]
     (upload,) = uses({"jobs": {"measure": jobs["measure"]}}, "actions/upload-artifact@")
     assert upload["with"]["name"] == "perfci-night-${{ matrix.gpu }}"
+    (collect,) = (one for one in jobs["measure"]["steps"] if "GPU" in one.get("env", {}))
+    assert collect["env"]["GPU"] == "${{ matrix.gpu }}"
+    files = re.findall(r"\$RUNNER_TEMP/night/(.*?)\"", collect["run"])
+    assert files == ["history-$GPU.jsonl", "report-$GPU.json"]
 
 
 def test_every_shard_is_measured_once_and_expected() -> None:

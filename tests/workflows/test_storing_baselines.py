@@ -58,7 +58,7 @@ class Remote:
         """Run the step in ``checkout`` with ``files`` as what the measuring job left."""
         temporary = self.folder / f"{checkout.name}-temp"
         for name, text in files.items():
-            path = temporary / "changed" / "perfci-baselines" / name
+            path = temporary / "changed" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         return run_step(
@@ -118,6 +118,12 @@ def test_a_file_outside_the_baselines_is_not_stored(remote: Remote) -> None:
     assert remote.store(remote.checkout("job"), left).returncode == 0
     assert remote.files() == ["baselines/k/c.json", "lib.py"]
     assert remote.show("lib.py") == "1\n"
+
+
+def test_baselines_that_lie_where_none_are_looked_for_are_an_error(remote: Remote) -> None:
+    done = remote.store(remote.checkout("job"), {"perfci-baselines/baselines/k/c.json": "1\n"})
+    assert done.returncode == 1
+    assert "::error::the artifact perfci-baselines holds files" in done.stdout
 
 
 @pytest.mark.slow

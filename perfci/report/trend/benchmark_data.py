@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfci.report.clean import clean_line
+from perfci.report.trend import words
 from perfci.report.trend.catalogue import Benchmark, Catalogue, axes_of, shown
 from perfci.report.trend.packing import pack
 from perfci.report.trend.script import script
 from perfci.report.trend.standing import WORDS, Standing
 from perfci.trend.change import Change
+from perfci.trend.loaded import Distributions
 from perfci.trend.series import Series, SeriesKey
-
-Distributions = Mapping[SeriesKey, Mapping[str, tuple[float, ...]]]
-"""Per-worker values by run id, for the newest runs of each series."""
 
 CHUNK = 32
 """Series in a chunk: what a screen or two shows, some 50 kB."""
@@ -100,21 +99,30 @@ def _rows(series: Series) -> list[int]:
 
 
 def _change(change: Change, series: Series) -> dict[str, Any]:
+    """Return where it is drawn, and what is said of it: the page puts no words together."""
     return {
-        "id": clean_line(change.id, 100),
-        "kind": change.kind,
         "before": int(series.rows[change.before]),
         "after": int(series.rows[change.after]),
-        "ratio": change.ratio,
-        "lo": change.ratio_lo,
-        "hi": change.ratio_hi,
-        "difference": change.difference,
-        "q": change.q,
+        "within": [int(series.rows[index]) for index in change.within],
         "worse": change.worse,
+        "rises": words.rises(change),
         "status": change.status,
-        "note": clean_line(change.note, 200),
-        "source": change.benchmark_changed,
+        "size": clean_line(words.change_text(change, series.unit), 60),
+        "commits": clean_line(words.range_text(change), 60),
+        "told": [clean_line(text, 300) for text in _told(change)],
     }
+
+
+def _told(change: Change) -> Iterator[str]:
+    yield words.day(change.at)
+    if interval := words.interval_text(change.ratio_lo, change.ratio_hi):
+        yield f"95 %: {interval}"
+    yield words.surety_text(change.q)
+    yield from words.facts(change)
+    if change.note:
+        yield f"“{clean_line(change.note, 200)}”"
+    if change.id:
+        yield f"id {clean_line(change.id, 100)}"
 
 
 def _workers(series: Series, attached: Attached) -> list[Any]:

@@ -13,7 +13,7 @@ from perfci.report.clean import clean_line
 from perfci.report.facts import names_of
 from perfci.report.trend.standing import Standing
 from perfci.trend.change import Trend
-from perfci.trend.series import Series
+from perfci.trend.series import Series, SeriesKey
 
 LONGEST_NAME = 200
 _NUMBER = re.compile(r"(\d+)")
@@ -42,18 +42,18 @@ class Catalogue:
         return slug(benchmark_of(case))
 
 
-def catalogue(trend: Trend, standings: Mapping[int, Standing]) -> Catalogue:
+def catalogue(trend: Trend, standings: Mapping[SeriesKey, Standing]) -> Catalogue:
     """Return the benchmarks of ``trend``; on a page what moved comes first.
 
-    ``standings`` are by index into ``trend.series``; what is not there is steady.
+    What is not in ``standings`` is steady.
     """
-    grouped: dict[str, list[int]] = {}
-    for index, series in enumerate(trend.series):
-        grouped.setdefault(benchmark_of(series.key.case), []).append(index)
-    benchmarks = []
-    for name in sorted(grouped, key=_natural):
-        members = _in_order(grouped[name], trend.series, standings)
-        benchmarks.append(Benchmark(name, slug(name), members))
+    grouped: dict[str, list[Series]] = {}
+    for series in trend.series:
+        grouped.setdefault(benchmark_of(series.key.case), []).append(series)
+    benchmarks = [
+        Benchmark(name, slug(name), _in_order(grouped[name], standings))
+        for name in sorted(grouped, key=_natural)
+    ]
     keys = tuple(trend.timelines)
     labels = names_of([Environment(key, trend.timelines[key].facts) for key in keys])
     return Catalogue(
@@ -87,21 +87,20 @@ def shown(name: str) -> str:
 
 
 def _in_order(
-    members: Sequence[int], series: Sequence[Series], standings: Mapping[int, Standing]
+    members: Sequence[Series], standings: Mapping[SeriesKey, Standing]
 ) -> tuple[Series, ...]:
-    own = {index: standings[index].urgency if index in standings else 9 for index in members}
+    own = {one.key: standings[one.key].urgency if one.key in standings else 9 for one in members}
     urgency: dict[str, int] = {}
-    for index in members:
-        case = series[index].key.case
-        urgency[case] = min(urgency.get(case, 9), own[index])
+    for key, its in own.items():
+        urgency[key.case] = min(urgency.get(key.case, 9), its)
 
-    def place(index: int) -> tuple[object, ...]:
-        key = series[index].key
+    def place(one: Series) -> tuple[object, ...]:
+        key = one.key
         metric = _METRIC_ORDER.get(key.metric, len(_METRIC_ORDER))
         case = (urgency[key.case], _natural(key.case))
-        return (*case, own[index], metric, key.metric, key.environment)
+        return (*case, own[key], metric, key.metric, key.environment)
 
-    return tuple(series[index] for index in sorted(members, key=place))
+    return tuple(sorted(members, key=place))
 
 
 def _natural(text: str) -> tuple[tuple[int, int, str], ...]:

@@ -9,7 +9,7 @@ from perfci.report.trend.catalogue import Catalogue, shown
 from perfci.report.trend.sparkline import Spark, spark
 from perfci.report.trend.words import day
 from perfci.trend.change import Health, RunnerDrift
-from perfci.units import counted, format_change
+from perfci.units import counted, format_change, format_share
 
 _MOST_NIGHTS = 60
 _STRIP_WIDTH, _STRIP_HEIGHT = 320.0, 48.0
@@ -52,7 +52,7 @@ def tiles(health: Health) -> tuple[Tile, ...]:
     return (
         Tile("False alarms", *_alarms(health)),
         Tile("Inconclusive", *_inconclusive(health)),
-        Tile("Missing nights", *_missing(health.missing_nights)),
+        Tile("Missing nights", *_missing(health.missing_nights, health.days_since_run)),
     )
 
 
@@ -75,13 +75,6 @@ def missing_rows(health: Health, listed: Catalogue) -> tuple[MissingRow, ...]:
     )
 
 
-def share_text(share: float) -> str:
-    """Return a share in per cent; a small one is not rounded to none."""
-    if 0.0 < share < 0.0005:
-        return "< 0.1 %"
-    return f"{share * 100.0:.1f} %"
-
-
 def _alarms(health: Health) -> tuple[str, str]:
     rate = health.false_alarm_rate
     if rate is None:
@@ -90,8 +83,8 @@ def _alarms(health: Health) -> tuple[str, str]:
     if health.same_failed == 0:
         # Clopper and Pearson's 95 % bound for none in n
         bound = 1.0 - 0.05 ** (1.0 / health.same_reports)
-        basis += f"; the rate is below {share_text(bound)}"
-    return share_text(rate), basis
+        basis += f"; the rate is below {format_share(bound)}"
+    return format_share(rate), basis
 
 
 def _inconclusive(health: Health) -> tuple[str, str]:
@@ -99,17 +92,30 @@ def _inconclusive(health: Health) -> tuple[str, str]:
     if share is None:
         return "not known", "No comparison is recorded: `perfci compare --record` does."
     basis = f"{health.inconclusive:,} of {health.comparisons:,} gating comparisons"
-    return share_text(share), f"{basis}, in {counted(health.reports, 'report')}"
+    return format_share(share), f"{basis}, in {counted(health.reports, 'report')}"
 
 
-def _missing(nights: Mapping[str, tuple[str, ...]]) -> tuple[str, str]:
+def _missing(nights: Mapping[str, tuple[str, ...]], since: Mapping[str, int]) -> tuple[str, str]:
     count = sum(len(dates) for dates in nights.values())
     lacking = sum(bool(dates) for dates in nights.values())
+    late = _late(since)
     if not count:
-        return "0", "every night has a run"
+        return "0", f"between runs; {late}" if late else "every night has a run"
+    where = f"in {lacking} of {counted(len(nights), 'environment')}"
     if len(nights) == 1:
-        return f"{count:,}", "between the first run and the last"
-    return f"{count:,}", f"in {lacking} of {counted(len(nights), 'environment')}"
+        where = "between the first run and the last"
+    return f"{count:,}", f"{where}; {late}" if late else where
+
+
+def _late(since: Mapping[str, int]) -> str:
+    """Say of the nights since the last run what no gap between runs can show."""
+    late = [days for days in since.values() if days > 1]  # tonight's is to come
+    if not late:
+        return ""
+    if len(since) == 1:
+        return f"the last run is {late[0]:,} days old"
+    where = f"{len(late)} of {counted(len(since), 'environment')}"
+    return f"the last run is up to {max(late):,} days old in {where}"
 
 
 def _runner(drift: RunnerDrift, listed: Catalogue) -> RunnerRow:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 
+from perfci.report.clean import clean_line
 from perfci.report.templates import read_template
 from perfci.report.trend import words
 from perfci.report.trend.catalogue import Benchmark, Catalogue, shown
@@ -64,7 +65,7 @@ def benchmark_page(benchmark: Benchmark, trend: Trend, listed: Catalogue) -> byt
         "name": shown(benchmark.name) or "unnamed",
         "slug": benchmark.slug,
         "timelines": sorted(listed.places[key] for key in keys),
-        "scope": f"{counted(cases, 'case')}, {_plural(len(benchmark.series), 'chart')}",
+        "scope": f"{counted(cases, 'case')}, {counted(len(benchmark.series), 'chart')}",
     }
     return _rendered("trend/benchmark.html.j2", context)
 
@@ -76,8 +77,6 @@ def asset_files() -> tuple[tuple[str, bytes], ...]:
 
 def shown_note(note: str) -> str:
     """Return a note, which may carry a stranger's names, as visible characters."""
-    from perfci.report.clean import clean_line
-
     return clean_line(note, 1000)
 
 
@@ -93,15 +92,11 @@ def scope_text(trend: Trend, listed: Catalogue) -> str:
     """Return over how much the report goes, in one line."""
     nights = [night for timeline in trend.timelines.values() for night in timeline.nights]
     parts = [
-        f"{len(trend.series):,} series of {_plural(len(listed.benchmarks), 'benchmark')}",
-        f"{_plural(len(nights), 'run')} in {_plural(len(trend.timelines), 'environment')}",
+        f"{len(trend.series):,} series of {counted(len(listed.benchmarks), 'benchmark')}",
+        f"{counted(len(nights), 'run')} in {counted(len(trend.timelines), 'environment')}",
     ]
     newest = max((night.measured_at for night in nights), default="")
     return "; ".join(parts) + (f"; the newest of {words.day(newest)}" if newest else "")
-
-
-def _plural(number: int, word: str) -> str:
-    return f"1 {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def _rendered(name: str, context: dict[str, Any]) -> bytes:

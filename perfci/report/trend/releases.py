@@ -9,9 +9,9 @@ from perfci.trend.series import Timeline
 
 
 def release_nights(
-    tags: Mapping[str, str], order: Sequence[str], timelines: Mapping[str, Timeline]
-) -> dict[str, str]:
-    """Return the measured commits that are the first with a release, and its name.
+    tags: Mapping[str, tuple[str, ...]], order: Sequence[str], timelines: Mapping[str, Timeline]
+) -> dict[str, tuple[str, ...]]:
+    """Return the measured commits that are the first with releases, and their names.
 
     ``tags`` maps commits to names, ``order`` holds the branch's commits, the oldest first. A
     tagged commit is seldom the one that a nightly run measures: the next measured one is told. Of
@@ -24,7 +24,7 @@ def release_nights(
         measured = sorted({ranks[night.sha] for night in timeline.nights if night.sha in ranks})
         if not measured:
             continue
-        placed = [(ranks[sha], name) for sha, name in tags.items() if sha in ranks]
+        placed = [(ranks[sha], name) for sha in tags if sha in ranks for name in tags[sha]]
         before = max((rank for rank, _ in placed if rank < measured[0]), default=0)
         for rank, name in placed:
             if rank < before or rank > measured[-1]:
@@ -32,4 +32,4 @@ def release_nights(
             told = names.setdefault(order[measured[bisect_left(measured, rank)]], [])
             if name not in told:
                 told.append(name)
-    return {sha: ", ".join(told) for sha, told in names.items()}
+    return {sha: tuple(told) for sha, told in names.items()}

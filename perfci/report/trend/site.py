@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfci.report.trend.benchmark_data import Attached, Distributions, benchmark_files
+from perfci.report.trend.benchmark_data import Attached, benchmark_files
 from perfci.report.trend.catalogue import catalogue
 from perfci.report.trend.pages import asset_files, benchmark_page, overview_page
 from perfci.report.trend.search_data import search_file
 from perfci.report.trend.standing import sort_changes, standings
 from perfci.report.trend.timeline_data import timeline_file
 from perfci.trend.change import Change, Trend
+from perfci.trend.loaded import Distributions
 from perfci.trend.series import SeriesKey
 
 
@@ -20,12 +21,11 @@ def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[st
     ``distributions`` holds per-worker values by series and run id, as far as they are to be
     compared. One file is in memory at a time.
     """
-    by_index = standings(trend)
-    listed = catalogue(trend, by_index)
-    by_key = {trend.series[index].key: standing for index, standing in by_index.items()}
+    standing = standings(trend)
+    listed = catalogue(trend, standing)
     attached = Attached(
         changes=_by_series(trend.changes),
-        standings=by_key,
+        standings=standing,
         distributions=distributions,
         rows={
             key: {night.run: row for row, night in enumerate(timeline.nights)}
@@ -38,7 +38,7 @@ def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[st
     for benchmark in listed.benchmarks:
         yield from benchmark_files(benchmark, listed, attached)
         yield f"benchmarks/{benchmark.slug}.html", benchmark_page(benchmark, trend, listed)
-    yield search_file(listed, by_key)
+    yield search_file(listed, standing)
     yield "index.html", overview_page(trend, sort_changes(trend), listed)
 
 

@@ -42,32 +42,36 @@ class Sorted:
     open_worse: tuple[Change, ...]
     earlier: tuple[Change, ...]
     drifts_worse: tuple[Drift, ...]
-    drifts_better: tuple[Drift, ...]
 
 
 def sort_changes(trend: Trend) -> Sorted:
-    """Return the changes of ``trend`` in groups; within each they keep their order."""
+    """Return the changes of ``trend`` in groups; within each they keep their order.
+
+    What a series that is measured no more was left with is not still worse, nor does it drift.
+    """
     new = [change for change in trend.changes if change.status == "new"]
-    still = [change for change in trend.changes if change.status == "known" and change.worse]
+    still = [
+        change
+        for change in trend.changes
+        if change.status == "known" and change.worse and change.series not in trend.gone
+    ]
+    drifts = [drift for drift in trend.drifts if drift.series not in trend.gone]
     seen = {id(change) for change in (*new, *still)}
     return Sorted(
         new_worse=tuple(change for change in new if change.worse),
         new_better=tuple(change for change in new if not change.worse),
         open_worse=tuple(still),
         earlier=tuple(change for change in trend.changes if id(change) not in seen),
-        drifts_worse=tuple(drift for drift in trend.drifts if drift.worse),
-        drifts_better=tuple(drift for drift in trend.drifts if not drift.worse),
+        drifts_worse=tuple(drift for drift in drifts if drift.worse),
     )
 
 
-def standings(trend: Trend) -> dict[int, Standing]:
-    """Return how each series stands, by index into ``trend.series``; the steady are left out."""
-    places = {series.key: index for index, series in enumerate(trend.series)}
-    found: dict[int, Standing] = {}
+def standings(trend: Trend) -> dict[SeriesKey, Standing]:
+    """Return how each series stands; the steady are left out."""
+    found: dict[SeriesKey, Standing] = {}
     for key, standing in _all(trend):
-        index = places.get(key)
-        if index is not None and (index not in found or standing.urgency < found[index].urgency):
-            found[index] = standing
+        if key not in found or standing.urgency < found[key].urgency:
+            found[key] = standing
     return found
 
 

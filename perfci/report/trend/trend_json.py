@@ -21,7 +21,7 @@ TREND_SCHEMA = "perfci.trend/1"
 
 def trend_json(trend: Trend) -> bytes:
     """Return ``trend`` as UTF-8 JSON. What can't be told (not a number, unknown) is null."""
-    by_index = standings(trend)
+    standing = standings(trend)
     by_key = {series.key: series for series in trend.series}
     health = asdict(trend.health)
     dates = {key: dates_of(timeline) for key, timeline in trend.timelines.items()}
@@ -38,10 +38,11 @@ def trend_json(trend: Trend) -> bytes:
             "inconclusive_share": trend.health.inconclusive_share,
         },
         "series": [
-            _series(one, by_index.get(index), trend.timelines[one.key.environment], dates)
-            for index, one in enumerate(trend.series)
+            _series(one, standing.get(one.key), trend.timelines[one.key.environment], dates)
+            | {"gone": one.key in trend.gone}
+            for one in trend.series
         ],
-        "releases": dict(trend.releases),
+        "releases": {sha: ", ".join(names) for sha, names in trend.releases.items()},
         "notes": list(trend.notes),
     }
     # numpy's numbers are not Python's
@@ -76,6 +77,8 @@ def _change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> di
         "worse": change.worse,
         "sha_before": change.commits[0],
         "sha_after": change.commits[1],
+        "sha_before_lo": change.commits_within[0],
+        "sha_after_hi": change.commits_within[1],
         "subject": subject,
         "at": change.at,
         "ratio": change.ratio,

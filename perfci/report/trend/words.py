@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from perfci.record.metric import Direction
 from perfci.report.trend.catalogue import shown
 from perfci.report.trend.standing import Sorted, series_of
 from perfci.trend.change import Change, Drift, Trend
@@ -12,6 +11,7 @@ from perfci.trend.examining import NOISY_SERIES
 from perfci.units import format_change, format_value
 
 SHORT = 10
+"""Characters of a commit's hash that are shown."""
 SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
 
 
@@ -60,6 +60,13 @@ def change_text(change: Change, unit: str) -> str:
     return signed(change.difference, unit)
 
 
+def size_text(change: Change, unit: str) -> str:
+    """Return the same with its 95 % interval, where there is one: ``+5.2 % (+4.1 … +6.3 %)``."""
+    known = change.ratio is not None
+    interval = interval_text(change.ratio_lo, change.ratio_hi) if known else ""
+    return change_text(change, unit) + (f" ({interval})" if interval else "")
+
+
 def interval_text(lo: float | None, hi: float | None) -> str:
     """Return a ratio's 95 % interval, ``+4.1 … +6.3 %``; nothing where there is none."""
     if lo is None or hi is None or lo == hi or not (math.isfinite(lo) and math.isfinite(hi)):
@@ -90,21 +97,30 @@ def meaning(worse: bool) -> str:
 
 def range_text(change: Change) -> str:
     """Return ``a1b2c3..d4e5f6`` for git, the newer commit alone, or nothing where none is known."""
-    before, after = (sha[:SHORT] for sha in change.commits)
-    several = before and after and change.commits[0] != change.commits[1]
-    return f"{before}..{after}" if several else after or before
+    return _range(change.commits)
+
+
+def place_text(change: Change) -> str:
+    """Return the range in which it is with 95 % confidence; nothing where that is the range."""
+    if change.same_commit or change.commits_within == change.commits:
+        return ""
+    return f"with 95 % confidence in {_range(change.commits_within)}"
+
+
+def facts(change: Change) -> tuple[str, ...]:
+    """Return what a reader has to know of a change beside its size and its status."""
+    told = (
+        SAME_COMMIT if change.same_commit else place_text(change),
+        "a ramp, not a step" if change.kind == "ramp" else "",
+        "the benchmark itself changed here" if change.benchmark_changed else "",
+    )
+    return tuple(filter(None, told))
 
 
 def kind_text(change: Change) -> str:
-    """Return what a reader has to know of a change beside its size."""
-    told = [SAME_COMMIT] if change.same_commit else []
-    if change.kind == "ramp":
-        told.append("a ramp, not a step")
-    if change.benchmark_changed:
-        told.append("the benchmark itself changed here")
-    if change.status in {"acknowledged", "fixed"}:
-        told.append(change.status)
-    return "; ".join(told)
+    """Return the same in a line, with the status where nothing more is to be done."""
+    over = (change.status,) if change.status in {"acknowledged", "fixed"} else ()
+    return "; ".join((*facts(change), *over))
 
 
 def surety_text(q: float) -> str:
@@ -122,9 +138,10 @@ def day(moment: str) -> str:
     return moment[:10]
 
 
-def better_if(direction: Direction) -> str:
-    """Return which way is good."""
-    return "lower is better" if direction == "lower" else "higher is better"
+def _range(commits: tuple[str, str]) -> str:
+    before, after = (sha[:SHORT] for sha in commits)
+    several = before and after and commits[0] != commits[1]
+    return f"{before}..{after}" if several else after or before
 
 
 def _series(number: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from perfci.store.history import schema
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from sqlalchemy import Connection, ScalarSelect
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,32 +21,27 @@ class Columns:
     value: NDArray[Any]
 
 
-def read_points(connection: Connection, metrics: Collection[str] | None) -> Columns:
-    """Return all points, or those of the ``metrics``."""
+def read_points(connection: Connection) -> Columns:
+    """Return all points."""
     if connection.dialect.name == "postgresql":
-        return _from_postgresql(connection, metrics)
-    return _from_sqlite(connection, metrics)
+        return _from_postgresql(connection)
+    return _from_sqlite(connection)
 
 
-def _from_sqlite(connection: Connection, metrics: Collection[str] | None) -> Columns:
+def _from_sqlite(connection: Connection) -> Columns:
     """Rows go from the driver's cursor into an array, and never become a list of tuples."""
     import numpy as np
     from sqlalchemy import select
 
     points = schema.points
-    query = select(points.c.run, points.c.series, points.c.value)
-    if metrics is not None:
-        query = query.where(points.c.series.in_(_of(metrics)))
-    compiled = query.compile(connection, compile_kwargs={"render_postcompile": True})
-    rows = connection.connection.cursor().execute(
-        str(compiled), [compiled.params[name] for name in compiled.positiontup or ()]
-    )
+    query = select(points.c.run, points.c.series, points.c.value).compile(connection)
+    rows = connection.connection.cursor().execute(str(query))
     kinds = [("run", "i4"), ("series", "i4"), ("value", "f8")]
     found = np.fromiter(rows, dtype=np.dtype(kinds))
     return Columns(found["run"], found["series"], found["value"])
 
 
-def _from_postgresql(connection: Connection, metrics: Collection[str] | None) -> Columns:
+def _from_postgresql(connection: Connection) -> Columns:
     """One row a run, its points as bytes: a row for each point would be 20 times slower to read."""
     import numpy as np
     from sqlalchemy import func, literal, select
@@ -55,8 +49,6 @@ def _from_postgresql(connection: Connection, metrics: Collection[str] | None) ->
     points = schema.points
     one = func.int4send(points.c.series).op("||")(func.float8send(points.c.value))
     query = select(points.c.run, func.string_agg(one, literal(b""))).group_by(points.c.run)
-    if metrics is not None:
-        query = query.where(points.c.series.in_(_of(metrics)))
     kind = np.dtype([("series", ">i4"), ("value", ">f8")])
     runs, series, values = [], [], []
     for run, packed in connection.execution_options(yield_per=20).execute(query):
@@ -67,11 +59,3 @@ def _from_postgresql(connection: Connection, metrics: Collection[str] | None) ->
     if not runs:
         return Columns(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
     return Columns(np.concatenate(runs), np.concatenate(series), np.concatenate(values))
-
-
-def _of(metrics: Collection[str]) -> ScalarSelect[int]:
-    from sqlalchemy import select
-
-    return (
-        select(schema.series.c.number).where(schema.series.c.metric.in_(metrics)).scalar_subquery()
-    )

@@ -98,7 +98,8 @@ def _engine(address: Address, wait_s: float) -> Engine:
             "application_name", f"perfci {VERSION} on {platform.node()}, process {os.getpid()}"
         ),
     }
-    engine = create_engine(address.url, connect_args=arguments, pool_size=1)
+    # asked first whether it lives: between two uses may lie a build, and a server's restart
+    engine = create_engine(address.url, connect_args=arguments, pool_size=1, pool_pre_ping=True)
 
     def patience(connection: Any, _record: object) -> None:
         with connection.cursor() as cursor:

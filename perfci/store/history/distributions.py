@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from perfci.store.history import schema
@@ -12,45 +12,40 @@ from perfci.trend.series import SeriesKey
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-Distributions = Mapping[SeriesKey, Mapping[str, tuple[float, ...]]]
-"""By series, then by run id: one value for each worker."""
+    from perfci.trend.loaded import Distributions
 
 
 def read_values(
-    connection: Connection, key: SeriesKey, run_ids: Collection[str]
+    connection: Connection, key: SeriesKey, run_ids: Collection[str], earlier: Collection[str] = ()
 ) -> dict[str, tuple[float, ...]]:
-    """Return the workers' values of one series in those of the runs that have any."""
+    """Return the workers' values of one series in those of the runs that have any.
+
+    ``earlier`` are other names of the case: where a run has several, the case's own counts.
+    """
     from sqlalchemy import select
 
     runs, series, values = schema.runs, schema.series, schema.worker_values
     rows = connection.execute(
-        select(runs.c.id, values.c.packed)
+        select(runs.c.id, values.c.packed, series.c.case)
         .join(values, values.c.run == runs.c.number)
         .join(series, series.c.number == values.c.series)
         .join(schema.environments, schema.environments.c.number == series.c.environment)
         .where(
             runs.c.id.in_(run_ids),
             schema.environments.c.key == key.environment,
-            series.c.case == key.case,
+            series.c.case.in_((key.case, *earlier)),
             series.c.metric == key.metric,
         )
     )
-    return {run: unpacked(packed) for run, packed in rows}
+    own_last = sorted(rows, key=lambda row: row.case == key.case)
+    return {row.id: unpacked(row.packed) for row in own_last}
 
 
-def read_distributions(connection: Connection, last: int) -> Distributions:
-    """Return the workers' values of the newest ``last`` runs of each environment."""
-    from sqlalchemy import func, select
+def read_distributions(connection: Connection, run_ids: Iterable[str]) -> Distributions:
+    """Return the workers' values of all series in some runs."""
+    from sqlalchemy import select
 
     runs, values = schema.runs, schema.worker_values
-    place = func.row_number().over(
-        partition_by=runs.c.environment,
-        order_by=[column.desc() for column in schema.AS_MEASURED],
-    )
-    ranked = select(runs.c.number, runs.c.id, place.label("place")).subquery()
-    newest = connection.execute(
-        select(ranked.c.number, ranked.c.id).where(ranked.c.place <= last)
-    ).all()
     keys = {
         number: SeriesKey(*name)
         for number, *name in connection.execute(
@@ -63,8 +58,12 @@ def read_distributions(connection: Connection, last: int) -> Distributions:
         )
     }
     found: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
-    for number, run in newest:
-        rows = connection.execute(select(values.c.series, values.c.packed).filter_by(run=number))
+    for run in run_ids:
+        rows = connection.execute(
+            select(values.c.series, values.c.packed)
+            .join(runs, runs.c.number == values.c.run)
+            .where(runs.c.id == run)
+        )
         for series, packed in rows:
             found.setdefault(keys[series], {})[run] = unpacked(packed)
     return found

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from perfci.errors import UsageError
+from perfci.extras import extra_advice
 from perfci.record.history import GateOutcome, RecordedRun
 from perfci.store.history.address import parse_address
 from perfci.store.history.database import WAIT_S, Database
 from perfci.store.history.migrating import require_current
 
 if TYPE_CHECKING:
-    from perfci.store.history.distributions import Distributions
     from perfci.store.history.statistics import Statistics
     from perfci.trend.change import KnownChange
-    from perfci.trend.loaded import LoadedHistory
+    from perfci.trend.loaded import Distributions, LoadedHistory
     from perfci.trend.series import Night, SeriesKey
 
 _AT_ONCE = 20
@@ -87,12 +87,12 @@ class History:
         with self._database.reading() as connection:
             return tuple(night_of(row) for row in connection.execute(query))
 
-    def load(self, *, metrics: Collection[str] | None = None) -> LoadedHistory:
-        """Return all runs, and the series of all ``metrics`` or of those named."""
+    def load(self) -> LoadedHistory:
+        """Return all runs, and all series."""
         from perfci.store.history.loading import load_history
 
         with self._database.reading() as connection:
-            return load_history(connection, metrics)
+            return load_history(connection)
 
     def read(self) -> Iterator[RecordedRun]:
         """Yield every run as it was recorded, in the order of measuring."""
@@ -114,28 +114,36 @@ class History:
         with self._database.reading() as connection:
             return read_environments(connection)
 
-    def values(self, key: SeriesKey, run_ids: Collection[str]) -> Mapping[str, tuple[float, ...]]:
-        """Return one series' workers in those of the runs that have any, by run id."""
+    def values(
+        self, key: SeriesKey, run_ids: Collection[str], *, earlier: Collection[str] = ()
+    ) -> Mapping[str, tuple[float, ...]]:
+        """Return one series' workers in those of the runs that have any, by run id.
+
+        ``earlier`` are the case's names of before it was renamed.
+        """
         from perfci.store.history.distributions import read_values
 
         with self._database.reading() as connection:
-            return read_values(connection, key, run_ids)
+            return read_values(connection, key, run_ids, earlier)
 
     def newest(
-        self, keys: Collection[SeriesKey], last: int, branch: str
+        self, names: Mapping[SeriesKey, Collection[str]], last: int, branch: str
     ) -> Mapping[SeriesKey, tuple[float, ...]]:
-        """Return the values of ``keys`` in the newest ``last`` runs of ``branch``, oldest first."""
+        """Return values in the newest ``last`` runs of ``branch``, oldest first.
+
+        ``names`` maps each series that is wanted to its case's earlier names.
+        """
         from perfci.store.history.newest import read_newest
 
         with self._database.reading() as connection:
-            return read_newest(connection, keys, last, branch)
+            return read_newest(connection, names, last, branch)
 
-    def distributions(self, last: int) -> Distributions:
-        """Return the workers' values of each environment's newest ``last`` runs."""
+    def distributions(self, run_ids: Iterable[str]) -> Distributions:
+        """Return the workers' values of all series in some runs."""
         from perfci.store.history.distributions import read_distributions
 
         with self._database.reading() as connection:
-            return read_distributions(connection, last)
+            return read_distributions(connection, run_ids)
 
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) that was measured there, and with ``failed`` each that failed."""
@@ -174,17 +182,26 @@ class History:
             return read_changes(connection)
 
     def remember(self, changes: Sequence[KnownChange]) -> None:
-        """Add or renew changes; when one was first seen and its acknowledgement stay."""
+        """Add or renew changes; when one was first seen, its acknowledgement and its note stay."""
         from perfci.store.history.remembered import write_changes
 
         self._database.writing(lambda connection: write_changes(connection, changes))
 
-    def acknowledge(self, change: str, note: str = "") -> str:
-        """Acknowledge the change with this id, or that alone begins so; return its id."""
+    def try_remember(self, changes: Sequence[KnownChange]) -> None:
+        """Raise what ``remember`` would raise now: all is written, and taken back."""
+        from perfci.store.history.remembered import try_changes
+
+        self._database.writing(lambda connection: try_changes(connection, changes))
+
+    def acknowledge(self, change: str, note: str = "", *, undo: bool = False) -> str:
+        """Acknowledge the change with this id, or that alone begins so; return its id.
+
+        ``undo`` takes an acknowledgement and its note back.
+        """
         from perfci.store.history.remembered import acknowledge_change
 
         return self._database.writing(
-            lambda connection: acknowledge_change(connection, change, note)
+            lambda connection: acknowledge_change(connection, change, note, accepted=not undo)
         )
 
     def remove(self, run_ids: Collection[str]) -> int:
@@ -212,5 +229,5 @@ def _require_driver() -> None:
         raise UsageError(
             "no-postgres-driver",
             "a history in PostgreSQL needs psycopg, which isn't installed",
-            "pip install 'perfci[postgres]'",
+            extra_advice("postgres"),
         )

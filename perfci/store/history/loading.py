@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from perfci.store.history import schema
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row, Select
 
 
-def load_history(connection: Connection, metrics: Collection[str] | None) -> LoadedHistory:
-    """Return every run and, of the ``metrics`` (None: all), every series with its values."""
+def load_history(connection: Connection) -> LoadedHistory:
+    """Return every run, and every series with its values."""
     import numpy as np
     from sqlalchemy import select
 
@@ -41,7 +41,7 @@ def load_history(connection: Connection, metrics: Collection[str] | None) -> Loa
     return LoadedHistory(
         environments=facts,
         runs=tuple(LoadedRun(row.key, night_of(row)) for row in rows),
-        series=tuple(_series(connection, indices, metrics)),
+        series=tuple(_series(connection, indices)),
         sources=_Sources([row.source_hashes for row in rows], documents, set(facts)),
     )
 
@@ -93,17 +93,13 @@ def night_of(row: Row[Any]) -> Night:
     )
 
 
-def _series(
-    connection: Connection, indices: NDArray[Any], metrics: Collection[str] | None
-) -> Iterator[LoadedSeries]:
+def _series(connection: Connection, indices: NDArray[Any]) -> Iterator[LoadedSeries]:
     """Sort all points by series; each series is then a slice of them, without a copy."""
     import numpy as np
     from sqlalchemy import select
 
     wanted = select(schema.series, schema.environments.c.key).join(schema.environments)
-    if metrics is not None:
-        wanted = wanted.where(schema.series.c.metric.in_(metrics))
-    points = read_points(connection, metrics)
+    points = read_points(connection)
     by_series = np.argsort(points.series, kind="stable")
     runs = indices[points.run[by_series]]
     values = points.value[by_series]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from perfci.store.history import schema
@@ -13,17 +13,21 @@ if TYPE_CHECKING:
 
 
 def read_newest(
-    connection: Connection, keys: Collection[SeriesKey], last: int, branch: str
+    connection: Connection, names: Mapping[SeriesKey, Collection[str]], last: int, branch: str
 ) -> dict[SeriesKey, tuple[float, ...]]:
-    """Return the values of each of ``keys`` in the newest ``last`` runs of ``branch``.
+    """Return the values of each series in the newest ``last`` runs of ``branch``.
 
-    The oldest first; a series that those runs lack is left out.
+    The oldest first; a series that those runs lack is left out. ``names`` maps each to its case's
+    earlier names: where a run has several, the case's own counts.
     """
     newest = {
         environment: _newest_runs(connection, environment, last, branch)
-        for environment in {key.environment for key in keys}
+        for environment in {key.environment for key in names}
     }
-    found = {key: _values(connection, key, newest[key.environment]) for key in keys}
+    found = {
+        key: _values(connection, key, earlier, newest[key.environment])
+        for key, earlier in names.items()
+    }
     return {key: values for key, values in found.items() if values}
 
 
@@ -44,25 +48,32 @@ def _newest_runs(
 
 
 def _values(
-    connection: Connection, key: SeriesKey, run_numbers: tuple[int, ...]
+    connection: Connection,
+    key: SeriesKey,
+    earlier: Collection[str],
+    run_numbers: tuple[int, ...],
 ) -> tuple[float, ...]:
     from sqlalchemy import select
 
     runs, series, points = schema.runs, schema.series, schema.points
     chosen = (
-        select(points.c.value)
+        select(points.c.run, points.c.value, series.c.case)
         .join(runs, runs.c.number == points.c.run)
         .join(series, series.c.number == points.c.series)
         .join(schema.environments, schema.environments.c.number == series.c.environment)
         .where(
             points.c.run.in_(run_numbers),
             schema.environments.c.key == key.environment,
-            series.c.case == key.case,
+            series.c.case.in_((key.case, *earlier)),
             series.c.metric == key.metric,
         )
         .order_by(*(column.nulls_first() for column in _order()))
     )
-    return tuple(connection.execute(chosen).scalars())
+    by_run: dict[int, float] = {}
+    for run, value, case in connection.execute(chosen):
+        if run not in by_run or case == key.case:
+            by_run[run] = value
+    return tuple(by_run.values())
 
 
 def _order() -> tuple[ColumnElement[Any], ...]:

@@ -7,7 +7,7 @@ import json
 import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from perfci.errors import UsageError
 from perfci.record.history import Point, RecordedRun
@@ -208,8 +208,3 @@ def _unrecordable(run: RecordedRun, why: str) -> UsageError:
         f"the run {run.id[:12]!r} of {run.sha[:12]!r} ({run.source}) can't be recorded: {why}",
         "Nothing of it was recorded.",
     )
-
-
-def as_plain(row: Any) -> dict[str, Any]:
-    """Return a row of a query as a dict of its columns."""
-    return dict(row._mapping)  # noqa: SLF001 (SQLAlchemy's public name for it)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from perfci.errors import UsageError
 from perfci.record.history import GateOutcome
 from perfci.store.history import schema
-from perfci.store.history.recording import as_plain, insert_into
+from perfci.store.history.recording import insert_into
 from perfci.trend.change import KnownChange
 from perfci.trend.series import SeriesKey
 
@@ -38,7 +38,7 @@ def read_outcomes(connection: Connection) -> tuple[GateOutcome, ...]:
 
     table = schema.outcomes
     rows = connection.execute(select(table).order_by(table.c.created_at, table.c.id))
-    return tuple(GateOutcome(**as_plain(row)) for row in rows)
+    return tuple(GateOutcome(**row) for row in rows.mappings())
 
 
 def read_changes(connection: Connection) -> tuple[KnownChange, ...]:
@@ -66,7 +66,7 @@ def write_changes(connection: Connection, changes: Sequence[KnownChange]) -> Non
     """Write what an analysis saw.
 
     Of a change that is there already, its place is renewed. When it was first seen stays, and so
-    does an acknowledgement: the analysis may have begun before somebody gave it.
+    do an acknowledgement and its note: what is imported may be older than they are.
     """
     from sqlalchemy import case, or_
 
@@ -78,7 +78,7 @@ def write_changes(connection: Connection, changes: Sequence[KnownChange]) -> Non
     place = ("environment", "case", "metric", "sha_before", "sha_after", "worse")
     renewed = {name: new[name] for name in place} | {
         "acknowledged": or_(table.c.acknowledged, new.acknowledged),
-        "note": case((new.note != "", new.note), else_=table.c.note),
+        "note": case((table.c.note != "", table.c.note), else_=new.note),
     }
     connection.execute(
         statement.on_conflict_do_update(index_elements=["id"], set_=renewed),
@@ -98,7 +98,16 @@ def write_changes(connection: Connection, changes: Sequence[KnownChange]) -> Non
     )
 
 
-def acknowledge_change(connection: Connection, given: str, note: str) -> str:
+def try_changes(connection: Connection, changes: Sequence[KnownChange]) -> None:
+    """Do what ``write_changes`` does, and take it back: rights, locks and room are as then."""
+    with connection.begin_nested() as tried:
+        write_changes(connection, changes)
+        tried.rollback()
+
+
+def acknowledge_change(
+    connection: Connection, given: str, note: str, *, accepted: bool = True
+) -> str:
     """Mark the change whose id is, or alone begins with, ``given``; return its id."""
     from sqlalchemy import select, update
 
@@ -116,6 +125,6 @@ def acknowledge_change(connection: Connection, given: str, note: str) -> str:
             f"`perfci trend` names each change's id. {known}",
         )
     connection.execute(
-        update(table).where(table.c.id == found[0]).values(acknowledged=True, note=note)
+        update(table).where(table.c.id == found[0]).values(acknowledged=accepted, note=note)
     )
     return found[0]

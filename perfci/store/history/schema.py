@@ -62,8 +62,8 @@ runs = Table(
     Column("position", Integer),
     Column("runner", Text, nullable=False),
 )
-AS_MEASURED = (runs.c.measured_at, runs.c.number)
-"""The order of measuring. Runs of one second are in the order in which they were recorded."""
+AS_MEASURED = (runs.c.measured_at, runs.c.id)
+"""The order of measuring. Runs of one second stand in the same order in every database."""
 
 series = Table(
     "perfci_series",

@@ -10,7 +10,7 @@ from perfci.store.history.address import Address
 from perfci.store.history.trouble import damaged
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, FromClause
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ def statistics_of(connection: Connection, address: Address) -> Statistics:
         )
     changes = schema.known_changes
 
-    def count(table: object) -> int:
-        return connection.execute(select(func.count()).select_from(table)).scalar_one()  # type: ignore[arg-type]
+    def count(table: FromClause) -> int:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
     return Statistics(
         where=address.shown,

@@ -65,22 +65,21 @@ def is_momentary(error: BaseException) -> bool:
 
 def _told(database: Database, error: BaseException) -> PerfciError:
     if database.address.path is not None:
-        return _of_sqlite(database, error)
+        return of_sqlite(database.address.path, database.wait_s, error)
     return _of_postgresql(database, error)
 
 
-def _of_sqlite(database: Database, error: BaseException) -> PerfciError:
-    path = database.address.path
-    assert path is not None  # noqa: S101 (its caller asked)
+def of_sqlite(path: Path, wait_s: float, error: BaseException) -> PerfciError:
+    """Return what SQLite's error means, after a lock was waited for ``wait_s``."""
     name = getattr(error, "sqlite_errorname", "")
     kind = "_".join(name.split("_")[:2])
     if name in _LOCKED or kind in _LOCKED:
         return OutsideError(
             "history-locked",
-            f"{path} was locked for {database.wait_s:g} s by {holders_of_file(path)}",
+            f"{path} was locked for {wait_s:g} s by {holders_of_file(path)}",
             "Wait until that has ended, or end it, and run this again: recording twice is safe.",
         )
-    if kind in _DAMAGED:
+    if kind in _DAMAGED or (not name and "decode" in str(error)):  # Python's own, on reading text
         return damaged(path, str(error))
     if kind in _UNWRITABLE:
         return OutsideError(

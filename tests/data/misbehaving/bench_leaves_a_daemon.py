@@ -8,9 +8,10 @@ import perfci
 def misbehaving():
     if os.fork() == 0:
         os.setsid()
-        if os.fork() == 0:
-            Path(__file__).with_name("daemon.pid").write_text(str(os.getpid()))
-            time.sleep(300)
+        if daemon := os.fork():
+            Path(__file__).with_name("daemon.pid").write_text(str(daemon))
+            os._exit(0)
+        time.sleep(300)
         os._exit(0)
     os.wait()
     return lambda: None

@@ -1,0 +1,95 @@
+"""Leaves comment and check as they were made, and tells what became of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perfci.cli import actions
+from perfci.errors import OutsideError
+from perfci.report.clean import clean_line
+
+if TYPE_CHECKING:
+    from perfci.github.check import CheckContent
+    from perfci.github.client import Client
+    from perfci.github.event import MergeGroup
+    from perfci.github.posting import Outcome
+    from perfci.github.pull import Pull
+
+
+def leave_both(
+    client: Client,
+    pull: Pull,
+    check: CheckContent | None,
+    body: str,
+    body_file: Path,
+    author: str,
+    *,
+    dry_run: bool,
+) -> None:
+    """Leave the comment ``body`` on ``pull``, and the check unless that is None."""
+    from perfci.github.posting import leave_comment, set_check
+
+    unsaid = None
+
+    def set_the_check() -> None:
+        if check is not None:
+            tell(set_check(client, pull.head_sha, check, dry_run=dry_run))
+
+    try:
+        left = leave_comment(client, pull, author, body, dry_run=dry_run)
+    except OutsideError:
+        actions.summarise(body, body_file)
+        try:
+            set_the_check()  # it is what gates; that the comment failed is told all the same
+        except OutsideError as another:
+            click.echo(f"check not set: {clean_line(another.message, 600)}", err=True)
+        raise
+    if left.kind == "refused":
+        unsaid = tell_refused(left.text, body, body_file)
+    else:
+        tell(left)
+    if left.kind != "stale":
+        set_the_check()
+    if unsaid is not None:
+        raise unsaid
+
+
+def leave_check(
+    client: Client,
+    group: MergeGroup,
+    check: CheckContent | None,
+    body: str,
+    body_file: Path,
+    *,
+    dry_run: bool,
+) -> None:
+    """Set the check of a merge group, which has no pull request to comment on."""
+    from perfci.github.posting import set_check
+
+    if check is None:
+        click.echo("nothing posted: a merge group can't be commented on", err=True)
+        return
+    try:
+        left = set_check(client, group.head_sha, check, dry_run=dry_run)
+    except OutsideError:
+        actions.summarise(body, body_file)
+        raise
+    tell(left)
+    unsaid = actions.summarise(body, body_file) if left.kind == "refused" else None
+    if unsaid is not None:
+        raise unsaid
+
+
+def tell(outcome: Outcome) -> None:
+    """Say what became of a comment or a check."""
+    before = {"posted": "", "refused": "check not set: ", "stale": "nothing posted: "}
+    click.echo(before[outcome.kind] + outcome.text, err=outcome.kind != "posted")
+
+
+def tell_refused(why: str, body: str, body_file: Path) -> OutsideError | None:
+    """Say that the token may not comment; return why the summary page hasn't the text either."""
+    click.echo(f"comment not posted, the token may not: {why}", err=True)
+    return actions.summarise(body, body_file)

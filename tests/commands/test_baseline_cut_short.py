@@ -1,0 +1,46 @@
+"""``baseline update`` that can't measure all: half a session replaces nothing, and it is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.stepping_in import SteppedInto
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> SteppedInto:
+    project = SteppedInto(tmp_path / "project")
+    project.commit("first")
+    return project
+
+
+def test_a_case_that_the_budget_cut_short_is_not_stored(project: SteppedInto) -> None:
+    project.step("hang-one-3")
+    done = project.perfci("baseline", "update", "--budget", "4s").without_traceback()
+    assert done.code == 3, done.text
+    assert "--budget" in done.err
+    assert done.out == ""
+    assert not list(project.folder.glob("baselines/*"))
+
+
+def test_an_interrupt_before_anything_is_measured_is_exit_code_130(project: SteppedInto) -> None:
+    project.step("interrupt-tree-1")
+    done = project.perfci("baseline", "update").without_traceback()
+    assert (done.code, done.err.splitlines()[-1]) == (130, "perfci: interrupted.")
+
+
+def test_an_interrupt_between_sessions_says_that_the_earlier_ones_are_stored(
+    project: SteppedInto,
+) -> None:
+    project.step("interrupt-tree-2")
+    done = project.perfci(
+        "baseline", "update", "-k", "one", "--rounds", "2", "--sessions", "3"
+    ).without_traceback()
+    assert done.code == 3, done.text
+    assert "stored baselines" in done.out
+    assert "Earlier sessions were stored." in done.err
+    assert len(json.loads(project.baseline("one").read_text())["sessions"]) == 1
+    assert project.count("trees") == 2

@@ -1,0 +1,69 @@
+"""docs/design.md: the report file's fields, and the layers, as they are."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import fields
+
+import pytest
+
+from perfci.record.case import Failure
+from perfci.record.report import (
+    Comparison,
+    Definition,
+    Estimate,
+    Explanation,
+    Past,
+    Report,
+    Timing,
+    Verdict,
+)
+from perfci.record.run import Environment, Side
+from tests.docs.pages import ROOT, page, section
+
+FIELDS = section(page("design.md"), "## 9. Report file")
+PARTS = (
+    Report, Comparison, Estimate, Failure, Explanation, Definition, Past, Timing, Verdict, Side,
+    Environment,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_field_of_the_report_file_is_documented(part: type) -> None:
+    names = {one.name for one in fields(part)}
+    assert {one for one in names if not re.search(rf"[`.]{one}(\[\])?`", FIELDS)} == set()
+
+
+PIECES = ("table", "values", "editing")
+MODULES = {
+    one.stem
+    for one in (ROOT / "perfci").iterdir()
+    if one.suffix == ".py" or (one / "__init__.py").is_file()
+} - {"__init__", "__main__"}
+
+
+def layers() -> list[set[str]]:
+    """Return the modules of each layer of the contract, the highest first."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = (
+        one for one in project["tool"]["importlinter"]["contracts"] if one["type"] == "layers"
+    )
+    return [
+        {name.strip().removeprefix("perfci.") for name in layer.split("|")}
+        for layer in contract["layers"]
+    ]
+
+
+def test_the_layers_are_those_that_the_contract_holds() -> None:
+    (line,) = re.findall(r"^`(cli → .*)`\.$", page("design.md"), flags=re.MULTILINE)
+    told = [set(re.split(r" \| |, ", layer)) for layer in line.split(" → ")]
+    # what begins with `config_` are parts of the configuration
+    assert told == [one for one in layers() if not one <= {f"config_{name}" for name in PIECES}]
+
+
+def test_everything_in_the_package_is_in_a_layer_and_in_the_layout() -> None:
+    assert set().union(*layers()) == MODULES
+    (tree,) = re.findall(r"^    perfci/\n((?:      .*\n)+)", page("design.md"), re.MULTILINE)
+    shown = re.findall(r"^      (\S+/|(?:\S+\.py ?)+)", tree, flags=re.MULTILINE)
+    assert {one.removesuffix(".py").strip("/") for line in shown for one in line.split()} == MODULES

@@ -1,0 +1,27 @@
+"""docs/report-files.md: what it shows of a notebook can be run as it stands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfci.report.json_report import render_json
+from tests.docs.pages import page, section
+from tests.report.examples import rich_report
+
+
+def test_the_frame_of_the_notebook_has_the_rows_and_columns_that_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = rich_report()
+    (tmp_path / "report.json").write_text(render_json(report), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    told = section(page("report-files.md"), "## In a notebook")
+    (program,) = re.findall(r"```python\n(.*?)```", told, flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(program, names)
+    assert len(names["frame"]) == len(report.results)
+    assert {"case", "base_center", "head_hi", "p_adjusted"} <= set(names["frame"].columns)

@@ -1,0 +1,41 @@
+"""What a history doesn't take is kept, unless no history would."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfci.errors import UsageError
+from perfci.store.history.history import open_history
+from perfci.store.history.interchange import from_lines
+from perfci.store.history.unrecorded import keeping
+from tests.history.nights import night
+from tests.history.refusing_server import refusing
+
+
+def test_a_password_that_was_changed_meanwhile_loses_nothing(tmp_path: Path) -> None:
+    with (
+        refusing("FATAL", "28P01", "Passwort-Authentifizierung fehlgeschlagen") as server,
+        pytest.raises(UsageError) as caught,
+        keeping([night(1)], tmp_path),
+        open_history(server.url) as history,
+    ):
+        history.record([night(1)])
+    assert caught.value.slug == "history-refused"
+    (kept,) = (tmp_path / "unrecorded").iterdir()
+    assert f"perfci history import {kept}" in caught.value.advice
+    (back,) = from_lines(kept.read_bytes().splitlines(), "x")
+    assert back == night(1)
+
+
+def test_what_no_history_would_take_is_not_kept(tmp_path: Path) -> None:
+    wrong = replace(night(1), measured_at="yesterday")
+    with (
+        open_history(str(tmp_path / "history.sqlite")) as history,
+        pytest.raises(UsageError, match="no time"),
+        keeping([wrong], tmp_path),
+    ):
+        history.record([wrong])
+    assert not (tmp_path / "unrecorded").exists()

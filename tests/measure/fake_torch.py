@@ -1,0 +1,100 @@
+"""A torch with one card, for machines without: what a worker asks of a CUDA device, and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TORCH = """\
+from types import SimpleNamespace
+
+from torch import cuda
+
+__version__ = "2.9.0"
+version = SimpleNamespace(cuda="12.6")
+backends = SimpleNamespace(cudnn=SimpleNamespace(version=lambda: 90100))
+
+
+class Tensor: ...
+
+
+def manual_seed(seed): ...
+
+
+def set_num_threads(count): ...
+
+
+def get_num_threads():
+    return 1
+"""
+CUDA = """\
+import os
+from time import perf_counter
+from types import SimpleNamespace
+
+UUID = os.environ.get("TORCH_FAKE_UUID", "")
+
+
+class Event:
+    def __init__(self, enable_timing): ...
+
+    def record(self, stream):
+        self.at = perf_counter()
+
+    def elapsed_time(self, other):
+        return (other.at - self.at) * 1e3
+
+
+def is_available():
+    return True
+
+
+def is_initialized():
+    return bool(UUID)
+
+
+def current_device():
+    return 1
+
+
+def device_count():
+    return 2
+
+
+def get_device_name(index):
+    return "NVIDIA H200"
+
+
+def current_stream(name):
+    return name
+
+
+def synchronize(name): ...
+
+
+def get_device_properties(name):
+    assert name == "cuda:1", name
+    return SimpleNamespace(uuid=UUID) if UUID != "untold" else SimpleNamespace()
+
+
+def reset_peak_memory_stats(name): ...
+
+
+def max_memory_allocated(name):
+    return 1
+
+
+max_memory_reserved = memory_allocated = max_memory_allocated
+"""
+
+
+def write_torch(folder: Path) -> None:
+    """Write the package ``torch`` into ``folder``."""
+    for name, text in {
+        "__init__.py": TORCH,
+        "cuda.py": CUDA,
+        "utils/__init__.py": "",
+        "utils/_pytree.py": "def tree_leaves(output):\n    return [output]\n",
+    }.items():
+        path = folder / "torch" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

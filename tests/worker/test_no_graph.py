@@ -1,0 +1,105 @@
+"""A head that torch.compile makes no graph of: from real workers to the verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfci.measure.reduce import reduce
+from perfci.record.codec import from_plain, to_plain
+from perfci.record.report import Comparison, Verdict
+from perfci.record.worker import Burst, Measurement, WorkerOutput
+from perfci.verdict.comparing import adjust, compare_case
+from perfci.verdict.deciding import decide
+from perfci.verdict.explaining import explain
+from perfci.verdict.policy import default_policy
+from tests.verdict.workers import case, worker
+from tests.worker.driver import Bench
+
+POLICY = default_policy()
+LOOPING = """\
+import torch
+import perfci
+
+def model(x):
+    for _ in range(2):
+        x = x * 2
+        {line}
+    return x
+
+@perfci.benchmark
+def case():
+    return perfci.inference(model, torch.ones(4), mode="backend:eager")
+"""
+
+
+def measured(bench: Bench, side: str, line: str) -> WorkerOutput:
+    told = bench.measure(LOOPING.format(line=line), accuracy=False, growth=False)
+    bursts = tuple(
+        Burst(**{name: value for name, value in one.items() if name != "say"})
+        for one in told.pop("said")
+    )
+    raw = from_plain({**told, "bursts": to_plain(bursts)}, Measurement)
+    return reduce(raw, case="case", side=side, round_number=1, cold_cache=False)
+
+
+def judged(
+    base: list[WorkerOutput], head: list[WorkerOutput]
+) -> tuple[dict[str, Comparison], Verdict]:
+    rows = adjust(compare_case(case("case"), base, head, POLICY, paired=True), POLICY)
+    return {row.metric: row for row in rows}, decide(rows, (), POLICY)
+
+
+@pytest.mark.torch
+def test_a_head_that_compiles_no_more_fails_and_says_where(bench: Bench) -> None:
+    base, head = measured(bench, "base", "pass"), measured(bench, "head", 'print(end="")')
+    rows, verdict = judged([base], [head])
+    assert rows["graph_breaks"].status == "regressed"
+    assert rows["graphs"].status == "regressed"
+    assert verdict.status == "fail"
+    (reason, *_) = verdict.reasons
+    assert reason.startswith("case: graph_breaks ")
+    assert "made no graph on head" in reason
+    (told, *_) = explain(case("case"), [base], [head], tuple(rows.values()))
+    assert (told.metric, told.kind, told.file) == (
+        "graph_breaks",
+        "skipped_frame",
+        "benchmarks/bench_one.py",
+    )
+    assert told.line == 1 + LOOPING[: LOOPING.index("{line}")].count("\n")
+
+
+COMPILED = {"graphs": 2.0, "graph_breaks": 1.0}
+NOT_COMPILED: dict[str, float] = {}
+NO_GRAPH = {"graphs": 0.0}
+
+
+def workers(side: str, *values: dict[str, float]) -> list[WorkerOutput]:
+    return [
+        worker(side, number, one | {"latency_p50": 1.0}) for number, one in enumerate(values, 1)
+    ]
+
+
+def test_a_head_that_compiles_at_last_is_improved() -> None:
+    rows, verdict = judged(workers("base", NO_GRAPH), workers("head", COMPILED))
+    assert rows["graph_breaks"].status == rows["graphs"].status == "improved"
+    assert verdict.status != "fail"
+
+
+def test_most_workers_speak_for_their_side() -> None:
+    base = workers("base", COMPILED, COMPILED, COMPILED)
+    most, few = ([NO_GRAPH] * count + [COMPILED] * (3 - count) for count in (2, 1))
+    assert judged(base, workers("head", *most))[0]["graph_breaks"].status == "regressed"
+    assert judged(base, workers("head", *few))[0]["graph_breaks"].status == "unchanged"
+
+
+@pytest.mark.parametrize("values", [NO_GRAPH, NOT_COMPILED])
+def test_what_never_compiled_is_not_worse_for_it(values: dict[str, float]) -> None:
+    rows, _ = judged(workers("base", values), workers("head", values))
+    assert "graph_breaks" not in rows
+    assert all(row.status != "regressed" for row in rows.values())
+
+
+def test_head_in_eager_by_choice_has_no_graphs_to_lose() -> None:
+    rows, verdict = judged(workers("base", COMPILED), workers("head", NOT_COMPILED))
+    assert rows["graph_breaks"].status == "inconclusive"
+    assert verdict.status != "fail"

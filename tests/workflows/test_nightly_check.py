@@ -1,0 +1,63 @@
+"""The nightly check reports; it doesn't gate: ``strict`` is for pull requests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfci.cli.workflows import render_workflow
+from tests.project import Project
+from tests.workflows.examples import PLAIN, parsed, run_step, step
+
+SCRIPT = step(parsed(render_workflow("perfci-nightly.yml", PLAIN)), "Check")["run"]
+
+
+@pytest.fixture
+def strict(project: Project) -> Project:
+    """A strict project with one session stored, as a push to the default branch leaves it.
+
+    The stored times are thirty times what they were: nothing measured now looks slower.
+    """
+    project.counting(1000)
+    with (project.folder / "pyproject.toml").open("a") as file:
+        file.write("strict = true\n")
+    project.commit("base")
+    done = project.perfci("baseline", "update", "-k", "steady")
+    assert done.code == 0, done.text
+    (path,) = (project.folder / "baselines").glob("*/steady-*.json")
+    kept = json.loads(path.read_text())
+    for worker in kept["sessions"][0]["workers"]:
+        for name in worker["values"]:
+            if name.startswith(("latency", "cold_start", "import_time")):
+                worker["values"][name] *= 30
+    path.write_text(json.dumps(kept))
+    project.commit("stored")
+    return project
+
+
+def check_of_the_night(project: Project, script: str) -> subprocess.CompletedProcess[str]:
+    temporary = project.folder.parent / "runner"
+    perfci = temporary / "perfci" / "bin" / "perfci"
+    perfci.parent.mkdir(parents=True, exist_ok=True)
+    perfci.write_text(f'#!/bin/sh\nexec {sys.executable} -m perfci "$@"\n')
+    perfci.chmod(0o755)
+    return run_step(script, project.folder, RUNNER_TEMP=str(temporary))
+
+
+def verdict(project: Project) -> str:
+    report = json.loads(Path(project.folder / "report.json").read_text())
+    assert report["command"] == "check"
+    return report["verdict"]["status"]
+
+
+def test_an_inconclusive_night_is_not_red_where_pull_requests_are_strict(strict: Project) -> None:
+    done = check_of_the_night(strict, SCRIPT)
+    assert verdict(strict) == "inconclusive", done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    # and that is the option's doing
+    assert check_of_the_night(strict, SCRIPT.replace(" --no-strict", "")).returncode == 3
+    assert verdict(strict) == "inconclusive"

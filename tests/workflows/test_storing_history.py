@@ -1,0 +1,200 @@
+"""The nightly jobs that join and push the history: nothing that a night recorded is lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfci.cli.workflows import render_workflow
+from perfci.record.history import RecordedRun
+from perfci.store.history.history import open_history
+from perfci.store.history.interchange import from_lines, to_lines
+from tests.history.nights import HERE, THERE, night
+from tests.project import Project
+from tests.workflows.examples import PLAIN, parsed, run_step, step
+from tests.workflows.test_storing_baselines import IDENTITY, Remote
+
+WORKFLOW = parsed(render_workflow("perfci-nightly.yml", PLAIN))
+JOBS: dict[str, Any] = WORKFLOW["jobs"]
+BRANCH = "perfci-history"
+
+
+class Merge:
+    """The job ``merge`` after its downloads: the nights of two machines, and what was stored."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.temporary = project.folder.parent / "runner"
+        self.nights = self.temporary / "nights"
+        self.nights.mkdir(parents=True)
+        perfci = self.temporary / "perfci" / "bin" / "perfci"
+        perfci.parent.mkdir(parents=True)
+        perfci.write_text(f'#!/bin/sh\nexec {sys.executable} -m perfci "$@"\n')
+        perfci.chmod(0o755)
+        (self.temporary / "made-from").write_text("0123abcd\n")
+        for number, environment in enumerate((HERE, THERE), 1):
+            lines = to_lines([night(number, environment)])
+            (self.nights / f"history-{number}.jsonl").write_bytes(b"".join(lines))
+
+    def record(self) -> subprocess.CompletedProcess[str]:
+        return run_step(
+            step(WORKFLOW, "Record and analyse")["run"],
+            self.project.folder,
+            RUNNER_TEMP=str(self.temporary),
+            GITHUB_OUTPUT=str(self.temporary / "output"),
+            GITHUB_STEP_SUMMARY=str(self.temporary / "summary"),
+        )
+
+    def environments(self) -> set[str]:
+        """Return whose runs are in what the next job stores."""
+        left = self.temporary / "history"
+        assert (left / "made-from").read_text() == "0123abcd\n"
+        assert (self.temporary / "output").read_text() == "exported=true\n"
+        lines = (left / "history.jsonl").read_bytes().splitlines()
+        return {
+            one.environment.key for one in from_lines(lines, "x") if isinstance(one, RecordedRun)
+        }
+
+
+@pytest.fixture
+def merge(project: Project) -> Merge:
+    project.commit("first")
+    return Merge(project)
+
+
+def test_the_nights_of_all_machines_are_joined_and_analysed(merge: Merge) -> None:
+    done = merge.record()
+    assert done.returncode == 0, done.stderr
+    assert merge.environments() == {HERE.key, THERE.key}
+    assert (merge.temporary / "trend" / "site" / "index.html").exists()
+    assert (merge.temporary / "summary").stat().st_size > 0
+
+
+def test_an_analysis_that_fails_keeps_no_night_back(merge: Merge) -> None:
+    (merge.temporary / "trend").write_text("a file where the site should be")
+    done = merge.record()
+    assert done.returncode != 0
+    assert "perfci: " in done.stderr
+    assert merge.environments() == {HERE.key, THERE.key}
+
+
+def test_a_night_that_cannot_be_read_keeps_the_others_not_back(merge: Merge) -> None:
+    whole = (merge.nights / "history-1.jsonl").read_bytes()
+    (merge.nights / "history-1.jsonl").write_bytes(whole[:-20])
+    done = merge.record()
+    assert done.returncode == 4, done.stderr
+    assert THERE.key in merge.environments()
+    assert (merge.temporary / "trend" / "site" / "index.html").exists()
+
+
+def test_what_was_exported_is_uploaded_and_stored_whatever_the_job_ended_with() -> None:
+    uploads = [one for one in JOBS["merge"]["steps"] if "upload-artifact" in one.get("uses", "")]
+    assert {one["with"]["name"]: one["if"] for one in uploads} == {
+        "perfci-trend": "${{ !cancelled() }}",
+        "perfci-history": "${{ !cancelled() }}",
+    }
+    assert JOBS["merge"]["outputs"] == {"exported": "${{ steps.record.outputs.exported }}"}
+    exported = "needs.merge.outputs.exported == 'true'"
+    assert JOBS["store"]["if"] == f"${{{{ !cancelled() && {exported} }}}}"
+
+
+@pytest.mark.parametrize("job", ["measure", "merge"])
+def test_the_long_steps_end_before_the_job_which_would_count_as_cancelled(job: str) -> None:
+    names = {"measure": ["Measure", "Check"], "merge": ["Record and analyse"]}[job]
+    limits = [step({"jobs": {job: JOBS[job]}}, name)["timeout-minutes"] for name in names]
+    assert sum(limits) + 10 <= JOBS[job]["timeout-minutes"]  # ten to install and to upload
+    if job == "measure":
+        assert "--budget 30m" in step(WORKFLOW, "Measure")["run"]
+        assert limits[0] > 30
+
+
+class Stored(Remote):
+    """The server with the history's branch, and the job ``store``."""
+
+    def tip(self) -> str:
+        return self.git(self.bare, "rev-parse", f"refs/heads/{BRANCH}").strip()
+
+    def stored(self) -> str:
+        return self.git(self.bare, "show", f"{BRANCH}:history.jsonl")
+
+    def put(self, text: str, made_from: str) -> subprocess.CompletedProcess[str]:
+        """Run the step with ``text`` as the merged history, made from that commit."""
+        number = len(list(self.folder.glob("job-*")))
+        checkout, temporary = self.checkout(f"job-{number}"), self.folder / f"temp-{number}"
+        (temporary / "merged").mkdir(parents=True)
+        (temporary / "merged" / "history.jsonl").write_text(text)
+        (temporary / "merged" / "made-from").write_text(f"{made_from}\n" if made_from else "")
+        return run_step(
+            step(WORKFLOW, "Commit and push")["run"],
+            checkout,
+            **IDENTITY,
+            RUNNER_TEMP=str(temporary),
+            GITHUB_TOKEN="a-token",
+            GITHUB_SERVER_URL=(self.folder / "server").as_uri(),
+            GITHUB_REPOSITORY="owner/name",
+            HISTORY=BRANCH,
+            COMMIT="0123456789abcdef",
+        )
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Stored:
+    return Stored(tmp_path)
+
+
+def test_each_night_is_a_commit_after_the_one_that_it_was_made_from(remote: Stored) -> None:
+    assert remote.put("one\n", "").returncode == 0
+    first = remote.tip()
+    done = remote.put("one\ntwo\n", first)
+    assert done.returncode == 0, done.stderr
+    assert remote.stored() == "one\ntwo\n"
+    assert remote.git(remote.bare, "rev-parse", f"{BRANCH}^").strip() == first
+
+
+def test_an_older_history_is_never_put_over_a_newer_one(remote: Stored) -> None:
+    assert remote.put("one\n", "").returncode == 0
+    first = remote.tip()
+    assert remote.put("one\ntwo\n", first).returncode == 0
+    second = remote.tip()
+    for made_from in (first, ""):  # Monday's job run again on Wednesday; and the first night's
+        done = remote.put("one\nof Monday\n", made_from)
+        assert done.returncode == 1
+        assert f"::error::the branch {BRANCH} is not what it was" in done.stdout
+        assert "run the job 'merge' of this run again" in done.stdout
+        assert "a-token" not in done.stdout + done.stderr
+        assert remote.tip() == second
+    assert remote.stored() == "one\ntwo\n"
+
+
+def test_a_branch_that_was_removed_meanwhile_is_not_made_anew_from_an_old_file(
+    remote: Stored,
+) -> None:
+    assert remote.put("one\n", "").returncode == 0
+    first = remote.tip()
+    remote.git(remote.bare, "update-ref", "-d", f"refs/heads/{BRANCH}")
+    assert remote.put("one\ntwo\n", first).returncode == 1
+    assert remote.git(remote.bare, "for-each-ref", f"refs/heads/{BRANCH}") == ""
+
+
+def test_what_the_history_was_made_from_is_the_commit_that_was_taken(project: Project) -> None:
+    project.commit("first")
+    place = project.folder.parent / "taken.sqlite"
+    with open_history(str(place)) as history:
+        history.record([night(1)])
+        text = b"".join(to_lines(history.records())).decode()
+    project.git("switch", "--quiet", "--orphan", BRANCH)
+    tip = project.commit("a night", **{"history.jsonl": text})
+    project.git("switch", "--quiet", "main")
+    merge = Merge(project)
+    clone = project.folder.parent / "clone"
+    project.git("clone", "--quiet", str(project.folder), str(clone))
+    taking = step({"jobs": {"merge": JOBS["merge"]}}, "Take the history so far")
+    for wanted in (f"{tip}\n", ""):
+        done = run_step(taking["run"], clone, RUNNER_TEMP=str(merge.temporary), **taking["env"])
+        assert done.returncode == 0, done.stderr
+        assert (merge.temporary / "made-from").read_text() == wanted
+        project.git("-C", str(clone), "update-ref", "-d", f"refs/remotes/origin/{BRANCH}")

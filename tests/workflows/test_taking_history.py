@@ -1,0 +1,43 @@
+"""The steps that take what nights left: the history so far, and what each GPU recorded."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+from perfci.checkout.repository import open_repository
+from perfci.cli.workflows import render_workflow
+from tests.project import Project
+from tests.workflows.examples import PLAIN, parsed, run_step, step
+
+WORKFLOW = parsed(render_workflow("perfci-report.yml", replace(PLAIN, branch="develop")))
+
+
+# A clone as actions/checkout leaves it: none of its branches is marked as the default one.
+def test_the_default_branch_is_known_afterwards_also_where_there_is_a_main(
+    project: Project,
+) -> None:
+    project.commit("first")
+    project.git("switch", "--quiet", "--create", "develop")
+    project.commit("second")
+    clone = project.folder.parent / "clone"
+    subprocess.run(["git", "clone", "--quiet", str(project.folder), str(clone)], check=True)
+    subprocess.run(["git", "remote", "set-head", "origin", "--delete"], cwd=clone, check=True)
+    assert open_repository(clone).default_base() == "origin/main"  # a guess, which is wrong
+    taking = step(WORKFLOW, "Take the history so far")
+    done = run_step(taking["run"], clone, RUNNER_TEMP=str(clone.parent), **taking["env"])
+    assert done.returncode == 0, done.stderr
+    assert "no history yet" in done.stdout
+    assert open_repository(clone).default_base() == "origin/develop"
+
+
+def test_nights_that_lie_where_none_are_looked_for_are_an_error(tmp_path: Path) -> None:
+    nightly = parsed(render_workflow("perfci-nightly.yml", PLAIN))
+    misplaced = tmp_path / "nights" / "perfci-night-1"
+    misplaced.mkdir(parents=True)
+    (misplaced / "history-1.jsonl").touch()
+    recording = step(nightly, "Record and analyse")
+    done = run_step(recording["run"], tmp_path, RUNNER_TEMP=str(tmp_path))
+    assert done.returncode == 1
+    assert "::error::the artifacts of the nights hold files" in done.stdout
