@@ -101,7 +101,8 @@ def say_replayed(made: tuple[RecordedRun, ...]) -> None:
 def say_found(trend: dict[str, Any], repository: Path) -> bool:
     """Say what was planted and what was found; return whether they agree.
 
-    A change is where it was planted when it is within two commits of it.
+    A change is where it was planted when it is within two commits of it; the ramp may be told as
+    a step inside it.
     """
     order = [commit.sha for commit in commits(open_repository(repository), "main")[::-1]]
     number = {sha: place for place, sha in enumerate(order, start=1)}
@@ -114,12 +115,23 @@ def say_found(trend: dict[str, Any], repository: Path) -> bool:
     for one in trend["changes"]:
         before, after = number[one["sha_before"]], number[one["sha_after"]]
         good = good and one["worse"] and near(one["case"], before, after)
-        print(
-            f"Found:   {100 * (one['ratio'] - 1):+.1f} % in `{one['case']}` {one['metric']}, "
-            f"a {one['kind']} between commits {before} and {after}"
-        )
-    print("That is what was planted." if good else "That is NOT what was planted.")
+        print(f"Found:   {found_text(one, before, after)}")
+    print(
+        "That is what was planted. (Each within two commits of its place; a step that lies in the\n"
+        "ramp is taken for it: noise hides which of the two it is, and how far it goes.)"
+        if good
+        else "That is NOT what was planted."
+    )
     return good
+
+
+def found_text(change: dict[str, Any], before: int, after: int) -> str:
+    """Return what was found between the commits ``before`` and ``after``, in a line."""
+    for_ramp = change["case"] == "encode" and change["kind"] == "step"
+    return (
+        f"{100 * (change['ratio'] - 1):+.1f} % in `{change['case']}` {change['metric']}, "
+        f"a {change['kind']} between commits {before} and {after}{', for the ramp' * for_ramp}"
+    )
 
 
 if __name__ == "__main__":

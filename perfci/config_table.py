@@ -70,7 +70,7 @@ class Table:
         names = [*self._known, *known]
         for key in self._content:
             if key not in names:
-                near = _nearest(key, names)
+                near = nearest(key, names)
                 hint = f"Did you mean `{near}`? " if near else ""
                 raise UsageError(
                     "unknown-key",
@@ -90,7 +90,7 @@ class Table:
         return f"{self._name}.{key}" if self._name else key
 
 
-def _nearest(key: str, names: Iterable[str]) -> str:
+def nearest(key: str, names: Iterable[str]) -> str:
     """Return the name most like ``key``, of those equally like the one that begins most alike."""
 
     def likeness(name: str) -> tuple[float, int]:

@@ -81,7 +81,10 @@ def loops(benchmark: str, number: int) -> int:
 
 
 def near(benchmark: str, before: int, after: int) -> bool:
-    """Whether a change between these two commits is within two of where one was planted."""
+    """Whether a change between these two commits is within two of where one was planted.
+
+    Noise can make a step fit the ramp best: it counts where it lies within the ramp's place.
+    """
     planted = {"tokenise": (STEP - 1, STEP), "encode": (RAMP.start - 1, RAMP.stop - 1)}
     if benchmark not in planted:
         return False

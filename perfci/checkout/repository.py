@@ -66,6 +66,18 @@ class Repository:
             raise failure(outcome, "merge-base")
         return outcome.output or None
 
+    def changes(self, side: Resolved) -> tuple[str, ...]:
+        """Return the files in which ``side``'s commit differs from the one before it, sorted.
+
+        Of a working tree with changes these are the changes.
+        """
+        names = git(
+            self.root,
+            *("diff-tree", "-r", "--name-only", "--no-renames", "-z"),
+            *(f"{side.commit}^", side.commit),
+        )
+        return tuple(readable(name) for name in names.split("\0") if name)
+
     def default_base(self) -> str | None:
         """Guess what this repository's work is compared with: origin's HEAD, main or master."""
         head = attempt(self.root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfci.cli.options import configuration, interpreter, measuring_options, python_option
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, MeasureError, UsageError
+from perfci.cli.uncommitted import require_commit
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, MeasureError
 from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.record.report import Report
-    from perfci.record.run import Run
+    from perfci.record.run import CaseRun, Run
     from perfci.record.settings import MeasureSettings
+    from perfci.store.baseline import Baseline
     from perfci.store.files import BaselineStore
 
 
@@ -39,9 +41,9 @@ def update(
 ) -> int:
     """Measure REV (default: HEAD) and store it as this environment's baseline.
 
-    Measuring the stored commit again adds a session to it; another commit replaces it. `check`
-    knows the luck of a session from three of them on, best measured on different days. A case that
-    the time budget cut short is not stored.
+    Measuring the stored commit again adds a session to it; another commit replaces it, sessions
+    and all. Have one, or three and more, best measured on different days: two see next to nothing.
+    A case that the time budget cut short is not stored.
     """
     from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.compare import Request
@@ -52,12 +54,13 @@ def update(
     repository = open_here()
     config = configuration(repository.root, **options)
     resolved = repository.resolve(rev)
-    if resolved.dirty:
-        raise UsageError(
-            "dirty-baseline",
-            "the working tree has changes, and a baseline belongs to a commit",
-            "Commit them, or update from a commit: perfci baseline update HEAD",
-        )
+    require_commit(
+        repository,
+        resolved,
+        "dirty-baseline",
+        "a baseline belongs to a commit",
+        "update from a commit: perfci baseline update HEAD",
+    )
     store = BaselineStore(repository.root / config.baselines)
     store.require_writable()
     storing = _Storing(store, config.settings)
@@ -103,14 +106,15 @@ class _Storing:
             if is_whole(case, self.settings):
                 whole.append(case)
             else:
-                workers = counted(len(case.workers), "worker")
-                left_out.append(f"not stored {case.case.id}: the time was over after {workers}")
+                left_out.append(f"not stored {case.case.id}: {cut_short(case, self.settings)}")
         if whole:
             session_id = f"{measured.created_at}-{secrets.token_hex(4)}"
-            written = self.store.save_run(replace(measured, cases=tuple(whole)), session_id)
-            for path in written:
+            storable = replace(measured, cases=tuple(whole))
+            replaced = self.store.replaced_by(storable)
+            for path in self.store.save_run(storable, session_id):
                 if path not in self.written:
-                    click.echo(f"stored {os.path.relpath(path)}")
+                    old = replaced.get(path)
+                    click.echo(f"stored {os.path.relpath(path)}{_replacing(old) if old else ''}")
                     self.written[path] = None
         for line in left_out:
             if line not in self.left_out:
@@ -124,3 +128,19 @@ class _Storing:
             "interrupted: what was measured until then is no baseline",
             "Earlier sessions were stored." if self.written else "Nothing was stored.",
         )
+
+
+def _replacing(old: Baseline) -> str:
+    return f" (replaces {counted(len(old.sessions), 'session')} of {old.sha[:12]})"
+
+
+def cut_short(measured: CaseRun, settings: MeasureSettings) -> str:
+    """Return how much of a case was measured, and what a compiled one needs beyond ``rounds``."""
+    from perfci.measure.schedule import least_workers
+
+    least = least_workers(measured, settings)
+    said = f"the time was over after {len(measured.workers)} of {counted(least, 'worker')}"
+    if least == settings.rounds:
+        return said
+    cold = settings.compile_rounds
+    return f"{said} (`compile_rounds` = {cold}, and {least - cold} with a warm cache)"

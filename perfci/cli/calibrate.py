@@ -11,10 +11,10 @@ import click
 
 from perfci.cli.options import (
     Duration,
+    calibration_output_options,
     config_option,
     configuration,
     interpreter,
-    output_options,
     outputs,
     python_option,
     select_option,
@@ -45,7 +45,7 @@ _BUDGET_S = 165.0
 )
 @click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data.")
 @click.option("--write", "write_it", is_flag=True, help="Put suggestions into the configuration.")
-@output_options
+@calibration_output_options
 def command(
     rev: str,
     config_path: Path | None,
@@ -64,8 +64,6 @@ def command(
     a slow-down of the size that is promised is then injected to test the promise.
     """
     chosen = outputs(options)
-    if chosen.junit or chosen.csv:
-        raise click.UsageError("a calibration is written as --json and --markdown only")
     from perfci.cli.apart import history_files
     from perfci.cli.configuration_file import configuration_file, configuration_path
     from perfci.cli.output import check_writable

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import click
 
-from perfci.cli.options import interpreter, python_option
+from perfci.cli.options import config_option, interpreter, python_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
 _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("STOP", "red")}
 
 
 @click.command("doctor", epilog="Example: perfci doctor --python .venv/bin/python")
+@config_option
 @python_option
-def command(python: str | None) -> int:
+def command(config_path: Path | None, python: str | None) -> int:
     """Look at this machine and say what makes measurements worse or impossible, and what to do.
 
     Exits with 3 when measuring is impossible.
@@ -22,7 +24,9 @@ def command(python: str | None) -> int:
     from perfci.cli.surroundings import cache_folder, root_here
     from perfci.measure.examination import examine
 
-    findings = examine(interpreter(python), cache_folder(), dict(os.environ), root_here())
+    findings = examine(
+        interpreter(python), cache_folder(), dict(os.environ), root_here(), config_path
+    )
     for finding in findings:
         text, color = _MARKS[finding.level]
         click.echo(f"{click.style(f'{text:>5}', fg=color)}  {finding.subject}: {finding.found}")

@@ -149,7 +149,7 @@ def stats(history: str | None, config_path: Path | None) -> None:
 
 @command.command("acknowledge", epilog="Example: perfci history acknowledge 1a2b3c --note 'Meant.'")
 @click.argument("change", metavar="ID")
-@click.option("--note", default="", help="Why it is accepted; the report shows it.")
+@click.option("--note", default="", help="Why it is accepted (default: as before).")
 @click.option("--undo", is_flag=True, help="Take an acknowledgement and its note back.")
 @history_option
 @config_option

@@ -21,6 +21,10 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+CSV_BEGINNING = ",".join(_COLUMNS[:4]).encode()
+"""What tells an export as CSV from anything else that is given to ``history import``."""
+
+
 def json_lines(history: History) -> Iterator[bytes]:
     """Yield everything as lines that ``history import`` reads back."""
     from perfci.store.history.interchange import to_lines

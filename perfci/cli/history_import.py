@@ -46,8 +46,15 @@ def importer(path: Path) -> Callable[[History], Said]:
         beginning = read_beginning(path)
     except OSError as error:
         raise _unreadable(path, error) from error
+    from perfci.cli.history_export import CSV_BEGINNING
     from perfci.store.history.interchange import BEGINNING
 
+    if beginning.startswith(CSV_BEGINNING):
+        raise UsageError(
+            "history-csv",
+            f"{path} is an export as CSV, which can't be imported: it leaves out too much",
+            "Export without --csv: JSON lines hold all there is.",
+        )
     if beginning.startswith(_SQLITE):
         return partial(_import_sqlite, path=path)
     if beginning.startswith(BEGINNING):

@@ -120,6 +120,8 @@ def command(
     )
     if options != GitHubOptions() and not github:
         raise click.UsageError("this is about workflows: add --github")
+    if nightly_runner and "nightly" in without:
+        raise click.UsageError("--nightly-runner is about what --without nightly leaves out")
     repository = open_here()
     root = repository.root
     folder = (root / benchmarks).resolve()

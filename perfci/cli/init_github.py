@@ -114,6 +114,7 @@ def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
             tuple(_fit(_LABEL, label.strip(), "--nightly-runner") for label in one.split(","))
             for one in options.nightly_runner
         ),
+        stored="baseline" not in options.without,
     )
 
 

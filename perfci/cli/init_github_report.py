@@ -27,7 +27,8 @@ def locked_install(folder: str) -> tuple[str, ...]:
             "of-a-folder",
             own.doubt,
             "Install perfci from its repository, `pip install 'perfci @ git+https://…@COMMIT'`, or "
-            "say how the job that comments, whose token can write, gets it: --report-install.",
+            "say both how the jobs that measure get it, --install, and how the one that comments "
+            "does, whose token can write: --report-install.",
         )
     # the build backend is among the requirements: none is fetched for the build
     return (

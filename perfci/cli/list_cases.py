@@ -34,7 +34,7 @@ def command(rev: str, config_path: Path | None, selection: str, python: str | No
     repository = open_here()
     config = configuration(repository.root, config_path)
     with surroundings(repository, config, quiet=not sys.stderr.isatty()) as around:
-        cases, failed = list_cases(
+        cases, failed, notes = list_cases(
             around,
             Wanted("head", repository.resolve(rev), interpreter(python)),
             selection,
@@ -45,6 +45,8 @@ def command(rev: str, config_path: Path | None, selection: str, python: str | No
         tags = "".join(f"  #{clean_line(tag)}" for tag in case.tags)
         skip = f"  (skipped: {clean_line(case.skip)})" if case.skip else ""
         click.echo(f"{clean_line(case.id):<{width}}  {place}{tags}{skip}")
+    for note in notes:
+        click.echo(clean_line(note, 500), err=True)
     for line in failed:
         click.secho(f"failed: {clean_line(line, 2000)}", fg="red", err=True)
     return EXIT_NO_VERDICT if failed else EXIT_PASS

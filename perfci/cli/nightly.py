@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
     from perfci.measure.nightly import Summary
     from perfci.record.history import GateOutcome, RecordedRun
 
-_BUDGET_S = 3600.0
 _FEW = 5
 
 
 @click.command(
     "nightly",
-    epilog="Example: perfci nightly --commits main~20..main --budget 2h   "
+    epilog="Example: perfci nightly --commits main~20..main --budget 2h\n\n"
     "Exit codes: 0 recorded, 2 usage, 3 the newest commit failed, or interrupted, "
     "4 git, disk or database.",
 )
@@ -43,7 +43,7 @@ _FEW = 5
 @click.option("--nights", is_flag=True, help="Of each day (UTC) only its last commit.")
 @history_option
 @click.option(
-    "--budget", type=Duration(), default=_BUDGET_S, show_default="1h", help="Time for everything."
+    "--budget", type=Duration(), default="1h", show_default=True, help="Time for everything."
 )
 @click.option(
     "--same/--no-same",
@@ -102,13 +102,17 @@ def command(
         open_history(history_place(history, config, repository.root)) as opened,
         surroundings(repository, config, quiet=quiet) as around,
     ):
+        began = time.monotonic()
         summary = record_nights(around, opened, task)
+        went_by_s = time.monotonic() - began
     _show(summary, task.commits)
     if not summary.recorded and summary.left and not summary.interrupted:
         raise MeasureError(
             "budget-too-short",
-            f"not one case was done within {format_duration(task.budget_s)}",
-            "Raise --budget, or choose cases with -k.",
+            f"not one case was done: {format_duration(went_by_s)} went by, and what is left of "
+            f"the {format_duration(task.budget_s)} of --budget is too short for more",
+            "Raise --budget (a commit's cases are measured in turns, and all are done near its "
+            "end), or choose fewer cases with -k.",
         )
     # an older commit that fails now, or lacks a new case, is news to nobody
     failed = any(run.failed for run in summary.recorded if run.sha == task.commits[0].sha)

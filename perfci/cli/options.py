@@ -167,24 +167,32 @@ record_options = _stack(
     click.option("--record", is_flag=True, help="Add what was measured to the history."),
     history_option,
 )
-output_options = _stack(
+_documents = _stack(
     click.option("--json", "json_path", type=_FILE, help="Write the report file here."),
     click.option("--markdown", "markdown_path", type=_FILE, help="Write the comment here."),
-    click.option("--junit", "junit_path", type=_FILE, help="Write JUnit XML here."),
-    click.option("--csv", "csv_path", type=_FILE, help="Write the table of results here."),
+)
+_showing = _stack(
     click.option("--log-dir", type=_FOLDER, help="Keep the session's log files here."),
     click.option("-v", "--verbose", is_flag=True, help="Show every comparison."),
     click.option("-q", "--quiet", is_flag=True, help="Show the verdict only; no progress."),
 )
+output_options = _stack(
+    _documents,
+    click.option("--junit", "junit_path", type=_FILE, help="Write JUnit XML here."),
+    click.option("--csv", "csv_path", type=_FILE, help="Write the table of results here."),
+    _showing,
+)
+calibration_output_options = _stack(_documents, _showing)
+"""A calibration has no table of results."""
 
 
 def outputs(options: dict[str, Any]) -> Outputs:
-    """Take the output options out of a command's ``options``."""
+    """Take the output options that a command has out of its ``options``."""
     return Outputs(
         json=options.pop("json_path"),
         markdown=options.pop("markdown_path"),
-        junit=options.pop("junit_path"),
-        csv=options.pop("csv_path"),
+        junit=options.pop("junit_path", None),
+        csv=options.pop("csv_path", None),
         log_dir=options.pop("log_dir"),
     )
 

@@ -70,7 +70,7 @@ def command(
     config = configuration(repository.root, config_path)
     with surroundings(repository, config, quiet=not sys.stderr.isatty()) as around:
         head = Wanted("head", repository.resolve(rev), interpreter(python))
-        cases, failed = list_cases(around, head, selection)
+        cases, failed, _ = list_cases(around, head, selection)
     # a file that can't be imported holds no plan up: the first shard's report tells of it
     for line in failed:
         click.secho(f"failed: {line}", fg="red", err=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.options import history_place
+from perfci.cli.uncommitted import require_commit
 from perfci.errors import UsageError
 from perfci.units import counted
 
@@ -84,11 +85,13 @@ def recorder(
     """
     from perfci.store.history.history import open_history
 
-    if any(side.dirty for side in sides):
-        raise UsageError(
+    for side in sides:
+        require_commit(
+            repository,
+            side,
             "dirty-record",
-            "the working tree has changes, and the history holds commits",
-            "Commit them, or name a commit: perfci run HEAD --record",
+            "the history holds commits",
+            "name a commit: perfci run HEAD --record",
         )
     if config.settings.inject:
         raise UsageError(
@@ -97,8 +100,8 @@ def recorder(
             "Leave out --record.",
         )
     place = history_place(given, config, repository.root)
-    with open_history(place):
-        pass
+    with open_history(place) as history:
+        history.require_writable()
     return Recorder(place, repository, sides)
 
 

@@ -36,7 +36,8 @@ class WorkflowChoices:
     ``runner`` are the labels of the machine that measures; ``install`` and ``report_install``
     the shell commands that make an environment to measure in, of ``python``, and one to comment
     from, of ``report_python``. ``nightly_runners`` are the labels of each type of machine that
-    nights are measured on; none for ``runner`` alone.
+    nights are measured on; none for ``runner`` alone. Nights are checked where a workflow stores
+    baselines, ``stored``.
     """
 
     branch: str
@@ -48,6 +49,7 @@ class WorkflowChoices:
     report_install: tuple[str, ...]
     report_python: str
     nightly_runners: tuple[tuple[str, ...], ...] = ()
+    stored: bool = True
 
 
 def render_workflow(name: str, choices: WorkflowChoices) -> str:
@@ -75,6 +77,7 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         actions=ACTIONS,
         branch=choices.branch,
         baselines=choices.baselines,
+        stored=choices.stored,
         python=choices.python if name in MEASURING else choices.report_python,
         report_python=choices.report_python,
         runner=_runs_on(choices.runner),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from perfci.config import Config
 from perfci.measure.blocks import in_workplace
 from perfci.measure.compare import Request, now, selected_cases
-from perfci.measure.parts import Found, Parts
+from perfci.measure.parts import SAME_END, Found, Parts
 from perfci.measure.workplace import Surroundings, Wanted, open_workplace
 from perfci.record.calibration import Calibration, DefaultSession, Spent
 from perfci.record.case import Case, Failure
@@ -97,6 +97,7 @@ def concluded(found: Found, cases: Sequence[Case], config: Config, facts: Facts)
         comparisons=found.calibrated.comparisons,
     )
     own = {(case.benchmark, metric) for case in cases for metric in case.thresholds}
+    doubts = tuple(_doubts(found))
     return Calibration(
         perfci_version=VERSION,
         created_at=facts.created_at,
@@ -115,11 +116,13 @@ def concluded(found: Found, cases: Sequence[Case], config: Config, facts: Facts)
         false_alarms=found.calibrated.false_alarms,
         settings=found.settings,
         promise=found.promise,
-        suggestions=suggest(seen, session, config.policy, found.sweep_s, own=frozenset(own)),
+        suggestions=()
+        if doubts
+        else suggest(seen, session, config.policy, found.sweep_s, own=frozenset(own)),
         configuration=facts.configuration,
         failures=(*facts.failures, *found.failures),
         notes=(*facts.notes, *found.notes, *_cut(found, cases, config)),
-        untrusted=tuple(_doubts(found)),
+        untrusted=doubts,
     )
 
 
@@ -165,7 +168,10 @@ def _doubts(found: Found) -> list[str]:
     if found.interrupted:
         doubts.append("interrupted before the end")
     if not any(row.detectable is not None for row in found.calibrated.seen):
-        doubts.append("nothing was measured often enough to know a spread; raise --budget")
+        doubts.append(
+            "nothing was measured often enough to know a spread; raise --budget: "
+            f"identical sides get the first {format_share(SAME_END)} of the time"
+        )
     if found.promise.status == "not_kept":
         promised = format_share(found.promise.promised)
         doubts.append(f"the promise to find {promised} was not kept: {found.promise.reason}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.measure.compare import Request, facts_of, told_failures
@@ -23,6 +23,9 @@ from perfci.verdict.failing import failure_rows, placeholder
 from perfci.verdict.policy import Policy
 from perfci.verdict.sharding import Part
 from perfci.verdict.suspecting import suspects
+
+_TELL_NEXT_TO_NOTHING = 2
+"""So many sessions: the 95 % interval is 12.7 standard errors wide to each side, of three 4.3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +63,14 @@ def check(
         measured = _Measured(part, result, run, failures, facts)
     report = against_baselines(measured, baselines, store, policy, request.selection)
     suspected = suspects(report.results, policy)
-    if not suspected:
-        return run, report
-    if not confirm:
-        return run, unconfirmed(report, policy, "measured against the stored baseline only")
-    if report.interrupted:
-        return run, unconfirmed(report, policy, ENDED_EARLY)
-    return run, confirmed(around, report, suspected, baselines, head, request)
+    if suspected and not confirm:
+        report = unconfirmed(report, policy, "measured against the stored baseline only")
+    elif suspected and report.interrupted:
+        report = unconfirmed(report, policy, ENDED_EARLY)
+    elif suspected:
+        report = confirmed(around, report, suspected, baselines, head, request)
+    asking = _asking_for_a_third(report.results, baselines, policy)
+    return run, replace(report, notes=(*report.notes, *asking))
 
 
 def against_baselines(
@@ -121,6 +125,23 @@ def against_baselines(
         policy,
         measured.facts,
     )
+
+
+def _asking_for_a_third(
+    rows: Sequence[Comparison], baselines: Mapping[str, Baseline], policy: Policy
+) -> list[str]:
+    """Return a note a commit on the cases that its two sessions left undecided."""
+    of_commit: dict[str, dict[str, None]] = {}
+    for row in rows:
+        undecided = row.status == "inconclusive" and row.method == "welch_t"
+        costs = row.gate == "fail" and policy.undecided(row.metric) == "inconclusive"
+        if undecided and costs and row.base_sessions == _TELL_NEXT_TO_NOTHING:
+            of_commit.setdefault(baselines[row.case].sha, {})[row.case] = None
+    return [
+        f"2 sessions tell next to nothing of how days differ: {', '.join(cases)} stayed undecided; "
+        f"store a third with `perfci baseline update {sha[:12]}`."
+        for sha, cases in of_commit.items()
+    ]
 
 
 def _base_side(baselines: Mapping[str, Baseline], head: Wanted) -> Side | None:

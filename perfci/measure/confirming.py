@@ -79,7 +79,7 @@ def confirmed(
         notes=(
             *report.notes,
             *([f"{said} measured again, both sides together."] if cases else []),
-            *(note for one in together for note in one.notes),
+            *notes_of_again(report.notes, [n for one in together for n in one.notes]),
         ),
         timing=Timing(
             sum(one.timing.wall_s for one in reports),
@@ -113,6 +113,11 @@ def unconfirmed(report: Report, policy: Policy, why: str) -> Report:
         ),
         notes=(*report.notes, f"Unconfirmed: {why}."),
     )
+
+
+def notes_of_again(own: Sequence[str], again: Sequence[str]) -> tuple[str, ...]:
+    """Return the notes of measuring ``again``, named as that; what ``own`` say too is left out."""
+    return tuple(f"measured again: {note}" for note in again if note not in own)
 
 
 def named(side: Side | None) -> Side | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from perfci.config_table import nearest
 from perfci.errors import BenchmarkError, MeasureError, UsageError
 from perfci.measure.import_times import import_times
 from perfci.measure.launch import Executed
@@ -131,6 +132,22 @@ def require_own_code(found: Mapping[str, Found], installed: Sequence[str]) -> tu
                 f'meant: installed = ["{package}"].',
             )
         notes.append(f"`{package}` is the installed one, not the commits': {', '.join(files)}.")
+    return tuple(notes)
+
+
+def without_benchmark(found: Mapping[str, Found], thresholds: Collection[str]) -> tuple[str, ...]:
+    """Return a note on each of the configuration's ``thresholds`` whose benchmark no side has.
+
+    None where a file can't be imported, which may have it.
+    """
+    if any(side.discovery.failures for side in found.values()):
+        return ()
+    names = sorted({case.benchmark for side in found.values() for case in side.discovery.cases})
+    notes = []
+    for name in sorted(set(thresholds).difference(names)):
+        near = nearest(name, names)
+        hint = f" Did you mean `{near}`?" if near else ""
+        notes.append(f"The thresholds of `{name}`: no benchmark has that name.{hint}")
     return tuple(notes)
 
 

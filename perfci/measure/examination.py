@@ -38,15 +38,20 @@ print(json.dumps(answer))
 
 
 def examine(
-    python: str, cache: Path, environment: Mapping[str, str], root: Path
+    python: str,
+    cache: Path,
+    environment: Mapping[str, str],
+    root: Path,
+    explicit: Path | None = None,
 ) -> tuple[Finding, ...]:
     """Return every check's finding, in the order of the checks.
 
-    ``root`` is the repository's, whose configuration says how workers are kept quiet.
+    ``root`` is the repository's, whose configuration, or else the file ``explicit``, says how
+    workers are kept quiet.
     """
     import pynvml
 
-    config, misread = _configuration(root)
+    config, misread = _configuration(root, explicit)
     checks: tuple[Callable[[], Finding], ...] = (
         lambda: _python(python, environment),
         _git,
@@ -63,10 +68,10 @@ def examine(
     return (*misread, *(check() for check in checks))
 
 
-def _configuration(root: Path) -> tuple[Config, tuple[Finding, ...]]:
+def _configuration(root: Path, explicit: Path | None) -> tuple[Config, tuple[Finding, ...]]:
     """Return the configuration, or the defaults and a finding where it can't be read."""
     try:
-        return load_config(root), ()
+        return load_config(root, explicit), ()
     except UsageError as error:
         finding = Finding("impossible", "configuration", error.message, error.advice)
         return Config(), (finding,)

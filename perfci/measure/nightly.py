@@ -110,7 +110,8 @@ class _Night:
                 self._record_error(scope, commit, scope.cases, error)
         todo = [gap for gap in self._gaps(scope, self._task.commits) if gap.sha not in scope.broken]
         if todo and todo[0].sha == self._newest.sha:
-            self._fill(scope, todo.pop(0), reserved_s=self._for_same)
+            # all the time it needs: one that leaves no fifth could not be compared with itself
+            self._fill(scope, todo.pop(0))
         if not self.summary.interrupted:
             self._compare_with_itself(scope)
         for gap in todo:
@@ -147,9 +148,9 @@ class _Night:
         days = {one.measured_at[:10] for one in nights if one.sha == self._newest.sha}
         return self._began[:10] in days
 
-    def _fill(self, scope: Scope, gap: Gap, reserved_s: float = 0.0) -> None:
+    def _fill(self, scope: Scope, gap: Gap) -> None:
         """Measure one commit and record it, unless others do or there is no time."""
-        within_s = time_for(gap, self._left_s() - reserved_s, slowest_case(self._took))
+        within_s = time_for(gap, self._left_s(), slowest_case(self._took))
         if within_s is None:
             self.summary.left.append(gap)
             return

@@ -171,10 +171,13 @@ class Parts:
         ]
         if self._interrupted:
             return not_checked("interrupted")
-        if not candidates:
-            return not_checked("no benchmark with one mode and a known spread")
-        believed = rounds_to_believe(calibrated.comparisons, policy.alpha)
         left_s = max(0.0, self.end - self.clock())
+        if not candidates:
+            return not_checked(
+                "no benchmark with one mode and a known spread; "
+                f"the last {left_s:.0f} s were kept for it"
+            )
+        believed = rounds_to_believe(calibrated.comparisons, policy.alpha)
         fits = partial(plan_promise, candidates, alpha, least=believed)
         # rather a test that may not end than none: nothing else is waiting for the time
         plan = fits(_SURE * left_s, starting_s=self._at_once_s or self._starting_s) or fits(

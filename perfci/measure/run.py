@@ -5,6 +5,7 @@ from __future__ import annotations
 from perfci.checkout.repository import Resolved
 from perfci.measure.compare import Request, facts_of, selected_cases, selected_part
 from perfci.measure.conclude import alone, run_of
+from perfci.measure.discovering import without_benchmark
 from perfci.measure.session import SessionResult
 from perfci.measure.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.record.case import Case
@@ -45,9 +46,13 @@ def measure_alone(workplace: Workplace, request: Request) -> tuple[Part, Session
 
 def list_cases(
     around: Surroundings, head: Wanted, selection: str
-) -> tuple[tuple[Case, ...], tuple[str, ...]]:
-    """Return the cases that would be measured, and a line for each file that failed."""
+) -> tuple[tuple[Case, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the cases that would be measured, a line for each file that failed, and notes.
+
+    The notes are on the configuration: how busy the machine is concerns no list.
+    """
     with open_workplace(around, (head,)) as workplace:
         cases = selected_cases(workplace, Request(selection))
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
-        return cases, failed
+        notes = without_benchmark(workplace.found, around.config.policy.thresholds)
+        return cases, failed, notes

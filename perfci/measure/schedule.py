@@ -72,11 +72,15 @@ def least_rounds(rounds: int, compile_rounds: int, *, compiled: bool) -> int:
     return max(rounds, compile_rounds + 3) if compiled else rounds
 
 
-def is_whole(measured: CaseRun, settings: MeasureSettings) -> bool:
-    """Say whether a case has all the workers that a session which isn't cut short gives it."""
+def least_workers(measured: CaseRun, settings: MeasureSettings) -> int:
+    """Return how many workers a session which isn't cut short gives a side of a case."""
     compiled = measured.case.compiled
-    least = least_rounds(settings.rounds, settings.compile_rounds, compiled=compiled)
-    return len(measured.workers) >= least
+    return least_rounds(settings.rounds, settings.compile_rounds, compiled=compiled)
+
+
+def is_whole(measured: CaseRun, settings: MeasureSettings) -> bool:
+    """Say whether a case has all of them."""
+    return len(measured.workers) >= least_workers(measured, settings)
 
 
 def has_cold_cache(round_number: int, compile_rounds: int, *, compiled: bool) -> bool:

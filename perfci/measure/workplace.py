@@ -18,7 +18,13 @@ from perfci.checkout.repository import Repository, Resolved
 from perfci.checkout.worktree import Worktrees
 from perfci.config import Config
 from perfci.errors import OutsideError
-from perfci.measure.discovering import Found, discover, require_cases, require_own_code
+from perfci.measure.discovering import (
+    Found,
+    discover,
+    require_cases,
+    require_own_code,
+    without_benchmark,
+)
 from perfci.measure.gpu_watch import GpuWatches
 from perfci.measure.guardian import Guardian
 from perfci.measure.host import host_facts
@@ -248,7 +254,12 @@ def open_workplace(
             shown.step(f"looking for benchmarks on {side_plan.name} …")
             found[side_plan.name] = discover(plan, side_plan, budget_end)
             _log_discovery(journal, side_plan.name, found[side_plan.name])
-        notes = (*worktrees.notes, *shared, *require_own_code(found, config.installed))
+        notes = (
+            *worktrees.notes,
+            *shared,
+            *require_own_code(found, config.installed),
+            *without_benchmark(found, config.policy.thresholds),
+        )
         environments = {
             name: make_environment(
                 {**host_facts(), **quiet_facts(plan.quiet, plan.cores), **one.discovery.facts}

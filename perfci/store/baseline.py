@@ -107,10 +107,15 @@ def with_run(old: Baseline | None, run: Run, measured: CaseRun, session_id: str)
         sessions=(session,),
         extra_metrics=measured.workers[0].extra_metrics,
     )
-    if old is None or (old.sha, old.source_hash) != (fresh.sha, fresh.source_hash):
+    if old is None or not continues(old, run, measured):
         return fresh
     others = tuple(one for one in old.sessions if one.id != session_id)
     return replace(fresh, sessions=(*others, session)[-MOST_SESSIONS:])
+
+
+def continues(old: Baseline, run: Run, measured: CaseRun) -> bool:
+    """Say whether ``measured`` is of ``old``'s commit and source: it adds a session then."""
+    return (old.sha, old.source_hash) == (run.side.sha, measured.case.source_hash)
 
 
 def diff_rows(first: Baseline, second: Baseline) -> tuple[DiffRow, ...]:

@@ -16,7 +16,7 @@ from perfci.reading import read_regular
 from perfci.record.codec import encode, from_plain
 from perfci.record.run import Environment, Run
 from perfci.store.atomic import disk_errors, locked, replace_file
-from perfci.store.baseline import Baseline, DiffRow, diff_rows, with_run
+from perfci.store.baseline import Baseline, DiffRow, continues, diff_rows, with_run
 from perfci.store.environment import differences
 from perfci.store.upgrade import upgraded
 
@@ -90,6 +90,22 @@ class BaselineStore:
         if damaged:
             raise damaged[0]
         return tuple(written)
+
+    def replaced_by(self, run: Run) -> dict[Path, Baseline]:
+        """Return what ``save_run`` would replace: baselines of another commit or source.
+
+        DamagedFile is left to ``save_run``, which stores the other cases first.
+        """
+        found: dict[Path, Baseline] = {}
+        for measured in run.cases:
+            path = self._path(run.environment.key, measured.case.id)
+            try:
+                old = self.load(run.environment.key, measured.case.id)
+            except DamagedFile:
+                continue
+            if old is not None and not continues(old, run, measured):
+                found[path] = old
+        return found
 
     def remove(self, environment: str, case: str | None = None) -> tuple[Path, ...]:
         """Remove one case's baseline, or an environment's all; return what was removed.

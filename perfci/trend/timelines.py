@@ -139,8 +139,8 @@ def _series(
 ) -> Series | None:
     """Join the parts that go under one name.
 
-    None where no run of theirs is on a timeline, and where a value is too large or too small to be
-    computed with, so that one such benchmark takes no report with it.
+    Values too large or too small to be computed with are left out, so that one such night takes no
+    series with it, and one such benchmark no report. None where nothing is left.
     """
     import numpy as np
 
@@ -161,19 +161,21 @@ def _series(
     values = np.concatenate([np.asarray(part.values, dtype=np.float64) for part in parts])
     hashes = np.concatenate([_hashes(part, loaded) for part in parts])
     good = (at >= 0) & np.isfinite(values)
+    sizes = np.abs(values)
+    extreme = good & ((sizes > LARGEST) | ((sizes > 0.0) & (sizes < 1.0 / LARGEST)))
+    if extreme.any():
+        notes.append(
+            f"{key.case} {key.metric}: left out on {key.environment}: {int(extreme.sum())} of "
+            f"{int(good.sum())} values, beyond {LARGEST:g} or its inverse, which can't be "
+            "computed with."
+        )
+        good &= ~extreme
     if not good.any():
         return None
     at, values, hashes = at[good], values[good], hashes[good]
     by_row = np.argsort(at, kind="stable")
     at, values, hashes = at[by_row], values[by_row], hashes[by_row]
     last = np.append(at[1:] != at[:-1], True)
-    sizes = np.abs(values[last])
-    if sizes.max() > LARGEST or ((sizes > 0.0) & (sizes < 1.0 / LARGEST)).any():
-        notes.append(
-            f"{key.case} {key.metric}: left out on {key.environment}, as a value beyond "
-            f"{LARGEST:g}, or its inverse, can't be computed with."
-        )
-        return None
     return Series(
         key=key,
         unit=parts[-1].unit,

@@ -54,7 +54,7 @@ def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[str, ...]
         for row in rows
         if row.status == "regressed" and (row.gate == "fail" if gating else row.gate == "warn")
     ]
-    return tuple(_moved(row) for row in sorted(found, key=_severity, reverse=True))
+    return tuple(moved_text(row) for row in sorted(found, key=_severity, reverse=True))
 
 
 def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[str, ...]:
@@ -146,7 +146,8 @@ def _severity(row: Comparison) -> float:
     return change / threshold
 
 
-def _moved(row: Comparison) -> str:
+def moved_text(row: Comparison) -> str:
+    """Return what moved by how much, and how much its threshold is."""
     if row.difference is not None:
         sign = "+" if row.difference > 0.0 else "-"
         change = f"{sign}{format_value(abs(row.difference), row.unit)}"

@@ -100,7 +100,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
             else:
                 moved = _moved(change)
         elif large:
-            warnings = (f"significant, but below the threshold of {_threshold(row)}",)
+            warnings = (f"significant, but below the threshold of {threshold_text(row)}",)
         else:
             warnings = (f"significant, but Cohen's d is below {policy.cohens_d:g}",)
     alpha = policy.alpha / max(1, family)
@@ -191,7 +191,7 @@ def _what_it_takes(row: Comparison, alpha: float) -> str:
     if rounds is None:
         return f"{found}; {format_share(row.threshold)} is out of reach at this spread"
     if rounds <= known[1]:
-        return f"{found}; the change is too near the threshold of {_threshold(row)} to tell"
+        return f"{found}; the change is too near the threshold of {threshold_text(row)} to tell"
     return f"{found}; about {_rounds(row, rounds)} would show {format_share(row.threshold)}"
 
 
@@ -201,7 +201,8 @@ def _rounds(row: Comparison, count: int) -> str:
     return f"{count} rounds" + ("" if setting == "rounds" else f" (`{setting}`)")
 
 
-def _threshold(row: Comparison) -> str:
+def threshold_text(row: Comparison) -> str:
+    """Return the row's threshold in its metric's unit, or as a share."""
     if row.difference is not None:
         return format_value(row.threshold, row.unit)
     return format_share(row.threshold)

@@ -1,9 +1,9 @@
 """From what a machine sees to keys of the configuration. Pure.
 
 More rounds come first; a threshold is raised only where rounds can't do it, and always with the
-reason. Nothing is ever lowered, and nothing is suggested for what has two modes: there the
-spread isn't noise that a threshold should swallow. Nor for a metric whose doubt costs no verdict:
-every session would pay for rounds that decide nothing.
+reason. Nothing is ever lowered, and nothing is suggested from fewer than five pairs, or for what
+has two modes: there the spread isn't noise that a threshold should swallow. Nor for a metric whose
+doubt costs no verdict: every session would pay for rounds that decide nothing.
 """
 
 from __future__ import annotations
@@ -37,6 +37,18 @@ def suggest(
     ``round_s`` is what a round of all cases takes: more rounds are suggested only where they
     fit the session's budget. ``own`` are (benchmark, metric) with a threshold in the benchmark.
     """
+    known = [
+        (row, row.spread)
+        for row in seen
+        if row.gate == "fail"
+        and row.spread
+        and not row.modes
+        and row.threshold > 0.0
+        and row.pairs >= _LEAST_PAIRS
+        and policy.undecided(row.metric) == "inconclusive"
+    ]
+    if not known:
+        return ()
     alpha = session.alpha / max(1, session.comparisons)
     fits = math.floor(session.budget_s / round_s) if round_s > 0.0 else _MOST_ROUNDS
     wanted, reason = session.max_rounds, ""
@@ -48,14 +60,10 @@ def suggest(
             f"{believed} rounds"
         )
     unshown: list[tuple[Seen, float]] = []
-    for row in seen:
-        if row.gate != "fail" or row.modes or not row.spread or row.threshold <= 0.0:
-            continue
-        if row.pairs < _LEAST_PAIRS or policy.undecided(row.metric) != "inconclusive":
-            continue
-        needed = rounds_needed(row.spread, row.threshold, alpha)
+    for row, spread in known:
+        needed = rounds_needed(spread, row.threshold, alpha)
         if needed is None or needed > max(wanted, min(_MOST_ROUNDS, fits)):
-            unshown.append((row, row.spread))
+            unshown.append((row, spread))
         elif needed > wanted:
             wanted = needed
             reason = (

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from perfci.store.history.history import open_history
 from tests.project import Done, Project, rows
 
 REMOVES_SCRATCH = """\
@@ -51,6 +52,13 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
         subprocess.run([*sudo, "umount", "--lazy", str(folder)], check=True)
 
 
+def make_read_only(mount: Path) -> None:
+    """Turn what ``mounted`` gave, by the same right."""
+    turn = ["mount", "-o", "remount,ro", str(mount)]
+    as_root = ["sudo", "--non-interactive", *turn] if os.geteuid() else turn
+    subprocess.run(as_root, check=True)
+
+
 def refused(done: Done, *texts: str) -> None:
     """Assert that perfci ended because of the disk, and said each text."""
     assert done.without_traceback().code == 4, done.text
@@ -70,6 +78,25 @@ def test_a_full_disk(small: Project, tmp_path: Path) -> None:
         (tiny / "filler").write_bytes(b"x" * 60_000)
         done = small.perfci("compare", "HEAD", "HEAD", PERFCI_CACHE_DIR=str(tiny / "cache"))
     refused(done, "PERFCI_CACHE_DIR")
+
+
+def test_a_history_that_can_only_be_read_is_said_before_anything_is_measured(
+    small: Project, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    small.write(
+        "benchmarks/bench_marks.py",
+        "from pathlib import Path\nimport perfci\n\n@perfci.benchmark\ndef marks():\n"
+        f"    Path({str(begun)!r}).touch()\n    return lambda: None\n",
+    )
+    small.commit("marks")
+    with mounted(tmp_path / "fixed", "size=4m") as fixed:
+        with open_history(str(fixed / "h.sqlite")):
+            pass
+        make_read_only(fixed)
+        done = small.perfci("run", "HEAD", "--record", "--history", str(fixed / "h.sqlite"))
+    refused(done, "h.sqlite")
+    assert not begun.exists()
 
 
 def test_a_read_only_disk(small: Project, tmp_path: Path) -> None:

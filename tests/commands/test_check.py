@@ -68,8 +68,11 @@ def test_a_slowed_commit_fails_and_was_confirmed_side_by_side(stored: Project) -
 def test_suspects_of_different_commits_are_each_confirmed_against_their_own(
     stored: Project,
 ) -> None:
+    first = json.loads(baseline_of(stored, "steady").read_text())["sha"]
     stored.commit("nothing new")
-    assert stored.perfci("baseline", "update", "-k", "steady").code == 0
+    done = stored.perfci("baseline", "update", "-k", "steady")
+    assert done.code == 0
+    assert f"(replaces 1 session of {first[:12]})" in done.out
     assert len({json.loads(baseline_of(stored, one).read_text())["sha"] for one in CASES}) == 2
     scale_baseline(stored, 1 / 30, *CASES)
     report = stored.report("check", "--no-confirm", code=1)
@@ -107,7 +110,7 @@ def test_one_session_is_said_to_be_one(stored: Project) -> None:
 
 
 def test_updating_the_same_commit_adds_a_session(stored: Project) -> None:
-    stored.perfci("baseline", "update", "-k", "steady")
+    assert "replaces" not in stored.perfci("baseline", "update", "-k", "steady").out
     kept = json.loads(baseline_of(stored, "steady").read_text())
     assert len(kept["sessions"]) == 2
     assert len(json.loads(baseline_of(stored, "counting").read_text())["sessions"]) == 1
@@ -117,8 +120,27 @@ def test_update_can_measure_several_sessions(stored: Project) -> None:
     assert stored.perfci("baseline", "update", "-k", "steady", "--sessions", "2").code == 0
     kept = json.loads(baseline_of(stored, "steady").read_text())
     assert len({session["id"] for session in kept["sessions"]}) == 3
-    row = rows(stored.report("check", "-k", "steady"), "steady")["latency_p50"]
+    report = stored.report("check", "-k", "steady")
+    row = rows(report, "steady")["latency_p50"]
     assert not any("one session" in warning for warning in row["warnings"])
+    assert not any("store a third" in note for note in report["notes"])
+
+
+def test_two_sessions_that_leave_a_case_undecided_ask_for_a_third(stored: Project) -> None:
+    path = baseline_of(stored, "steady")
+    kept = json.loads(path.read_text())
+    (session,) = kept["sessions"]
+    slower = [
+        {**one, "values": {name: value * 20.0 for name, value in one["values"].items()}}
+        for one in session["workers"]
+    ]
+    kept["sessions"] = [session, {**session, "id": "another day", "workers": slower}]
+    path.write_text(json.dumps(kept))
+    report = stored.report("check", "--no-confirm")
+    assert rows(report, "steady")["latency_p50"]["status"] == "inconclusive"
+    (note,) = (one for one in report["notes"] if "store a third" in one)
+    assert note.startswith("2 sessions tell next to nothing of how days differ: steady")
+    assert f"perfci baseline update {kept['sha'][:12]}" in note
 
 
 def test_a_new_benchmark_is_new_and_a_gone_one_removed(stored: Project) -> None:

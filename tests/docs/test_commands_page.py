@@ -82,3 +82,19 @@ def table() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("option", "name"), table())
 def test_a_shared_option_is_one_of_each_command_named(option: str, name: str) -> None:
     assert option in options_of(name)
+
+
+@pytest.mark.parametrize("row", rows(section(PAGE, "## Options of several commands")))
+def test_a_shared_option_names_every_command_that_has_it(row: list[str]) -> None:
+    options, of, more = row
+    if of.startswith("all "):
+        return
+    named = re.findall(r"`([^`]+)`", f"{of} {more}")
+    told = {re.sub(r" -.*", "", one) for one in named}
+    for option in options_in(options):
+        having = {
+            name
+            for name, command in COMMANDS.items()
+            if any(option in (*one.opts, *one.secondary_opts) for one in command.params)
+        }
+        assert {one for one in having if not {one, one.partition(" ")[0]} & told} == set(), option

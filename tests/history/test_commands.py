@@ -249,6 +249,13 @@ def test_a_file_that_is_not_what_it_says_is_named_and_nothing_is_lost(
         assert [in_order(one) for one in history.read()][:2] == [in_order(night(n)) for n in (1, 2)]
 
 
+def test_an_export_as_csv_is_told_from_a_damaged_file(project: Project, place: str) -> None:
+    project.perfci("history", "export", "--csv", "mine.csv", "--history", place)
+    done = project.perfci("history", "import", "mine.csv", "--history", place).without_traceback()
+    assert (done.code, "can't be imported" in done.err) == (2, True), done.text
+    assert "cut off" not in done.err
+
+
 def test_files_that_are_not_there_or_no_files_are_refused(project: Project, place: str) -> None:
     os.mkfifo(project.folder / "pipe")  # nobody will ever write into it
     for name in ("nowhere.json", "/dev/zero", "pipe"):

@@ -213,6 +213,16 @@ def test_an_acknowledgement_is_taken_back_and_no_report_that_began_before_brings
         assert before.acknowledged
 
 
+def test_acknowledging_again_without_a_note_keeps_the_note(place: str) -> None:
+    with open_history(place) as history:
+        history.remember([change(1)])
+        history.acknowledge(change(1).id, "Meant.")
+        history.acknowledge(change(1).id)
+        assert [one.note for one in history.known_changes()] == ["Meant."]
+        history.acknowledge(change(1).id, "Meant: a safer algorithm.")
+        assert [one.note for one in history.known_changes()] == ["Meant: a safer algorithm."]
+
+
 def test_an_older_note_replaces_no_newer_one(place: str) -> None:
     with open_history(place) as history:
         history.remember([change(1)])
@@ -262,6 +272,8 @@ def test_removed_runs_leave_nothing_and_others_whole(place: str) -> None:
         {"id": ""},
         {"measured_at": ""},
         {"measured_at": "not a time"},
+        {"position": 2**70},
+        {"position": -1},
     ],
 )
 def test_a_run_that_could_not_be_read_back_is_refused_before_anything_is_written(

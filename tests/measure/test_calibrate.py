@@ -168,7 +168,18 @@ def test_a_budget_that_cannot_reach_the_most_rounds_promises_less_and_says_so() 
 def test_too_little_time_is_no_calibration() -> None:
     _, calibration = _run(Machine(), budget=4.0)
     assert calibration.promise.status == "not_checked"
-    assert any("budget" in doubt for doubt in calibration.untrusted)
+    assert any("--budget" in doubt for doubt in calibration.untrusted)
+    assert any("62 % of the time" in doubt for doubt in calibration.untrusted)
+    assert calibration.promise.reason.endswith("the last 4 s were kept for it")
+
+
+def test_a_calibration_that_can_not_be_relied_on_suggests_nothing() -> None:
+    few = replace(Config(), settings=MeasureSettings(rounds=3, max_rounds=3))
+    _, sound = _run(Machine(), config=few)
+    assert [one.path for one in sound.suggestions] == [("max_rounds",)]
+    _, unsound = _run(Machine(deaf=True), config=few)
+    assert unsound.untrusted
+    assert unsound.suggestions == ()
 
 
 def test_a_case_that_fails_is_left_alone_and_the_others_go_on() -> None:

@@ -258,3 +258,10 @@ def test_the_card_of_this_machine_is_named() -> None:
 
     found = gpu(pynvml, lambda: card_of(sys.executable, dict(os.environ)))
     assert torch.cuda.get_device_name(0) in found.found
+
+
+def test_the_configuration_can_be_a_file_of_another_name(project: Project) -> None:
+    other = project.write("other.toml", "rounds = 1\n")
+    done = project.perfci("doctor", "--config", str(other)).without_traceback()
+    assert done.code == 3
+    assert "other.toml: `rounds`" in done.out

@@ -30,6 +30,20 @@ def test_the_planted_step_is_told_with_its_size(monkeypatch: pytest.MonkeyPatch)
     assert all(1.08 < ratio < 1.16 for ratio in steps)
 
 
+def test_a_step_in_the_place_of_the_ramp_is_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    from nightly_demo import found_text
+
+    found = {"ratio": 1.114, "case": "encode", "metric": "latency_p50", "kind": "step"}
+    assert found_text(found, 39, 40) == (
+        "+11.4 % in `encode` latency_p50, a step between commits 39 and 40, for the ramp"
+    )
+    assert found_text({**found, "kind": "ramp"}, 33, 45).endswith(
+        "a ramp between commits 33 and 45"
+    )
+    assert found_text({**found, "case": "tokenise"}, 23, 24).endswith("between commits 23 and 24")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(590)
 def test_the_nightly_demo_names_the_step_and_the_ramp_and_not_the_busy_night(

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from perfci.cli.nightly import command
+from perfci.measure.workplace import Surroundings
 from tests.nightly.branch import Branch, away_from_midnight, measured
 from tests.project import Project
 
@@ -99,6 +101,26 @@ def test_a_fifth_of_the_budget_that_is_too_short_for_two_sides_is_said(branch: B
     assert "the tip was not compared with itself" in said
     assert measured(branch.runs()) == {(tip, "slow"): 1}
     assert branch.outcomes() == ()
+
+
+def test_the_tip_may_take_all_of_the_budget(
+    branch: Branch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No time is kept from it for a comparison that a tip this slow could never be given."""
+    given: list[float] = []
+
+    def measured_with(around: Surroundings, *_: object, **__: object) -> None:
+        given.append(around.config.settings.budget)
+        raise KeyboardInterrupt
+
+    branch.commit(1000)
+    monkeypatch.chdir(branch.project.folder)
+    monkeypatch.setenv("PERFCI_CACHE_DIR", str(branch.project.cache))
+    monkeypatch.setattr("perfci.measure.nightly.run", measured_with)
+    arguments = ["--history", str(branch.history), "--budget", "10h", "--quiet"]
+    assert command.main(arguments, standalone_mode=False) == 3
+    (budget_s,) = given
+    assert budget_s > 9 * 3600
 
 
 def _move_to_yesterday(branch: Branch) -> None:

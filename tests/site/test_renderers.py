@@ -51,6 +51,15 @@ def test_one_change_is_named_in_the_headline() -> None:
     assert "latency_p50 of encoder[batch=1,mode=eager] got worse" in trend_lines(alone)[0]
 
 
+def test_a_hash_that_is_a_command_to_a_runner_is_none_on_the_terminal() -> None:
+    trend = year()
+    bad = ("\n::error::a", "\n::error::b")
+    change = replace(trend.changes[0], commits=bad, commits_within=bad)
+    text = "\n".join(trend_lines(replace(trend, changes=(change,))))
+    assert not re.search(r"^\s*::error::", text, re.MULTILINE)
+    assert "error" in text
+
+
 def test_the_new_and_worst_comes_before_what_was_told() -> None:
     text = front(year())
     places = [text.index(part) for part in ("+5.2 %", "-8.6 %", "+11.0 %", "+2.1 %", "+30.0 %")]
@@ -74,6 +83,23 @@ def test_markdown_names_new_changes_and_folds_the_rest() -> None:
     assert "+11.0" in folded
     assert with_cmark_gfm(text).tags.count("table") == 3
     assert "latency_p50" in with_cmark_gfm(text).cells
+
+
+def test_markdown_lists_what_was_acknowledged_with_its_note() -> None:
+    trend = year()
+    noted = tuple(
+        replace(one, note="Meant: <b>safer</b>.") if one.status == "acknowledged" else one
+        for one in trend.changes
+    )
+    text = render_trend_markdown(replace(trend, changes=noted))
+    _, _, folded = text.partition("<summary>Acknowledged</summary>")
+    listed, _, _ = folded.partition("</details>")
+    (line,) = [line for line in listed.splitlines() if line.startswith("- ")]
+    assert "+30.0" in line
+    assert "loader" in line
+    assert "Meant:" in line
+    assert "<b>" not in line
+    assert "Acknowledged" not in render_trend_markdown(quiet_trend())
 
 
 def test_markdown_of_strangers_names_stays_within_githubs_limit_and_is_text() -> None:
@@ -113,11 +139,26 @@ def test_json_can_hold_any_name() -> None:
 
 
 def test_the_gates_health_says_what_it_rests_on() -> None:
-    told = {tile.name: tile for tile in tiles(replace(EMPTY_HEALTH, same_reports=10, reports=1))}
+    told = {tile.name: tile for tile in tiles(replace(EMPTY_HEALTH, same_reports=20, reports=1))}
     assert told["False alarms"].figure == "0 %"
-    assert told["False alarms"].basis == "0 of 10 A/A reports failed; the rate is below 25.9 %"
+    assert told["False alarms"].basis == "0 of 20 A/A reports failed; the rate is below 13.9 %"
     assert told["Inconclusive"].figure == "not known"
     assert told["Missing nights"].figure == "0"
+
+
+@pytest.mark.parametrize(
+    ("reports", "failed", "basis"),
+    [
+        (1, 0, "0 of 1 A/A report failed: too few to tell a rate"),
+        (19, 2, "2 of 19 A/A reports failed: too few to tell a rate"),
+    ],
+)
+def test_a_few_comparisons_of_a_commit_with_itself_tell_no_rate(
+    reports: int, failed: int, basis: str
+) -> None:
+    health = replace(EMPTY_HEALTH, same_reports=reports, same_failed=failed)
+    (told,) = (tile for tile in tiles(health) if tile.name == "False alarms")
+    assert (told.figure, told.basis) == ("not known", basis)
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,7 @@ def history(*many: list[float]) -> LoadedHistory:
         [1e-300] * 30 + [1e300] * 30,
         [1e308] * 30 + [1.7e308] * 30,
         [1.7e308, -1.7e308] * 30,
-        [1.0] * 30 + [1e-160] * 30,
-        [5e-324] * 59 + [0.0],
+        [5e-324] * 60,
     ],
 )
 def test_a_series_beyond_what_can_be_computed_with_is_left_out_and_named(values):
@@ -53,6 +52,20 @@ def test_a_series_beyond_what_can_be_computed_with_is_left_out_and_named(values)
     assert [one.key.case for one in arranged.series] == ["case0"]
     assert [change.series.case for change in analysed.changes] == ["case0"]
     assert any(note.startswith("case1 score: left out") for note in arranged.notes)
+
+
+@pytest.mark.parametrize("absurd", [1e300, -1e300, 1e-300])
+def test_one_absurd_night_hides_no_step(absurd):
+    values = wobbling(60).tolist()
+    values[40:] = [1.2 * value for value in values[40:]]
+    values[25] = absurd
+
+    arranged = arrange(history(values))
+    (change,) = analyse(arranged.series, arranged.timelines, now="2026-01-01T00:00:00Z").changes
+
+    assert (change.commits[1], change.worse) == (f"{40:040x}", True)
+    (note,) = arranged.notes
+    assert note.startswith("case0 score: left out on machine: 1 of 60 values, beyond 1e+150")
 
 
 def test_zeros_are_no_extreme():

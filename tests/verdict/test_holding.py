@@ -36,6 +36,40 @@ def test_a_pass_that_the_policy_here_gives_too_stays_as_it_is() -> None:
         assert held(report, LENIENT) is report
 
 
+WIDE = replace(paired("a", 2.0), status="unchanged", threshold=9.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (
+            WIDE,
+            "a: latency_p50 +100.0 % (threshold 5 %), passed for a threshold of 900 %",
+        ),
+        (
+            replace(paired("a", 2.0), status="regressed", gate="info"),
+            "a: latency_p50 +100.0 % (threshold 5 %), passed for gate = 'info'",
+        ),
+    ],
+)
+def test_what_only_a_laxer_configuration_lets_pass_is_no_pass(row: Comparison, told: str) -> None:
+    assert decide((row,), (), POLICY).status == "pass"
+    assert held(passing(row), POLICY).verdict == Verdict(
+        "inconclusive", (f"{told} in the report", ELSEWHERE)
+    )
+
+
+def test_a_wider_threshold_that_is_configured_here_or_lets_nothing_more_pass_is_as_good() -> None:
+    wide_here = replace(POLICY, thresholds={"a": {"latency_p50": 9.0}})
+    unknown = replace(WIDE, metric="loss", gate="fail")
+    quiet = replace(paired("a", 1.0), threshold=9.0, gate="warn")
+    undecided = replace(paired("a", 1.2), status="inconclusive")
+    of_here = ((WIDE, wide_here), (unknown, POLICY), (quiet, POLICY), (undecided, LENIENT))
+    for row, policy in of_here:
+        report = passing(row)
+        assert held(report, policy) is report
+
+
 @pytest.mark.parametrize(
     ("row", "expected"),
     [

@@ -84,9 +84,15 @@ def test_a_threshold_of_the_benchmark_itself_is_named_not_written() -> None:
 
 def test_enough_rounds_for_a_change_to_be_believed() -> None:
     session = replace(SESSION, max_rounds=5)
-    (found,) = suggest([], session, default_policy(), 5.0)
+    (found,) = suggest([ROW], session, default_policy(), 5.0)
     assert found.path == ("max_rounds",)
     assert found.value > 5
+
+
+def test_nothing_at_all_is_suggested_where_no_case_has_five_pairs() -> None:
+    session = replace(SESSION, max_rounds=5)
+    for rows in ((), (replace(ROW, pairs=4),), (replace(ROW, modes=TwoModes(1.0, 1.3, 0.5)),)):
+        assert suggest(rows, session, default_policy(), 5.0) == ()
 
 
 def test_the_order_of_the_cases_makes_no_difference() -> None:

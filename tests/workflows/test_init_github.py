@@ -89,6 +89,24 @@ def test_the_baselines_and_the_nights_can_be_left_out(mine: Project) -> None:
     assert mine.perfci("init", "--github", "--without", "report").code == 2
 
 
+def test_nights_are_not_checked_against_baselines_that_nothing_stores(mine: Project) -> None:
+    assert mine.perfci("init", "--github", "--without", "baseline").code == 0
+    text = written(mine, "perfci-nightly.yml")
+    names = [step.get("name") for step in parsed(text)["jobs"]["measure"]["steps"]]
+    assert "Measure" in names
+    assert not {"Check", "Summary"}.intersection(names)
+    assert "report.json" not in text
+
+
+def test_runners_of_nights_that_are_left_out_are_not_passed_over(mine: Project) -> None:
+    done = mine.perfci(
+        *("init", "--github", "--without", "nightly", "--nightly-runner", "a100")
+    ).without_traceback()
+    assert done.code == 2
+    assert "--nightly-runner" in done.err
+    assert not (mine.folder / ".github").exists()
+
+
 def test_the_job_that_comments_installs_by_hash_and_by_commit(mine: Project) -> None:
     assert mine.perfci("init", "--github", "--python-version", "3.13").code == 0
     assert written(mine, REQUIREMENTS) == LOCK.read_text(encoding="utf-8")
@@ -109,7 +127,7 @@ def test_a_perfci_of_a_folder_is_not_looked_for_on_an_index(mine: Project) -> No
     note(mine, OF_A_FOLDER)
     done = mine.perfci("init", "--github").without_traceback()
     assert done.code == 2, done.text
-    assert "--report-install" in done.err
+    assert {"--install,", "--report-install."} <= set(done.err.split())
     assert not (mine.folder / ".github").exists()
     told = mine.perfci("init", "--github", "--report-install", "make perfci")
     assert told.code == 0, told.text

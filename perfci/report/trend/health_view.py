@@ -12,6 +12,8 @@ from perfci.trend.change import Health, RunnerDrift
 from perfci.units import counted, format_change, format_share
 
 _MOST_NIGHTS = 60
+_FEWEST_REPORTS = 20
+"""With fewer, a gate that has never failed may still fail one report in seven."""
 _STRIP_WIDTH, _STRIP_HEIGHT = 320.0, 48.0
 
 
@@ -79,7 +81,10 @@ def _alarms(health: Health) -> tuple[str, str]:
     rate = health.false_alarm_rate
     if rate is None:
         return "not known", "No report compared a commit with itself: record A/A runs to know."
-    basis = f"{health.same_failed:,} of {health.same_reports:,} A/A reports failed"
+    reports = counted(health.same_reports, "A/A report")
+    basis = f"{health.same_failed:,} of {reports} failed"
+    if health.same_reports < _FEWEST_REPORTS:
+        return "not known", f"{basis}: too few to tell a rate"
     if health.same_failed == 0:
         # Clopper and Pearson's 95 % bound for none in n
         bound = 1.0 - 0.05 ** (1.0 / health.same_reports)

@@ -21,10 +21,11 @@ _MOST_NOTES = 10
 
 
 def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
-    """Return what moved since last time, the worst first, and what is still open, folded."""
+    """Return what moved since last time, the worst first; folded, what is open or acknowledged."""
     groups = sort_changes(trend)
     listed = catalogue(trend, standings(trend))
     new = (*groups.new_worse, *groups.new_better)
+    accepted = [change for change in groups.earlier if change.status == "acknowledged"]
     headline, early = words.headline(trend, groups), words.too_early(trend)
     text = _template().render(
         headline=headline,
@@ -37,6 +38,8 @@ def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
         open_more=max(0, len(groups.open_worse) - MOST_ROWS),
         drifts=drift_rows(groups.drifts_worse[:MOST_ROWS], trend, listed, drawn=False),
         drifts_more=max(0, len(groups.drifts_worse) - MOST_ROWS),
+        accepted=moved_rows(accepted[:MOST_ROWS], trend, listed, drawn=False),
+        accepted_more=max(0, len(accepted) - MOST_ROWS),
         several=len(listed.labels) > 1,
         tiles=tiles(trend.health),
         notes=trend.notes[:_MOST_NOTES],

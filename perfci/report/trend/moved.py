@@ -121,7 +121,7 @@ def _drift(drift: Drift, series: Series, listed: Catalogue, *, drawn: bool) -> M
         interval=words.interval_text(drift.ratio_lo, drift.ratio_hi),
         before="",
         after="",
-        commits=f"since {drift.baseline_sha[: words.SHORT]}" if drift.baseline_sha else "",
+        commits=f"since {words.short(drift.baseline_sha)}" if drift.baseline_sha else "",
         count="",
         subject="",
         date="",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from perfci.report.clean import clean_line
 from perfci.report.trend.catalogue import shown
 from perfci.report.trend.standing import Sorted, series_of
 from perfci.trend.change import Change, Drift, Trend
@@ -138,8 +139,13 @@ def day(moment: str) -> str:
     return moment[:10]
 
 
+def short(sha: str) -> str:
+    """Return the beginning of a commit's hash, which may be anything in what was imported."""
+    return clean_line(sha)[:SHORT]
+
+
 def _range(commits: tuple[str, str]) -> str:
-    before, after = (sha[:SHORT] for sha in commits)
+    before, after = map(short, commits)
     several = before and after and commits[0] != commits[1]
     return f"{before}..{after}" if several else after or before
 

@@ -187,6 +187,20 @@ class History:
 
         self._database.writing(lambda connection: write_changes(connection, changes))
 
+    def require_writable(self) -> None:
+        """Raise what recording would raise now, for want of rights or on a disk that is read-only.
+
+        A transaction may begin there all the same, and fails at its first statement.
+        """
+        from sqlalchemy import false, insert, select
+
+        from perfci.store.history import schema
+
+        table = schema.documents
+        nothing = select(table.c.digest, table.c.content).where(false())
+        adding = insert(table).from_select(["digest", "content"], nothing)
+        self._database.writing(lambda connection: connection.execute(adding))
+
     def try_remember(self, changes: Sequence[KnownChange]) -> None:
         """Raise what ``remember`` would raise now: all is written, and taken back."""
         from perfci.store.history.remembered import try_changes
@@ -196,7 +210,7 @@ class History:
     def acknowledge(self, change: str, note: str = "", *, undo: bool = False) -> str:
         """Acknowledge the change with this id, or that alone begins so; return its id.
 
-        ``undo`` takes an acknowledgement and its note back.
+        Without ``note`` an earlier one stays; ``undo`` takes an acknowledgement and its note back.
         """
         from perfci.store.history.remembered import acknowledge_change
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
     from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 
+_MOST_COMMITS = 2**31
+"""A database's integer goes as far."""
+
 
 class _Name(NamedTuple):
     """What tells one series of an environment from another."""
@@ -44,6 +47,8 @@ def require_recordable(run: RecordedRun) -> None:
     except NoTime as error:
         why = f"{run.measured_at[:80]!r} is no time at which it was measured"
         raise _unrecordable(run, why) from error
+    if run.position is not None and not 0 <= run.position < _MOST_COMMITS:
+        raise _unrecordable(run, f"no branch has {run.position} commits")
     if len({(name.case, name.metric) for name in names}) < len(names):
         raise _unrecordable(run, "a metric of a case is there twice")
     for point in run.points:

@@ -108,7 +108,10 @@ def try_changes(connection: Connection, changes: Sequence[KnownChange]) -> None:
 def acknowledge_change(
     connection: Connection, given: str, note: str, *, accepted: bool = True
 ) -> str:
-    """Mark the change whose id is, or alone begins with, ``given``; return its id."""
+    """Mark the change whose id is, or alone begins with, ``given``; return its id.
+
+    Accepted again without a note, it keeps the one that it has.
+    """
     from sqlalchemy import select, update
 
     table = schema.known_changes
@@ -124,7 +127,8 @@ def acknowledge_change(
             else f"no change has the id `{given}`",
             f"`perfci trend` names each change's id. {known}",
         )
+    kept = table.c.note if accepted and not note else note
     connection.execute(
-        update(table).where(table.c.id == found[0]).values(acknowledged=accepted, note=note)
+        update(table).where(table.c.id == found[0]).values(acknowledged=accepted, note=kept)
     )
     return found[0]
