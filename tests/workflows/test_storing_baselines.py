@@ -9,42 +9,13 @@ import pytest
 
 from perfci.cli.workflows import render_workflow
 from tests.workflows.examples import PLAIN, parsed, run_step, step
+from tests.workflows.remote import Remote
 
 WORKFLOW = parsed(render_workflow("perfci-baseline.yml", PLAIN))
-IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "T"), ("EMAIL", "t@example.invalid"))
-}
 
 
-class Remote:
-    """A bare repository that stands where GitHub's would, and clones of it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.bare = folder / "server" / "owner" / "name"
-        self.bare.mkdir(parents=True)
-        self.git(self.bare, "init", "--quiet", "--bare", "--initial-branch=main")
-        first = folder / "first"
-        self.git(folder, "clone", "--quiet", str(self.bare), str(first))
-        (first / "lib.py").write_text("1\n")
-        self.git(first, "add", "--all")
-        self.git(first, "commit", "--quiet", "--message", "first")
-        self.git(first, "push", "--quiet", "origin", "HEAD:main")
-
-    def git(self, where: Path, *arguments: str) -> str:
-        identity = ("-c", "user.name=T", "-c", "user.email=t@example.invalid")
-        done = subprocess.run(
-            ["git", *identity, *arguments], cwd=where, check=True, capture_output=True, text=True
-        )
-        return done.stdout
-
-    def checkout(self, name: str) -> Path:
-        """Return a clone as actions/checkout leaves it: one commit deep, no credentials."""
-        url = self.bare.as_uri()
-        self.git(self.folder, "clone", "--quiet", "--depth=1", url, str(self.folder / name))
-        return self.folder / name
+class Baselines(Remote):
+    """The server with the stored baselines, and the job that pushes them."""
 
     def files(self) -> list[str]:
         return self.git(self.bare, "ls-tree", "-r", "--name-only", "main").split()
@@ -61,26 +32,15 @@ class Remote:
             path = temporary / "changed" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return run_step(
-            step(WORKFLOW, "Commit and push")["run"],
-            checkout,
-            **IDENTITY,
-            RUNNER_TEMP=str(temporary),
-            GITHUB_TOKEN="a-token",
-            GITHUB_SERVER_URL=(self.folder / "server").as_uri(),
-            GITHUB_REPOSITORY="owner/name",
-            BASELINES="baselines",
-            BRANCH=branch,
-            COMMIT="0123456789abcdef",
-        )
+        return self.push(WORKFLOW, checkout, temporary, BASELINES="baselines", BRANCH=branch)
 
 
 @pytest.fixture
-def remote(tmp_path: Path) -> Remote:
-    return Remote(tmp_path)
+def remote(tmp_path: Path) -> Baselines:
+    return Baselines(tmp_path)
 
 
-def test_new_baselines_are_pushed_in_one_commit(remote: Remote) -> None:
+def test_new_baselines_are_pushed_in_one_commit(remote: Baselines) -> None:
     done = remote.store(remote.checkout("job"), {"baselines/key/case.json": "{}\n"})
     assert done.returncode == 0, done.stderr
     assert remote.files() == ["baselines/key/case.json", "lib.py"]
@@ -88,7 +48,7 @@ def test_new_baselines_are_pushed_in_one_commit(remote: Remote) -> None:
     assert subjects == ["perfci: baselines of 0123456789ab", "first"]
 
 
-def test_a_writer_that_was_overtaken_keeps_what_the_other_wrote(remote: Remote) -> None:
+def test_a_writer_that_was_overtaken_keeps_what_the_other_wrote(remote: Baselines) -> None:
     one, other = remote.checkout("one"), remote.checkout("other")
     assert remote.store(one, {"baselines/gpu/case.json": "1\n"}).returncode == 0
     done = remote.store(other, {"baselines/cpu/case.json": "2\n"})
@@ -97,14 +57,14 @@ def test_a_writer_that_was_overtaken_keeps_what_the_other_wrote(remote: Remote) 
     assert remote.files() == stored
 
 
-def test_of_two_that_wrote_one_file_the_later_numbers_stay(remote: Remote) -> None:
+def test_of_two_that_wrote_one_file_the_later_numbers_stay(remote: Baselines) -> None:
     one, other = remote.checkout("one"), remote.checkout("other")
     assert remote.store(one, {"baselines/gpu/case.json": "early\n"}).returncode == 0
     assert remote.store(other, {"baselines/gpu/case.json": "late\n"}).returncode == 0
     assert remote.show("baselines/gpu/case.json") == "late\n"
 
 
-def test_nothing_is_committed_where_nothing_changed(remote: Remote) -> None:
+def test_nothing_is_committed_where_nothing_changed(remote: Baselines) -> None:
     assert remote.store(remote.checkout("one"), {"baselines/k/c.json": "1\n"}).returncode == 0
     done = remote.store(remote.checkout("two"), {"baselines/k/c.json": "1\n"})
     assert done.returncode == 0, done.stderr
@@ -113,21 +73,21 @@ def test_nothing_is_committed_where_nothing_changed(remote: Remote) -> None:
     assert len(remote.git(remote.bare, "log", "--format=%s", "main").splitlines()) == 2
 
 
-def test_a_file_outside_the_baselines_is_not_stored(remote: Remote) -> None:
+def test_a_file_outside_the_baselines_is_not_stored(remote: Baselines) -> None:
     left = {"baselines/k/c.json": "1\n", "lib.py": "stolen\n", ".github/workflows/x.yml": "x\n"}
     assert remote.store(remote.checkout("job"), left).returncode == 0
     assert remote.files() == ["baselines/k/c.json", "lib.py"]
     assert remote.show("lib.py") == "1\n"
 
 
-def test_baselines_that_lie_where_none_are_looked_for_are_an_error(remote: Remote) -> None:
+def test_baselines_that_lie_where_none_are_looked_for_are_an_error(remote: Baselines) -> None:
     done = remote.store(remote.checkout("job"), {"perfci-baselines/baselines/k/c.json": "1\n"})
     assert done.returncode == 1
     assert "::error::the artifact perfci-baselines holds files" in done.stdout
 
 
 @pytest.mark.slow
-def test_a_protected_branch_is_an_error_that_says_what_to_do(remote: Remote) -> None:
+def test_a_protected_branch_is_an_error_that_says_what_to_do(remote: Baselines) -> None:
     hook = remote.bare / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
@@ -137,7 +97,7 @@ def test_a_protected_branch_is_an_error_that_says_what_to_do(remote: Remote) -> 
     assert "a-token" not in done.stdout + done.stderr
 
 
-def test_only_what_the_measuring_job_changed_is_collected(remote: Remote) -> None:
+def test_only_what_the_measuring_job_changed_is_collected(remote: Baselines) -> None:
     checkout = remote.checkout("job")
     (checkout / "baselines").mkdir()
     (checkout / "baselines" / "kept.json").write_text("old\n")

@@ -16,7 +16,7 @@ from perfci.store.history.interchange import from_lines, to_lines
 from tests.history.nights import HERE, THERE, night
 from tests.project import Project
 from tests.workflows.examples import PLAIN, parsed, run_step, step
-from tests.workflows.test_storing_baselines import IDENTITY, Remote
+from tests.workflows.remote import Remote
 
 WORKFLOW = parsed(render_workflow("perfci-nightly.yml", PLAIN))
 JOBS: dict[str, Any] = WORKFLOW["jobs"]
@@ -128,17 +128,7 @@ class Stored(Remote):
         (temporary / "merged").mkdir(parents=True)
         (temporary / "merged" / "history.jsonl").write_text(text)
         (temporary / "merged" / "made-from").write_text(f"{made_from}\n" if made_from else "")
-        return run_step(
-            step(WORKFLOW, "Commit and push")["run"],
-            checkout,
-            **IDENTITY,
-            RUNNER_TEMP=str(temporary),
-            GITHUB_TOKEN="a-token",
-            GITHUB_SERVER_URL=(self.folder / "server").as_uri(),
-            GITHUB_REPOSITORY="owner/name",
-            HISTORY=BRANCH,
-            COMMIT="0123456789abcdef",
-        )
+        return self.push(WORKFLOW, checkout, temporary, HISTORY=BRANCH)
 
 
 @pytest.fixture
