@@ -17,7 +17,7 @@ from perfci.github.event import SHA
 from perfci.github.issue import MOST_IDS, Close, Content, Issue, mark_of, ours, rewritten
 from perfci.report.clean import clean_line
 from perfci.report.escape import code, escape
-from perfci.report.trend.words import SAME_COMMIT, SHORT, ratio_text, size_text
+from perfci.report.trend.words import SAME_COMMIT, ratio_text, short, size_text
 from perfci.trend.change import Change, Trend
 from perfci.trend.series import SeriesKey
 from perfci.units import counted
@@ -182,7 +182,7 @@ def _title(change: Change) -> str:
 
 
 def _title_of_many(marks: tuple[str, ...], first: Change) -> str:
-    since = f" since {clean_line(first.commits[1][:SHORT], SHORT)}" if first.commits[1] else ""
+    since = f" since {short(first.commits[1])}" if first.commits[1] else ""
     return _as_title(f"{counted(len(marks), 'more regression')}{since}")
 
 

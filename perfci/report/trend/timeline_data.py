@@ -8,7 +8,7 @@ from typing import Any
 from perfci.report.clean import clean_line
 from perfci.report.trend.catalogue import shown
 from perfci.report.trend.script import script
-from perfci.report.trend.words import SHORT
+from perfci.report.trend.words import short
 from perfci.trend.series import Timeline, dates_of
 
 _LONGEST_SUBJECT = 160
@@ -31,7 +31,7 @@ def _payload(
     return {
         "label": label,
         "key": shown(timeline.environment),
-        "shas": [clean_line(night.sha[:SHORT]) for night in nights],
+        "shas": [short(night.sha) for night in nights],
         "subjects": [clean_line(night.subject, _LONGEST_SUBJECT) for night in nights],
         "dates": [clean_line(moment[:10]) for moment in dates_of(timeline)],
         "measured": [clean_line(night.measured_at[:16]) for night in nights],
