@@ -158,10 +158,10 @@ def test_results_come_back_from_their_file_and_the_last_of_each_counts(tmp_path)
 
 
 def test_the_section_is_replaced_where_it_stands():
-    from benchmarks.peers.draw import insert
+    from benchmarks.peers.draw import HEADING, insert
 
-    once = insert("# Statistics\n\n## Against the others\n\nSaid by hand.\n", "one")
+    once = insert(f"{HEADING}\n\nSaid by hand.\n", "one")
     twice = insert(once, "two")
     assert "Said by hand." in twice
     assert "one" not in twice
-    assert twice.index("## Against the others") < twice.index("two") < twice.index("Said by hand.")
+    assert twice.index(HEADING) < twice.index("two") < twice.index("Said by hand.")

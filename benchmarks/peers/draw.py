@@ -1,4 +1,4 @@
-"""Draw the table and the plots of ``docs/statistics.md`` again, from the raw results.
+"""Draw ``docs/results/peers.md``, the table and the plots, from the raw results.
 
 python benchmarks/peers/draw.py [FILE.jsonl …]
 """
@@ -19,7 +19,7 @@ from benchmarks.peers.scoring import OWN_RULES, Rate, Score, scores
 HERE = Path(__file__).parent
 DOCS = HERE.parent.parent / "docs"
 START, END = "<!-- peers: made by benchmarks/peers/draw.py -->", "<!-- /peers -->"
-HEADING = "## Against the others"
+HEADING = "# perfci beside six other ways"
 _SHARES = tuple(share for share in CONDITIONS.values() if share)
 TITLES = {"same": "identical commits", "slow2": "2 % slower", "slow5": "5 % slower"}
 COLUMNS = (
@@ -63,10 +63,8 @@ def main() -> None:
     checks = [json.loads(line) for line in injected.read_text(encoding="utf-8").splitlines()]
     notes = (HERE / "notes.md").read_text(encoding="utf-8")
     text = f"{notes}\n{section(found, machines(files))}\n{verified(checks)}"
-    file = options.docs / "statistics.md"
-    if not file.exists():
-        file = options.docs / "statistics-peers.md"
-        print(f"there is no statistics.md yet: written to {file}", file=sys.stderr)
+    file = options.docs / "results" / "peers.md"
+    file.parent.mkdir(exist_ok=True)
     before = file.read_text(encoding="utf-8") if file.exists() else ""
     file.write_text(insert(before, text), encoding="utf-8")
 
@@ -99,9 +97,9 @@ def section(found: list[Score], about: list[dict[str, object]]) -> str:
         lines.append(f"| {' | '.join((*cells, _seconds(score.wall), failed))} |")
     lines += [
         "",
-        "![false alarms and detections by tool](images/peers-rates.svg)",
+        "![false alarms and detections by tool](../images/peers-rates.svg)",
         "",
-        "![estimated changes by tool](images/peers-changes.svg)",
+        "![estimated changes by tool](../images/peers-changes.svg)",
         "",
     ]
     return "\n".join(lines)

@@ -1,11 +1,11 @@
 """How often perfci is wrong, by simulation: false alarms, coverage, power.
 
     python benchmarks/statistics/simulate.py [--reports N] [--json FILE] [--only MODEL] [--part P]
-    python benchmarks/statistics/simulate.py --from FILE [--write DOCUMENT]
+    python benchmarks/statistics/simulate.py --from FILE [--write FOLDER]
 
-Prints Markdown tables and writes the raw counts. Every figure in docs/statistics.md that is
-said to be simulated comes from here; the seed is fixed, so it comes out the same again.
-``--write`` puts the tables into a document, between its marks ``<!-- simulated: NAME -->``.
+Prints Markdown tables and writes the raw counts. Every simulated figure in docs/statistics.md and
+docs/results/ comes from here; the seed is fixed, so it comes out the same again. ``--write``
+puts the tables into a folder's pages, between their marks ``<!-- simulated: NAME -->``.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--part", default="", help="alarms, power, boundary, spreads, cold, …")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--from", dest="kept", type=Path, help="print the tables of this file")
-    parser.add_argument("--write", type=Path, help="put the tables into this document")
+    parser.add_argument("--write", type=Path, help="put the tables into this folder's pages")
     given = parser.parse_args()
     models = [model for model in MODELS if given.only in model.name]
     if not models:
@@ -111,8 +111,9 @@ def main() -> None:
     made = tables(results)
     print(with_headings(made))
     if given.write:
-        document = given.write.read_text(encoding="utf-8")
-        given.write.write_text(rewritten(document, made), encoding="utf-8")
+        for page in sorted(given.write.rglob("*.md")):
+            text = page.read_text(encoding="utf-8")
+            page.write_text(rewritten(text, made), encoding="utf-8")
 
 
 def _simulated(models: Sequence[Model], given: argparse.Namespace) -> list[dict[str, object]]:

@@ -14,6 +14,7 @@ from benchmarks.statistics import (
     power,
     sessions,
     stopping_levels,
+    summary,
     thresholds,
     usual,
 )
@@ -26,6 +27,7 @@ _BLOCK = re.compile(r"(<!-- simulated: (\w+) -->\n).*?(\n<!-- /simulated -->)", 
 def tables(results: Sequence[dict[str, object]]) -> dict[str, str]:
     """Return every table that the results allow, by its name."""
     made: dict[str, Callable[[Sequence[dict[str, object]]], str]] = {
+        "summary": summary.table,
         "alarms": false_alarms.table,
         "significant": false_alarms.significant_table,
         "undecided": false_alarms.undecided_table,
@@ -51,6 +53,7 @@ def tables(results: Sequence[dict[str, object]]) -> dict[str, str]:
 
 
 HEADINGS = {
+    "summary": "The default paths: the median over the usual noise models (lowest–highest)",
     "alarms": "False `fail`, % of reports of 20 identical cases (95 % interval)",
     "significant": "A comparison that is significant, % of those reports",
     "undecided": "Undecided reports (%) and rounds a case",
@@ -67,7 +70,7 @@ HEADINGS = {
     "usual": "The usual recipe: % of reports with an alarm",
     "modes": "Two modes, of two values at least",
     "modes_of_one": "Two modes, of one value at least",
-    "outliers": "Rounds far out: some set aside; two or more, all of them worse; % of samples",
+    "outliers": "Outliers: some excluded; two or more, all of them worse; % of samples",
     "percentiles": "Percentiles",
     "sessions": "Sessions",
 }

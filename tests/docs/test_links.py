@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, anchors
+from tests.docs.pages import PAGES, RESULTS, ROOT, anchors
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMES = [str(one.relative_to(ROOT)) for one in PAGES]
@@ -32,6 +32,15 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     missing = [one.name for one in (ROOT / "docs").glob("*.md") if f"docs/{one.name}" not in readme]
     assert missing == []
+
+
+def test_every_page_of_results_is_in_their_table_and_named_by_the_statistics() -> None:
+    texts = [
+        (ROOT / "docs" / one).read_text("utf-8") for one in ("results/README.md", "statistics.md")
+    ]
+    names = [one.name for one in RESULTS]
+    assert [one for one in names[1:] if f"]({one})" not in texts[0]] == []
+    assert [one for one in names if f"](results/{one}" not in texts[1]] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=NAMES)
