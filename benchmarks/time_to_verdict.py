@@ -1,4 +1,4 @@
-"""Where a session's time goes, with and without the fork starter: ``docs/performance.md``.
+"""A session's time, with and without the fork starter: ``docs/results/time-to-verdict.md``.
 
     python benchmarks/time_to_verdict.py [--json FILE] [--repetitions N] [--forked-only]
 
