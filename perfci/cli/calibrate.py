@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfci.cli.options import (
-    Duration,
     calibration_output_options,
     config_option,
     configuration,
+    duration,
     interpreter,
     outputs,
     python_option,
@@ -41,7 +41,7 @@ _BUDGET_S = 165.0
 @python_option
 @allow_token_option
 @click.option(
-    "--budget", type=Duration(), default=_BUDGET_S, help="Time for everything.", show_default="165s"
+    "--budget", type=duration, default=_BUDGET_S, help="Time for everything.", show_default="165s"
 )
 @click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data.")
 @click.option("--write", "write_it", is_flag=True, help="Put suggestions into the configuration.")
