@@ -18,12 +18,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
-LEFT_OUT = (
-    # seconds for each test, and no library that the others don't call
-    "tests/commands", "tests/matrix", "tests/measure", "tests/nightly", "tests/site",
-    "tests/workflows",
-)  # fmt: skip
-PUT_BACK = ("tests/commands/test_commands.py", "tests/commands/test_compare.py")
+FOLDERS = ("checkout", "docs", "foreign", "github", "history", "report", "stats", "store", "trend",
+           "verdict")  # fmt: skip
+"""Those whose tests call the libraries; what workers run is the standard library's."""
+BESIDE = ("commands/test_commands.py",)
+SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_worktree.py",
+        "github/test_comment_command.py", "history/test_commands.py",
+        "history/test_many_writers.py", "report/test_limits.py")  # fmt: skip
+"""Many processes, and no library that the others don't call."""
 
 
 def main(names: list[str]) -> int:
@@ -63,14 +65,12 @@ def tested(name: str) -> int:
 
 
 def chosen() -> list[str]:
-    """Return the folders and files of tests that are run."""
-    every = sorted((ROOT / "tests").iterdir())
-    kept = [
-        str(path.relative_to(ROOT))
-        for path in every
-        if (path.is_dir() and any(path.glob("test_*.py"))) or path.match("test_*.py")
-    ]
-    return [*(path for path in kept if path not in LEFT_OUT), *PUT_BACK]
+    """Return what pytest is to run; AssertionError where a name is none of a test's."""
+    tests = ROOT / "tests"
+    paths = [*sorted(tests.glob("test_*.py")), *(tests / name for name in (*FOLDERS, *BESIDE))]
+    slow = [tests / name for name in SLOW]
+    assert all(path.exists() for path in (*paths, *slow))
+    return [*map(str, paths), *(f"--ignore={path}" for path in slow)]
 
 
 def python(version: str) -> str | None:

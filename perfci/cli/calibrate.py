@@ -76,10 +76,11 @@ def command(
     file = configuration_file(repository.root, config_path) if write_it else None
     config = configuration(repository.root, config_path, seed=seed)
     check_writable(chosen, history_files(None, config, repository.root))
+    measuring = interpreter(python, config.python, repository.root)
     with surroundings(repository, config, quiet=quiet) as around:
         calibration = calibrate_commit(
             around,
-            Wanted("head", repository.resolve(rev), interpreter(python)),
+            Wanted("head", repository.resolve(rev), measuring),
             Request(selection, log_folder=chosen.log_dir),
             budget,
             configuration=configuration_path(repository.root, config_path).name,

@@ -92,7 +92,7 @@ def command(
         commits=_nights(chosen) if options.pop("nights") else chosen,
         older=older,
         branch=branch_of(repository, rev),
-        python=interpreter(python),
+        python=interpreter(python, config.python, repository.root),
         runner=runner or runner_name(),
         budget_s=options.pop("budget"),
         once_a_day=wanted is None,

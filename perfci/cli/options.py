@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,7 +91,10 @@ select_option = click.option(
     "-k", "selection", default="", metavar="WORDS", help="Only the cases these words select."
 )
 python_option = click.option(
-    "--python", "python", metavar="PATH", help="The Python that measures (default: perfci's own)."
+    "--python",
+    "python",
+    metavar="PATH",
+    help="The Python that measures (default: `python` in the configuration, else perfci's own).",
 )
 measuring_options = _stack(
     config_option,
@@ -208,25 +212,39 @@ def configuration(
     return replace(config, settings=settings, policy=policy)
 
 
-def interpreter(given: str | None, option: str = "--python") -> str:
-    """Return the absolute path of the Python given as ``option``; UsageError where it isn't one."""
+def interpreter(given: str | None, configured: str, root: Path, option: str = "--python") -> str:
+    """Return the absolute path of the Python that measures; UsageError where it isn't one.
+
+    ``given`` as ``option`` goes before the ``configured`` one, whose relative path is the
+    repository's; without either it is perfci's own.
+    """
     import shutil
     import sys
 
-    if given is None:
+    if given is None and not configured:
         return sys.executable
-    found = shutil.which(str(Path(given).expanduser()))
+    named = _of_repository(configured, root) if given is None else given
+    shown = configured if given is None else given
+    found = shutil.which(str(Path(named).expanduser()))
     if found is None:
         raise UsageError(
             "no-python",
-            f"{given} is not an executable Python",
-            f"Give the interpreter itself: {option} /path/to/venv/bin/python",
+            f"{shown} is not an executable Python",
+            f"Give the interpreter itself: {option} /path/to/venv/bin/python"
+            if given is not None
+            else "It is `python` in the configuration: name the interpreter of the environment "
+            "that has torch, or override it with --python.",
         )
     python = str(Path(found).absolute())
     trouble = _trouble_with(python)
     if trouble:
-        raise UsageError("no-python", f"{given} {trouble}", "Workers need Python 3.11 or newer.")
+        raise UsageError("no-python", f"{shown} {trouble}", "Workers need Python 3.11 or newer.")
     return python
+
+
+def _of_repository(python: str, root: Path) -> str:
+    """Return a path of the configuration as one from here; a bare name is looked up on PATH."""
+    return str(root / Path(python).expanduser()) if os.sep in python else python
 
 
 def _trouble_with(python: str) -> str:
