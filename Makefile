@@ -53,7 +53,7 @@ lock: $(VENV)/.installed
 	$(BIN)/python -m tests.workflows.locking
 
 wheel-check: $(VENV)/.installed
-	$(BIN)/python tests/wheel_check.py
+	$(BIN)/python -m tests.wheel_check
 
 clean:
 	rm -rf $(VENV) demo-output nightly-demo-output dist build
