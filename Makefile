@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo nightly-demo test lint lock wheel-check gpu-check clean
+.PHONY: demo nightly-demo test test-lowest test-pythons lint lock wheel-check gpu-check clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         compare two commits of a small PyTorch project"
 	@echo "make nightly-demo find what moved over 60 commits"
 	@echo "make test         run the tests"
+	@echo "make test-lowest  run a part of them with the oldest versions that are allowed"
+	@echo "make test-pythons run a part of them with Python 3.12 and 3.13"
 	@echo "make lint         ruff, mypy, import contracts, the workflows"
 	@echo "make lock         write the commenting job's requirements anew, from PyPI"
 	@echo "make wheel-check  build the wheel and try it in a fresh environment"
@@ -31,6 +33,12 @@ nightly-demo: $(VENV)/.installed
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --durations=15
 
+test-lowest: $(VENV)/.installed
+	$(BIN)/python -m tests.environments lowest
+
+test-pythons: $(VENV)/.installed
+	$(BIN)/python -m tests.environments 3.12 3.13
+
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,7 +53,7 @@ lock: $(VENV)/.installed
 	$(BIN)/python -m tests.workflows.locking
 
 wheel-check: $(VENV)/.installed
-	$(BIN)/python tests/wheel_check.py
+	$(BIN)/python -m tests.wheel_check
 
 clean:
 	rm -rf $(VENV) demo-output nightly-demo-output dist build

@@ -31,6 +31,7 @@ PROJECT_FILE = "pyproject.toml"
 class Config:
     """All that can be configured. Paths are relative to the repository's root.
 
+    ``python`` is the one that runs benchmarks: a path, or a name on PATH; empty is perfci's own.
     ``installed`` are packages of the repository whose installed copy is meant to be measured.
     ``history`` is a path or an address; empty is the file in the user's data folder. ``aliases``
     map an old benchmark name or case id to its new one.
@@ -38,6 +39,7 @@ class Config:
 
     benchmarks: str = "benchmarks"
     pattern: str = "bench_*.py"
+    python: str = ""
     python_path: tuple[str, ...] = (".", "src")
     installed: tuple[str, ...] = ()
     build: tuple[str, ...] = ()
@@ -105,6 +107,7 @@ def _config(table: Table, root: Path) -> Config:
     config = Config(
         benchmarks=table.take("benchmarks", values.inside, default.benchmarks),
         pattern=table.take("pattern", values.file_pattern, default.pattern),
+        python=table.take("python", values.text, default.python),
         python_path=table.take("python_path", values.each(values.inside), default.python_path),
         installed=table.take("installed", values.each(values.text), default.installed),
         build=table.take("build", values.commands, default.build),

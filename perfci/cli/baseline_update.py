@@ -64,7 +64,7 @@ def update(
     store = BaselineStore(repository.root / config.baselines)
     store.require_writable()
     storing = _Storing(store, config.settings)
-    wanted = Wanted("head", resolved, interpreter(python))
+    wanted = Wanted("head", resolved, interpreter(python, config.python, repository.root))
     with surroundings(repository, config) as around:
         for number in range(1, sessions + 1):
             logs = log_dir and (log_dir / f"session-{number}" if sessions > 1 else log_dir)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfci.cli.options import (
-    Duration,
     calibration_output_options,
     config_option,
     configuration,
+    duration,
     interpreter,
     outputs,
     python_option,
@@ -41,7 +41,7 @@ _BUDGET_S = 165.0
 @python_option
 @allow_token_option
 @click.option(
-    "--budget", type=Duration(), default=_BUDGET_S, help="Time for everything.", show_default="165s"
+    "--budget", type=duration, default=_BUDGET_S, help="Time for everything.", show_default="165s"
 )
 @click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data.")
 @click.option("--write", "write_it", is_flag=True, help="Put suggestions into the configuration.")
@@ -76,10 +76,11 @@ def command(
     file = configuration_file(repository.root, config_path) if write_it else None
     config = configuration(repository.root, config_path, seed=seed)
     check_writable(chosen, history_files(None, config, repository.root))
+    measuring = interpreter(python, config.python, repository.root)
     with surroundings(repository, config, quiet=quiet) as around:
         calibration = calibrate_commit(
             around,
-            Wanted("head", repository.resolve(rev), interpreter(python)),
+            Wanted("head", repository.resolve(rev), measuring),
             Request(selection, log_folder=chosen.log_dir),
             budget,
             configuration=configuration_path(repository.root, config_path).name,

@@ -76,7 +76,7 @@ def command(
     with surroundings(repository, config, quiet=quiet) as around:
         measured, report = check(
             around,
-            Wanted("head", resolved, interpreter(python)),
+            Wanted("head", resolved, interpreter(python, config.python, repository.root)),
             BaselineStore(repository.root / config.baselines),
             Request(selection, log_folder=chosen.log_dir, shard=shard, durations=durations),
             confirm=not no_confirm,

@@ -12,7 +12,7 @@ import click
 
 from perfci.cli import actions
 from perfci.cli.commenting import leave_both, leave_check, tell, tell_refused
-from perfci.cli.options import Duration, config_option, configuration
+from perfci.cli.options import config_option, configuration, duration
 from perfci.cli.output import exit_code, unwritable
 from perfci.cli.report_file import load_report
 from perfci.cli.surroundings import root_here
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 @click.option("--check/--no-check", default=True, help="Set the check `perfci`, too.")
 @click.option(
     "--patience",
-    type=Duration(),
+    type=duration,
     default="2m",
     show_default=True,
     help="Longest wait for a GitHub that fails or limits the rate.",

@@ -15,6 +15,7 @@ from perfci.cli.options import (
     measuring_options,
     output_options,
     outputs,
+    python_option,
     record_options,
     shard_options,
     strict_option,
@@ -32,8 +33,9 @@ from perfci.verdict.sharding import Shard
 @click.argument("base")
 @click.argument("head", default=".")
 @measuring_options
-@click.option("--base-python", metavar="PATH", help="The Python that runs base.")
-@click.option("--head-python", metavar="PATH", help="The Python that runs head.")
+@python_option
+@click.option("--base-python", metavar="PATH", help="Another Python that runs base.")
+@click.option("--head-python", metavar="PATH", help="Another Python that runs head.")
 @click.option(
     "--fail-fast",
     is_flag=True,
@@ -47,6 +49,7 @@ from perfci.verdict.sharding import Shard
 def command(
     base: str,
     head: str,
+    python: str | None,
     base_python: str | None,
     head_python: str | None,
     selection: str,
@@ -85,8 +88,14 @@ def command(
     repository = open_here()
     config = configuration(repository.root, **options)
     check_writable(chosen, history_files(history, config, repository.root))
-    base_side = Wanted("base", repository.resolve(base), interpreter(base_python, "--base-python"))
-    head_side = Wanted("head", repository.resolve(head), interpreter(head_python, "--head-python"))
+
+    def wanted(side: str, rev: str, own: str | None) -> Wanted:
+        option = f"--{side}-python" if own else "--python"
+        path = interpreter(own or python, config.python, repository.root, option)
+        return Wanted(side, repository.resolve(rev), path)
+
+    base_side = wanted("base", base, base_python)
+    head_side = wanted("head", head, head_python)
     sides = (base_side.resolved, head_side.resolved)
     recording = recorder(history, repository, config, *sides) if record else None
     with surroundings(repository, config, quiet=quiet) as around:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from perfci.cli.options import config_option, interpreter, python_option
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
+from perfci.config import load_config
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 
 _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("STOP", "red")}
 
@@ -24,9 +26,12 @@ def command(config_path: Path | None, python: str | None) -> int:
     from perfci.cli.surroundings import cache_folder, root_here
     from perfci.measure.examination import examine
 
-    findings = examine(
-        interpreter(python), cache_folder(), dict(os.environ), root_here(), config_path
-    )
+    root = root_here()
+    configured = ""
+    with suppress(UsageError):  # a configuration that can't be read is one of the findings
+        configured = load_config(root, config_path).python
+    chosen = interpreter(python, configured, root)
+    findings = examine(chosen, cache_folder(), dict(os.environ), root, config_path)
     for finding in findings:
         text, color = _MARKS[finding.level]
         click.echo(f"{click.style(f'{text:>5}', fg=color)}  {finding.subject}: {finding.found}")

@@ -33,10 +33,11 @@ def command(rev: str, config_path: Path | None, selection: str, python: str | No
 
     repository = open_here()
     config = configuration(repository.root, config_path)
+    measuring = interpreter(python, config.python, repository.root)
     with surroundings(repository, config, quiet=not sys.stderr.isatty()) as around:
         cases, failed, notes = list_cases(
             around,
-            Wanted("head", repository.resolve(rev), interpreter(python)),
+            Wanted("head", repository.resolve(rev), measuring),
             selection,
         )
     width = max((len(clean_line(case.id)) for case in cases), default=0)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfci.cli.options import (
-    Duration,
     config_option,
     configuration,
+    duration,
     history_option,
     history_place,
     interpreter,
@@ -43,7 +43,7 @@ _FEW = 5
 @click.option("--nights", is_flag=True, help="Of each day (UTC) only its last commit.")
 @history_option
 @click.option(
-    "--budget", type=Duration(), default="1h", show_default=True, help="Time for everything."
+    "--budget", type=duration, default="1h", show_default=True, help="Time for everything."
 )
 @click.option(
     "--same/--no-same",
@@ -92,7 +92,7 @@ def command(
         commits=_nights(chosen) if options.pop("nights") else chosen,
         older=older,
         branch=branch_of(repository, rev),
-        python=interpreter(python),
+        python=interpreter(python, config.python, repository.root),
         runner=runner or runner_name(),
         budget_s=options.pop("budget"),
         once_a_day=wanted is None,

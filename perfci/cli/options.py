@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,63 +20,35 @@ from perfci.verdict.sharding import Shard, parse_shard
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Duration(click.ParamType[float]):
+# Values are converted by functions: a subclass of click.ParamType with its type argument, which
+# strict typing asks for, would need click 8.4 at run time.
+def duration(value: str | float) -> float:
     """``90``, ``90s``, ``5m`` or ``1h``, as seconds."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return seconds, or fail with an example."""
-        if isinstance(value, float):
-            return value
-        try:
-            return parse_duration(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is no duration; write 90, 90s, 5m or 1h", param, ctx)
+    try:
+        return parse_duration(str(value))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no duration; write 90, 90s, 5m or 1h") from None
 
 
-class Injected(click.ParamType[tuple[str, float]]):
+def injection(value: str) -> tuple[str, float]:
     """``latency=2%`` or ``latency=0.02``, as a name and a share."""
-
-    name = "injected"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, float]:
-        """Return the metric and the share, or fail with an example."""
-        if isinstance(value, tuple):
-            return value
-        name, _, text = str(value).partition("=")
-        if name not in INJECTABLE:
-            self.fail(
-                f"{name!r} can't be injected; choose from {', '.join(INJECTABLE)}", param, ctx
-            )
-        try:
-            share = parse_share(text)
-        except ValueError:
-            self.fail(
-                f"{text!r} is no share up to 1000 %; write {name}=2% or {name}=0.02", param, ctx
-            )
-        return name, share
+    name, _, text = value.partition("=")
+    if name not in INJECTABLE:
+        raise click.BadParameter(f"{name!r} can't be injected; choose from {', '.join(INJECTABLE)}")
+    try:
+        return name, parse_share(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is no share up to 1000 %; write {name}=2% or {name}=0.02"
+        ) from None
 
 
-class ShardName(click.ParamType[Shard]):
+def shard(value: str) -> Shard:
     """``2/4``, as the second of four shards."""
-
-    name = "shard"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Shard:
-        """Return the shard, or fail with an example."""
-        if isinstance(value, Shard):
-            return value
-        try:
-            return parse_shard(str(value))
-        except ValueError as error:
-            self.fail(f"{value!r} is no shard: {error}", param, ctx)
+    try:
+        return parse_shard(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is no shard: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +91,16 @@ select_option = click.option(
     "-k", "selection", default="", metavar="WORDS", help="Only the cases these words select."
 )
 python_option = click.option(
-    "--python", "python", metavar="PATH", help="The Python that measures (default: perfci's own)."
+    "--python",
+    "python",
+    metavar="PATH",
+    help="The Python that measures (default: `python` in the configuration, else perfci's own).",
 )
 measuring_options = _stack(
     config_option,
     select_option,
     click.option("--rounds", type=click.IntRange(2), help="Least rounds a case."),
-    click.option("--budget", type=Duration(), help="Time for everything: 90s, 10m, 1h."),
+    click.option("--budget", type=duration, help="Time for everything: 90s, 10m, 1h."),
     click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data."),
     allow_token_option,
 )
@@ -138,7 +114,7 @@ durations_option = click.option(
 shard_options = _stack(
     click.option(
         "--shard",
-        type=ShardName(),
+        type=shard,
         metavar="I/N",
         help="Measure the I-th of N parts; `perfci merge` joins their reports.",
     ),
@@ -151,7 +127,7 @@ strict_option = click.option(
 )
 inject_option = click.option(
     "--inject",
-    type=Injected(),
+    type=injection,
     multiple=True,
     metavar="METRIC=SHARE",
     help="Make HEAD worse on purpose, to see that the gate finds it: latency=2%.",
@@ -236,25 +212,39 @@ def configuration(
     return replace(config, settings=settings, policy=policy)
 
 
-def interpreter(given: str | None, option: str = "--python") -> str:
-    """Return the absolute path of the Python given as ``option``; UsageError where it isn't one."""
+def interpreter(given: str | None, configured: str, root: Path, option: str = "--python") -> str:
+    """Return the absolute path of the Python that measures; UsageError where it isn't one.
+
+    ``given`` as ``option`` goes before the ``configured`` one, whose relative path is the
+    repository's; without either it is perfci's own.
+    """
     import shutil
     import sys
 
-    if given is None:
+    if given is None and not configured:
         return sys.executable
-    found = shutil.which(str(Path(given).expanduser()))
+    named = _of_repository(configured, root) if given is None else given
+    shown = configured if given is None else given
+    found = shutil.which(str(Path(named).expanduser()))
     if found is None:
         raise UsageError(
             "no-python",
-            f"{given} is not an executable Python",
-            f"Give the interpreter itself: {option} /path/to/venv/bin/python",
+            f"{shown} is not an executable Python",
+            f"Give the interpreter itself: {option} /path/to/venv/bin/python"
+            if given is not None
+            else "It is `python` in the configuration: name the interpreter of the environment "
+            "that has torch, or override it with --python.",
         )
     python = str(Path(found).absolute())
     trouble = _trouble_with(python)
     if trouble:
-        raise UsageError("no-python", f"{given} {trouble}", "Workers need Python 3.11 or newer.")
+        raise UsageError("no-python", f"{shown} {trouble}", "Workers need Python 3.11 or newer.")
     return python
+
+
+def _of_repository(python: str, root: Path) -> str:
+    """Return a path of the configuration as one from here; a bare name is looked up on PATH."""
+    return str(root / Path(python).expanduser()) if os.sep in python else python
 
 
 def _trouble_with(python: str) -> str:

@@ -68,8 +68,9 @@ def command(
     durations = load_durations(durations_path)
     repository = open_here()
     config = configuration(repository.root, config_path)
+    measuring = interpreter(python, config.python, repository.root)
     with surroundings(repository, config, quiet=not sys.stderr.isatty()) as around:
-        head = Wanted("head", repository.resolve(rev), interpreter(python))
+        head = Wanted("head", repository.resolve(rev), measuring)
         cases, failed, _ = list_cases(around, head, selection)
     # a file that can't be imported holds no plan up: the first shard's report tells of it
     for line in failed:

@@ -51,7 +51,7 @@ def command(
     with surroundings(repository, config, quiet=quiet) as around:
         measured, report = run(
             around,
-            Wanted("head", resolved, interpreter(python)),
+            Wanted("head", resolved, interpreter(python, config.python, repository.root)),
             Request(selection, log_folder=chosen.log_dir),
         )
     deliver(report, chosen, verbose=verbose, quiet=quiet)

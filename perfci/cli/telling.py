@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from perfci.cli import actions
-from perfci.cli.options import Duration
+from perfci.cli.options import duration
 from perfci.cli.output import unwritable
 from perfci.errors import UsageError
 from perfci.writing import require_writable, write_file
@@ -59,7 +59,7 @@ _OPTIONS = (
     ),
     click.option(
         "--patience",
-        type=Duration(),
+        type=duration,
         default=120.0,
         metavar="TIME",
         help="Longest wait for GitHub [default: 2m].",

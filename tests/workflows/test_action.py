@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +26,8 @@ HOSTILE = (
     "|| touch pwned &",
 )
 
-# Stands where the project's Python would: notes what it is called with, leaves a report of a
-# verdict that only a real Python would read.
+# Stands where the Python of perfci's own environment would: notes what it is called with, leaves a
+# report of a verdict that only a real Python would read.
 RECORDER = """\
 #!/usr/bin/env bash
 if [ "$3" = perfci ]; then
@@ -61,17 +62,13 @@ def measure(
     folder: Path, said: str = "fine", report: str = REPORT, code: int = 0, **inputs: str
 ) -> Ran:
     """Run the step Measure with a Python that records."""
-    recorder = folder / "python"
+    recorder = own_python(folder)
     recorder.write_text(RECORDER)
     recorder.chmod(0o755)
     for name in ("record", "output", "summary"):
         (folder / name).touch()
-    (folder / "temp").mkdir()
     (folder / "work").mkdir()
-    given = {name: spec["default"] for name, spec in ACTION["inputs"].items()} | {
-        "python": str(recorder)
-    }
-    given |= inputs
+    given = {name: spec["default"] for name, spec in ACTION["inputs"].items()} | inputs
     done = run_step(
         step(ACTION, "Measure")["run"],
         folder / "work",
@@ -93,6 +90,13 @@ def measure(
         recorded.split("\0")[:-1],
         (folder / "summary").read_text(),
     )
+
+
+def own_python(folder: Path) -> Path:
+    """Return where the step Install leaves the Python that has perfci; makes its folder."""
+    path = folder / "temp" / "perfci-action" / "bin" / "python"
+    path.parent.mkdir(parents=True)
+    return path
 
 
 def outputs_in(text: str) -> dict[str, str]:
@@ -128,6 +132,7 @@ def test_hostile_inputs_are_arguments_and_nothing_else(hostile: str, tmp_path: P
     assert ran.code == 0, ran.text
     assert ran.arguments[0] == "compare"
     assert ran.arguments[3:] == [
+        "--python=python",
         f"--budget={hostile}",
         f"--config={hostile}",
         f"--shard={hostile}",
@@ -153,7 +158,7 @@ def test_a_hostile_mode_is_refused(hostile: str, tmp_path: Path) -> None:
 def test_further_arguments_are_one_a_line_as_they_stand(tmp_path: Path) -> None:
     lines = ["-k", "encoder and not slow", "", "$(touch pwned)", "--strict", "*", " spaced "]
     ran = measure(tmp_path, base="main", arguments="\n".join(lines))
-    assert ran.arguments[3:-3] == [line for line in lines if line]
+    assert ran.arguments[4:-3] == [line for line in lines if line]
     assert not list(tmp_path.rglob("pwned"))
 
 
@@ -190,7 +195,7 @@ def test_outside_a_pull_request_the_base_is_asked_for(tmp_path: Path) -> None:
 def test_check_takes_head_alone(tmp_path: Path) -> None:
     ran = measure(tmp_path, mode="check")
     assert ran.arguments[0] == "check"
-    assert ran.arguments[3:] == ["--", "HEAD"]
+    assert ran.arguments[3:] == ["--python=python", "--", "HEAD"]
 
 
 def test_with_a_real_perfci_the_outputs_say_what_it_found(project: Project) -> None:
@@ -202,7 +207,9 @@ def test_with_a_real_perfci_the_outputs_say_what_it_found(project: Project) -> N
     project.git("switch", "--quiet", "--create", "mine", "HEAD~1")
     head = project.commit("mine", more="1")
     folder = project.folder.parent
-    (folder / "temp").mkdir()
+    own = own_python(folder)
+    own.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    own.chmod(0o755)
     given = {name: spec["default"] for name, spec in ACTION["inputs"].items()}
     given |= {"python": sys.executable, "arguments": "-k\nsteady"}
     variables = {f"PERFCI_{name.upper()}": value for name, value in given.items()}

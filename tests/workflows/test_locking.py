@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.workflows.examples import ROOT
-from tests.workflows.locking import LOCK, MACHINES, PYTHONS, Locked, needed, parse, render
+from tests.workflows.locking import HEAD, LOCK, Locked, needed, parse
 
 LOCKED = {canonicalize_name(one.name): one for one in parse(LOCK.read_text(encoding="utf-8"))}
 
@@ -34,10 +35,18 @@ def test_the_lock_has_the_versions_that_the_tests_run_with() -> None:
     assert other == set(), "pin them in constraints.txt, and run `make lock`"
 
 
-def test_a_lock_says_what_was_put_into_it_and_no_more_wheels_than_were_asked_for() -> None:
-    locked = Locked("a-b", "1.2", frozenset({"0" * 64, "f" * 64}))
-    assert parse(render({"a-b": locked})) == (locked,)
-    most = len(PYTHONS) * len(MACHINES)
-    assert all(1 <= len(one.hashes) <= most for one in LOCKED.values())
-    assert len(LOCKED) > len(needed())
-    assert not re.search(r"https?://", LOCK.read_text(encoding="utf-8"))
+def test_the_lock_has_each_package_once_and_names_no_place() -> None:
+    text = LOCK.read_text(encoding="utf-8")
+    assert len(LOCKED) == len(parse(text)) > len(needed())
+    assert all(one.hashes for one in LOCKED.values())
+    assert not re.search(r"https?://|--index|--find-links", text)
+
+
+@pytest.mark.parametrize(
+    "more", ["a==1\n", "--index-url https://example.invalid\n", "a @ file:x\n"]
+)
+def test_what_has_no_hash_is_no_line_of_a_lock(more: str) -> None:
+    line = "a==1 ; python_version < '3.12' \\\n    --hash=sha256:" + "0" * 64 + "\n"
+    assert parse(HEAD + line) == (Locked("a", "1", frozenset({"0" * 64})),)
+    with pytest.raises(AssertionError):
+        parse(HEAD + line + more)
