@@ -132,7 +132,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Project:
     with open_history(str(made.folder / "bad.db")) as history:
         history.record(nights)
     made.perfci("history", "export", "bad.jsonl", "--history", "bad.db")
-    (made.folder / "bad.jsonl").open("a").write(f"{BAD}\n")
+    exported = made.folder / "bad.jsonl"
+    exported.write_text(f"{exported.read_text()}{BAD}\n")
     (made.folder / "bad.json").write_text(render_json(hostile_report(BAD)))
     for number, name in ((1, "one"), (2, "two")):
         part = shard(number, 2, paired("a"), environment=Environment(BAD, {BAD: BAD}))
