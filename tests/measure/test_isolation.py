@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.isolation import SWITCH, examine_isolation
+from perfci.measure.isolation import SWITCH
 from tests.project import Project
 
 NOBODY = 65534
@@ -63,8 +63,16 @@ with open(RESULT, "w") as file:
 def spy():
     return int
 """
+NAMESPACES = (
+    shutil.which("unshare") is not None
+    and not subprocess.run(
+        ["unshare", "--user", "--map-current-user", "true"], check=False, capture_output=True
+    ).returncode
+    and not Path("/dev/nvidiactl").exists()
+)
+"""Asked of the kernel, not of perfci: what perfci fails to make is a failure."""
 needs_namespace = pytest.mark.skipif(
-    examine_isolation({}) == "own_process", reason="this machine has no user namespaces for us"
+    not NAMESPACES, reason="this machine has no user namespaces for us"
 )
 
 
@@ -177,7 +185,7 @@ def test_a_build_is_as_isolated(project: Project) -> None:
 def test_doctor_says_which_protection_it_is(project: Project, off: bool) -> None:
     done = project.perfci("doctor", **({SWITCH: "off"} if off else {}))
     (line,) = (line for line in done.out.splitlines() if " isolation: " in line)
-    if off or examine_isolation({}) == "own_process":
+    if off or not NAMESPACES:
         assert line.startswith("worse")
         assert "those of the shell and the runner that started it are open" in line
     else:
