@@ -18,7 +18,7 @@ from perfci.errors import OutsideError, UsageError
 from perfci.measure.examining_cores import cores, frequency_governor, load, turbo
 from perfci.measure.examining_gpu import card_of, gpu
 from perfci.measure.finding import Finding
-from perfci.measure.isolation import SWITCH, examine_isolation
+from perfci.measure.isolation import SWITCH, obstacle
 from perfci.measure.quiet import available_cores, child_environment
 from perfci.measure.token_names import OVERRIDE, overridden, tokens_in
 from perfci.record.settings import Quiet
@@ -223,19 +223,27 @@ def _git_secrets(environment: Mapping[str, str], root: Path) -> Finding:
 
 
 def _isolation(environment: Mapping[str, str]) -> Finding:
-    if examine_isolation(environment) == "user_namespace":
+    reason = obstacle(environment)
+    if not reason:
         return Finding(
             "ok",
             "isolation",
             "benchmarks run in a user namespace: the memory and environment of other processes "
             "are closed to them; files, the network and command lines are not",
         )
-    why = f"{SWITCH}=off" if environment.get(SWITCH) == "off" else "no user namespace here"
+    why, advice = {
+        "switched_off": (f"{SWITCH}=off", f"Unset {SWITCH}."),
+        "no_tools": ("unshare or nsenter is missing", "Install util-linux."),
+        "no_gpu_driver": ("the GPU's driver is not loaded whole", "Load it: nvidia-modprobe -u."),
+        "refused": (
+            "the kernel or the container allows no user namespace",
+            "Allow one (on Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0).",
+        ),
+    }[reason]
     return Finding(
         "worse",
         "isolation",
         f"{why}: only perfci's own process is closed to benchmarks, and not to root's; those of "
         "the shell and the runner that started it are open",
-        "Keep every secret out of the job, or allow user namespaces (unshare and nsenter of "
-        "util-linux; sysctl kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu).",
+        f"{advice} Or keep every secret out of the job.",
     )

@@ -21,17 +21,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-Isolation = Literal["user_namespace", "own_process"]
+Obstacle = Literal["", "switched_off", "no_tools", "no_gpu_driver", "refused"]
+"""Why there is no namespace; ``no_gpu_driver``: CUDA would load it by a program that needs root."""
 
 SWITCH = "PERFCI_ISOLATION"
 """``off`` keeps workers out of a namespace. No configuration key: head's author writes that."""
 
 _PR_SET_DUMPABLE = 4
 _ANSWER_S = 10.0
-_PROBE = """\
-id -u
-cat /proc/$1/environ >/dev/null 2>&1 && echo open || echo closed
-"""
+_PROBE = "(: < /proc/$1/environ) 2>/dev/null && echo open || echo closed"
 
 
 @contextlib.contextmanager
@@ -45,10 +43,13 @@ def isolated(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
         yield enter
 
 
-def examine_isolation(environment: Mapping[str, str]) -> Isolation:
-    """Return what would protect this user's other processes here."""
+def obstacle(environment: Mapping[str, str]) -> Obstacle:
+    """Return what keeps this user's other processes open to benchmarks here, or nothing."""
+    known = _known_obstacle(environment)
+    if known:
+        return known
     with _namespace(environment) as enter:
-        return "user_namespace" if enter else "own_process"
+        return "" if enter else "refused"
 
 
 def close_own_process() -> None:
@@ -60,7 +61,7 @@ def close_own_process() -> None:
 def _namespace(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     """Yield the command that enters a user namespace, which lives until this is left."""
     unshare, nsenter = shutil.which("unshare"), shutil.which("nsenter")
-    if environment.get(SWITCH) == "off" or not (unshare and nsenter) or _lacks_gpu_nodes():
+    if _known_obstacle(environment) or not (unshare and nsenter):
         yield ()
         return
     plain = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -111,20 +112,22 @@ def _identity(name: str) -> str:
 
 
 def _holds(enter: tuple[str, ...], plain: Mapping[str, str]) -> bool:
-    """Try it: inside one is the same user, and can't read a process outside."""
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=plain) as outside:
-        try:
-            tried = subprocess.run(
-                [*enter, "sh", "-c", _PROBE, "sh", str(outside.pid)],
-                env=plain, capture_output=True, text=True, check=False, timeout=_ANSWER_S,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-        finally:
-            outside.kill()
-    return tried.stdout.split() == [str(os.getuid()), "closed"]
+    """Try it: from inside, this process can't be read (nor later, when it has closed itself)."""
+    try:
+        tried = subprocess.run(
+            [*enter, "sh", "-c", _PROBE, "sh", str(os.getpid())],
+            env=plain, capture_output=True, text=True, check=False, timeout=_ANSWER_S,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return tried.stdout.strip() == "closed"
 
 
-def _lacks_gpu_nodes() -> bool:
-    """A card whose driver isn't loaded whole: CUDA would load it by a program that needs root."""
-    return Path("/dev/nvidiactl").exists() and not Path("/dev/nvidia-uvm").exists()
+def _known_obstacle(environment: Mapping[str, str]) -> Obstacle:
+    if environment.get(SWITCH) == "off":
+        return "switched_off"
+    if shutil.which("unshare") is None or shutil.which("nsenter") is None:
+        return "no_tools"
+    if Path("/dev/nvidiactl").exists() and not Path("/dev/nvidia-uvm").exists():
+        return "no_gpu_driver"
+    return ""
