@@ -15,6 +15,7 @@ from click.shell_completion import get_completion_class
 
 import perfci
 from perfci.cli.main import cli
+from perfci.cli.printing import rewrite
 from perfci.record.run import Environment
 from perfci.report.clean import clean_json, clean_styled
 from perfci.report.json_report import render_json
@@ -67,7 +68,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "check": (("check", "HEAD", "--rounds", "2"),),
     "run": (("run", "HEAD", "--rounds", "2", "--record", "--history", "new.db"), ("run", BAD)),
-    "list": (("list",),),
+    "list": (("list",), ("list", "--config", "bad.toml")),
     "nightly": (
         ("nightly", "--budget", "8s", "--no-same", "--runner", BAD, "--history", "night.db"),
         ("nightly", BAD),
@@ -116,6 +117,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made.write("pyproject.toml", (made.folder / "pyproject.toml").read_text() + NOISE_PASSES)
     made.write("benchmarks/bench_good.py", BENCHMARKS)
     made.write(f"benchmarks/{BAD_FILE}", f"raise ImportError({BAD!r})\n")
+    made.write("bad.toml", f"[tool.perfci]\n{json.dumps(BAD)} = {json.dumps(BAD)}\n")
     made.git("config", "user.name", BAD.replace("\n", ""))
     made.git("checkout", "--quiet", "-b", "b\u202e\u200bx")
     made.commit(BAD)
@@ -210,6 +212,15 @@ def test_the_trends_json_holds_no_command() -> None:
 def test_a_colour_stays_and_nothing_else_does() -> None:
     assert clean_styled(f"\x1b[31ma\x1b[0m{BAD}".split("\n")[0]) == "\x1b[31ma\x1b[0m"
     assert clean_styled("\x1b[31m::error::\x1b[2J\x1b[0m\nb\n") == "\x1b[31m::error::\x1b[0m\nb\n"
+
+
+def test_a_line_that_is_rewritten_holds_no_more_than_its_own_sequence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rewrite(f"checking out {BAD}", width=200)
+    said = capsys.readouterr().err
+    assert said.startswith("\rchecking out ")  # what clears the line is sent to a terminal alone
+    assert unseen(said[1:]) == set()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
