@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfci.cli.options import Outputs
-from perfci.cli.output import deliver, show
+from perfci.cli.output import deliver, show_report
 from perfci.errors import OutsideError
 from perfci.record.report import Verdict
 from tests.report.examples import rich_report
@@ -28,7 +28,7 @@ def test_quiet_prints_a_reason_without_its_escape_sequences(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     report = rich_report(verdict=Verdict("error", ("x: \x1b]0;title\x07\x1b[31mboom\nbang",)))
-    show(report, verbose=False, quiet=True)
+    show_report(report, verbose=False, quiet=True)
     assert capsys.readouterr().out == "error: x: boom bang\n"
 
 
@@ -36,9 +36,9 @@ def test_quiet_tells_what_was_injected_and_the_headline_where_nothing_is_wrong(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     passed = replace(rich_report(), results=(), failures=(), verdict=Verdict("pass", ()))
-    show(passed, verbose=False, quiet=True)
+    show_report(passed, verbose=False, quiet=True)
     assert capsys.readouterr().out.startswith("pass: no regression in ")
-    show(replace(passed, injected={"latency": 0.02}), verbose=False, quiet=True)
+    show_report(replace(passed, injected={"latency": 0.02}), verbose=False, quiet=True)
     out = capsys.readouterr().out
     assert out.startswith("pass: injected into head on purpose: latency +2 %")
     assert "no regression in " in out

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -35,9 +37,11 @@ def _run(
     command: tuple[str, ...], recipe: Recipe, folder: Path, output: BinaryIO, deadline: float
 ) -> str:
     """Return what went wrong, or nothing."""
+    if recipe.enter and not _is_there(command[0], recipe, folder):
+        return f"could not be started: {os.strerror(errno.ENOENT)}"
     try:
         process = subprocess.Popen(
-            command,
+            [*recipe.enter, *command],
             cwd=folder,
             env=dict(recipe.environment),
             stdin=subprocess.DEVNULL,
@@ -58,6 +62,12 @@ def _run(
     if status < 0:
         return f"was killed by signal {-status}"
     return f"ended with exit status {status}" if status else ""
+
+
+def _is_there(program: str, recipe: Recipe, folder: Path) -> bool:
+    if "/" in program:
+        return (folder / program).exists()
+    return shutil.which(program, path=recipe.environment.get("PATH")) is not None
 
 
 def _failed(command: tuple[str, ...], trouble: str, log: Path) -> PerfciError:

@@ -21,7 +21,10 @@ _QUOTED_OR_SHELL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A build: the tree (and a commit of it), what is run in it, and how. ``timeout`` is in s."""
+    """A build: the tree (and a commit of it), what is run in it, and how. ``timeout`` is in s.
+
+    ``enter`` is a command that goes before each: it takes them out of others' reach.
+    """
 
     tree: str
     commit: str
@@ -29,6 +32,7 @@ class Recipe:
     python: str
     environment: Mapping[str, str] = field(repr=False)  # may hold what no log should show
     timeout: float = BUILD_TIMEOUT_S
+    enter: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -47,10 +51,11 @@ def make_recipe(
     python: str,
     environment: Mapping[str, str],
     timeout: float,
+    enter: tuple[str, ...] = (),
 ) -> Recipe:
     """Return the recipe of ``build`` commands. UsageError for one that can't be read."""
     commands = tuple(_words(command, python) for command in build)
-    return Recipe(resolved.tree, resolved.commit, commands, python, environment, timeout)
+    return Recipe(resolved.tree, resolved.commit, commands, python, environment, timeout, enter)
 
 
 def _words(command: str, python: str) -> tuple[str, ...]:

@@ -43,15 +43,16 @@ class Worktrees:
         python: str = sys.executable,
         environment: Mapping[str, str] | None = None,
         timeout: float = BUILD_TIMEOUT_S,
+        enter: tuple[str, ...] = (),
     ) -> Iterator[Path]:
         """Give ``resolved`` a folder of its own, built with the ``build`` commands.
 
         ``{python}`` in a command is ``python``. The commands have ``environment`` (nothing by
-        default) and ``timeout`` s together. With commands the folder is shared with others who
-        want the same build. Raises UsageError for a command that can't be read, OutsideError
-        where git, the disk or a command fails.
+        default) and ``timeout`` s together; ``enter`` goes before each. With commands the folder is
+        shared with others who want the same build. Raises UsageError for a command that can't be
+        read, OutsideError where git, the disk or a command fails.
         """
-        recipe = make_recipe(resolved, build, python, environment or {}, timeout)
+        recipe = make_recipe(resolved, build, python, environment or {}, timeout, enter)
         self._prepare()
         self._note_what_is_missing(resolved)
         with self._built(recipe) if recipe.commands else self._own(resolved.commit) as path:

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from perfci.cli.output import unwritable
+from perfci.cli.printing import say
 from perfci.errors import OutsideError, UsageError
 from perfci.extras import extra_advice
 from perfci.reading import read_regular
@@ -132,10 +131,10 @@ def summarise(text: str, body_file: Path) -> OutsideError | None:
         written = bool(named) and append_summary(Path(named), text)
     except OSError as error:
         problem = unwritable(Path(named), error, f"The text is in {body_file}.")
-        click.echo(f"warning: {problem.message}; its text is in {body_file}", err=True)
+        say(f"warning: {problem.message}; its text is in {body_file}", err=True)
         return problem
     where = "on the job's summary page and in" if written else "in"
-    click.echo(f"its text is {where} {body_file}", err=True)
+    say(f"its text is {where} {body_file}", err=True)
     return None
 
 

@@ -10,6 +10,7 @@ import click
 
 from perfci.cli.baseline_update import update
 from perfci.cli.options import config_option, configuration
+from perfci.cli.printing import say
 from perfci.errors import UsageError
 from perfci.units import counted, format_change, format_value
 
@@ -32,12 +33,12 @@ def list_baselines(config_path: Path | None) -> None:
     store = _store(config_path)
     environments = store.environments()
     if not environments:
-        click.echo("No baselines yet; `perfci baseline update` stores the first.")
+        say("No baselines yet; `perfci baseline update` stores the first.")
     for key in environments:
-        click.echo(key)
+        say(key)
         for one in store.load_all(key):
             workers = sum(len(session.workers) for session in one.sessions)
-            click.echo(
+            say(
                 f"  {one.case}  commit {one.sha[:12]}  {counted(len(one.sessions), 'session')}, "
                 f"{counted(workers, 'worker')}  {one.created_at}"
             )
@@ -60,7 +61,7 @@ def show(case: str, key: str | None, config_path: Path | None) -> None:
         if baseline is None:
             continue
         shown += 1
-        click.echo(f"{environment}  commit {baseline.sha}  source {baseline.source_hash}")
+        say(f"{environment}  commit {baseline.sha}  source {baseline.source_hash}")
         workers = [worker for session in baseline.sessions for worker in session.workers]
         for name in sorted({name for worker in workers for name in worker.values}):
             values = sorted(worker.values[name] for worker in workers if name in worker.values)
@@ -68,7 +69,7 @@ def show(case: str, key: str | None, config_path: Path | None) -> None:
             low, middle, high = (
                 format_value(value, unit) for value in (values[0], median(values), values[-1])
             )
-            click.echo(f"  {name:<28} {middle:>12}   ({low} … {high}, {len(values)} workers)")
+            say(f"  {name:<28} {middle:>12}   ({low} … {high}, {len(values)} workers)")
     if not shown:
         raise _unknown(case, store)
 
@@ -89,9 +90,9 @@ def diff(first: str, second: str, config_path: Path | None) -> None:
                 f"Stored: {', '.join(known) or 'none'}",
             )
     for name, (one, other) in store.differences(first, second).items():
-        click.echo(f"{name}: {one} → {other}")
+        say(f"{name}: {one} → {other}")
     for row in store.diff(first, second):
-        click.echo(
+        say(
             f"{row.case}  {row.metric}: {format_value(row.first, row.unit)} → "
             f"{format_value(row.second, row.unit)}  {format_change(row.ratio)}"
         )
@@ -108,7 +109,7 @@ def remove(environment: str, case: str | None, config_path: Path | None) -> None
     if not removed:
         raise _unknown(case or environment, store)
     for path in removed:
-        click.echo(f"removed {os.path.relpath(path)}")
+        say(f"removed {os.path.relpath(path)}")
 
 
 def _store(config_path: Path | None) -> BaselineStore:

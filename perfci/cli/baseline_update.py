@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfci.cli.options import configuration, interpreter, measuring_options, python_option
+from perfci.cli.printing import say, say_red
 from perfci.cli.uncommitted import require_commit
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, MeasureError
 from perfci.units import counted
@@ -76,7 +77,7 @@ def update(
                 raise storing.interrupted() from None
             storing.add(measured, report)
     if storing.written:
-        click.echo("Commit these files: they are reviewed and merged like code.")
+        say("Commit these files: they are reviewed and merged like code.")
     return EXIT_NO_VERDICT if storing.left_out else EXIT_PASS
 
 
@@ -92,10 +93,10 @@ class _Storing:
     def add(self, measured: Run, report: Report) -> None:
         """Store the cases that were measured whole. MeasureError where the session wasn't."""
         from perfci.measure.schedule import is_whole
-        from perfci.report.clean import clean_line, clean_lines
+        from perfci.report.clean import clean_line
 
         for note in report.notes:
-            click.echo(clean_line(note, 500), err=True)
+            say(clean_line(note, 500), err=True)
         if report.interrupted:
             raise self.interrupted()
         left_out = [f"failed {one.case}: {one.message}" for one in report.failures]
@@ -114,11 +115,11 @@ class _Storing:
             for path in self.store.save_run(storable, session_id):
                 if path not in self.written:
                     old = replaced.get(path)
-                    click.echo(f"stored {os.path.relpath(path)}{_replacing(old) if old else ''}")
+                    say(f"stored {os.path.relpath(path)}{_replacing(old) if old else ''}")
                     self.written[path] = None
         for line in left_out:
             if line not in self.left_out:
-                click.secho(clean_lines(line), fg="red", err=True)
+                say_red(line)
                 self.left_out[line] = None
 
     def interrupted(self) -> MeasureError:

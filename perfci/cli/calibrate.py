@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from perfci.cli.options import (
     python_option,
     select_option,
 )
+from perfci.cli.printing import is_terminal, say, show
 from perfci.cli.tokens import allow_token_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
@@ -101,12 +102,11 @@ def _show(calibration: Calibration, *, verbose: bool, quiet: bool, writing: bool
 
     if quiet:
         reasons = "; ".join(calibration.untrusted)
-        click.echo(clean_line(reasons or headline(calibration), 1000))
+        say(clean_line(reasons or headline(calibration), 1000))
         return
     width = shutil.get_terminal_size((100, 24)).columns
-    color = sys.stdout.isatty()
-    text = render_calibration(calibration, width, color, verbose=verbose, writing=writing)
-    click.echo(text, nl=False)
+    color = is_terminal()
+    show(render_calibration(calibration, width, color, verbose=verbose, writing=writing))
 
 
 def _write_files(calibration: Calibration, files: dict[str, Path]) -> None:
@@ -115,10 +115,12 @@ def _write_files(calibration: Calibration, files: dict[str, Path]) -> None:
     from perfci.report.calibration_markdown import render_calibration_markdown
     from perfci.writing import write_file
 
-    render = {"json": render_calibration_json, "markdown": render_calibration_markdown}
     for name, path in files.items():
+        render: Callable[[Calibration], str] = (
+            render_calibration_json if name == "json" else render_calibration_markdown
+        )
         try:
-            write_file(path, render[name](calibration))
+            write_file(path, render(calibration))
         except OSError as error:
             raise unwritable(path, error) from error
 
@@ -129,9 +131,9 @@ def _configure(calibration: Calibration, file: ConfigurationFile) -> None:
 
     keys = {one.path: one.value for one in writable(calibration.suggestions)}
     if calibration.untrusted:
-        click.echo(f"{file.path} was not changed: this calibration can't be relied on.", err=True)
+        say(f"{file.path} was not changed: this calibration can't be relied on.", err=True)
     elif not keys:
-        click.echo(f"{file.path} was not changed: there is nothing to change.", err=True)
+        say(f"{file.path} was not changed: there is nothing to change.", err=True)
     else:
         file.write(keys)
-        click.echo(f"{file.path} was changed; look at it with git diff.", err=True)
+        say(f"{file.path} was changed; look at it with git diff.", err=True)

@@ -14,6 +14,7 @@ from perfci.cli import actions
 from perfci.cli.commenting import leave_both, leave_check, tell, tell_refused
 from perfci.cli.options import config_option, configuration, duration
 from perfci.cli.output import exit_code, unwritable
+from perfci.cli.printing import say
 from perfci.cli.report_file import load_report
 from perfci.cli.surroundings import root_here
 from perfci.cli.unreadable_report import fail_the_check
@@ -213,7 +214,7 @@ def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
 
 
 def _nothing(nothing: Nothing, code: int) -> int:
-    click.echo(f"nothing posted: {nothing.reason}", err=True)
+    say(f"nothing posted: {nothing.reason}", err=True)
     return code
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from perfci.cli import actions
+from perfci.cli.printing import say
 from perfci.errors import OutsideError
 from perfci.report.clean import clean_line
 
@@ -45,7 +44,7 @@ def leave_both(
         try:
             set_the_check()  # it is what gates; that the comment failed is told all the same
         except OutsideError as another:
-            click.echo(f"check not set: {clean_line(another.message, 600)}", err=True)
+            say(f"check not set: {clean_line(another.message, 600)}", err=True)
         raise
     if left.kind == "refused":
         unsaid = tell_refused(left.text, body, body_file)
@@ -70,7 +69,7 @@ def leave_check(
     from perfci.github.posting import set_check
 
     if check is None:
-        click.echo("nothing posted: a merge group can't be commented on", err=True)
+        say("nothing posted: a merge group can't be commented on", err=True)
         return
     try:
         left = set_check(client, group.head_sha, check, dry_run=dry_run)
@@ -86,10 +85,10 @@ def leave_check(
 def tell(outcome: Outcome) -> None:
     """Say what became of a comment or a check."""
     before = {"posted": "", "refused": "check not set: ", "stale": "nothing posted: "}
-    click.echo(before[outcome.kind] + outcome.text, err=outcome.kind != "posted")
+    say(before[outcome.kind] + outcome.text, err=outcome.kind != "posted")
 
 
 def tell_refused(why: str, body: str, body_file: Path) -> OutsideError | None:
     """Say that the token may not comment; return why the summary page hasn't the text either."""
-    click.echo(f"comment not posted, the token may not: {why}", err=True)
+    say(f"comment not posted, the token may not: {why}", err=True)
     return actions.summarise(body, body_file)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from perfci.cli.printing import show
+from perfci.report.clean import clean_lines
+
 
 @click.command("completion", epilog='Example: eval "$(perfci completion bash)"   (in ~/.bashrc)')
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -15,4 +18,4 @@ def command(shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
-    click.echo(kind(cli, {}, "perfci", "_PERFCI_COMPLETE").source())
+    show(clean_lines(kind(cli, {}, "perfci", "_PERFCI_COMPLETE").source() + "\n"))

@@ -9,8 +9,10 @@ from pathlib import Path
 import click
 
 from perfci.cli.options import config_option, interpreter, python_option
+from perfci.cli.printing import say, show, styled
 from perfci.config import load_config
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
+from perfci.report.clean import clean_styled, one_line
 
 _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("STOP", "red")}
 
@@ -34,14 +36,16 @@ def command(config_path: Path | None, python: str | None) -> int:
     findings = examine(chosen, cache_folder(), dict(os.environ), root, config_path)
     for finding in findings:
         text, color = _MARKS[finding.level]
-        click.echo(f"{click.style(f'{text:>5}', fg=color)}  {finding.subject}: {finding.found}")
+        mark = styled(f"{text:>5}", fg=color)
+        show(clean_styled(f"{mark}  {one_line(f'{finding.subject}: {finding.found}')}\n"))
         if finding.advice:
-            click.echo(f"       → {finding.advice}")
+            say(f"       → {finding.advice}")
     stops = sum(finding.level == "impossible" for finding in findings)
     worse = sum(finding.level == "worse" for finding in findings)
-    click.echo(
-        f"\n{stops} make measuring impossible, {worse} make it worse."
+    say("")
+    say(
+        f"{stops} make measuring impossible, {worse} make it worse."
         if stops or worse
-        else "\nThis machine is ready."
+        else "This machine is ready."
     )
     return EXIT_NO_VERDICT if stops else EXIT_PASS

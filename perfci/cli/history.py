@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.options import config_option, configuration, history_option, history_place
+from perfci.cli.printing import say
 from perfci.errors import UsageError
 from perfci.store.history.retention import KEEP_DAYS, NEAR, superfluous
 from perfci.units import counted, format_value
@@ -45,9 +46,9 @@ def import_files(
     with _opened(history, config_path, create=True) as opened:
         for file, add_to in found:
             said = add_to(opened)
-            click.echo(clean_line(f"{file}: {said.summary}"))
+            say(clean_line(f"{file}: {said.summary}"))
             for line in () if quiet else said.details:
-                click.echo(f"  {clean_line(line)}", err=True)
+                say(f"  {clean_line(line)}", err=True)
 
 
 @command.command("export", epilog="Example: perfci history export history.jsonl")
@@ -119,9 +120,9 @@ def prune(
             if not dry_run:
                 opened.remove(gone)
             verb = "would be" if dry_run else "were"
-            click.echo(f"{key}: {len(gone)} of {counted(len(nights), 'run')} {verb} removed")
+            say(f"{key}: {len(gone)} of {counted(len(nights), 'run')} {verb} removed")
         if total and not dry_run:
-            click.echo("The room they took is used again by what comes.")
+            say("The room they took is used again by what comes.")
 
 
 @command.command("stats", epilog="Example: perfci history stats")
@@ -133,8 +134,8 @@ def stats(history: str | None, config_path: Path | None) -> None:
 
     with _opened(history, config_path) as opened:
         found = opened.statistics()
-    click.echo(f"{found.where}  revision {found.revision}, {format_value(found.size, 'bytes')}")
-    click.echo(
+    say(f"{found.where}  revision {found.revision}, {format_value(found.size, 'bytes')}")
+    say(
         f"{counted(found.runs, 'run')}, {counted(found.points, 'point')}, "
         f"{counted(found.outcomes, 'outcome')} of the gate, {counted(found.changes, 'change')} "
         f"known ({found.acknowledged} acknowledged)"
@@ -144,7 +145,8 @@ def stats(history: str | None, config_path: Path | None) -> None:
             f"{counted(one.runs, 'run')} of {counted(one.commits, 'commit')}, {one.series} series, "
             f"{one.oldest} to {one.newest}, on {', '.join(one.runners)}"
         )
-        click.echo(f"{clean_line(one.key)}\n  {clean_line(held)}")
+        say(clean_line(one.key))
+        say(f"  {clean_line(held)}")
 
 
 @command.command("acknowledge", epilog="Example: perfci history acknowledge 1a2b3c --note 'Meant.'")
@@ -165,7 +167,7 @@ def acknowledge(
         )
     with _opened(history, config_path) as opened:
         done = opened.acknowledge(change, note, undo=undo)
-        click.echo(f"{'no longer acknowledged' if undo else 'acknowledged'} {done}")
+        say(f"{'no longer acknowledged' if undo else 'acknowledged'} {done}")
 
 
 def _opened(

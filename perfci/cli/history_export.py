@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.cli.output import unwritable
+from perfci.cli.printing import show_all
+from perfci.report.clean import Clean, clean_json, clean_lines
 from perfci.writing import write_lines
 
 if TYPE_CHECKING:
@@ -25,18 +26,18 @@ CSV_BEGINNING = ",".join(_COLUMNS[:4]).encode()
 """What tells an export as CSV from anything else that is given to ``history import``."""
 
 
-def json_lines(history: History) -> Iterator[bytes]:
+def json_lines(history: History) -> Iterator[Clean]:
     """Yield everything as lines that ``history import`` reads back."""
     from perfci.store.history.interchange import to_lines
 
-    return to_lines(history.records())
+    return (clean_json(line.decode()) for line in to_lines(history.records()))
 
 
-def csv_lines(history: History) -> Iterator[bytes]:
+def csv_lines(history: History) -> Iterator[Clean]:
     """Yield one line a point. A text that a spreadsheet would compute gets an apostrophe."""
     from perfci.report.table import spreadsheet_cell
 
-    yield ",".join(_COLUMNS).encode() + b"\n"
+    yield clean_lines(",".join(_COLUMNS) + "\n")
     for run in history.read():
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -60,17 +61,16 @@ def csv_lines(history: History) -> Iterator[bytes]:
                 run.id,
             )
             writer.writerow(spreadsheet_cell(cell) for cell in cells)
-        yield out.getvalue().encode("utf-8", "replace")
+        yield clean_lines(out.getvalue())
 
 
-def deliver(lines: Iterable[bytes], file: Path | None) -> None:
+def deliver(lines: Iterable[Clean], file: Path | None) -> None:
     """Write to ``file``, whole or not at all, or to standard output."""
     if file is None:
-        sys.stdout.buffer.writelines(lines)
-        sys.stdout.buffer.flush()
+        show_all(lines)
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_lines(file, lines)
+        write_lines(file, (line.encode("utf-8", "replace") for line in lines))
     except OSError as error:
         raise unwritable(file, error) from error

@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from perfci.cli.init_github import LEAVABLE, MOST_SHARDS, GitHubOptions, write_workflows
+from perfci.cli.printing import say, show
 from perfci.errors import UsageError
 from perfci.reading import read_regular
+from perfci.report.clean import clean_lines
 
 _CONFIGURATION = """\
 [tool.perfci]
@@ -134,14 +136,14 @@ def command(
     _configure(root, folder.relative_to(root.resolve()).as_posix())
     first = folder / "bench_first.py"
     if any(folder.glob("bench_*.py")):
-        click.echo(f"kept     {benchmarks}/ has benchmarks already")
+        say(f"kept     {benchmarks}/ has benchmarks already")
     else:
         folder.mkdir(parents=True, exist_ok=True)
         first.write_text(_BENCHMARK, encoding="utf-8")
-        click.echo(f"wrote    {benchmarks}/bench_first.py")
+        say(f"wrote    {benchmarks}/bench_first.py")
     if github:
         write_workflows(repository, options)
-    click.echo(_NEXT_ON_GITHUB if github else _NEXT)
+    show(clean_lines(f"{_NEXT_ON_GITHUB if github else _NEXT}\n"))
 
 
 def _configure(root: Path, benchmarks: str) -> None:
@@ -152,7 +154,7 @@ def _configure(root: Path, benchmarks: str) -> None:
     text = _text(path)
     tool = _parsed(path, text).get("tool", {})
     if (isinstance(tool, dict) and "perfci" in tool) or os.path.lexists(own):
-        click.echo("kept     the configuration that is there")
+        say("kept     the configuration that is there")
         return
     mine = _CONFIGURATION.format(benchmarks=benchmarks)
     both = text + ("\n" if text else "") + mine
@@ -160,10 +162,10 @@ def _configure(root: Path, benchmarks: str) -> None:
         both = both.replace("\r\n", "\n").replace("\n", "\r\n")
     if not _is_toml(both):  # `tool` is an inline table: no other place may add to it
         own.write_text(mine, encoding="utf-8")
-        click.echo(f"wrote    [tool.perfci] to a new {own.name}")
+        say(f"wrote    [tool.perfci] to a new {own.name}")
         return
     path.write_bytes(both.encode("utf-8"))
-    click.echo(f"wrote    [tool.perfci] {'in' if text else 'to a new'} {path.name}")
+    say(f"wrote    [tool.perfci] {'in' if text else 'to a new'} {path.name}")
 
 
 def _text(path: Path) -> str:

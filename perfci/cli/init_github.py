@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from perfci.cli.init_github_report import REPORT_PYTHON, REQUIREMENTS, locked_install
 from perfci.cli.own_requirement import own_requirement
+from perfci.cli.printing import say
 from perfci.errors import UsageError
 from perfci.reading import read_regular
 
@@ -54,7 +53,7 @@ def write_workflows(repository: Repository, options: GitHubOptions) -> None:
     """
     choices = _choices(repository, options)
     if not options.install and (doubt := own_requirement().doubt):
-        click.echo(f"{doubt}. The jobs that measure install it: say how, --install.", err=True)
+        say(f"{doubt}. The jobs that measure install it: say how, --install.", err=True)
     files = _files(choices, {f"perfci-{which}.yml" for which in options.without})
     folder = repository.root / FOLDER
     if not folder.resolve().is_relative_to(repository.root.resolve()):
@@ -70,9 +69,9 @@ def write_workflows(repository: Repository, options: GitHubOptions) -> None:
                 file.write(text)
         except FileExistsError:
             differs = "" if _is(folder / name, text) else DIFFERS
-            click.echo(f"kept     {FOLDER / name}{differs}")
+            say(f"kept     {FOLDER / name}{differs}")
         else:
-            click.echo(f"wrote    {FOLDER / name}")
+            say(f"wrote    {FOLDER / name}")
 
 
 def _files(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:

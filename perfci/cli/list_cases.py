@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ from perfci.cli.options import (
     python_option,
     select_option,
 )
+from perfci.cli.printing import is_terminal, say, say_red
 from perfci.cli.tokens import allow_token_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
@@ -34,7 +34,7 @@ def command(rev: str, config_path: Path | None, selection: str, python: str | No
     repository = open_here()
     config = configuration(repository.root, config_path)
     measuring = interpreter(python, config.python, repository.root)
-    with surroundings(repository, config, quiet=not sys.stderr.isatty()) as around:
+    with surroundings(repository, config, quiet=not is_terminal(err=True)) as around:
         cases, failed, notes = list_cases(
             around,
             Wanted("head", repository.resolve(rev), measuring),
@@ -45,9 +45,9 @@ def command(rev: str, config_path: Path | None, selection: str, python: str | No
         place = clean_line(f"{case.file}:{case.line}" if case.line else case.file)
         tags = "".join(f"  #{clean_line(tag)}" for tag in case.tags)
         skip = f"  (skipped: {clean_line(case.skip)})" if case.skip else ""
-        click.echo(f"{clean_line(case.id):<{width}}  {place}{tags}{skip}")
+        say(f"{clean_line(case.id):<{width}}  {place}{tags}{skip}")
     for note in notes:
-        click.echo(clean_line(note, 500), err=True)
+        say(clean_line(note, 500), err=True)
     for line in failed:
-        click.secho(f"failed: {clean_line(line, 2000)}", fg="red", err=True)
+        say_red(f"failed: {clean_line(line, 2000)}")
     return EXIT_NO_VERDICT if failed else EXIT_PASS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -9,8 +10,10 @@ from types import FrameType
 
 import click
 
+from perfci.cli.printing import discard, say, show, styled
 from perfci.errors import EXIT_OUTSIDE, PerfciError, refusal
 from perfci.record.version import VERSION
+from perfci.report.clean import clean_lines, clean_styled
 
 _COMMANDS = {
     "compare": "perfci.cli.compare",
@@ -103,16 +106,16 @@ def main() -> None:
     except click.exceptions.Exit as ended:
         code = ended.exit_code
     except click.ClickException as error:
-        error.show()
+        _say_usage(error)
         code = error.exit_code
     except PerfciError as error:
         _say_error(error)
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("perfci: interrupted.", err=True)
+        say("perfci: interrupted.", err=True)
         code = 128 + signal.SIGINT
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard()
         code = EXIT_OUTSIDE
     except OSError as error:
         code = _say_error(refusal(error))
@@ -130,14 +133,21 @@ def _run() -> object:
 
 
 def _say_error(error: PerfciError) -> int:
-    """Print what happened and what to do: both may quote strangers' names and logs."""
-    from perfci.report.clean import clean_lines
-
-    click.secho(f"perfci: {clean_lines(error.message)}", fg="red", err=True)
+    """Print what happened and what to do: both may quote untrusted names and logs."""
+    message = click.style(clean_lines(f"perfci: {error.message}"), fg="red")
+    show(clean_styled(f"{message}\n"), err=True)
     if error.advice:
-        click.echo(clean_lines(error.advice), err=True)
-    click.secho(f"[{error.slug}]", dim=True, err=True)
+        show(clean_lines(f"{error.advice}\n"), err=True)
+    slug = styled(f"[{error.slug}]", dim=True)
+    show(clean_styled(f"{slug}\n"), err=True)
     return error.exit_code
+
+
+def _say_usage(error: click.ClickException) -> None:
+    """Print what click does, which quotes the command line as it is."""
+    out = io.StringIO()
+    error.show(out)
+    show(clean_lines(out.getvalue()), err=True)
 
 
 def _bug(error: Exception) -> PerfciError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.options import Outputs, config_option, configuration, strict_option
+from perfci.cli.printing import say
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, DamagedFile, OutsideError
 from perfci.verdict.sharding import MOST_SHARDS
 
@@ -75,11 +76,11 @@ def command(
     for one, chosen, text in zip(merged, outputs, texts, strict=True):
         try:
             write_files(text)
-            click.echo(str(chosen.json))
+            say(str(chosen.json))
         except OutsideError as problem:
             problems.append(problem)
         said = f"{one.report.verdict.status}: {headline(one.report)}"
-        click.echo(f"perfci: {clean_line(said, 600)}", err=True)
+        say(f"perfci: {clean_line(said, 600)}", err=True)
         code = exit_code(one.report, strict=policy.strict)
         codes.append(EXIT_NO_VERDICT if one.missing and code == EXIT_PASS else code)
     if problems:

@@ -18,6 +18,7 @@ from perfci.cli.options import (
     python_option,
     select_option,
 )
+from perfci.cli.printing import say, say_red
 from perfci.cli.tokens import allow_token_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, MeasureError
 from perfci.units import counted, format_duration
@@ -141,27 +142,27 @@ def _show(summary: Summary, commits: tuple[Commit, ...]) -> None:
 
     subjects = {commit.sha: commit.subject for commit in commits}
     if summary.environment:  # it is known once the first commit was looked at
-        click.echo(f"environment {summary.environment}")
+        say(f"environment {summary.environment}")
     for run in summary.recorded:
-        click.echo(clean_line(f"recorded  {run.sha[:10]}  {_counts(run)}  {run.subject}", 200))
+        say(clean_line(f"recorded  {run.sha[:10]}  {_counts(run)}  {run.subject}", 200))
         for case, why in list(run.failed.items())[:_FEW]:
-            click.secho(clean_line(f"failed    {case}: {why}", 300), fg="red", err=True)
+            say_red(clean_line(f"failed    {case}: {why}", 300))
     if summary.outcome:
-        click.echo(_same(summary.outcome))
+        say(_same(summary.outcome))
     if summary.no_time_for_same:
-        click.echo("the tip was not compared with itself: a fifth of the budget is too short")
+        say("the tip was not compared with itself: a fifth of the budget is too short")
     for gap, why in [(gap, "no time") for gap in summary.left] + [
         (gap, "another runner has it") for gap in summary.taken
     ]:
         subject = subjects.get(gap.sha, "")
         line = f"left      {gap.sha[:10]}  {counted(len(gap.cases), 'case')}: {why}  {subject}"
-        click.echo(clean_line(line, 200))
+        say(clean_line(line, 200))
     if summary.interrupted:
         for note in summary.notes:
-            click.echo(clean_line(note, 300), err=True)
-        click.echo("interrupted; what was recorded stays, and the next start goes on there")
+            say(clean_line(note, 300), err=True)
+        say("interrupted; what was recorded stays, and the next start goes on there")
     elif not (summary.recorded or summary.left or summary.taken):
-        click.echo("nothing to record: every case of these commits is in the history")
+        say("nothing to record: every case of these commits is in the history")
 
 
 def _counts(run: RecordedRun) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import click
-
 from perfci.cli.apart import require_apart
 from perfci.cli.options import Outputs
+from perfci.cli.printing import discard, flush, is_terminal, show
 from perfci.errors import (
     EXIT_NO_VERDICT,
     EXIT_PASS,
@@ -19,6 +16,7 @@ from perfci.errors import (
     OutsideError,
 )
 from perfci.record.report import Report
+from perfci.report.clean import Clean
 from perfci.writing import require_writable, write_file
 
 
@@ -41,10 +39,10 @@ def deliver(report: Report, outputs: Outputs, *, verbose: bool, quiet: bool) -> 
     try:
         write_files(rendered(report, outputs), "What was measured is shown on the terminal.")
     finally:
-        show(report, verbose=verbose, quiet=quiet)
+        show_report(report, verbose=verbose, quiet=quiet)
 
 
-def rendered(report: Report, outputs: Outputs) -> dict[Path, str]:
+def rendered(report: Report, outputs: Outputs) -> dict[Path, Clean]:
     """Return the text of every file that was asked for."""
     from perfci.report.formats import render
 
@@ -65,9 +63,9 @@ def write_files(files: Mapping[Path, str], besides: str = "") -> None:
         )
 
 
-def show(report: Report, *, verbose: bool, quiet: bool) -> None:
+def show_report(report: Report, *, verbose: bool, quiet: bool) -> None:
     """Print the report as a terminal table, or the verdict alone."""
-    from perfci.report.clean import clean_line
+    from perfci.report.clean import clean_line, clean_lines
     from perfci.report.outline import headline, injected_text
     from perfci.report.terminal import render_terminal
 
@@ -75,15 +73,16 @@ def show(report: Report, *, verbose: bool, quiet: bool) -> None:
         alone = report.base is None and report.command == "run"
         reasons = () if alone else report.verdict.reasons
         said = "; ".join(filter(None, (injected_text(report), *(reasons or (headline(report),)))))
-        text = clean_line(f"{'run' if alone else report.verdict.status}: {said}", 2000) + "\n"
+        line = f"{'run' if alone else report.verdict.status}: {said}"
+        text = clean_lines(clean_line(line, 2000) + "\n")
     else:
         width = shutil.get_terminal_size((100, 24)).columns
-        text = render_terminal(report, width, sys.stdout.isatty(), verbose=verbose)
+        text = render_terminal(report, width, is_terminal(), verbose=verbose)
     try:
-        click.echo(text, nl=False)
-        sys.stdout.flush()
+        show(text)
+        flush()
     except BrokenPipeError:  # nobody reads: the files are written, and the verdict is the exit code
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard()
 
 
 def exit_code(report: Report, *, strict: bool) -> int:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import click
-
+from perfci.cli.printing import say
 from perfci.errors import PerfciError
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def with_past(
         with open_history(place, create=False) as history:
             newest = history.newest(names, _LAST, branch)
     except PerfciError as error:
-        click.echo(f"perfci: the report is without its history: {error.message}", err=True)
+        say(f"perfci: the report is without its history: {error.message}", err=True)
         return report
     past = (Past(key.case, key.metric, values) for key, values in newest.items())
     return replace(report, past=tuple(past))

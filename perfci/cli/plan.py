@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,9 +16,11 @@ from perfci.cli.options import (
     python_option,
     select_option,
 )
+from perfci.cli.printing import is_terminal, say, say_red, show
 from perfci.cli.tokens import allow_token_option
 from perfci.errors import EXIT_PASS
 from perfci.record.case import Case
+from perfci.report.clean import clean_json, clean_line
 from perfci.units import counted, format_duration
 from perfci.verdict.sharding import MOST_SHARDS, Shard, expected_s, split
 
@@ -69,22 +70,23 @@ def command(
     repository = open_here()
     config = configuration(repository.root, config_path)
     measuring = interpreter(python, config.python, repository.root)
-    with surroundings(repository, config, quiet=not sys.stderr.isatty()) as around:
+    with surroundings(repository, config, quiet=not is_terminal(err=True)) as around:
         head = Wanted("head", repository.resolve(rev), measuring)
         cases, failed, _ = list_cases(around, head, selection)
     # a file that can't be imported holds no plan up: the first shard's report tells of it
     for line in failed:
-        click.secho(f"failed: {line}", fg="red", err=True)
+        say_red(f"failed: {clean_line(line, 2000)}")
     shares = split(cases, min(wanted, len(cases)), durations)
     if len(shares) < wanted:
         few = f"{counted(len(cases), 'case')} in {counted(len(shares), 'shard')}, not {wanted}"
-        click.echo(f"perfci: {few}: a shard has at least one case.", err=True)
+        say(f"perfci: {few}: a shard has at least one case.", err=True)
     if matrix:
-        click.echo(json.dumps({"shard": _names(shares)}))
+        show(clean_json(json.dumps({"shard": _names(shares)}) + "\n"))
     elif as_json:
-        click.echo(_listed(shares, cases, durations))
+        show(clean_json(_listed(shares, cases, durations) + "\n"))
     else:
-        click.echo(_table(shares, cases, durations))
+        for line in _table(shares, cases, durations):
+            say(line)
     return EXIT_PASS
 
 
@@ -111,7 +113,7 @@ def _listed(shares: Shares, cases: Sequence[Case], durations: Mapping[str, float
     return json.dumps({"shards": plan}, indent=2)
 
 
-def _table(shares: Shares, cases: Sequence[Case], durations: Mapping[str, float]) -> str:
+def _table(shares: Shares, cases: Sequence[Case], durations: Mapping[str, float]) -> list[str]:
     rows = [("shard", "cases", "expected")]
     for name, load, share in zip(
         _names(shares), _loads(shares, cases, durations), shares, strict=True
@@ -119,4 +121,4 @@ def _table(shares: Shares, cases: Sequence[Case], durations: Mapping[str, float]
         expected = "unknown" if load is None else format_duration(load)
         rows.append((name, str(len(share)), expected))
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    return "\n".join(f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]}" for row in rows)
+    return [f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]}" for row in rows]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
+from collections.abc import Callable
 
-import click
-
+from perfci.cli.printing import is_terminal, rewrite, say
 from perfci.measure.session import Progress
 from perfci.units import format_duration
 
@@ -18,7 +17,7 @@ class ProgressLine:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._terminal = sys.stderr.isatty()
+        self._terminal = is_terminal(err=True)
         self._last = -_EVERY_S
         self._open = False
 
@@ -42,7 +41,7 @@ class ProgressLine:
     def close(self) -> None:
         """Clear the line."""
         if self._open:
-            self._echo("\r\x1b[2K", nl=False)
+            self._tried(lambda: rewrite("", width=0))
             self._open = False
 
     def _show(self, text: str) -> None:
@@ -50,13 +49,13 @@ class ProgressLine:
             import shutil
 
             width = shutil.get_terminal_size().columns - 1
-            self._echo(f"\r\x1b[2K{text[:width]}", nl=False)
+            self._tried(lambda: rewrite(text, width=width))
             self._open = True
         else:
-            self._echo(text)
+            self._tried(lambda: say(text, err=True))
 
-    def _echo(self, text: str, *, nl: bool = True) -> None:
+    def _tried(self, print_it: Callable[[], None]) -> None:
         try:
-            click.echo(text, nl=nl, err=True)
+            print_it()
         except OSError:  # a closed or full standard error: measuring goes on without a line
             self._quiet = True

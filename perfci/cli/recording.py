@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import click
-
 from perfci.cli.options import history_place
+from perfci.cli.printing import say
 from perfci.cli.uncommitted import require_commit
 from perfci.errors import UsageError
 from perfci.units import counted
@@ -44,7 +43,7 @@ class Recorder:
         from perfci.store.history.unrecorded import keeping
 
         if report.interrupted:
-            click.echo("perfci: interrupted; nothing was recorded.", err=True)
+            say("perfci: interrupted; nothing was recorded.", err=True)
             return
         recorded = [
             self._recorded(run, side, report.command)
@@ -58,7 +57,7 @@ class Recorder:
                 history.record_outcome(one)
             shown = history.shown
         if not quiet:
-            click.echo(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
+            say(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
 
     def _recorded(self, run: Run, side: Resolved, command: str) -> RecordedRun:
         from perfci.checkout.commits import commit_of

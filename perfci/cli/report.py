@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.output import unwritable
+from perfci.cli.printing import is_terminal, show
 from perfci.errors import OutsideError
 from perfci.writing import write_file
 
@@ -35,12 +36,12 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
     report = _standard_input() if str(file) == "-" else load_report(file)
     if form == "terminal":
         width = shutil.get_terminal_size((100, 24)).columns
-        color = sys.stdout.isatty() and output is None
+        color = is_terminal() and output is None
         rendered = render_terminal(report, width=width, color=color, verbose=verbose)
     else:
         rendered = render(report, form)
     if output is None:
-        click.echo(rendered, nl=False)
+        show(rendered)
         return
     try:
         output.parent.mkdir(parents=True, exist_ok=True)

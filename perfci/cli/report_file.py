@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfci.cli.printing import say
 from perfci.errors import OutsideError
 from perfci.reading import read_regular
 
@@ -37,7 +38,7 @@ def load_durations(path: Path | None) -> Mapping[str, float]:
         return {}
     durations = load_report(path).durations
     if not durations:
-        click.echo(f"perfci: {path} tells no durations; all cases count alike.", err=True)
+        say(f"perfci: {path} tells no durations; all cases count alike.", err=True)
     return durations
 
 

@@ -14,6 +14,7 @@ import click
 from perfci.cli import actions
 from perfci.cli.options import duration
 from perfci.cli.output import unwritable
+from perfci.cli.printing import say
 from perfci.errors import UsageError
 from perfci.writing import require_writable, write_file
 
@@ -152,7 +153,7 @@ class Telling:
         for outcome in outcomes:
             refused = outcome.kind == "refused"
             before = "issue not written, the token may not: " if refused else ""
-            click.echo(before + outcome.text, err=refused)
+            say(before + outcome.text, err=refused)
 
     def _tell_webhook(self, trend: Trend) -> None:
         from perfci.report.webhook_json import webhook_body
@@ -164,9 +165,9 @@ class Telling:
         try:
             send(self.webhook, body)
         except MaybeDelivered as unsure:  # told, and not again
-            click.echo(f"perfci: {unsure.message}. {unsure.advice}", err=True)
+            say(f"perfci: {unsure.message}. {unsure.advice}", err=True)
         else:
-            click.echo("webhook told of what is new")
+            say("webhook told of what is new")
 
     def _client(self) -> IssueClient:
         return actions.issue_client(self.repository, self.patience)

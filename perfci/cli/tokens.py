@@ -17,7 +17,7 @@ allow_token_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_remember,
-    help="Measure although a token of GitHub's is set; benchmarks can read it.",
+    help="Measure although a token is set or kept by git; benchmarks can read it.",
 )
 
 

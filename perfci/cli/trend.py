@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfci.cli.options import Outputs, config_option, history_option, history_place
+from perfci.cli.printing import say
 from perfci.cli.telling import Telling, telling_options
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ def command(
         workers = workers_of(trend, opened, config.aliases) if html else {}
         _write(trend, workers, outputs, html)
         for line in trend_lines(trend):
-            click.echo(line)
+            say(line)
         if html:
-            click.echo(f"open {html / 'index.html'}")
+            say(f"open {html / 'index.html'}")
         changes = seen(trend.changes, now)
         if not no_remember:  # what was told and is not remembered would be told again
             opened.try_remember(changes)
@@ -105,7 +106,7 @@ def _write(trend: Trend, workers: Distributions, outputs: Outputs, html: Path | 
     if outputs.markdown is not None:
         texts[outputs.markdown] = render_trend_markdown(trend)
     if outputs.json is not None:
-        texts[outputs.json] = trend_json(trend).decode()
+        texts[outputs.json] = trend_json(trend)
     write_files(texts)
     if html is not None:
         replace_folder(html, render_site(trend, workers))

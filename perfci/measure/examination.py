@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from perfci.checkout.credentials import git_secrets
 from perfci.config import Config, load_config
-from perfci.errors import UsageError
+from perfci.errors import OutsideError, UsageError
 from perfci.measure.examining_cores import cores, frequency_governor, load, turbo
 from perfci.measure.examining_gpu import card_of, gpu
 from perfci.measure.finding import Finding
+from perfci.measure.isolation import SWITCH, obstacle
 from perfci.measure.quiet import available_cores, child_environment
 from perfci.measure.token_names import OVERRIDE, overridden, tokens_in
 from perfci.record.settings import Quiet
@@ -64,6 +66,8 @@ def examine(
         turbo,
         lambda: gpu(pynvml, lambda: card_of(python, environment)),
         lambda: _secrets(environment),
+        lambda: _git_secrets(environment, root),
+        lambda: _isolation(environment),
     )
     return (*misread, *(check() for check in checks))
 
@@ -194,4 +198,52 @@ def _secrets(environment: Mapping[str, str]) -> Finding:
         return Finding("worse", "secrets", f"{found}, as {OVERRIDE}=1 allows", "Take it away.")
     return Finding(
         "impossible", "secrets", found, "Measure in a job without it, or with --allow-token."
+    )
+
+
+def _git_secrets(environment: Mapping[str, str], root: Path) -> Finding:
+    try:
+        kept = git_secrets(root)
+    except OutsideError as error:  # no git: the finding on git says what to do
+        return Finding("worse", "git's credentials", error.message)
+    if kept.settings:
+        found = f"{', '.join(kept.settings)}; benchmarks can read that"
+        advice = "Take it away; of actions/checkout: `persist-credentials: false`."
+        if overridden(environment):
+            return Finding("worse", "git's credentials", f"{found}, as {OVERRIDE}=1 allows", advice)
+        return Finding("impossible", "git's credentials", found, f"{advice} Or --allow-token.")
+    if kept.helpers:
+        return Finding(
+            "worse",
+            "git's credentials",
+            f"the credential helper {', '.join(kept.helpers)} gives them to whatever asks",
+            "Where the code of others is measured, use a user without it.",
+        )
+    return Finding("ok", "git's credentials", "none in its configuration")
+
+
+def _isolation(environment: Mapping[str, str]) -> Finding:
+    reason = obstacle(environment)
+    if not reason:
+        return Finding(
+            "ok",
+            "isolation",
+            "benchmarks run in a user namespace: the memory and environment of other processes "
+            "are closed to them; files, the network and command lines are not",
+        )
+    why, advice = {
+        "switched_off": (f"{SWITCH}=off", f"Unset {SWITCH}."),
+        "no_tools": ("unshare or nsenter is missing", "Install util-linux."),
+        "no_gpu_driver": ("the GPU's driver is not loaded whole", "Load it: nvidia-modprobe -u."),
+        "refused": (
+            "the kernel or the container allows no user namespace",
+            "Allow one (on Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0).",
+        ),
+    }[reason]
+    return Finding(
+        "worse",
+        "isolation",
+        f"{why}: only perfci's own process is closed to benchmarks, and not to root's; those of "
+        "the shell and the runner that started it are open",
+        f"{advice} Or keep every secret out of the job.",
     )

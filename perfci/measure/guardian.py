@@ -6,12 +6,16 @@ it reaches the worker only, not what the worker started.
 
 from __future__ import annotations
 
+import os
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+_KEPT = ("PATH", "LD_LIBRARY_PATH")
+"""No secret among them: it lives beside the workers, and they are of the same user."""
 
 
 class Guardian:
@@ -24,6 +28,7 @@ class Guardian:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
         )
 
     def __enter__(self) -> Self:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import secrets
+import shutil
 import signal
 import subprocess
 import time
@@ -24,13 +26,17 @@ _BOOTSTRAP = str(Path(perfci.worker.__file__).with_name("bootstrap.py"))
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How workers of one side are started. ``affinity`` is empty where nothing is pinned."""
+    """How workers of one side are started. ``affinity`` is empty where nothing is pinned.
+
+    ``enter`` is a command that goes before Python: it takes the worker out of others' reach.
+    """
 
     python: str
     environment: Mapping[str, str]
     affinity: tuple[int, ...] = ()
     memory_limit: int = 0
     import_times: bool = False
+    enter: tuple[str, ...] = ()
 
 
 class TreeDeleted(Exception):
@@ -75,9 +81,12 @@ class Executed:
         try:
             if launch.affinity:  # inherited by the child from its very first instruction
                 os.sched_setaffinity(0, launch.affinity)
+            if launch.enter and shutil.which(launch.python) is None:  # it would say so in the log
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             spawned = str(time.monotonic_ns())
             self._process = subprocess.Popen(
                 [
+                    *launch.enter,
                     launch.python,
                     *options,
                     _BOOTSTRAP,

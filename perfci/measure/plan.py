@@ -35,7 +35,8 @@ class SessionPlan:
     """All that a session needs to know before it starts.
 
     ``benchmark_root`` is the tree whose benchmark files both sides run: head's.
-    ``scratch`` is emptied by the session's owner at the end.
+    ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
+    begins with.
     """
 
     sides: tuple[SidePlan, ...]
@@ -51,6 +52,7 @@ class SessionPlan:
     inherited: Mapping[str, str]
     scratch: Path
     token: str
+    enter: tuple[str, ...] = ()
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
         """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
@@ -91,6 +93,7 @@ class SessionPlan:
             ),
             affinity=self.cores.workers,
             memory_limit=self.settings.memory_limit,
+            enter=self.enter,
         )
 
     def task(self, side: SidePlan, case: Case, round_number: int, slug: str) -> Task:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from perfci.checkout.credentials import git_secrets
 from perfci.checkout.lock import take, take_if_free
 from perfci.checkout.repository import Repository, Resolved
 from perfci.checkout.worktree import Worktrees
@@ -28,6 +29,7 @@ from perfci.measure.discovering import (
 from perfci.measure.gpu_watch import GpuWatches
 from perfci.measure.guardian import Guardian
 from perfci.measure.host import host_facts
+from perfci.measure.isolation import isolated
 from perfci.measure.journal import Journal
 from perfci.measure.leftovers import SESSION_VARIABLE
 from perfci.measure.neighbours import own_cores
@@ -191,7 +193,7 @@ def open_workplace(
     """
     config, inherited, shown = around.config, around.inherited, around.shown
     if not around.token_allowed:
-        refuse_secrets(inherited)
+        refuse_secrets(inherited, around.repository.root)
     started = time.monotonic()
     token = secrets.token_hex(8)
     with ExitStack() as stack:
@@ -212,6 +214,7 @@ def open_workplace(
         scratch = Path(stack.enter_context(_scratch(around.cache)))
         journal = Journal(log_folder or scratch / "logs")
         stack.enter_context(Guardian(token))
+        enter = stack.enter_context(isolated(inherited))
         build_environment = child_environment(
             inherited, config.quiet, 1, config.pass_env, {SESSION_VARIABLE: token}
         )
@@ -225,6 +228,7 @@ def open_workplace(
                     python=one.python,
                     environment=build_environment,
                     timeout=config.build_timeout,
+                    enter=enter,
                 )
             )
             side = Side(one.resolved.rev, one.resolved.sha, one.python, dirty=one.resolved.dirty)
@@ -246,6 +250,7 @@ def open_workplace(
             inherited=inherited,
             scratch=scratch,
             token=token,
+            enter=enter,
         )
         stack.enter_context(_parent_aside(plan.cores.parent))
         budget_end = started + config.settings.budget
@@ -280,17 +285,24 @@ def open_workplace(
         )
 
 
-def refuse_secrets(inherited: Mapping[str, str]) -> None:
-    """Refuse to start benchmarks beside a token: the same user can read it from /proc."""
+def refuse_secrets(inherited: Mapping[str, str], root: Path) -> None:
+    """Refuse to start benchmarks beside a token that they could read: set, or kept by git."""
     from perfci.errors import UsageError
 
-    present = tokens_in(inherited)
-    if present and not overridden(inherited):
+    if overridden(inherited):
+        return
+    trusting = f"Where you trust the code on both sides: --allow-token, or {OVERRIDE}=1."
+    if present := tokens_in(inherited):
         raise UsageError(
             "token-in-environment",
             f"{present[0]} is set, and benchmarks are other people's code",
-            "Measure in a job without it (docs/security.md). Where you trust the code on both "
-            f"sides: --allow-token, or {OVERRIDE}=1.",
+            f"Measure in a job without it (docs/security.md). {trusting}",
+        )
+    if kept := git_secrets(root).settings:
+        raise UsageError(
+            "token-in-git",
+            f"git keeps a credential ({kept[0]}), and benchmarks are other people's code",
+            f"Take it away; of actions/checkout: `persist-credentials: false`. {trusting}",
         )
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from perfci.record.calibration import Calibration, Seen
 from perfci.report import calibration_text as words
 from perfci.report.calibration_toml import toml_lines, writable
-from perfci.report.clean import clean_line
+from perfci.report.clean import Clean, clean_line, clean_styled
 from perfci.report.console import text_console
 from perfci.report.terminal_rows import wrapped
 from perfci.units import format_share
@@ -28,7 +28,7 @@ def render_calibration(
     *,
     verbose: bool = False,
     writing: bool = False,
-) -> str:
+) -> Clean:
     """Return the calibration in ``width`` columns; ``verbose`` shows every metric of every case.
 
     ``writing``: what is suggested goes into the configuration next, and needs no hint that it can.
@@ -37,7 +37,7 @@ def render_calibration(
     console = text_console(out, max(60, width), color=color)
     for part in _parts(calibration, console.width, verbose=verbose, writing=writing):
         console.print(part, overflow="fold")
-    return out.getvalue()
+    return clean_styled(out.getvalue())
 
 
 def _parts(

@@ -1,12 +1,17 @@
-"""Text from strangers without what can't be seen: control, bidi and zero-width characters.
+"""Untrusted text without what can't be seen: control, bidi and zero-width characters.
 
 And without what a runner of GitHub Actions, whose log it may be printed to, takes for a command.
+``Clean`` is made here alone, and is all that the command line prints as it stands.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from typing import NewType
+
+Clean = NewType("Clean", str)
+"""Text that shows as it stands and is no command; whatever is joined to it is a str again."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
@@ -14,29 +19,56 @@ _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
 _BLANK = dict.fromkeys("\u115f\u1160\u3164\uffa0\u2800", " ")
 """Letters by category that show nothing."""
 _COMMAND = re.compile(r"##(?=\[)|^[^\S\n]*:(?=:)", re.MULTILINE)
+_STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
+"""A colour or a weight: what a renderer of perfci's own puts around cleaned text."""
+_MAYBE_UNSEEN = re.compile(r"[^\x00-\x7e]+")
 _MOST_MARKS = 4
 """More combining marks on one letter would climb over the neighbouring lines."""
 
 
-def clean_line(text: str, limit: int = 300) -> str:
+def clean_line(text: str, limit: int = 300) -> Clean:
     """Return ``text`` on one line, visible characters only, at most ``limit`` of them."""
     # twice the limit is looked at, not a megabyte of it; runs of blanks shrink to one
     line = no_commands(" ".join(_visible(text[: 2 * limit + 1000].split())))
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    return Clean(line if len(line) <= limit else line[: limit - 1].rstrip() + "…")
 
 
-def clean_block(text: str, lines: int = 40, limit: int = 4000) -> str:
+def one_line(text: str) -> Clean:
+    """Return all of ``text`` on one line, its blanks as they are: columns stay aligned."""
+    return Clean(no_commands("".join(_visible([re.sub(r"\s", " ", text)]))))
+
+
+def clean_block(text: str, lines: int = 40, limit: int = 4000) -> Clean:
     """Return the end of ``text``, its last ``lines`` lines, visible characters only."""
     tail = text[-2 * limit - 1000 :].replace("\r\n", "\n").replace("\t", "    ")
     wanted = [line.rstrip() for line in _visible(tail.splitlines())]
     block = no_commands("\n".join(wanted).strip("\n"))
     # a line that is cut in two may begin with what stood in its middle
-    return no_commands("\n".join(block.splitlines()[-lines:])[-limit:])
+    return Clean(no_commands("\n".join(block.splitlines()[-lines:])[-limit:]))
 
 
-def clean_lines(text: str) -> str:
+def clean_lines(text: str) -> Clean:
     """Return all lines of ``text`` as they are indented, visible characters only."""
-    return no_commands("\n".join(_visible(text.replace("\t", "    ").splitlines())))
+    lines = _visible(text.replace("\t", "    ").splitlines())
+    return Clean(no_commands("\n".join(lines) + "\n" * text.endswith("\n")))
+
+
+def clean_styled(text: str) -> Clean:
+    """Return what ``clean_lines`` does, with the colours that a renderer has put around it."""
+    parts = _STYLE.split(text)
+    parts[::2] = [
+        "\n".join(_visible(part.replace("\t", "    ").split("\n"))) for part in parts[::2]
+    ]
+    return Clean(no_commands("".join(parts)))
+
+
+def clean_json(text: str) -> Clean:
+    """Return JSON that reads as the same values, with all that can't be seen spelled as escapes.
+
+    Outside its strings JSON has neither ``[`` after ``##`` nor anything invisible but blanks, and
+    no line of it begins with a colon.
+    """
+    return Clean(_MAYBE_UNSEEN.sub(_spelled, text.replace("##[", "##\\u005b")))
 
 
 def no_commands(text: str) -> str:
@@ -46,6 +78,17 @@ def no_commands(text: str) -> str:
     anywhere in a line. The break is one that is seen: an invisible one would be a lie in turn.
     """
     return _COMMAND.sub(lambda found: f"{found[0]} ", text)
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else "".join(map(_escaped, found[0]))
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable():
+        return character
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _visible(parts: list[str]) -> list[str]:

@@ -16,6 +16,7 @@ from perfci.report.clean import clean_block, clean_line
 _SPECIAL = re.compile(r"[\\`*\[\]<>#|&@!~$]|(?<![^\W_])_|_(?![^\W_])|:(?=\u200b)")
 _LINE_START = re.compile(r"^(?:[-+=]+(?=[\s-]|$)|\d{1,9}[.)](?=\s|$))")
 """What would begin a list, a rule or a heading's underline."""
+_COMMENT = re.compile(r"(?<=<!)(?=--)")
 _BREAKS = (
     re.compile(r"(?<=@)(?=\S)"),
     re.compile(r"(?<=#)(?=\d)"),
@@ -23,7 +24,7 @@ _BREAKS = (
     re.compile(r"(?<=www)(?=\.)", re.IGNORECASE),
     re.compile(r"(?<=\bGH)(?=-\d)", re.IGNORECASE),
     re.compile(r"(?<=:)(?=[\w+-]+:)"),
-    re.compile(r"(?<=<!)(?=--)"),
+    _COMMENT,
 )
 _BREAK = "\u200b"
 
@@ -50,7 +51,7 @@ def code(text: str, limit: int = 300) -> Safe:
 
 def fence(text: str, lines: int = 40, limit: int = 4000) -> Safe:
     """Return the end of ``text`` in a fence longer than any run of backticks in it."""
-    block = _BREAKS[-1].sub(_BREAK, clean_block(text, lines, limit))
+    block = _COMMENT.sub(" ", clean_block(text, lines, limit))  # seen, as entities are text here
     longest = max((len(run) for run in re.findall(r"`+", block)), default=0)
     ticks = "`" * max(3, longest + 1)
     return Safe(f"{ticks}text\n{block}\n{ticks}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from perfci.errors import UsageError
 from perfci.record.report import Report
+from perfci.report.clean import Clean, clean_lines
 
 FORMATS = ("terminal", "markdown", "json", "junit", "csv")
 
 
-def render(report: Report, form: str) -> str:
+def render(report: Report, form: str) -> Clean:
     """Return ``report`` in one of ``FORMATS``; UsageError on another name."""
     match form:
         case "terminal":
@@ -18,7 +19,7 @@ def render(report: Report, form: str) -> str:
         case "markdown":
             from perfci.report.markdown import render_markdown
 
-            return render_markdown(report)
+            return clean_lines(render_markdown(report))
         case "json":
             from perfci.report.json_report import render_json
 
@@ -26,11 +27,11 @@ def render(report: Report, form: str) -> str:
         case "junit":
             from perfci.report.junit import render_junit
 
-            return render_junit(report)
+            return clean_lines(render_junit(report))
         case "csv":
             from perfci.report.table import render_csv
 
-            return render_csv(report)
+            return clean_lines(render_csv(report))
     raise UsageError(
         "unknown-format", f"there is no format {form!r}", f"Choose one of: {', '.join(FORMATS)}."
     )

@@ -11,7 +11,7 @@ from perfci.errors import DamagedFile
 from perfci.record.codec import CodecError, from_plain, to_plain
 from perfci.record.report import Report
 from perfci.record.version import REPORT_SCHEMA
-from perfci.report.clean import clean_line
+from perfci.report.clean import Clean, clean_json, clean_line
 from perfci.report.fitting import fit
 from perfci.report.limits import MOST_BYTES, shape_of
 from perfci.report.report_checks import why_impossible
@@ -25,7 +25,7 @@ _FRONT = re.compile(r'\s*\{\s*"schema"\s*:\s*"([^"\\]{1,100})"')
 _SCHEMA = re.compile(r"perfci\.report/(\d{1,9})")
 
 
-def render_json(report: Report) -> str:
+def render_json(report: Report) -> Clean:
     """Return the report as JSON that ``read_report`` takes. CodecError on a number not finite.
 
     What is read and written again has the same bytes: a whole number where the record says
@@ -37,13 +37,12 @@ def render_json(report: Report) -> str:
     while True:
         fitted = fit(plain, shape_of(Report), share)
         ordered = {name: fitted.pop(name) for name in _FIRST} | fitted
-        # in a runner's log, `##[` begins a command; in JSON it stands in strings only
-        encoded = msgspec.json.encode(ordered).replace(b"##[", rb"##\u005b")
+        encoded = clean_json(msgspec.json.encode(ordered).decode()).encode()
         if len(encoded) < MOST_BYTES:
             break
         share *= 2
     indented = msgspec.json.format(encoded, indent=2)
-    return (indented if len(indented) < MOST_BYTES else encoded).decode() + "\n"
+    return clean_json((indented if len(indented) < MOST_BYTES else encoded).decode() + "\n")
 
 
 def read_report(text: str, name: str = "the report") -> Report:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from perfci.record.case import Failure
 from perfci.record.report import Comparison, Report
-from perfci.report.clean import clean_block, clean_line, no_commands
+from perfci.report.clean import Clean, clean_block, clean_line, clean_styled
 from perfci.report.console import text_console
 from perfci.report.failures import shown_failures
 from perfci.report.outline import headline, injected_text, other_reasons, part_text
@@ -26,7 +26,7 @@ _VERDICT_STYLES = {
 _LOG_LINES = 8
 
 
-def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = False) -> str:
+def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = False) -> Clean:
     """Return the report in ``width`` columns, with ANSI colours only where ``color`` is set.
 
     ``verbose`` shows every comparison; without it a case in which nothing moved takes one line.
@@ -35,7 +35,7 @@ def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = 
     console = text_console(out, max(40, width), color=color)
     for line in _lines(report, console.width, verbose=verbose):
         console.print(line, overflow="fold")
-    return no_commands(out.getvalue())  # once more: a line that was wrapped begins anew
+    return clean_styled(out.getvalue())  # once more: a line that was wrapped begins anew
 
 
 def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:

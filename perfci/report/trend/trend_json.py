@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from perfci.report.clean import Clean, clean_json
 from perfci.report.json_report import encodable
 from perfci.report.trend.standing import Standing, standings
 from perfci.trend.change import Change, Drift, Trend
@@ -19,8 +20,8 @@ from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
 TREND_SCHEMA = "perfci.trend/1"
 
 
-def trend_json(trend: Trend) -> bytes:
-    """Return ``trend`` as UTF-8 JSON. What can't be told (not a number, unknown) is null."""
+def trend_json(trend: Trend) -> Clean:
+    """Return ``trend`` as JSON. What can't be told (not a number, unknown) is null."""
     standing = standings(trend)
     by_key = {series.key: series for series in trend.series}
     health = asdict(trend.health)
@@ -47,7 +48,7 @@ def trend_json(trend: Trend) -> bytes:
     }
     # numpy's numbers are not Python's
     encoded = msgspec.json.encode(encodable(plain), enc_hook=float)
-    return msgspec.json.format(encoded, indent=1) + b"\n"
+    return clean_json(msgspec.json.format(encoded, indent=1).decode() + "\n")
 
 
 def _environment(timeline: Timeline) -> dict[str, Any]:

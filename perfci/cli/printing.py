@@ -1,0 +1,65 @@
+"""The only way to standard output and standard error: what isn't clean is cleaned on it.
+
+Names, commit messages, paths and logs are untrusted text: on a terminal they could hold escape
+sequences, and in the log of a runner of GitHub Actions a line that is a command to it. ``say``
+cleans whatever it is given; ``show`` takes nothing but ``Clean``. Ruff bans every other way to
+print from this package.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+
+import click
+
+from perfci.report.clean import Clean, clean_styled, one_line
+
+
+def say(text: str, *, fg: str | None = None, err: bool = False) -> None:
+    """Print ``text`` on one line, whatever it holds."""
+    click.echo(styled(text, fg=fg), err=err)
+
+
+def say_red(text: str) -> None:
+    """Print one line of what failed, to standard error."""
+    say(text, fg="red", err=True)
+
+
+def show(text: Clean, *, err: bool = False) -> None:
+    """Print a whole text as it stands, its newlines its own."""
+    click.echo(text, nl=False, err=err)
+
+
+def show_all(texts: Iterable[Clean]) -> None:
+    """Print texts one after the other, without holding them all."""
+    for text in texts:
+        show(text)
+    sys.stdout.flush()
+
+
+def styled(text: str, *, fg: str | None = None, dim: bool | None = None) -> Clean:
+    """Return ``text`` on one line, cleaned; only a terminal is sent its colour."""
+    line = one_line(text)
+    return clean_styled(click.style(line, fg=fg, dim=dim)) if fg or dim else line
+
+
+def rewrite(text: str, *, width: int) -> None:
+    """Put ``text`` in the place of the line that standard error's terminal is on."""
+    click.echo(f"\r\x1b[2K{one_line(text)[:width]}", nl=False, err=True)
+
+
+def is_terminal(*, err: bool = False) -> bool:
+    """Return whether somebody looks at what is printed."""
+    return (sys.stderr if err else sys.stdout).isatty()
+
+
+def flush() -> None:
+    """Write out what is buffered: a closed pipe is noticed now."""
+    sys.stdout.flush()
+
+
+def discard() -> None:
+    """Print nothing more: nobody reads standard output, and Python would complain at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
