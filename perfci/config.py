@@ -169,7 +169,7 @@ def _quiet(table: Table) -> Quiet:
 def _policy(table: Table) -> Policy:
     default = default_policy()
     return Policy(
-        alpha=table.take("alpha", values.share, default.alpha),
+        alpha=table.take("alpha", values.chance, default.alpha),
         cohens_d=table.take("cohens_d", values.number(0.0), default.cohens_d),
         strict=table.take("strict", values.flag, default.strict),
         metrics=_metric_policies(table.inner("metrics"), default.metrics),
@@ -178,13 +178,13 @@ def _policy(table: Table) -> Policy:
 
 
 def _trend(table: Table) -> TrendSettings:
-    default, size = TrendSettings(), values.number(0.0, 1.0)
+    default = TrendSettings()
     settings = TrendSettings(
-        alpha=table.take("alpha", values.share, default.alpha),
-        false_discoveries=table.take("false_discoveries", values.share, default.false_discoveries),
-        floor=table.take("floor", size, default.floor),
+        alpha=table.take("alpha", values.chance, default.alpha),
+        false_discoveries=table.take("false_discoveries", values.chance, default.false_discoveries),
+        floor=table.take("floor", values.share, default.floor),
         drift_days=table.take("drift_days", values.whole(2), default.drift_days),
-        drift_floor=table.take("drift_floor", size, default.drift_floor),
+        drift_floor=table.take("drift_floor", values.share, default.drift_floor),
     )
     table.finish()
     return settings
@@ -198,7 +198,7 @@ def _metric_policies(table: Table, defaults: Mapping[str, MetricPolicy]) -> dict
         inner = table.inner(name)
         default = metric_policy(METRICS[name])
         policies[name] = MetricPolicy(
-            threshold=inner.take("threshold", values.number(0.0), default.threshold),
+            threshold=inner.take("threshold", values.threshold(METRICS[name]), default.threshold),
             gate=inner.take("gate", values.choice(*get_args(Gate)), default.gate),
             undecided=inner.take(
                 "undecided", values.choice(*get_args(Undecided)), default.undecided
@@ -215,7 +215,7 @@ def _thresholds(table: Table) -> dict[str, dict[str, float]]:
     for benchmark in table.names():
         inner = table.inner(benchmark)
         found[benchmark] = {
-            name: inner.take(name, values.number(0.0), METRICS[name].threshold)
+            name: inner.take(name, values.threshold(METRICS[name]), METRICS[name].threshold)
             for name in METRICS
             if inner.has(name)
         }

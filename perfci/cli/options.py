@@ -16,6 +16,8 @@ from perfci.record.settings import INJECTABLE
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.sharding import Shard, parse_shard
 
+_MOST_INJECTED = 10.0
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -54,10 +56,10 @@ class Injected(click.ParamType[tuple[str, float]]):
             )
         try:
             share = parse_share(text)
-        except ValueError:
-            self.fail(
-                f"{text!r} is no share up to 1000 %; write {name}=2% or {name}=0.02", param, ctx
-            )
+        except ValueError as error:
+            self.fail(f"{text!r} is no share; write {error}", param, ctx)
+        if not 0.0 < share <= _MOST_INJECTED:
+            self.fail(f"{text!r} is no share above zero, up to 1000%; write {name}=2%", param, ctx)
         return name, share
 
 

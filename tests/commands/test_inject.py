@@ -73,7 +73,7 @@ def test_no_configuration_file_can_ask_for_it(project: Project) -> None:
         ("latency=-1%", "is no share"),
         ("latency=nan", "is no share"),
         ("latency=2000%", "is no share"),
-        ("latency=2", "write latency=2%"),
+        ("latency=2", '"2%" or "200%"'),
     ],
 )
 def test_what_cannot_be_injected_is_told(project: Project, text: str, said: str) -> None:

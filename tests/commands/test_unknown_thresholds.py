@@ -14,7 +14,7 @@ def mistyped(project: Project) -> Project:
     project.counting(1000)
     with (project.folder / "pyproject.toml").open("a") as file:
         for name in ("steadi", "counting"):
-            file.write(f"[tool.perfci.thresholds.{name}]\nlatency_p50 = 9.0\n")
+            file.write(f"[tool.perfci.thresholds.{name}]\nlatency_p50 = '900%'\n")
     project.commit("base")
     return project
 
