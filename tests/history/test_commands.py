@@ -80,7 +80,11 @@ def test_run_and_compare_record_what_they_measured(project: Project, tmp_path: P
     ("options", "slug", "code"),
     [
         (("run", "--record"), "dirty-record", 2),
-        (("compare", "HEAD", "HEAD", "--record", "--inject", "latency=5%"), "injected-record", 2),
+        (
+            ("compare", "HEAD", "HEAD", "--same", "--record", "--inject", "latency=5%"),
+            "injected-record",
+            2,
+        ),
         (("run", "HEAD", "--record", "--history", "."), "no-history", 2),
         (("check", "HEAD", "--record", "--history", "damaged.sqlite"), "damaged-history", 4),
         (("run", "HEAD", "--record", "--history", "mysql://h/d"), "history-address", 2),
