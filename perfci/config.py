@@ -57,8 +57,10 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
     """Return the configuration of the repository at ``root``; the defaults where it has none.
 
     ``explicit`` names the file; else perfci.toml goes before pyproject.toml. UsageError where
-    it can't be read or understood.
+    it can't be read or understood, or where the current folder has a nearer one.
     """
+    if explicit is None:
+        _require_none_nearer(root, Path.cwd())
     files = (explicit,) if explicit else (root / OWN_FILE, root / PROJECT_FILE)
     for file in files:
         if explicit is None and not os.path.lexists(file):
@@ -74,6 +76,40 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
             ) from error
         return parse_config(text, str(file), root)
     return Config()
+
+
+def _require_none_nearer(root: Path, here: Path) -> None:
+    """Raise UsageError where a folder from ``here`` up to below ``root`` has a configuration.
+
+    A package of a monorepo, say. Passed over in silence, its gate would not be there.
+    """
+    if root not in here.parents:
+        return
+    below = (folder for folder in (here, *here.parents) if root in folder.parents)
+    for file in (folder / name for folder in below for name in (OWN_FILE, PROJECT_FILE)):
+        if _configures(file):
+            known = next(
+                (name for name in (OWN_FILE, PROJECT_FILE) if _configures(root / name)), ""
+            )
+            raise UsageError(
+                "nearer-configuration",
+                f"{file.relative_to(root)} configures perfci, but only the repository's root is "
+                f"read: {f'its {known}' if known else 'there is no configuration'}",
+                f"Name the one that is meant: --config {os.path.relpath(file, here)}. Its paths "
+                "are relative to the repository's root.",
+            )
+
+
+def _configures(file: Path) -> bool:
+    """Return whether ``file`` is perfci's own, or a pyproject.toml with ``[tool.perfci]``."""
+    if file.name == OWN_FILE:
+        return os.path.lexists(file)
+    try:
+        content = tomllib.loads(read_regular(file).decode("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):  # no configuration to pass over
+        return False
+    tool = content.get("tool")
+    return isinstance(tool, dict) and "perfci" in tool
 
 
 def parse_config(text: str, where: str, root: Path = Path()) -> Config:

@@ -211,6 +211,42 @@ def test_a_wrong_threshold_of_a_benchmark_is_refused(line: str) -> None:
         parse_config(f"[thresholds.encoder]\n{line}\n", "perfci.toml")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [("pyproject.toml", "[tool.perfci]\nrounds = 9\n"), ("perfci.toml", "")]
+)
+@pytest.mark.parametrize("root_has_one", [False, True])
+def test_a_nearer_configuration_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, root_has_one: bool
+) -> None:
+    """In a package of a monorepo: its thresholds were ignored without a word."""
+    folder = tmp_path / "packages" / "core"
+    (folder / "tests").mkdir(parents=True)
+    (folder / name).write_text(text)
+    if root_has_one:
+        (tmp_path / "pyproject.toml").write_text("[tool.perfci]\nseed = 3\n")
+    monkeypatch.chdir(folder / "tests")
+    with pytest.raises(UsageError) as told:
+        load_config(tmp_path)
+    assert told.value.slug == "nearer-configuration"
+    assert f"packages/core/{name} configures perfci" in told.value.message
+    assert told.value.message.endswith("its pyproject.toml" if root_has_one else "no configuration")
+    assert f"--config ../{name}." in told.value.advice
+    assert load_config(tmp_path, Path(f"../{name}")).settings.rounds == (9 if text else 5)
+    monkeypatch.chdir(tmp_path)
+    assert load_config(tmp_path).settings.seed == (3 if root_has_one else 0)
+
+
+def test_a_nearer_project_file_without_perfcis_table_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "core"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("[project]\nname = 'core'\n[tool.ruff]\n")
+    (tmp_path / "perfci.toml").write_text("seed = 3\n")
+    monkeypatch.chdir(folder)
+    assert load_config(tmp_path).settings.seed == 3
+
+
 def test_a_file_that_cannot_be_read_is_an_error_not_the_defaults(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't be read"):
         load_config(tmp_path, tmp_path / "missing.toml")
