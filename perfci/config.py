@@ -32,8 +32,9 @@ class Config:
     """All that can be configured. Paths are relative to the repository's root.
 
     ``installed`` are packages of the repository whose installed copy is meant to be measured.
-    ``history`` is a path or an address; empty is the file in the user's data folder. ``aliases``
-    map an old benchmark name or case id to its new one.
+    ``history`` is a path or an address; empty is a file in the user's data folder, named by
+    ``project``, which is the repository's first commit where it is empty. ``aliases`` map an old
+    benchmark name or case id to its new one.
     """
 
     benchmarks: str = "benchmarks"
@@ -45,6 +46,7 @@ class Config:
     pass_env: tuple[str, ...] = ()
     baselines: str = "baselines"
     history: str = ""
+    project: str = ""
     aliases: Mapping[str, str] = field(default_factory=dict)
     settings: MeasureSettings = field(default_factory=MeasureSettings)
     quiet: Quiet = field(default_factory=Quiet)
@@ -148,6 +150,7 @@ def _config(table: Table, root: Path) -> Config:
         pass_env=table.take("pass_env", values.variables, default.pass_env),
         baselines=table.take("baselines", values.inside, default.baselines),
         history=table.take("history", values.text, default.history),
+        project=table.take("project", values.benchmark_name, default.project),
         aliases=_aliases(table.inner("aliases")),
         settings=_settings(table),
         quiet=_quiet(table.inner("quiet")),

@@ -163,7 +163,7 @@ history_option = click.option(
     envvar="PERFCI_HISTORY",
     metavar="PLACE",
     help="The history: a file, or postgresql://… (default: `history` in the configuration, "
-    "else a file in your data folder).",
+    "else the repository's own file in your data folder).",
 )
 record_options = _stack(
     click.option("--record", is_flag=True, help="Add what was measured to the history."),
@@ -200,13 +200,20 @@ def outputs(options: dict[str, Any]) -> Outputs:
 
 
 def history_place(given: str | None, config: Config, root: Path) -> str:
-    """Return what ``open_history`` is to open: as given, else as configured; "" is the user's own.
+    """Return what ``open_history`` is to open: as given, as configured, or the repository's own.
 
-    A path in the configuration is relative to the repository's ``root``, a given one to here.
+    A path in the configuration is relative to the repository's ``root``, a given one to here. What
+    an older perfci kept elsewhere is taken over into the repository's own.
     """
-    if given or not config.history or "://" in config.history:
+    if given or "://" in config.history:
         return given or config.history
-    return str(root / Path(config.history).expanduser())
+    if config.history:
+        return str(root / Path(config.history).expanduser())
+    from perfci.cli.own_history import own_history, take_over
+
+    own = own_history(config, root)
+    take_over(own, root)
+    return str(own)
 
 
 def configuration(
