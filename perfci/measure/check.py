@@ -76,7 +76,7 @@ def check(
             *told_failures(workplace, part),
             *(failure for state in result.states for failure in state.failures),
         )
-        facts = facts_of("check", workplace, result, part)
+        facts = facts_of("check", workplace, request, result, part)
         facts = replace(facts, base=_base_side(baselines, head))
         measured = _Measured(part, result, run, failures, facts)
     report = against_baselines(measured, baselines, policy, request.selection)
