@@ -6,6 +6,7 @@ gate somebody relies on isn't there.
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -76,7 +77,14 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
                 f"{file} can't be read: {reason}",
                 "Check the path given as --config.",
             ) from error
-        return parse_config(text, str(file), root)
+        config = parse_config(text, str(file), root)
+        if explicit and explicit.name == PROJECT_FILE and not _configures(explicit):
+            raise UsageError(
+                "no-configuration",
+                f"{file} was named as the configuration, and has no [tool.perfci]",
+                "Name a file that has one, or leave out --config.",
+            )
+        return config
     return Config()
 
 
@@ -128,6 +136,7 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
         ) from error
     name = ""
     if Path(where).name == PROJECT_FILE or "tool" in content:
+        _require_well_named(content, where)
         for part in ("tool", "perfci"):
             content = content.get(part, {})
             name = f"{name}.{part}".lstrip(".")
@@ -136,6 +145,26 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
                     "configuration-type", f"{where}: `{name}` is {content!r}", "Write a table."
                 )
     return _config(Table(content, where, name), root)
+
+
+def _require_well_named(content: Mapping[str, Any], where: str) -> None:
+    """Raise UsageError for a table meant as ``[tool.perfci]``: passed over, it gates nothing."""
+    tool = content.get("tool", {})
+    if isinstance(tool, dict) and "perfci" not in tool:
+        misnamed = [f"tool.{one}" for one in difflib.get_close_matches("perfci", tool, 1, 0.83)]
+        misnamed += [one for one in ("perfci",) if one in content]
+        misnamed += ["tools.perfci"] if "perfci" in _inner(content, "tools") else []
+        if misnamed:
+            raise UsageError(
+                "unknown-key",
+                f"{where}: `{misnamed[0]}` is not read by perfci",
+                "Did you mean `[tool.perfci]`?",
+            )
+
+
+def _inner(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    inner = content.get(name)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _config(table: Table, root: Path) -> Config:

@@ -247,6 +247,21 @@ def test_a_nearer_project_file_without_perfcis_table_is_none(
     assert load_config(tmp_path).settings.seed == 3
 
 
+@pytest.mark.parametrize("table", ["tool.perfcl", "tool.perf-ci", "tools.perfci", "perfci"])
+def test_a_misnamed_table_is_not_passed_over(table: str) -> None:
+    with pytest.raises(UsageError, match=f"`{table}` is not read") as told:
+        parse_config(f"[project]\nname = 'x'\n[{table}]\nrounds = 9\n", "pyproject.toml")
+    assert told.value.advice == "Did you mean `[tool.perfci]`?"
+    parse_config("[tool.perf]\n[tool.pytest]\n[tools]\n", "pyproject.toml")
+
+
+def test_a_project_file_that_is_named_has_to_have_perfcis_table(tmp_path: Path) -> None:
+    named = tmp_path / "pyproject.toml"
+    named.write_text("[project]\nname = 'x'\n")
+    with pytest.raises(UsageError, match=r"has no \[tool\.perfci\]"):
+        load_config(tmp_path, named)
+
+
 def test_a_file_that_cannot_be_read_is_an_error_not_the_defaults(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't be read"):
         load_config(tmp_path, tmp_path / "missing.toml")
