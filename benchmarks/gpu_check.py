@@ -23,7 +23,17 @@ def compare(repository: Path, base: str, head: str) -> dict[str, object]:
     """Run perfci and return what matters of its report."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "report.json"
-        command = [sys.executable, "-m", "perfci", "compare", base, head, "--budget", "3m"]
+        command = [
+            sys.executable,
+            "-m",
+            "perfci",
+            "compare",
+            base,
+            head,
+            "--same",
+            "--budget",
+            "3m",
+        ]
         done = subprocess.run([*command, "--json", str(out)], cwd=repository, check=False)
         report = json.loads(out.read_text())
     rows = [

@@ -38,7 +38,16 @@ def session(repository: Path, folder: Path, rounds: int, burst: float) -> list[d
     configuration.write_text(CONFIGURATION.format(rounds=rounds, burst=burst), encoding="utf-8")
     done = subprocess.run(
         [
-            *(sys.executable, __file__, "--session", "compare", "main", "main", "--quiet"),
+            *(
+                sys.executable,
+                __file__,
+                "--session",
+                "compare",
+                "main",
+                "main",
+                "--same",
+                "--quiet",
+            ),
             *("-k", "attention or mixer", "--config", str(configuration)),
         ],
         cwd=repository,

@@ -63,7 +63,16 @@ def session(repository: Path, folder: Path, *, fork: bool) -> dict[str, Any]:
     started = time.perf_counter()
     done = subprocess.run(
         [
-            *(sys.executable, __file__, "--session", "compare", "main", "main", "--quiet"),
+            *(
+                sys.executable,
+                __file__,
+                "--session",
+                "compare",
+                "main",
+                "main",
+                "--same",
+                "--quiet",
+            ),
             *("-k", "attention or mixer"),
             *("--config", str(configuration), "--json", str(report)),
         ],

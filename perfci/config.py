@@ -6,6 +6,7 @@ gate somebody relies on isn't there.
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -33,8 +34,9 @@ class Config:
 
     ``python`` is the one that runs benchmarks: a path, or a name on PATH; empty is perfci's own.
     ``installed`` are packages of the repository whose installed copy is meant to be measured.
-    ``history`` is a path or an address; empty is the file in the user's data folder. ``aliases``
-    map an old benchmark name or case id to its new one.
+    ``history`` is a path or an address; empty is a file in the user's data folder, named by
+    ``project``, which is the repository's first commit where it is empty. ``aliases`` map an old
+    benchmark name or case id to its new one.
     """
 
     benchmarks: str = "benchmarks"
@@ -47,6 +49,7 @@ class Config:
     pass_env: tuple[str, ...] = ()
     baselines: str = "baselines"
     history: str = ""
+    project: str = ""
     aliases: Mapping[str, str] = field(default_factory=dict)
     settings: MeasureSettings = field(default_factory=MeasureSettings)
     quiet: Quiet = field(default_factory=Quiet)
@@ -59,8 +62,10 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
     """Return the configuration of the repository at ``root``; the defaults where it has none.
 
     ``explicit`` names the file; else perfci.toml goes before pyproject.toml. UsageError where
-    it can't be read or understood.
+    it can't be read or understood, or where the current folder has a nearer one.
     """
+    if explicit is None:
+        _require_none_nearer(root, Path.cwd())
     files = (explicit,) if explicit else (root / OWN_FILE, root / PROJECT_FILE)
     for file in files:
         if explicit is None and not os.path.lexists(file):
@@ -74,8 +79,49 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
                 f"{file} can't be read: {reason}",
                 "Check the path given as --config.",
             ) from error
-        return parse_config(text, str(file), root)
+        config = parse_config(text, str(file), root)
+        if explicit and explicit.name == PROJECT_FILE and not _configures(explicit):
+            raise UsageError(
+                "no-configuration",
+                f"{file} was named as the configuration, and has no [tool.perfci]",
+                "Name a file that has one, or leave out --config.",
+            )
+        return config
     return Config()
+
+
+def _require_none_nearer(root: Path, here: Path) -> None:
+    """Raise UsageError where a folder from ``here`` up to below ``root`` has a configuration.
+
+    A package of a monorepo, say. Passed over in silence, its gate would not be there.
+    """
+    if root not in here.parents:
+        return
+    below = (folder for folder in (here, *here.parents) if root in folder.parents)
+    for file in (folder / name for folder in below for name in (OWN_FILE, PROJECT_FILE)):
+        if _configures(file):
+            known = next(
+                (name for name in (OWN_FILE, PROJECT_FILE) if _configures(root / name)), ""
+            )
+            raise UsageError(
+                "nearer-configuration",
+                f"{file.relative_to(root)} configures perfci, but only the repository's root is "
+                f"read: {f'its {known}' if known else 'there is no configuration'}",
+                f"Name the one that is meant: --config {os.path.relpath(file, here)}. Its paths "
+                "are relative to the repository's root.",
+            )
+
+
+def _configures(file: Path) -> bool:
+    """Return whether ``file`` is perfci's own, or a pyproject.toml with ``[tool.perfci]``."""
+    if file.name == OWN_FILE:
+        return os.path.lexists(file)
+    try:
+        content = tomllib.loads(read_regular(file).decode("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):  # no configuration to pass over
+        return False
+    tool = content.get("tool")
+    return isinstance(tool, dict) and "perfci" in tool
 
 
 def parse_config(text: str, where: str, root: Path = Path()) -> Config:
@@ -92,6 +138,7 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
         ) from error
     name = ""
     if Path(where).name == PROJECT_FILE or "tool" in content:
+        _require_well_named(content, where)
         for part in ("tool", "perfci"):
             content = content.get(part, {})
             name = f"{name}.{part}".lstrip(".")
@@ -100,6 +147,26 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
                     "configuration-type", f"{where}: `{name}` is {content!r}", "Write a table."
                 )
     return _config(Table(content, where, name), root)
+
+
+def _require_well_named(content: Mapping[str, Any], where: str) -> None:
+    """Raise UsageError for a table meant as ``[tool.perfci]``: passed over, it gates nothing."""
+    tool = content.get("tool", {})
+    if isinstance(tool, dict) and "perfci" not in tool:
+        misnamed = [f"tool.{one}" for one in difflib.get_close_matches("perfci", tool, 1, 0.83)]
+        misnamed += [one for one in ("perfci",) if one in content]
+        misnamed += ["tools.perfci"] if "perfci" in _inner(content, "tools") else []
+        if misnamed:
+            raise UsageError(
+                "unknown-key",
+                f"{where}: `{misnamed[0]}` is not read by perfci",
+                "Did you mean `[tool.perfci]`?",
+            )
+
+
+def _inner(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    inner = content.get(name)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _config(table: Table, root: Path) -> Config:
@@ -115,6 +182,7 @@ def _config(table: Table, root: Path) -> Config:
         pass_env=table.take("pass_env", values.variables, default.pass_env),
         baselines=table.take("baselines", values.inside, default.baselines),
         history=table.take("history", values.text, default.history),
+        project=table.take("project", values.benchmark_name, default.project),
         aliases=_aliases(table.inner("aliases")),
         settings=_settings(table),
         quiet=_quiet(table.inner("quiet")),
@@ -172,7 +240,7 @@ def _quiet(table: Table) -> Quiet:
 def _policy(table: Table) -> Policy:
     default = default_policy()
     return Policy(
-        alpha=table.take("alpha", values.share, default.alpha),
+        alpha=table.take("alpha", values.chance, default.alpha),
         cohens_d=table.take("cohens_d", values.number(0.0), default.cohens_d),
         strict=table.take("strict", values.flag, default.strict),
         metrics=_metric_policies(table.inner("metrics"), default.metrics),
@@ -181,13 +249,13 @@ def _policy(table: Table) -> Policy:
 
 
 def _trend(table: Table) -> TrendSettings:
-    default, size = TrendSettings(), values.number(0.0, 1.0)
+    default = TrendSettings()
     settings = TrendSettings(
-        alpha=table.take("alpha", values.share, default.alpha),
-        false_discoveries=table.take("false_discoveries", values.share, default.false_discoveries),
-        floor=table.take("floor", size, default.floor),
+        alpha=table.take("alpha", values.chance, default.alpha),
+        false_discoveries=table.take("false_discoveries", values.chance, default.false_discoveries),
+        floor=table.take("floor", values.share, default.floor),
         drift_days=table.take("drift_days", values.whole(2), default.drift_days),
-        drift_floor=table.take("drift_floor", size, default.drift_floor),
+        drift_floor=table.take("drift_floor", values.share, default.drift_floor),
     )
     table.finish()
     return settings
@@ -201,7 +269,7 @@ def _metric_policies(table: Table, defaults: Mapping[str, MetricPolicy]) -> dict
         inner = table.inner(name)
         default = metric_policy(METRICS[name])
         policies[name] = MetricPolicy(
-            threshold=inner.take("threshold", values.number(0.0), default.threshold),
+            threshold=inner.take("threshold", values.threshold(METRICS[name]), default.threshold),
             gate=inner.take("gate", values.choice(*get_args(Gate)), default.gate),
             undecided=inner.take(
                 "undecided", values.choice(*get_args(Undecided)), default.undecided
@@ -218,7 +286,7 @@ def _thresholds(table: Table) -> dict[str, dict[str, float]]:
     for benchmark in table.names():
         inner = table.inner(benchmark)
         found[benchmark] = {
-            name: inner.take(name, values.number(0.0), METRICS[name].threshold)
+            name: inner.take(name, values.threshold(METRICS[name]), METRICS[name].threshold)
             for name in METRICS
             if inner.has(name)
         }

@@ -9,7 +9,8 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from perfci.bench.definition import NAME
-from perfci.units import parse_duration
+from perfci.record.metric import Metric
+from perfci.units import parse_duration, parse_share
 
 T = TypeVar("T")
 Read = Callable[[Any], T]
@@ -115,13 +116,35 @@ def positive(value: Any) -> float:
 
 
 def share(value: Any) -> float:
+    """Read a share: "5%" or 0.05."""
+    try:
+        return parse_share(value)
+    except ValueError as error:
+        raise Unexpected(str(error)) from None
+
+
+def threshold(metric: Metric) -> Read[float]:
+    """Read what ``metric``'s threshold is: a share of base, or an amount in its unit."""
+
+    def read(value: Any) -> float:
+        if not metric.absolute:
+            return share(value)
+        try:
+            return number(0.0)(value)
+        except Unexpected:
+            raise Unexpected(f"an amount in {metric.unit}, as a number, at least 0") from None
+
+    return read
+
+
+def chance(value: Any) -> float:
     """Read a chance above zero, at most a half."""
     wrong = Unexpected("a number above zero, at most 0.5")
     try:
-        found = number(0.0, 0.5)(value)
-    except Unexpected:
+        found = parse_share(value)
+    except ValueError:
         raise wrong from None
-    if found == 0.0:
+    if not 0.0 < found <= 0.5:
         raise wrong
     return found
 

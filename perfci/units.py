@@ -7,6 +7,8 @@ import math
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 _PERCENT = 100.0
+SHARE = 'a share of base, such as "5%" or 0.05'
+"""What is expected where a share is written."""
 
 
 def format_value(value: float | None, unit: str) -> str:
@@ -67,13 +69,26 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def parse_share(text: str) -> float:
-    """Return a share above zero for ``2%`` or ``0.02``; ValueError for all else."""
-    stripped = text.strip()
-    percent = stripped.endswith("%")
-    share = float(stripped[:-1]) / 100.0 if percent else float(stripped)
-    if not 0.0 < share <= (10.0 if percent else 1.0):  # `2` for 2 % would be 200 %
-        raise ValueError(f"not a share: {text!r}")
+def parse_share(written: object) -> float:
+    """Return a share of zero or more: ``"5%"``, ``"5 %"`` and ``0.05`` are five per cent.
+
+    The ValueError for all else says what is expected. Without a percent sign so is a number from 1
+    on: whoever writes 5 means 5 %, and 500 % would gate nothing.
+    """
+    text = "" if isinstance(written, bool) else str(written).strip()
+    percent = text.endswith("%")
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        raise ValueError(SHARE) from None
+    share = number / _PERCENT if percent else number
+    if not math.isfinite(share) or share < 0.0:
+        raise ValueError(SHARE)
+    if share >= 1.0 and not percent:
+        raise ValueError(
+            f'a share with its percent sign, "{number:g}%" or "{number * _PERCENT:g}%", or one '
+            "below 1, such as 0.05"
+        )
     return share
 
 

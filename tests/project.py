@@ -38,10 +38,10 @@ def steady():
 
 NOISE_PASSES = """
 [tool.perfci.metrics.latency_p50]
-threshold = 9.0
+threshold = "900%"
 
 [tool.perfci.metrics.cold_start]
-threshold = 9.0
+threshold = "900%"
 """
 """More configuration, for tests of exit codes on the same code twice: no luck is that large."""
 

@@ -128,7 +128,7 @@ def test_a_dash_is_standard_output_and_a_pipe_or_a_link_stays_what_it_is(
 
 @pytest.mark.parametrize(
     "command",
-    [("run",), ("compare", "HEAD", "HEAD"), ("check",), ("calibrate",), ("trend",)],
+    [("run",), ("compare", "HEAD", "HEAD", "--same"), ("check",), ("calibrate",), ("trend",)],
     ids=lambda command: command[0],
 )
 def test_two_outputs_in_one_file_are_refused_before_anything_is_measured(
@@ -144,7 +144,7 @@ def test_two_outputs_in_one_file_are_refused_before_anything_is_measured(
     assert not (project.folder / "new").exists()
 
 
-@pytest.mark.parametrize("command", [("run",), ("compare", "HEAD", "HEAD"), ("check",)])
+@pytest.mark.parametrize("command", [("run",), ("compare", "HEAD", "HEAD", "--same"), ("check",)])
 def test_what_is_measured_is_not_written_over_the_history(
     project: Project, kept: Path, command: tuple[str, ...]
 ) -> None:

@@ -107,6 +107,24 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert (saved.modes, saved.items, saved.allow_pickle) == (("eager", "default"), 16.0, False)
 
 
+def test_a_share_is_a_number_or_a_percentage_and_an_amount_is_a_number() -> None:
+    config = parse_config(
+        'alpha = "1%"\n[trend]\nfloor = "1 %"\n[metrics.latency_p50]\nthreshold = "3%"\n'
+        "[metrics.host_memory_over_setup]\nthreshold = 2097152\n"
+        '[thresholds.encoder]\nlatency_p50 = "0.5 %"\ncold_start = "150%"\nrecompiles = 2\n',
+        "perfci.toml",
+    )
+    policies = config.policy.metrics
+    assert (config.policy.alpha, config.trend.floor) == (0.01, 0.01)
+    assert policies["latency_p50"].threshold == 0.03
+    assert policies["host_memory_over_setup"].threshold == 2097152.0
+    assert config.policy.thresholds["encoder"] == {
+        "latency_p50": 0.005,
+        "cold_start": 1.5,
+        "recompiles": 2.0,
+    }
+
+
 def test_perfcis_own_file_goes_before_pyproject_and_the_named_one_before_both(
     tmp_path: Path,
 ) -> None:
@@ -127,6 +145,12 @@ def test_perfcis_own_file_goes_before_pyproject_and_the_named_one_before_both(
         ("[metrics.latency_p5]\nthreshold = 1", ("`metrics.latency_p5`", "mean `latency_p50`")),
         ("[metrics.latency_p51]\nthreshold = 1", ("mean `latency_p50`",)),
         ("[metrics.latency_p50]\nthreshhold = 1", ("latency_p50.threshhold", "`threshold`")),
+        ("[metrics.latency_p50]\nthreshold = 5", ("threshold` is 5", '"5%" or "500%"', "0.05")),
+        ("[metrics.accuracy_loss]\nthreshold = 1.0", ("threshold` is 1.0", '"1%" or "100%"')),
+        ("[metrics.graph_breaks]\nthreshold = '5%'", ("is '5%'", "an amount in count")),
+        ("[thresholds.encoder]\nlatency_p50 = 8", ("encoder.latency_p50` is 8", '"8%"')),
+        ("[thresholds.encoder]\nlatency_p50 = '8'", ("encoder.latency_p50` is '8'", '"8%"')),
+        ("[trend]\nfloor = 2", ("`trend.floor` is 2", '"2%"')),
         ('[[saved]]\nname = "a"', ("`saved[0].model_path` is missing",)),
         ('rounds = "many"', ("`rounds` is 'many'", "whole number, at least 2")),
         ("rounds = 1", ("`rounds` is 1", "at least 2")),
@@ -181,10 +205,61 @@ def test_a_benchmarks_threshold_goes_before_the_metrics_and_its_own_before_both(
     assert policy.for_metric(latency, encoder).undecided == "pass"
 
 
-@pytest.mark.parametrize("line", ["latency_p51 = 0.1", "latency_p50 = -1", "latency_p50 = '5 %'"])
+@pytest.mark.parametrize("line", ["latency_p51 = 0.1", "latency_p50 = -1", "latency_p50 = 'five'"])
 def test_a_wrong_threshold_of_a_benchmark_is_refused(line: str) -> None:
     with pytest.raises(UsageError, match=r"thresholds\.encoder"):
         parse_config(f"[thresholds.encoder]\n{line}\n", "perfci.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("pyproject.toml", "[tool.perfci]\nrounds = 9\n"), ("perfci.toml", "")]
+)
+@pytest.mark.parametrize("root_has_one", [False, True])
+def test_a_nearer_configuration_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, root_has_one: bool
+) -> None:
+    """In a package of a monorepo: its thresholds were ignored without a word."""
+    folder = tmp_path / "packages" / "core"
+    (folder / "tests").mkdir(parents=True)
+    (folder / name).write_text(text)
+    if root_has_one:
+        (tmp_path / "pyproject.toml").write_text("[tool.perfci]\nseed = 3\n")
+    monkeypatch.chdir(folder / "tests")
+    with pytest.raises(UsageError) as told:
+        load_config(tmp_path)
+    assert told.value.slug == "nearer-configuration"
+    assert f"packages/core/{name} configures perfci" in told.value.message
+    assert told.value.message.endswith("its pyproject.toml" if root_has_one else "no configuration")
+    assert f"--config ../{name}." in told.value.advice
+    assert load_config(tmp_path, Path(f"../{name}")).settings.rounds == (9 if text else 5)
+    monkeypatch.chdir(tmp_path)
+    assert load_config(tmp_path).settings.seed == (3 if root_has_one else 0)
+
+
+def test_a_nearer_project_file_without_perfcis_table_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "core"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("[project]\nname = 'core'\n[tool.ruff]\n")
+    (tmp_path / "perfci.toml").write_text("seed = 3\n")
+    monkeypatch.chdir(folder)
+    assert load_config(tmp_path).settings.seed == 3
+
+
+@pytest.mark.parametrize("table", ["tool.perfcl", "tool.perf-ci", "tools.perfci", "perfci"])
+def test_a_misnamed_table_is_not_passed_over(table: str) -> None:
+    with pytest.raises(UsageError, match=f"`{table}` is not read") as told:
+        parse_config(f"[project]\nname = 'x'\n[{table}]\nrounds = 9\n", "pyproject.toml")
+    assert told.value.advice == "Did you mean `[tool.perfci]`?"
+    parse_config("[tool.perf]\n[tool.pytest]\n[tools]\n", "pyproject.toml")
+
+
+def test_a_project_file_that_is_named_has_to_have_perfcis_table(tmp_path: Path) -> None:
+    named = tmp_path / "pyproject.toml"
+    named.write_text("[project]\nname = 'x'\n")
+    with pytest.raises(UsageError, match=r"has no \[tool\.perfci\]"):
+        load_config(tmp_path, named)
 
 
 def test_a_file_that_cannot_be_read_is_an_error_not_the_defaults(tmp_path: Path) -> None:

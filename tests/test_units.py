@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from perfci.units import (
     format_share,
     format_value,
     parse_duration,
+    parse_share,
 )
 
 
@@ -95,3 +97,37 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 )
 def test_what_is_counted_is_one_or_many(number: int, word: str, said: str) -> None:
     assert counted(number, word) == said
+
+
+@pytest.mark.parametrize(
+    ("written", "share"),
+    [
+        ("5%", 0.05),
+        ("0.5 %", 0.005),
+        (" 5 % ", 0.05),
+        (0.05, 0.05),
+        ("0.05", 0.05),
+        (0, 0.0),
+        ("0%", 0.0),
+        ("100%", 1.0),
+        ("250%", 2.5),
+    ],
+)
+def test_a_share_is_written_as_a_percentage_or_below_one(written: object, share: float) -> None:
+    assert parse_share(written) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("written", [5, 1, 1.0, "5", "1.5"])
+def test_a_share_of_one_and_more_without_its_percent_sign_is_refused(written: object) -> None:
+    """``threshold = 5`` would let everything pass that is slower by less than six times."""
+    number = float(str(written))
+    with pytest.raises(ValueError, match=f'"{number:g}%" or "{100 * number:g}%"'):
+        parse_share(written)
+
+
+@pytest.mark.parametrize(
+    "written", [-0.1, "-5%", True, None, "", "%", "five", "5%%", "nan", "inf", "nan%", [0.05]]
+)
+def test_what_is_no_share_is_told_what_one_looks_like(written: object) -> None:
+    with pytest.raises(ValueError, match=re.escape('"5%" or 0.05')):
+        parse_share(written)

@@ -13,7 +13,8 @@ from typing import Any, overload
 
 from perfci.bench.caller import user_frame
 from perfci.errors import BenchmarkError
-from perfci.record.metric import METRICS
+from perfci.record.metric import METRICS, Metric
+from perfci.units import parse_share
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 """Names end in tables, paths and comments, so they are allow-listed here."""
@@ -87,7 +88,7 @@ def benchmark(
     tags: Sequence[str] = ...,
     skip: Skip = ...,
     timeout: float | None = ...,
-    thresholds: Mapping[str, float] | None = ...,
+    thresholds: Mapping[str, float | str] | None = ...,
     metrics: Sequence[str] | None = ...,
     **axes: Sequence[Any],
 ) -> Callable[[Callable[..., Any]], Benchmark]: ...
@@ -100,7 +101,7 @@ def benchmark(
     tags: Sequence[str] = (),
     skip: Skip = None,
     timeout: float | None = None,
-    thresholds: Mapping[str, float] | None = None,
+    thresholds: Mapping[str, float | str] | None = None,
     metrics: Sequence[str] | None = None,
     **axes: Sequence[Any],
 ) -> Benchmark | Callable[[Callable[..., Any]], Benchmark]:
@@ -108,7 +109,8 @@ def benchmark(
 
     ``ids`` names an axis' values where their text would not do; ``skip`` is a reason or a
     function of the axes that returns one or None; ``timeout`` is in s for each of a worker's
-    steps; ``thresholds`` are shares per metric; ``metrics`` limits what is reported.
+    steps; ``thresholds`` are shares per metric ("5%" or 0.05), or amounts for those that may be
+    zero; ``metrics`` limits what is reported.
     Raises BenchmarkError, with file and line, where it is written wrongly.
     """
 
@@ -119,7 +121,7 @@ def benchmark(
         check.parameters(target, tuple(axes))
         check.metric_names("metrics", metrics or ())
         check.metric_names("thresholds", tuple(thresholds or ()))
-        check.numbers(timeout, thresholds or {})
+        check.timeout(timeout)
         return Benchmark(
             name=check.name(name or target.__name__),
             function=target,
@@ -128,7 +130,7 @@ def benchmark(
             tags=check.tags(tags),
             skip=skip,
             timeout=timeout,
-            thresholds=dict(thresholds or {}),
+            thresholds=check.thresholds(thresholds or {}),
             metrics=tuple(metrics) if metrics is not None else None,
             file=check.file,
             line=check.line,
@@ -266,25 +268,40 @@ class _Definition:
                     f"{hint}Metrics: {', '.join(METRICS)}.",
                 )
 
-    def numbers(self, timeout: float | None, thresholds: Mapping[str, float]) -> None:
-        for option, value in [("timeout", timeout), *thresholds.items()]:
-            if value is None and option == "timeout":
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                bad = True
-            else:
-                bad = not math.isfinite(value) or value < 0 or (option == "timeout" and value == 0)
-            if bad:
-                raise self.wrong(
-                    "bad-number",
-                    f"{option} of `{self.target}` is {value!r}",
-                    "Write a positive number: seconds for timeout, a share (0.05 is 5 %) "
-                    "for a threshold.",
-                )
+    def timeout(self, seconds: float | None) -> None:
+        if seconds is not None and not (_is_number(seconds) and seconds > 0):
+            raise self.wrong(
+                "bad-number",
+                f"timeout of `{self.target}` is {seconds!r}",
+                "Write a number of seconds above zero.",
+            )
+
+    def thresholds(self, written: Mapping[str, float | str]) -> dict[str, float]:
+        return {name: self._threshold(METRICS[name], value) for name, value in written.items()}
+
+    def _threshold(self, metric: Metric, value: float | str) -> float:
+        if not metric.absolute:
+            try:
+                return parse_share(value)
+            except ValueError as error:
+                expected = str(error)
+        elif isinstance(value, (int, float)) and _is_number(value) and value >= 0:
+            return float(value)
+        else:
+            expected = f"an amount in {metric.unit}, as a number, at least 0"
+        raise self.wrong(
+            "bad-number",
+            f"the threshold of {metric.name} for `{self.target}` is {value!r}",
+            f"Expected {expected}.",
+        )
 
 
 _OPTIONS = ("name", "ids", "tags", "skip", "timeout", "thresholds", "metrics")
 _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _label(value: Any) -> str:

@@ -11,6 +11,7 @@ from perfci.bench.caller import user_frame
 from perfci.bench.definition import NAME
 from perfci.errors import BenchmarkError
 from perfci.record.metric import Direction, Gate, Kind, Metric
+from perfci.units import parse_share
 
 _LONGEST_NAME, _LONGEST_UNIT = 100, 50
 """What a report keeps of either."""
@@ -49,23 +50,32 @@ def metric(
     *,
     unit: str = "",
     direction: Direction = "lower",
-    threshold: float = 0.10,
+    threshold: float | str = 0.10,
     gate: Gate = "warn",
     exact: bool = False,
 ) -> ExtraMetric:
     """Return a metric of the benchmark's own, to be returned beside its callable.
 
-    Raises BenchmarkError, with file and line, where it is written wrongly.
+    ``threshold`` is a share: "5%" or 0.05. Raises BenchmarkError, with file and line, where it is
+    written wrongly.
     """
     kind: Kind = "exact" if exact else "per_worker"
-    made = Metric(name, unit, kind, threshold, gate, direction)
-    wrong = why_unfit(made) or ("" if callable(measure) else f"its `measure` is {measure!r}")
+    try:
+        share, expected = parse_share(threshold), ""
+    except ValueError as error:
+        share, expected = 0.0, f"its `threshold` is {threshold!r}, not {error}"
+    made = Metric(name, unit, kind, share, gate, direction)
+    wrong = (
+        why_unfit(made)
+        or expected
+        or ("" if callable(measure) else f"its `measure` is {measure!r}")
+    )
     if wrong:
         raise BenchmarkError(
             "bad-metric",
             f"{user_frame()}: perfci.metric: {wrong}",
             'Write perfci.metric("hits", function, unit="count", direction="lower", '
-            'threshold=0.05, gate="fail"): a share and one of fail, warn, info.',
+            'threshold="5%", gate="fail"): a share and one of fail, warn, info.',
         )
     return ExtraMetric(made, measure)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from perfci.checkout.command import attempt, git, readable
 from perfci.checkout.repository import Repository
@@ -86,6 +87,25 @@ def branch_of(repository: Repository, rev: str) -> str:
     named = attempt(repository.root, "rev-parse", "--abbrev-ref", rev)
     known = named.output if named.status == 0 and named.output not in {"", "HEAD"} else ""
     return (known or repository.default_base() or "main").removeprefix("origin/")
+
+
+def first_commit(root: Path) -> str | None:
+    """Return the commit that HEAD's history began with, along first parents.
+
+    It tells one repository from another, whatever clone, and whatever was merged into it. None
+    where there is no repository, or no commit, or this clone lacks the first one.
+    """
+    shallow = attempt(root, "rev-parse", "--is-shallow-repository")
+    if shallow.status != 0 or shallow.output == "true":
+        return None
+    first = attempt(root, "rev-list", "--first-parent", "--max-parents=0", "HEAD")
+    return first.output if first.status == 0 else None
+
+
+def known_commits(root: Path) -> frozenset[str]:
+    """Return all commits that a branch, a tag or a reflog of this clone leads to."""
+    listed = attempt(root, "rev-list", "--all", "--reflog")
+    return frozenset(listed.output.split()) if listed.status == 0 else frozenset()
 
 
 def _listed(repository: Repository, newest: str, *limits: str) -> tuple[Commit, ...]:

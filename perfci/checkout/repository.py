@@ -78,6 +78,10 @@ class Repository:
         )
         return tuple(readable(name) for name in names.split("\0") if name)
 
+    def is_dirty(self) -> bool:
+        """Return whether the working tree has changes or new files; ignored ones are none."""
+        return bool(git(self.root, "status", "--porcelain", "--untracked-files=normal"))
+
     def default_base(self) -> str | None:
         """Guess what this repository's work is compared with: origin's HEAD, main or master."""
         head = attempt(self.root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")

@@ -14,10 +14,19 @@ from perfci.errors import UsageError
 
 
 def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, ...]:
-    """Return the files of the history that a command means; none where a server has it."""
+    """Return the files of the history that a command means; none where a server has it.
+
+    None, too, where nothing says whose it is: a command that needs one says so.
+    """
+    from perfci.cli.own_history import own_history
     from perfci.store.history.address import files_at
 
-    return files_at(history_place(given, config, root))
+    if given or config.history:
+        return files_at(history_place(given, config, root))
+    try:
+        return files_at(str(own_history(config, root)))
+    except UsageError:
+        return ()
 
 
 def require_apart(

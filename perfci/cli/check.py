@@ -20,6 +20,8 @@ from perfci.cli.options import (
     shard_options,
     strict_option,
 )
+from perfci.cli.printing import say
+from perfci.errors import EXIT_PASS
 from perfci.verdict.sharding import Shard
 
 
@@ -32,6 +34,11 @@ from perfci.verdict.sharding import Shard
     is_flag=True,
     help="Fail on a suspicion, without measuring both sides together.",
 )
+@click.option(
+    "--if-stored",
+    is_flag=True,
+    help="Say so and end with 0 where no baseline is stored; else that is refused (2).",
+)
 @shard_options
 @inject_option
 @strict_option
@@ -42,6 +49,7 @@ def command(
     python: str | None,
     selection: str,
     no_confirm: bool,
+    if_stored: bool,
     shard: Shard | None,
     durations_path: Path | None,
     record: bool,
@@ -62,7 +70,8 @@ def command(
     from perfci.cli.recording import recorder
     from perfci.cli.report_file import durations_of_shard
     from perfci.cli.surroundings import open_here, surroundings
-    from perfci.measure.check import check
+    from perfci.cli.uncommitted import tell_left_out
+    from perfci.measure.check import NothingStored, check
     from perfci.measure.compare import Request
     from perfci.measure.workplace import Wanted
     from perfci.store.files import BaselineStore
@@ -72,15 +81,22 @@ def command(
     config = configuration(repository.root, **options)
     check_writable(chosen, history_files(history, config, repository.root))
     resolved = repository.resolve(head)
+    tell_left_out(repository, resolved)
     recording = recorder(history, repository, config, resolved) if record else None
-    with surroundings(repository, config, quiet=quiet) as around:
-        measured, report = check(
-            around,
-            Wanted("head", resolved, interpreter(python, config.python, repository.root)),
-            BaselineStore(repository.root / config.baselines),
-            Request(selection, log_folder=chosen.log_dir, shard=shard, durations=durations),
-            confirm=not no_confirm,
-        )
+    try:
+        with surroundings(repository, config, quiet=quiet) as around:
+            measured, report = check(
+                around,
+                Wanted("head", resolved, interpreter(python, config.python, repository.root)),
+                BaselineStore(repository.root / config.baselines),
+                Request(selection, log_folder=chosen.log_dir, shard=shard, durations=durations),
+                confirm=not no_confirm,
+            )
+    except NothingStored as nothing:
+        if not if_stored:
+            raise
+        say(f"perfci: nothing was checked: {nothing.message}", err=True)
+        return EXIT_PASS
     if record or history or config.history:
         place = history_place(history, config, repository.root)
         report = with_past(report, place, repository, config.aliases)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,9 @@ from perfci.cli.options import (
 from perfci.errors import UsageError
 from perfci.verdict.sharding import Shard
 
+if TYPE_CHECKING:
+    from perfci.measure.workplace import Wanted
+
 
 @click.command(
     "compare",
@@ -41,6 +44,11 @@ from perfci.verdict.sharding import Shard
     is_flag=True,
     help="Stop at the first regression or failure. Not with --shard.",
 )
+@click.option(
+    "--same",
+    is_flag=True,
+    help="Measure although both sides are one commit (an A/A); `calibrate` tells more.",
+)
 @shard_options
 @inject_option
 @strict_option
@@ -54,6 +62,7 @@ def command(
     head_python: str | None,
     selection: str,
     fail_fast: bool,
+    same: bool,
     shard: Shard | None,
     durations_path: Path | None,
     record: bool,
@@ -81,6 +90,7 @@ def command(
     from perfci.cli.recording import recorder
     from perfci.cli.report_file import durations_of_shard
     from perfci.cli.surroundings import open_here, surroundings
+    from perfci.cli.uncommitted import tell_left_out
     from perfci.measure.compare import Request, compare_runs
     from perfci.measure.workplace import Wanted
 
@@ -96,7 +106,10 @@ def command(
 
     base_side = wanted("base", base, base_python)
     head_side = wanted("head", head, head_python)
+    if not same and not config.settings.inject:
+        _require_two_sides(base_side, head_side)
     sides = (base_side.resolved, head_side.resolved)
+    tell_left_out(repository, *sides)
     recording = recorder(history, repository, config, *sides) if record else None
     with surroundings(repository, config, quiet=quiet) as around:
         measured, report = compare_runs(
@@ -118,3 +131,23 @@ def command(
     if recording:
         recording.record(measured, report, quiet=quiet)
     return exit_code(report, strict=config.policy.strict)
+
+
+def _require_two_sides(base: Wanted, head: Wanted) -> None:
+    """Raise UsageError where both sides are one commit under one Python.
+
+    Not for two commits of one tree: which an empty commit, to start CI again, is as well.
+    """
+    from perfci.checkout.repository import WORKING_TREE
+
+    one, other = base.resolved, head.resolved
+    if one.sha != other.sha or base.python != head.python:
+        return
+    tree = WORKING_TREE in {one.rev, other.rev} and not one.dirty
+    clean = ", and the working tree has no changes" if tree else ""
+    raise UsageError(
+        "same-sides",
+        f"base and head are the same commit, {one.short}{clean}: there is nothing to compare",
+        "Name another base, as in `perfci compare HEAD~1` or `perfci compare main`. To measure a "
+        "commit against itself on purpose: `perfci calibrate`, or --same.",
+    )

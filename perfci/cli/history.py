@@ -173,7 +173,7 @@ def acknowledge(
 def _opened(
     given: str | None, config_path: Path | None, *, create: bool = False
 ) -> AbstractContextManager[History]:
-    """Open the history; outside a repository the option or the user's own file says where."""
+    """Open the history; outside a repository the option or the configuration says where."""
     from perfci.cli.surroundings import root_here
     from perfci.store.history.history import open_history
 

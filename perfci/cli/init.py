@@ -20,7 +20,7 @@ benchmarks = "{benchmarks}"   # the folder of bench_*.py files
 budget = "10m"              # for everything a command measures
 
 [tool.perfci.metrics.latency_p50]
-threshold = 0.05            # a slow-down of 5 % fails
+threshold = "5%"            # a slow-down of 5 % fails
 """
 
 _BENCHMARK = '''\

@@ -80,6 +80,7 @@ def command(
     if wanted and (branch or last):
         raise click.UsageError("--commits names the commits; leave out BRANCH and --last")
     from perfci.checkout.commits import branch_of
+    from perfci.cli.own_history import require_own
     from perfci.cli.recording import runner_name
     from perfci.cli.surroundings import open_here, surroundings
     from perfci.measure.nightly import Task, record_nights
@@ -103,6 +104,7 @@ def command(
         open_history(history_place(history, config, repository.root)) as opened,
         surroundings(repository, config, quiet=quiet) as around,
     ):
+        require_own(opened, config, repository.root)
         began = time.monotonic()
         summary = record_nights(around, opened, task)
         went_by_s = time.monotonic() - began

@@ -17,6 +17,8 @@ from perfci.record.settings import INJECTABLE
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.sharding import Shard, parse_shard
 
+_MOST_INJECTED = 10.0
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -36,11 +38,12 @@ def injection(value: str) -> tuple[str, float]:
     if name not in INJECTABLE:
         raise click.BadParameter(f"{name!r} can't be injected; choose from {', '.join(INJECTABLE)}")
     try:
-        return name, parse_share(text)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is no share up to 1000 %; write {name}=2% or {name}=0.02"
-        ) from None
+        share = parse_share(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is no share; write {error}") from None
+    if not 0.0 < share <= _MOST_INJECTED:
+        raise click.BadParameter(f"{text!r} is no share above zero, up to 1000%; write {name}=2%")
+    return name, share
 
 
 def shard(value: str) -> Shard:
@@ -137,7 +140,7 @@ history_option = click.option(
     envvar="PERFCI_HISTORY",
     metavar="PLACE",
     help="The history: a file, or postgresql://… (default: `history` in the configuration, "
-    "else a file in your data folder).",
+    "else the repository's own file in your data folder).",
 )
 record_options = _stack(
     click.option("--record", is_flag=True, help="Add what was measured to the history."),
@@ -174,13 +177,20 @@ def outputs(options: dict[str, Any]) -> Outputs:
 
 
 def history_place(given: str | None, config: Config, root: Path) -> str:
-    """Return what ``open_history`` is to open: as given, else as configured; "" is the user's own.
+    """Return what ``open_history`` is to open: as given, as configured, or the repository's own.
 
-    A path in the configuration is relative to the repository's ``root``, a given one to here.
+    A path in the configuration is relative to the repository's ``root``, a given one to here. What
+    an older perfci kept elsewhere is taken over into the repository's own.
     """
-    if given or not config.history or "://" in config.history:
+    if given or "://" in config.history:
         return given or config.history
-    return str(root / Path(config.history).expanduser())
+    if config.history:
+        return str(root / Path(config.history).expanduser())
+    from perfci.cli.own_history import own_history, take_over
+
+    own = own_history(config, root)
+    take_over(own, root)
+    return str(own)
 
 
 def configuration(

@@ -82,6 +82,7 @@ def recorder(
 
     UsageError where a side is no commit, or is made worse on purpose.
     """
+    from perfci.cli.own_history import require_own
     from perfci.store.history.history import open_history
 
     for side in sides:
@@ -101,6 +102,7 @@ def recorder(
     place = history_place(given, config, repository.root)
     with open_history(place) as history:
         history.require_writable()
+        require_own(history, config, repository.root)
     return Recorder(place, repository, sides)
 
 

@@ -1,9 +1,10 @@
-"""Refusing a working tree with changes where a commit is needed, and naming the changes."""
+"""Changes of the working tree: refused where a commit is needed, and told where left out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perfci.cli.printing import say
 from perfci.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,3 +29,17 @@ def require_commit(
         f"the working tree has changes, and {why}: {named}{more}",
         f"Commit them (what needn't be kept: ignore it, in .gitignore), or {instead}",
     )
+
+
+def tell_left_out(repository: Repository, *sides: Resolved) -> None:
+    """Say so where HEAD's commit is measured beside changes of the working tree, which are not."""
+    from perfci.checkout.repository import WORKING_TREE
+
+    if any(side.rev == WORKING_TREE for side in sides):
+        return
+    if repository.resolve("HEAD").sha in {side.sha for side in sides} and repository.is_dirty():
+        say(
+            "perfci: the working tree's uncommitted changes are on neither side; "
+            "`.` in HEAD's place would measure them.",
+            err=True,
+        )

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.measure.compare import Request, facts_of, told_failures
+from perfci.errors import UsageError
+from perfci.measure.compare import Request, facts_of, selected_cases, told_failures
 from perfci.measure.conclude import Facts, assemble
 from perfci.measure.confirming import ENDED_EARLY, confirmed, named, unconfirmed
 from perfci.measure.run import measure_alone
 from perfci.measure.session import SessionResult
-from perfci.measure.workplace import Surroundings, Wanted, open_workplace
-from perfci.record.case import Case, Failure
+from perfci.measure.workplace import (
+    Surroundings,
+    Wanted,
+    Workplace,
+    open_workplace,
+    refuse_secrets,
+)
+from perfci.record.case import Failure
 from perfci.record.report import Comparison, Explanation, Report
-from perfci.record.run import Environment, Run, Side
+from perfci.record.run import Run, Side
 from perfci.store.baseline import Baseline
 from perfci.store.comparable import why_not_comparable
 from perfci.store.files import BaselineStore
@@ -26,6 +33,10 @@ from perfci.verdict.suspecting import suspects
 
 _TELL_NEXT_TO_NOTHING = 2
 """So many sessions: the 95 % interval is 12.7 standard errors wide to each side, of three 4.3."""
+
+
+class NothingStored(UsageError):
+    """No case that would be measured has a baseline: a pass would mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +58,28 @@ def check(
     *,
     confirm: bool,
 ) -> tuple[Run, Report]:
-    """Measure ``head``; return its run, and the report against its environment's baselines."""
+    """Measure ``head``; return its run, and the report against its environment's baselines.
+
+    NothingStored, before anything is measured, where there is none to compare with.
+    """
     policy = around.config.policy
-    store.environments()  # a damaged one is said before minutes are spent on measuring
+    if not around.token_allowed:
+        refuse_secrets(around.inherited)
+    if not store.environments():  # a damaged one is said here, too
+        raise _nothing_stored(f"there are no baselines in {around.config.baselines}/")
     with open_workplace(around, (head,), request.log_folder) as workplace:
         environment = workplace.environments["head"]
         baselines = {one.case: one for one in store.load_all(environment.key)}
+        _require_baselines(workplace, baselines, store, request)
         part, result, run = measure_alone(workplace, request)
         failures = (
             *told_failures(workplace, part),
             *(failure for state in result.states for failure in state.failures),
         )
-        facts = facts_of("check", workplace, result, part)
+        facts = facts_of("check", workplace, request, result, part)
         facts = replace(facts, base=_base_side(baselines, head))
         measured = _Measured(part, result, run, failures, facts)
-    report = against_baselines(measured, baselines, store, policy, request.selection)
+    report = against_baselines(measured, baselines, policy, request.selection)
     suspected = suspects(report.results, policy)
     if suspected and not confirm:
         report = unconfirmed(report, policy, "measured against the stored baseline only")
@@ -73,10 +91,37 @@ def check(
     return run, replace(report, notes=(*report.notes, *asking))
 
 
+def _require_baselines(
+    workplace: Workplace, baselines: Mapping[str, Baseline], store: BaselineStore, request: Request
+) -> None:
+    """Raise NothingStored where no selected case has a baseline, of whichever shard it is.
+
+    A baseline whose benchmark is gone, and a file that can't be imported, are something to report.
+    """
+    cases = selected_cases(workplace, request)
+    if any(case.id in baselines for case in cases):
+        return
+    if not baselines:
+        own, others = workplace.environments["head"].key, store.environments()
+        raise _nothing_stored(
+            f"no baseline is of this environment, {own}; there are those of {', '.join(others[:3])}"
+        )
+    if request.selection and not workplace.failures(cases):
+        raise _nothing_stored(f"no case that -k {request.selection!r} selects has a baseline")
+
+
+def _nothing_stored(what: str) -> NothingStored:
+    return NothingStored(
+        "no-baseline",
+        f"{what}: there is nothing to compare with",
+        "`perfci baseline update` measures HEAD and stores it, to be committed; "
+        "`perfci compare main` needs no baseline.",
+    )
+
+
 def against_baselines(
     measured: _Measured,
     baselines: Mapping[str, Baseline],
-    store: BaselineStore,
     policy: Policy,
     selection: str,
 ) -> Report:
@@ -91,7 +136,8 @@ def against_baselines(
             continue
         baseline = baselines.get(case.id)
         if baseline is None:
-            rows.append(_without_baseline(case, environment, store, policy))
+            told = "no baseline yet: `perfci baseline update`"
+            rows.append(placeholder(case.id, "new", policy, told))
             continue
         reason = why_not_comparable(baseline, environment, case)
         if reason:
@@ -149,13 +195,3 @@ def _base_side(baselines: Mapping[str, Baseline], head: Wanted) -> Side | None:
         return None
     newest = max(baselines.values(), key=lambda one: one.created_at)
     return named(Side(rev="", sha=newest.sha, python=head.python))
-
-
-def _without_baseline(
-    case: Case, environment: Environment, store: BaselineStore, policy: Policy
-) -> Comparison:
-    others = [key for key in store.environments() if key != environment.key]
-    if others and not store.load_all(environment.key):
-        reason = f"baselines are of other environments ({', '.join(others[:3])})"
-        return placeholder(case.id, "not_comparable", policy, reason)
-    return placeholder(case.id, "new", policy, "no baseline yet: `perfci baseline update`")

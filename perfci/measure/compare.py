@@ -16,6 +16,7 @@ from perfci.measure.written import written_in
 from perfci.record.case import Case, Failure
 from perfci.record.report import Report, Timing
 from perfci.record.run import Run
+from perfci.units import counted
 from perfci.verdict.sharding import Part, Shard, part_of
 
 
@@ -49,7 +50,7 @@ def compare_runs(
         result = workplace.measure(part.cases, fail_fast=request.fail_fast, scale=part.scale)
         new, gone = one_sided_points(workplace, request, part)
         removed = (*removed_cases(workplace, request), *gone)
-        facts = facts_of("compare", workplace, result, part)
+        facts = facts_of("compare", workplace, request, result, part)
         environments = workplace.environments
         runs = (
             run_of(
@@ -124,22 +125,35 @@ def one_sided_points(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the cases that head's benchmark files give on head alone, and on base alone.
 
-    An axis whose values come from the library, say. Files that fail on a side are told otherwise.
+    An axis whose values come from the library, say, or a skip that asks it. Files that fail on a
+    side are told otherwise.
     """
     if request.only:
         return (), ()
     base, head = (workplace.found[name].discovery for name in ("base", "head"))
     broken = {failure.case for side in (base, head) for failure in side.failures}
-    on_base, on_head = ({case.id for case in side.cases} for side in (base, head))
+    on_base = {case.id for case in base.cases}
     new = (case for case in part.whole if case.id not in on_base and not case.skip)
-    gone = (case for case in select(base.cases, request.selection) if case.id not in on_head)
+    measurable = {case.id for case in head.cases if not case.skip}
+    gone = (case for case in select(base.cases, request.selection) if case.id not in measurable)
     return (
         tuple(case.id for case in new if case.file not in broken),
         tuple(case.id for case in gone if case.file not in broken and not case.skip),
     )
 
 
-def facts_of(command: str, workplace: Workplace, result: SessionResult, part: Part) -> Facts:
+def _left_out(workplace: Workplace, request: Request) -> tuple[str, ...]:
+    """Return a note on the cases that the user's selection leaves out of the report."""
+    everything = workplace.found["head"].discovery.cases
+    left = len(everything) - len(select(everything, request.selection))
+    if not left or request.only:
+        return ()
+    return (f"-k {request.selection!r} left out {left} of {counted(len(everything), 'case')}.",)
+
+
+def facts_of(
+    command: str, workplace: Workplace, request: Request, result: SessionResult, part: Part
+) -> Facts:
     """Return what the report says beside the numbers."""
     sides = {side.name: side.side for side in workplace.plan.sides}
     environments = workplace.environments
@@ -151,7 +165,7 @@ def facts_of(command: str, workplace: Workplace, result: SessionResult, part: Pa
         head=sides["head"],
         environment=head,
         base_environment=base if base and base.key != head.key else None,
-        notes=workplace.notes,
+        notes=(*workplace.notes, *_left_out(workplace, request)),
         injected=workplace.config.settings.inject,
         shard=str(part.shard or ""),
         split=part.split,

@@ -21,7 +21,7 @@ from perfci.record.run import CaseRun, Environment, Run, Side
 from perfci.record.version import VERSION
 from perfci.record.worker import WorkerOutput
 from perfci.verdict.comparing import adjust, compare_case, number_rows
-from perfci.verdict.deciding import decide
+from perfci.verdict.deciding import decide, require_gate
 from perfci.verdict.explaining import explain
 from perfci.verdict.failing import failure_rows, placeholder
 from perfci.verdict.policy import Policy
@@ -135,6 +135,8 @@ def assemble(
         if empty
         else decide(rows, failed, policy, unconfirmed=unconfirmed, interrupted=result.cut_short)
     )
+    if not facts.shard:  # of several shards, the merged report tells
+        verdict = require_gate(verdict, rows)
     return Report(
         perfci_version=VERSION,
         created_at=facts.created_at,

@@ -7,6 +7,7 @@ and with ``-X importtime`` it tells which modules are slow to import.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from perfci.measure.import_times import import_times
 from perfci.measure.launch import Executed
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process import WorkerEnded, WorkerProcess
+from perfci.measure.written import written_in
 from perfci.record.case import Case, Discovery, Failure
 from perfci.record.worker import WorkOrder
 
@@ -149,6 +151,19 @@ def without_benchmark(found: Mapping[str, Found], thresholds: Collection[str]) -
         hint = f" Did you mean `{near}`?" if near else ""
         notes.append(f"The thresholds of `{name}`: no benchmark has that name.{hint}")
     return tuple(notes)
+
+
+def not_matching(plan: SessionPlan) -> tuple[str, ...]:
+    """Return a note on each file beside the benchmark files that writes benchmarks, too."""
+    folder = plan.benchmark_root / plan.benchmarks
+    files = set(map(str, folder.rglob("*.py"))) - set(plan.benchmark_files(plan.benchmark_root))
+    beside = written_in(plan.benchmark_root, sorted(filter(os.path.isfile, files)))
+    return tuple(
+        f"{file} writes benchmarks that are not measured: its name doesn't match `pattern`, "
+        f"{plan.pattern}."
+        for file, names in beside.items()
+        if names
+    )
 
 
 def require_cases(cases: tuple[Case, ...], failures: tuple[Failure, ...], where: str) -> None:

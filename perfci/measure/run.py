@@ -5,7 +5,7 @@ from __future__ import annotations
 from perfci.checkout.repository import Resolved
 from perfci.measure.compare import Request, facts_of, selected_cases, selected_part
 from perfci.measure.conclude import alone, run_of
-from perfci.measure.discovering import without_benchmark
+from perfci.measure.discovering import not_matching, without_benchmark
 from perfci.measure.session import SessionResult
 from perfci.measure.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.record.case import Case
@@ -30,7 +30,7 @@ def run(
             result,
             workplace.failures(part.cases),
             around.config.policy,
-            facts_of("run", workplace, result, part),
+            facts_of("run", workplace, request, result, part),
         )
         return measured, report
 
@@ -39,7 +39,7 @@ def measure_alone(workplace: Workplace, request: Request) -> tuple[Part, Session
     """Measure the selected cases of the workplace's only side, or a shard's part of them."""
     part = selected_part(workplace, request)
     result = workplace.measure(part.cases)
-    facts = facts_of("run", workplace, result, part)
+    facts = facts_of("run", workplace, request, result, part)
     measured = run_of(result, "head", facts.head, facts.environment, facts.created_at)
     return part, result, measured
 
@@ -54,5 +54,8 @@ def list_cases(
     with open_workplace(around, (head,)) as workplace:
         cases = selected_cases(workplace, Request(selection))
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
-        notes = without_benchmark(workplace.found, around.config.policy.thresholds)
+        notes = (
+            *without_benchmark(workplace.found, around.config.policy.thresholds),
+            *not_matching(workplace.plan),
+        )
         return cases, failed, notes

@@ -22,6 +22,7 @@ from perfci.errors import OutsideError
 from perfci.measure.discovering import (
     Found,
     discover,
+    not_matching,
     require_cases,
     require_own_code,
     without_benchmark,
@@ -264,6 +265,7 @@ def open_workplace(
             *shared,
             *require_own_code(found, config.installed),
             *without_benchmark(found, config.policy.thresholds),
+            *not_matching(plan),
         )
         environments = {
             name: make_environment(

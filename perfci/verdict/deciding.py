@@ -43,6 +43,15 @@ def decide(
     return Verdict("pass", notes)
 
 
+def require_gate(verdict: Verdict, rows: Sequence[Comparison]) -> Verdict:
+    """Return a whole report's ``verdict``, which is no pass where nothing could have failed it."""
+    compared = [row for row in rows if row.base is not None and row.head is not None]
+    if verdict.status != "pass" or not compared or any(row.gate == "fail" for row in compared):
+        return verdict
+    why = 'nothing gates: no metric that was compared has gate = "fail"'
+    return Verdict("inconclusive", (why, *verdict.reasons))
+
+
 def was_measured(row: Comparison) -> bool:
     """Whether ``row`` has numbers of a side: rows of what the time didn't suffice for have none."""
     return any(side is not None and side.workers > 0 for side in (row.base, row.head))

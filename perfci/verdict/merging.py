@@ -14,7 +14,7 @@ from perfci.record.case import Failure
 from perfci.record.codec import CodecError, to_plain
 from perfci.record.report import Comparison, Report, Timing, Verdict
 from perfci.verdict.comparing import adjust
-from perfci.verdict.deciding import decide
+from perfci.verdict.deciding import decide, require_gate
 from perfci.verdict.matching import Named, numbered, require_one_run
 from perfci.verdict.policy import Policy
 from perfci.verdict.sharding import Shard, parse_shard
@@ -71,7 +71,7 @@ def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy
         parts[0],
         created_at=max(part.created_at for part in parts),
         base=next((part.base for part in parts if part.base), None),
-        verdict=_incomplete(verdict, missing),
+        verdict=_incomplete(require_gate(verdict, rows), missing),
         timing=Timing(
             wall_s=max(part.timing.wall_s for part in parts),
             measured_s=sum(part.timing.measured_s for part in parts),

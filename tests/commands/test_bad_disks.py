@@ -76,7 +76,9 @@ def small(project: Project) -> Project:
 def test_a_full_disk(small: Project, tmp_path: Path) -> None:
     with mounted(tmp_path / "tiny", "size=64k") as tiny:
         (tiny / "filler").write_bytes(b"x" * 60_000)
-        done = small.perfci("compare", "HEAD", "HEAD", PERFCI_CACHE_DIR=str(tiny / "cache"))
+        done = small.perfci(
+            "compare", "HEAD", "HEAD", "--same", PERFCI_CACHE_DIR=str(tiny / "cache")
+        )
     refused(done, "PERFCI_CACHE_DIR")
 
 
@@ -101,7 +103,9 @@ def test_a_history_that_can_only_be_read_is_said_before_anything_is_measured(
 
 def test_a_read_only_disk(small: Project, tmp_path: Path) -> None:
     with mounted(tmp_path / "fixed", "ro") as fixed:
-        done = small.perfci("compare", "HEAD", "HEAD", PERFCI_CACHE_DIR=str(fixed / "cache"))
+        done = small.perfci(
+            "compare", "HEAD", "HEAD", "--same", PERFCI_CACHE_DIR=str(fixed / "cache")
+        )
     refused(done, "PERFCI_CACHE_DIR")
 
 
@@ -110,7 +114,9 @@ def test_a_report_and_baselines_on_a_read_only_disk_are_refused_before_measuring
 ) -> None:
     with mounted(tmp_path / "fixed", "ro") as fixed:
         path = str(fixed / "report.json")
-        refused(small.perfci("compare", "HEAD", "HEAD", "--json", path), path, "Read-only")
+        refused(
+            small.perfci("compare", "HEAD", "HEAD", "--same", "--json", path), path, "Read-only"
+        )
         (small.folder / "baselines").symlink_to(fixed)
         refused(small.perfci("baseline", "update"), "Read-only", "choose another folder")
     assert not small.cache.exists()
@@ -151,7 +157,7 @@ def test_a_disk_that_fails_while_measuring_leaves_a_report_of_what_was_measured(
 ) -> None:
     benchmark = REMOVES_SCRATCH.format(count=str(tmp_path / "count"))
     project.commit("base", **{"benchmarks/bench_one.py": benchmark})
-    report = project.report("compare", "HEAD", "HEAD", code=3)
+    report = project.report("compare", "HEAD", "HEAD", "--same", code=3)
     assert report["interrupted"] is True
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] == 2
     assert any("The session ended early" in note for note in report["notes"])

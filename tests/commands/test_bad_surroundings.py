@@ -58,7 +58,7 @@ def test_a_shallow_clone_without_the_base_says_how_to_fetch_it(
 
 def test_a_detached_head_is_measured(small: Project) -> None:
     small.git("checkout", "--quiet", "--detach")
-    assert small.report("compare", "HEAD", "HEAD", "-k", "steady")["results"]
+    assert small.report("compare", "HEAD", "HEAD", "--same", "-k", "steady")["results"]
 
 
 def test_a_repository_without_commits(project: Project) -> None:
@@ -67,15 +67,15 @@ def test_a_repository_without_commits(project: Project) -> None:
 
 def test_no_benchmarks(project: Project) -> None:
     project.commit("nothing")
-    errs(project.perfci("compare", "HEAD", "HEAD"), 2, "no benchmarks", "perfci init")
+    errs(project.perfci("compare", "HEAD", "HEAD", "--same"), 2, "no benchmarks", "perfci init")
 
 
 def test_a_selection_that_selects_nothing(small: Project) -> None:
-    errs(small.perfci("compare", "HEAD", "HEAD", "-k", "nonsense"), 2, "selects no case")
+    errs(small.perfci("compare", "HEAD", "HEAD", "--same", "-k", "nonsense"), 2, "selects no case")
 
 
 def test_a_selection_that_cannot_be_read(small: Project) -> None:
-    errs(small.perfci("compare", "HEAD", "HEAD", "-k", "a and or b"), 2, "can't be read")
+    errs(small.perfci("compare", "HEAD", "HEAD", "--same", "-k", "a and or b"), 2, "can't be read")
 
 
 def test_an_unknown_key_names_the_nearest(small: Project) -> None:
@@ -124,13 +124,13 @@ def test_an_import_error_on_base_only_makes_the_case_new(small: Project) -> None
 def test_a_benchmark_file_that_kills_python_leaves_the_others_alone(small: Project) -> None:
     small.write("benchmarks/bench_deadly.py", "import os\nos.kill(os.getpid(), 11)\n")
     small.commit("deadly")
-    report = small.report("compare", "HEAD", "HEAD")
+    report = small.report("compare", "HEAD", "HEAD", "--same")
     assert "steady" in {row["case"] for row in report["results"]}
     assert any(failure["kind"] == "SIGSEGV" for failure in report["failures"])
 
 
 def test_a_token_in_the_environment_is_refused(small: Project) -> None:
-    done = small.perfci("compare", "HEAD", "HEAD", GITHUB_TOKEN="secret")
+    done = small.perfci("compare", "HEAD", "HEAD", "--same", GITHUB_TOKEN="secret")
     errs(done, 2, "GITHUB_TOKEN")
 
 
@@ -149,21 +149,27 @@ def test_a_worker_never_sees_a_secret(small: Project) -> None:
 
 
 def test_a_report_that_cannot_be_written_is_said_before_measuring(small: Project) -> None:
-    done = small.perfci("compare", "HEAD", "HEAD", "--json", "/proc/nowhere/report.json")
+    done = small.perfci("compare", "HEAD", "HEAD", "--same", "--json", "/proc/nowhere/report.json")
     errs(done, 4, "/proc/nowhere")
     assert "rounds" not in done.err
 
 
 def test_a_cache_folder_that_cannot_be_written(small: Project) -> None:
-    done = small.perfci("compare", "HEAD", "HEAD", PERFCI_CACHE_DIR="/proc/nowhere")
+    done = small.perfci("compare", "HEAD", "HEAD", "--same", PERFCI_CACHE_DIR="/proc/nowhere")
     errs(done, 4, "PERFCI_CACHE_DIR")
 
 
 def test_a_python_that_is_none(small: Project) -> None:
     errs(
-        small.perfci("compare", "HEAD", "HEAD", "--head-python", "/bin/nothing"), 2, "/bin/nothing"
+        small.perfci("compare", "HEAD", "HEAD", "--same", "--head-python", "/bin/nothing"),
+        2,
+        "/bin/nothing",
     )
-    errs(small.perfci("compare", "HEAD", "HEAD", "--head-python", "/bin/false"), 2, "no Python")
+    errs(
+        small.perfci("compare", "HEAD", "HEAD", "--same", "--head-python", "/bin/false"),
+        2,
+        "no Python",
+    )
 
 
 OTHER = """\

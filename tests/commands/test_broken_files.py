@@ -21,7 +21,7 @@ def steady(project: Project) -> Project:
 
 def test_a_file_that_dies_on_import_is_called_the_same_on_both_sides(steady: Project) -> None:
     steady.commit("dies", **{FILE: DIES})
-    report = steady.report("compare", "HEAD", "HEAD", "-k", "steady")
+    report = steady.report("compare", "HEAD", "HEAD", "--same", "-k", "steady")
     named = {(failure["side"], failure["case"]) for failure in report["failures"]}
     assert named == {("base", FILE), ("head", FILE)}
     (row,) = rows(report, FILE).values()
@@ -44,7 +44,7 @@ def test_a_file_that_head_broke_is_heads_error(
 
 def test_a_file_that_was_broken_before_fails_on_both_sides(steady: Project) -> None:
     steady.commit("broken", **{FILE: BROKEN})
-    report = steady.report("compare", "HEAD", "HEAD", "-k", "steady")
+    report = steady.report("compare", "HEAD", "HEAD", "--same", "-k", "steady")
     assert {failure["side"] for failure in report["failures"]} == {"base", "head"}
     assert report["verdict"]["status"] == "inconclusive"
     assert any("fails on both sides" in reason for reason in report["verdict"]["reasons"])

@@ -160,14 +160,14 @@ def test_a_changed_benchmark_is_not_comparable(stored: Project) -> None:
     assert report["verdict"]["status"] == "inconclusive"
 
 
-def test_a_baseline_of_another_environment_is_not_comparable(stored: Project) -> None:
+def test_a_baseline_of_another_environment_is_no_baseline(stored: Project) -> None:
     (folder,) = (p for p in (stored.folder / "baselines").iterdir() if p.is_dir())
     with (stored.folder / "pyproject.toml").open("a") as file:
         file.write("[tool.perfci.quiet]\nmalloc = false\n")
-    report = stored.report("check")
-    assert report["environment"]["key"] != folder.name
-    assert {row["status"] for row in report["results"]} == {"not_comparable"}
-    assert stored.perfci("check", "--strict").code == 3
+    done = stored.perfci("check", "--no-strict").without_traceback()
+    assert done.code == 2
+    assert "[no-baseline]" in done.err
+    assert f"there are those of {folder.name}" in done.err
 
 
 @pytest.mark.parametrize(
@@ -236,9 +236,29 @@ def test_a_dirty_tree_is_no_baseline(stored: Project) -> None:
     assert "HEAD" in done.err
 
 
-def test_without_any_baseline_every_case_is_new(project: Project) -> None:
-    project.counting(1000)
-    project.commit("base")
-    report = project.report("check")
-    assert {row["status"] for row in report["results"]} == {"new"}
-    assert any("baseline update" in " ".join(row["warnings"]) for row in report["results"])
+def test_what_has_no_baseline_is_refused_before_anything_is_measured(project: Project) -> None:
+    """It was measured for minutes, and the exit code was that of a pass."""
+    project.commit("base", **{"benchmarks/bench_none.py": "raise SystemExit(9)"})
+    done = project.perfci("check").without_traceback()
+    assert done.code == 2
+    assert "there are no baselines in baselines/: there is nothing to compare with" in done.err
+    assert "perfci baseline update" in done.err
+    assert "perfci compare" in done.err
+    assert "[no-baseline]" in done.err
+
+
+def test_a_job_may_check_only_what_is_stored(project: Project) -> None:
+    """As the written nightly does, whose repository has no baselines before the first push."""
+    project.commit("base", **{"benchmarks/bench_none.py": "raise SystemExit(9)"})
+    done = project.perfci("check", "--if-stored").without_traceback()
+    assert done.code == 0
+    assert "nothing was checked: there are no baselines in baselines/" in done.err
+    assert done.out == ""
+
+
+def test_a_selection_of_cases_without_baselines_is_refused(stored: Project) -> None:
+    text = "import perfci\n\n@perfci.benchmark\ndef fresh():\n    return int\n"
+    stored.write("benchmarks/bench_fresh.py", text)
+    done = stored.perfci("check", "-k", "fresh").without_traceback()
+    assert done.code == 2
+    assert "no case that -k 'fresh' selects has a baseline" in done.err

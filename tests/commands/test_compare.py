@@ -44,7 +44,7 @@ def test_the_other_way_round_is_an_improvement_and_passes(slowed: Project) -> No
 
 
 def test_the_same_commit_passes(slowed: Project) -> None:
-    report = slowed.report("compare", "HEAD", "HEAD")
+    report = slowed.report("compare", "HEAD", "HEAD", "--same")
     assert report["verdict"]["status"] in {"pass", "inconclusive"}
     assert not [row for row in report["results"] if row["status"] == "regressed"]
 
@@ -72,13 +72,13 @@ def test_fail_fast_stops_at_the_first_regression(slowed: Project) -> None:
 
 def test_two_pythons_can_be_compared(slowed: Project) -> None:
     report = slowed.report(
-        "compare", "HEAD", "HEAD", "--base-python", sys.executable, "-k", "steady"
+        "compare", "HEAD", "HEAD", "--same", "--base-python", sys.executable, "-k", "steady"
     )
     assert report["base"]["python"] == report["head"]["python"]
 
 
 def test_more_rounds_are_measured_when_asked_for(slowed: Project) -> None:
-    report = slowed.report("compare", "HEAD", "HEAD", "-k", "steady", "--rounds", "7")
+    report = slowed.report("compare", "HEAD", "HEAD", "--same", "-k", "steady", "--rounds", "7")
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 7
 
 
@@ -107,7 +107,7 @@ def test_a_killed_parent_leaves_no_worker_behind(slowed: Project, tmp_path: Path
     said = tmp_path / "pid"
     slowed.write("benchmarks/bench_slow.py", SLOW.format(path=str(said)))
     slowed.commit("slow")
-    process = slowed.start("compare", "HEAD", "HEAD", "-k", "slow")
+    process = slowed.start("compare", "HEAD", "HEAD", "--same", "-k", "slow")
     deadline = time.monotonic() + 60
     while not said.exists():
         assert time.monotonic() < deadline
@@ -159,3 +159,32 @@ def test_a_history_that_cannot_be_read_stops_no_comparison(slowed: Project, tmp_
     done = slowed.perfci("compare", "main", "feature", "-k", "counting", "--history", str(place))
     assert done.code == 1, done.text
     assert "the report is without its history" in done.err
+
+
+@pytest.mark.parametrize(
+    "sides", [("HEAD",), ("HEAD", "HEAD"), ("feature", "."), ("HEAD", "--head-python", "python3")]
+)
+def test_a_commit_is_not_compared_with_itself_unless_asked_for(
+    slowed: Project, sides: tuple[str, ...]
+) -> None:
+    """It was measured for minutes, and the exit code was that of a pass."""
+    pythons = ("--base-python", "python3") if "--head-python" in sides else ()
+    done = slowed.perfci("compare", *sides, *pythons).without_traceback()
+    assert done.code == 2
+    assert "[same-sides]" in done.err
+    assert "there is nothing to compare" in done.err
+    assert "--same" in done.err
+    assert ("the working tree has no changes" in done.err) is (sides != ("HEAD", "HEAD"))
+
+
+def test_changes_that_are_on_neither_side_are_told(slowed: Project) -> None:
+    said = "uncommitted changes are on neither side"
+    budget = ("-k", "nothing", "--budget", "30s")
+    slowed.write("lib.py", "def work():\n    return 1\n")
+    try:
+        assert said in slowed.perfci("compare", "main", "HEAD", *budget).err
+        assert said not in slowed.perfci("compare", "main", ".", *budget).err
+        assert said not in slowed.perfci("compare", "main", "main", "--same", *budget).err
+    finally:
+        slowed.git("checkout", "--quiet", "--", "lib.py")
+    assert said not in slowed.perfci("compare", "main", "HEAD", *budget).err

@@ -58,7 +58,9 @@ def interrupted(project: Project, number: int, *arguments: str) -> tuple[int, st
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_compare_leaves_a_report_and_is_no_pass(ready: Project, number: int) -> None:
     path = ready.folder.parent / "r.json"
-    code, said = interrupted(ready, number, "compare", "HEAD", "HEAD", "--json", str(path))
+    code, said = interrupted(
+        ready, number, "compare", "HEAD", "HEAD", "--same", "--json", str(path)
+    )
     assert code == 3, said
     assert json.loads(path.read_text())["interrupted"] is True
     assert not list(ready.cache.glob("session-*"))
@@ -80,7 +82,17 @@ def test_a_benchmark_file_that_hangs_on_import_leaves_time_for_the_others(ready:
 
 def test_a_closed_standard_output_loses_no_file(passing: Project) -> None:
     path = passing.folder.parent / "r.json"
-    command = [sys.executable, "-m", "perfci", "compare", "HEAD", "HEAD", "--json", str(path)]
+    command = [
+        sys.executable,
+        "-m",
+        "perfci",
+        "compare",
+        "HEAD",
+        "HEAD",
+        "--same",
+        "--json",
+        str(path),
+    ]
     process = subprocess.Popen(
         command, cwd=passing.folder, env=passing.environment(), stdout=subprocess.PIPE
     )
@@ -93,7 +105,17 @@ def test_a_closed_standard_output_loses_no_file(passing: Project) -> None:
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_full_disk_behind_the_terminal_loses_no_file(passing: Project, stream: str) -> None:
     path = passing.folder.parent / "r.json"
-    command = [sys.executable, "-m", "perfci", "compare", "HEAD", "HEAD", "--json", str(path)]
+    command = [
+        sys.executable,
+        "-m",
+        "perfci",
+        "compare",
+        "HEAD",
+        "HEAD",
+        "--same",
+        "--json",
+        str(path),
+    ]
     with Path("/dev/full").open("w") as full:
         code = subprocess.run(
             command, cwd=passing.folder, env=passing.environment(), check=False, **{stream: full}
@@ -109,7 +131,7 @@ def test_a_benchmark_that_deletes_its_tree_fails_and_the_report_is_there(ready: 
         "    shutil.rmtree(os.getcwd(), ignore_errors=True)\n    return lambda: 1\n",
     )
     ready.commit("deletes")
-    report = ready.report("compare", "HEAD", "HEAD", code=3)
+    report = ready.report("compare", "HEAD", "HEAD", "--same", code=3)
     kinds = {(one["case"], one["kind"]) for one in report["failures"]}
     assert ("deletes", "deleted_tree") in kinds
     assert any("deleted the tree" in note for note in report["notes"])
@@ -119,7 +141,9 @@ def test_a_benchmark_that_deletes_its_tree_fails_and_the_report_is_there(ready: 
 def test_what_is_no_python_is_refused_before_anything_is_measured(
     ready: Project, option: str
 ) -> None:
-    done = ready.perfci("compare", "HEAD", "HEAD", option, "/bin/true").without_traceback()
+    done = ready.perfci(
+        "compare", "HEAD", "HEAD", "--same", option, "/bin/true"
+    ).without_traceback()
     assert done.code == 2
     assert "is no Python" in done.text
 
@@ -140,6 +164,6 @@ def test_a_failing_build_is_no_verdict(ready: Project) -> None:
     with (ready.folder / "pyproject.toml").open("a") as file:
         file.write('build = ["false"]\n')
     ready.commit("does not build")
-    done = ready.perfci("compare", "HEAD", "HEAD").without_traceback()
+    done = ready.perfci("compare", "HEAD", "HEAD", "--same").without_traceback()
     assert done.code == 3
     assert os.fspath("build command `false`") in done.err

@@ -27,7 +27,15 @@ def with_benchmark(project: Project, source: str = STEADY) -> Project:
 def test_an_injected_slow_down_is_found_and_told_in_every_format(project: Project) -> None:
     comment = project.folder.parent / "comment.md"
     report = with_benchmark(project).report(
-        "compare", "HEAD", "HEAD", "--inject", "latency=200%", "--markdown", str(comment), code=1
+        "compare",
+        "HEAD",
+        "HEAD",
+        "--same",
+        "--inject",
+        "latency=200%",
+        "--markdown",
+        str(comment),
+        code=1,
     )
     row = rows(report, "steady")["latency_p50"]
     assert row["status"] == "regressed"
@@ -52,14 +60,14 @@ def test_memory_and_cold_start_can_be_injected(project: Project) -> None:
 
 
 def test_nothing_is_injected_unless_asked_for(project: Project) -> None:
-    report = with_benchmark(project).report("compare", "HEAD", "HEAD")
+    report = with_benchmark(project).report("compare", "HEAD", "HEAD", "--same")
     assert report["injected"] == {}
 
 
 def test_no_configuration_file_can_ask_for_it(project: Project) -> None:
     with (project.folder / "pyproject.toml").open("a") as file:
         file.write('inject = "latency=2%"\n')
-    done = with_benchmark(project).perfci("compare", "HEAD", "HEAD")
+    done = with_benchmark(project).perfci("compare", "HEAD", "HEAD", "--same")
     assert done.code == 2
     assert "inject" in done.text
 
@@ -73,18 +81,18 @@ def test_no_configuration_file_can_ask_for_it(project: Project) -> None:
         ("latency=-1%", "is no share"),
         ("latency=nan", "is no share"),
         ("latency=2000%", "is no share"),
-        ("latency=2", "write latency=2%"),
+        ("latency=2", '"2%" or "200%"'),
     ],
 )
 def test_what_cannot_be_injected_is_told(project: Project, text: str, said: str) -> None:
-    done = with_benchmark(project).perfci("compare", "HEAD", "HEAD", "--inject", text)
+    done = with_benchmark(project).perfci("compare", "HEAD", "HEAD", "--same", "--inject", text)
     assert done.code == 2
     assert said in done.text
 
 
 def test_a_metric_injected_twice_is_told(project: Project) -> None:
     done = with_benchmark(project).perfci(
-        "compare", "HEAD", "HEAD", "--inject", "latency=2%", "--inject", "latency=5%"
+        "compare", "HEAD", "HEAD", "--same", "--inject", "latency=2%", "--inject", "latency=5%"
     )
     assert done.code == 2
     assert "one share" in done.text

@@ -70,7 +70,9 @@ def test_it_fails_with_a_reason_and_the_others_go_on(
     project: Project, name: str, kind: str, stage: str, message: str
 ) -> None:
     with_file(project, name)
-    report = project.report("compare", "HEAD", "HEAD", code=0)  # as base does: not head's doing
+    report = project.report(
+        "compare", "HEAD", "HEAD", "--same", code=0
+    )  # as base does: not head's doing
     failures = {failure["side"]: failure for failure in report["failures"]}
     assert set(failures) == {"base", "head"}
     for failure in failures.values():
@@ -103,7 +105,7 @@ def test_what_fails_on_head_only_is_an_error_and_the_others_go_on(project: Proje
 
 def test_nonsense_on_the_pipe_of_results_fails_its_own_case(project: Project) -> None:
     with_file(project, "speaks_nonsense")
-    report = project.report("compare", "HEAD", "HEAD")
+    report = project.report("compare", "HEAD", "HEAD", "--same")
     failed = {failure["case"]: failure for failure in report["failures"]}
     assert {failure["kind"] for failure in failed.values()} == {"protocol"}, failed
     cases = {row["case"] for row in report["results"]}
@@ -114,7 +116,7 @@ def test_nonsense_on_the_pipe_of_results_fails_its_own_case(project: Project) ->
 
 def test_numbers_beyond_computing_cost_no_session(project: Project) -> None:
     with_file(project, "gives_enormous_numbers")
-    report = project.report("compare", "HEAD", "HEAD", code=0)
+    report = project.report("compare", "HEAD", "HEAD", "--same", code=0)
     assert not report["failures"]
     found = rows(report, "enormous")
     for name in ("largest", "smallest", "exactly"):
@@ -140,7 +142,9 @@ def test_nonsense_instead_of_a_discovery_fails_its_own_file(project: Project) ->
 def test_too_little_time_to_import_is_not_called_a_broken_import(project: Project) -> None:
     project.counting(1000)
     project.commit("base")
-    done = project.perfci("compare", "HEAD", "HEAD", "--budget", "0.001s").without_traceback()
+    done = project.perfci(
+        "compare", "HEAD", "HEAD", "--same", "--budget", "0.001s"
+    ).without_traceback()
     assert done.code == 3
     assert "in the time there was" in done.err
     assert "Raise --budget" in done.err
@@ -149,7 +153,7 @@ def test_too_little_time_to_import_is_not_called_a_broken_import(project: Projec
 
 def test_sys_exit_on_import_fails_its_file_only(project: Project) -> None:
     with_file(project, "exits_on_import")
-    report = project.report("compare", "HEAD", "HEAD")
+    report = project.report("compare", "HEAD", "HEAD", "--same")
     assert {failure["kind"] for failure in report["failures"]} == {"SystemExit"}
     assert {failure["case"] for failure in report["failures"]} == {
         "benchmarks/bench_exits_on_import.py"
@@ -162,7 +166,7 @@ def test_endless_printing_neither_blocks_nor_fills_the_disk(
 ) -> None:
     with_file(project, "prints_without_end")
     logs = tmp_path / "logs"
-    report = project.report("compare", "HEAD", "HEAD", "--log-dir", str(logs))
+    report = project.report("compare", "HEAD", "HEAD", "--same", "--log-dir", str(logs))
     assert rows(report, "misbehaving")["latency_p50"]["base"]["workers"] >= 5
     kept = list((logs / "workers").glob("misbehaving*"))
     assert kept
@@ -172,14 +176,16 @@ def test_endless_printing_neither_blocks_nor_fills_the_disk(
 
 def test_changing_directory_changes_nothing(project: Project) -> None:
     with_file(project, "changes_directory")
-    report = project.report("compare", "HEAD", "HEAD")
+    report = project.report("compare", "HEAD", "HEAD", "--same")
     assert not report["failures"]
     assert rows(report, "well_behaved")["latency_p50"]["base"]["workers"] >= 5
 
 
 def test_slower_than_the_whole_budget_is_inconclusive_and_says_so(project: Project) -> None:
     with_file(project, "too_slow")
-    report = project.report("compare", "HEAD", "HEAD", "-k", "slow", "--budget", "4s", code=3)
+    report = project.report(
+        "compare", "HEAD", "HEAD", "--same", "-k", "slow", "--budget", "4s", code=3
+    )
     row = rows(report, "slow")["latency_p50"]
     assert row["status"] == "inconclusive"
     assert "budget" in " ".join(row["warnings"])
@@ -189,7 +195,7 @@ def test_slower_than_the_whole_budget_is_inconclusive_and_says_so(project: Proje
 
 def test_no_process_is_left_behind(project: Project) -> None:
     with_file(project, "leaves_a_child")
-    project.perfci("compare", "HEAD", "HEAD", "-k", "misbehaving")
+    project.perfci("compare", "HEAD", "HEAD", "--same", "-k", "misbehaving")
     assert not list(project.cache.glob("session-*"))
     left = [entry.name for entry in Path("/proc").iterdir() if _works_in(entry, project.cache)]
     assert not left
@@ -210,7 +216,7 @@ def test_a_model_that_would_need_unpickling_is_refused(project: Project) -> None
         file.write(NOISE_PASSES)
     project.counting(1000)
     project.commit("saved")
-    report = project.report("compare", "HEAD", "HEAD", code=0)
+    report = project.report("compare", "HEAD", "HEAD", "--same", code=0)
     assert {failure["case"] for failure in report["failures"]} == {"saved[mode=eager]"}
     assert "allow_pickle" in report["failures"][0]["message"]
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 5

@@ -48,7 +48,7 @@ def steady():
 def measured(project: Project, source: str, *options: str) -> dict:
     project.write("benchmarks/bench_one.py", source)
     project.commit("benchmarks")
-    return project.report("compare", "HEAD", "HEAD", *options)
+    return project.report("compare", "HEAD", "HEAD", "--same", *options)
 
 
 def test_cases_of_a_file_share_one_import_a_side_and_round(project: Project) -> None:

@@ -10,7 +10,7 @@ from tests.project import Project
 
 COMMANDS = {
     "run": ("run", "HEAD"),
-    "compare": ("compare", "HEAD", "HEAD"),
+    "compare": ("compare", "HEAD", "HEAD", "--same"),
     "check": ("check", "HEAD"),
     "calibrate": ("calibrate", "HEAD"),
     "baseline update": ("baseline", "update", "HEAD"),

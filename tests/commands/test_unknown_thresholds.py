@@ -14,7 +14,7 @@ def mistyped(project: Project) -> Project:
     project.counting(1000)
     with (project.folder / "pyproject.toml").open("a") as file:
         for name in ("steadi", "counting"):
-            file.write(f"[tool.perfci.thresholds.{name}]\nlatency_p50 = 9.0\n")
+            file.write(f"[tool.perfci.thresholds.{name}]\nlatency_p50 = '900%'\n")
     project.commit("base")
     return project
 
@@ -26,10 +26,12 @@ def test_a_list_names_the_nearest_benchmark(mistyped: Project) -> None:
     assert "steadi" not in done.out
 
 
-@pytest.mark.parametrize("command", [("run",), ("compare", "HEAD"), ("check",)])
+@pytest.mark.parametrize("command", [("run",), ("compare", "HEAD", "--same"), ("check",)])
 def test_a_report_names_it_whatever_was_selected(
     mistyped: Project, command: tuple[str, ...]
 ) -> None:
+    if command == ("check",):
+        assert mistyped.perfci("baseline", "update", "-k", "steady", "--rounds", "2").code == 0
     report = mistyped.report(*command, "-k", "steady")
     assert [note for note in report["notes"] if "thresholds" in note] == [NOTE]
 

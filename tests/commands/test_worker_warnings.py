@@ -27,7 +27,7 @@ def test_an_output_that_cannot_be_checked_is_told_and_stays_text(project: Projec
     comment = project.folder.parent / "comment.md"
     path = project.folder.parent / "report.json"
     done = project.perfci(
-        "compare", "HEAD", "HEAD", "--markdown", str(comment), "--json", str(path)
+        "compare", "HEAD", "HEAD", "--same", "--markdown", str(comment), "--json", str(path)
     ).without_traceback()
     (note,) = [line for line in done.text.splitlines() if "could not be checked" in line]
     assert note.startswith("note: unchecked, on both sides: the output could not be checked: ")

@@ -36,7 +36,11 @@ def test_the_first_table_has_every_key() -> None:
 
 def test_the_defaults_are_those_that_hold() -> None:
     written = {key: value for key, value in keys().items() if value.startswith("`")}
-    assert set(keys()) - set(written) == {"history", "python"}  # of the user, and of perfci
+    assert set(keys()) - set(written) == {
+        "history",
+        "project",
+        "python",
+    }  # each has its own default
     text = "\n".join(f"{key} = {value.strip('`')}" for key, value in written.items())
     assert parse_config(text, "perfci.toml") == Config()
 

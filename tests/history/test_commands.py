@@ -80,7 +80,11 @@ def test_run_and_compare_record_what_they_measured(project: Project, tmp_path: P
     ("options", "slug", "code"),
     [
         (("run", "--record"), "dirty-record", 2),
-        (("compare", "HEAD", "HEAD", "--record", "--inject", "latency=5%"), "injected-record", 2),
+        (
+            ("compare", "HEAD", "HEAD", "--same", "--record", "--inject", "latency=5%"),
+            "injected-record",
+            2,
+        ),
         (("run", "HEAD", "--record", "--history", "."), "no-history", 2),
         (("check", "HEAD", "--record", "--history", "damaged.sqlite"), "damaged-history", 4),
         (("run", "HEAD", "--record", "--history", "mysql://h/d"), "history-address", 2),
@@ -339,8 +343,9 @@ def test_without_a_word_the_history_is_in_the_users_data_folder(
         json.dumps({"type": "perfci.history/1"}, separators=(",", ":"))
         + '\n{"type":"end","records":0}\n'
     )
+    first = project.commit("first")
     assert project.perfci("history", "import", "x.jsonl", **data).code == 0
-    assert (tmp_path / "data" / "perfci" / "history.sqlite").is_file()
+    assert (tmp_path / "data" / "perfci" / "history" / f"{first}.sqlite").is_file()
 
 
 def test_a_password_in_the_address_is_not_printed(project: Project) -> None:

@@ -86,7 +86,7 @@ def test_an_older_history_is_upgraded_and_keeps_what_it_holds(place: str) -> Non
         assert history.record([night(2), night(3)]) == 1
         assert history.record_outcome(outcome())
         history.remember([change()])
-        assert history.statistics().revision == schema.REVISION == "0002"
+        assert history.statistics().revision == schema.REVISION == "0003"
 
 
 def test_a_newer_history_is_refused_and_left_as_it_is(place: str) -> None:
@@ -343,10 +343,8 @@ def test_a_missing_user_or_database_is_a_usage_error_with_advice(postgres: Serve
 
 def test_addresses_name_files_and_databases(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert parse_address("a.sqlite").path == tmp_path / "a.sqlite"
     assert parse_address("sqlite:///b/a.sqlite").path == tmp_path / "b" / "a.sqlite"
-    assert parse_address("").path == tmp_path / "data" / "perfci" / "history.sqlite"
     for name in ("postgres", "postgresql", "postgresql+psycopg"):
         address = parse_address(f"{name}://me:x@db.example/perf")
         assert address.url.drivername == "postgresql+psycopg"

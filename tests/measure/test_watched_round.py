@@ -146,7 +146,7 @@ def test_a_report_says_that_a_card_was_not_watched(
     monkeypatch.setenv("TORCH_FAKE_UUID", FIRST)
     write_torch(project.folder)
     project.commit("base", **{"benchmarks/bench_one.py": BENCHMARK})
-    report = project.report("compare", "HEAD", "HEAD")
+    report = project.report("compare", "HEAD", "HEAD", "--same")
     (note,) = [note for note in report["notes"] if "The card was not watched" in note]
     assert "NVML says" in note
     assert report["not_measured"]["energy"] == "NVML can't tell the card's energy"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from perfci.record.report import Comparison, Estimate
 from perfci.verdict.comparing import adjust, compare_case, number_rows
-from perfci.verdict.deciding import decide
+from perfci.verdict.deciding import decide, require_gate
 from perfci.verdict.failing import failure_rows, placeholder
 from perfci.verdict.policy import MetricPolicy, default_policy
 from tests.verdict.workers import both, case, failure, side
@@ -135,3 +135,14 @@ def test_a_gating_metric_of_the_benchmarks_own_that_is_no_number_on_head_is_an_e
     assert verdict.reasons == ("a: loss (measured on base only: the benchmark gave nan)",)
     assert decide((replace(lost, gate="warn"),), (), POLICY).status == "pass"
     assert decide((replace(lost, metric="compile_time"),), (), POLICY).status == "pass"
+
+
+def test_a_report_that_nothing_could_have_failed_is_no_pass() -> None:
+    """``gate = "info"`` on every metric read "no regression" beside a slow-down of 260 %."""
+    quiet = tuple(replace(row, gate="info") for row in rows("latency_p50", 3.6))
+    verdict = require_gate(decide(quiet, (), POLICY), quiet)
+    assert verdict.status == "inconclusive"
+    assert verdict.reasons == ('nothing gates: no metric that was compared has gate = "fail"',)
+    both = (*quiet, *rows("cold_start", 1.0))
+    assert require_gate(decide(both, (), POLICY), both).status == "pass"
+    assert require_gate(decide((), (), POLICY), ()) == decide((), (), POLICY)

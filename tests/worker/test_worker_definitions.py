@@ -38,7 +38,8 @@ def test_every_check_of_a_definition_has_a_wrong_file() -> None:
         ("threshold=-5", "threshold"),
         ("threshold=float('nan')", "threshold"),
         ("threshold=float('inf')", "threshold"),
-        ("threshold='5 %'", "threshold"),
+        ("threshold='five'", "threshold"),
+        ("threshold=5", "threshold"),
         ("gate='evil'", "gate"),
         ("gate=[]", "gate"),
         ("direction='sideways'", "direction"),
@@ -66,3 +67,11 @@ def test_a_metrics_name_can_stand_in_a_report(name: object) -> None:
 def test_what_measures_is_called() -> None:
     with pytest.raises(BenchmarkError, match="its `measure` is 3"):
         perfci.metric("hits", 3)  # type: ignore[arg-type]
+
+
+def test_a_threshold_is_a_share_or_for_what_may_be_zero_an_amount() -> None:
+    @perfci.benchmark(thresholds={"latency_p50": "3%", "cold_start": 0.2, "graph_breaks": 2})
+    def case() -> None: ...
+
+    assert case.thresholds == {"latency_p50": 0.03, "cold_start": 0.2, "graph_breaks": 2.0}
+    assert perfci.metric("hits", lambda: 1.0, threshold="250%").metric.threshold == 2.5

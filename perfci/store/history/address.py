@@ -12,7 +12,6 @@ from perfci.errors import UsageError
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-FILE_NAME = "history.sqlite"
 _COMPANIONS = ("-journal", "-wal", "-shm")
 """What SQLite puts beside a file while it is written to, or its writer was killed."""
 _HARMLESS = {
@@ -55,12 +54,12 @@ class Address:
 
 
 def parse_address(url_or_path: str) -> Address:
-    """Return what ``url_or_path`` names; empty is the file in the user's data folder.
+    """Return what ``url_or_path`` names.
 
     UsageError, which never repeats a password, for what is neither.
     """
     if "://" not in url_or_path:
-        return _file(Path(url_or_path).expanduser() if url_or_path else default_file())
+        return _file(Path(url_or_path).expanduser())
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -96,11 +95,18 @@ def files_at(url_or_path: str) -> tuple[Path, ...]:
     return (path, *beside)
 
 
-def default_file() -> Path:
-    """Return the history in the user's data folder."""
+def own_file(project: str) -> Path:
+    """Return the history of ``project`` in the user's data folder."""
     from platformdirs import user_data_path
 
-    return user_data_path("perfci") / FILE_NAME
+    return user_data_path("perfci") / "history" / f"{project}.sqlite"
+
+
+def shared_file() -> Path:
+    """Return where an older perfci kept the history of all projects."""
+    from platformdirs import user_data_path
+
+    return user_data_path("perfci") / "history.sqlite"
 
 
 def _file(path: Path) -> Address:

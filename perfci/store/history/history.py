@@ -26,9 +26,9 @@ _AT_ONCE = 20
 
 @contextmanager
 def open_history(
-    url_or_path: str = "", *, create: bool = True, wait_s: float = WAIT_S
+    url_or_path: str, *, create: bool = True, wait_s: float = WAIT_S
 ) -> Iterator[History]:
-    """Yield the history in a file or at a ``postgresql://`` address; "" is the user's own file.
+    """Yield the history in a file or at a ``postgresql://`` address.
 
     It is made where it is missing (UsageError where not ``create``), and an older one is
     upgraded. A damaged one is DamagedFile, a newer one UsageError. Another's lock is waited for
@@ -200,6 +200,20 @@ class History:
         nothing = select(table.c.digest, table.c.content).where(false())
         adding = insert(table).from_select(["digest", "content"], nothing)
         self._database.writing(lambda connection: connection.execute(adding))
+
+    def require_project(self, project: str) -> None:
+        """Make this ``project``'s history where it is nobody's yet; UsageError for another's."""
+        from perfci.store.history.projects import name_project
+
+        owner = self._database.writing(partial(name_project, project=project))
+        if owner != project:
+            raise UsageError(
+                "other-project",
+                f"{self.shown} is the history of another project, {owner}; this one is {project}",
+                "Series of one name would be mixed: give this project a file, a database or a "
+                "PostgreSQL schema of its own (docs/history.md). Where both are one project: "
+                f'project = "{owner}" in [tool.perfci].',
+            )
 
     def try_remember(self, changes: Sequence[KnownChange]) -> None:
         """Raise what ``remember`` would raise now: all is written, and taken back."""

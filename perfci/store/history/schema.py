@@ -19,13 +19,22 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0002"
+REVISION = "0003"
 """The newest migration's. A test holds it to the files in ``migrations/versions``."""
 VERSION_TABLE = "perfci_history_version"
 MIGRATION_LOCK = 7_305_410_326
 """Names migrations among a PostgreSQL server's advisory locks."""
 
 metadata = MetaData()
+
+project = Table(
+    "perfci_project",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+)
+"""One row: the project that first recorded here. Series have no project of their own: it would
+stand in every query, and a database or a schema each keeps projects apart as well."""
 
 environments = Table(
     "perfci_environments",

@@ -1,0 +1,118 @@
+"""Each repository has its own history: benchmarks of one name in two projects are two series."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfci.checkout.commits import first_commit
+from perfci.checkout.repository import open_repository
+from perfci.cli.options import history_place
+from perfci.cli.own_history import own_history
+from perfci.cli.recording import recorder
+from perfci.config import Config
+from perfci.errors import UsageError
+from perfci.store.history.address import own_file, shared_file
+from perfci.store.history.history import open_history
+from tests.history.nights import change, night, outcome
+from tests.project import Project
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "data"
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
+    monkeypatch.delenv("PERFCI_HISTORY", raising=False)
+    return folder
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Project:
+    return Project(tmp_path / "other")
+
+
+def test_a_repositorys_history_is_named_by_its_first_commit(project: Project, data: Path) -> None:
+    first = project.commit("first")
+    project.commit("second")
+    own = data / "perfci" / "history" / f"{first}.sqlite"
+    assert own_history(Config(), project.folder) == own
+    project.git("clone", "--quiet", ".", "../clone")
+    assert own_history(Config(), project.folder.parent / "clone") == own
+    assert own_history(Config(project="mine"), project.folder) == own.with_name("mine.sqlite")
+
+
+def test_what_is_merged_into_a_repository_does_not_change_its_first_commit(
+    project: Project, other: Project
+) -> None:
+    foreign = other.commit("elsewhere")
+    first = project.commit("first", **{"lib.py": "x = 1\n"})
+    project.git("fetch", "--quiet", str(other.folder), "main")
+    project.git("merge", "--quiet", "--strategy=ours", "--allow-unrelated-histories", foreign)
+    assert first_commit(project.folder) == first
+
+
+def test_where_nothing_tells_whose_history_it_is_the_place_has_to_be_named(
+    project: Project, tmp_path: Path
+) -> None:
+    project.commit("first")
+    project.commit("second")
+    project.git("clone", "--quiet", "--depth=1", project.folder.as_uri(), "../shallow")
+    (tmp_path / "no repository").mkdir()
+    for folder in (project.folder.parent / "shallow", tmp_path / "no repository"):
+        with pytest.raises(UsageError) as told:
+            history_place(None, Config(), folder)
+        assert told.value.slug == "whose-history"
+        assert "--history" in told.value.advice
+        assert history_place(None, Config(project="mine"), folder) == str(own_file("mine"))
+        assert history_place("h.sqlite", Config(), folder) == "h.sqlite"
+
+
+def test_the_history_of_all_repositories_is_taken_over_by_each_as_far_as_it_is_its_own(
+    project: Project, other: Project
+) -> None:
+    """``trend`` in one project listed the series of another."""
+    mine, theirs = project.commit("mine"), other.commit("theirs")
+    with open_history(str(shared_file())) as history:
+        history.record([replace(night(1), sha=mine), replace(night(2), sha=theirs), night(3)])
+        history.record_outcome(replace(outcome(), head_sha=mine))
+        history.remember([replace(change(), sha_after=theirs)])
+    before = shared_file().read_bytes()
+    done = project.perfci("history", "stats").without_traceback()
+    assert f"took 1 of 3 runs over from {shared_file()}" in done.err
+    assert "1 run, " in done.out
+    assert "1 outcome of the gate, 0 changes known" in done.out
+    assert "took" not in project.perfci("history", "stats").err
+    assert "1 change known" in other.perfci("history", "stats").out
+    assert shared_file().read_bytes() == before
+    with open_history(str(own_history(Config(), other.folder))) as history:
+        assert {run.sha for run in history.read()} == {theirs}
+
+
+def test_a_repository_without_a_run_in_the_history_of_all_is_told(project: Project) -> None:
+    project.commit("mine")
+    with open_history(str(shared_file())) as history:
+        history.record([night(1)])
+    done = project.perfci("history", "stats").without_traceback()
+    assert done.code == 2
+    assert "has no run of this one's commits" in done.err
+    assert "[no-history]" in done.err
+
+
+def test_a_project_does_not_record_into_the_history_of_another(
+    project: Project, other: Project, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "shared.sqlite")
+    first = project.commit("first")
+    other.commit("first of another")
+    mine, theirs = open_repository(project.folder), open_repository(other.folder)
+    recorder(place, mine, Config(), mine.resolve("HEAD"))
+    recorder(place, mine, Config(), mine.resolve("HEAD"))
+    with pytest.raises(UsageError) as told:
+        recorder(place, theirs, Config(), theirs.resolve("HEAD"))
+    assert told.value.slug == "other-project"
+    assert f'project = "{first}"' in told.value.advice
+    recorder(place, theirs, Config(project=first), theirs.resolve("HEAD"))
+    done = other.perfci("nightly", "--history", place).without_traceback()
+    assert (done.code, "[other-project]" in done.err) == (2, True), done.text
