@@ -274,6 +274,9 @@ def _metric_policies(table: Table, defaults: Mapping[str, MetricPolicy]) -> dict
             undecided=inner.take(
                 "undecided", values.choice(*get_args(Undecided)), default.undecided
             ),
+            share=inner.take("share", values.number(0.0), default.share)
+            if METRICS[name].share
+            else 0.0,
         )
         inner.finish()
     table.finish(known=METRICS)

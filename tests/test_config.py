@@ -274,3 +274,11 @@ def test_two_saved_models_cannot_share_a_name() -> None:
     one = '[[saved]]\nname = "a"\nmodel_path = "m"\ninputs_path = "i"\n'
     with pytest.raises(UsageError, match=r"saved\[1\].name"):
         parse_config(one + one, "perfci.toml")
+
+
+def test_the_share_of_base_is_set_for_the_metric_that_has_one() -> None:
+    text = "[metrics.host_memory_over_setup]\nshare = 0.2\n"
+    policy = parse_config(text, "perfci.toml").policy.metrics["host_memory_over_setup"]
+    assert (policy.share, policy.threshold, policy.threshold_for(1e9)) == (0.2, 4 << 20, 2e8)
+    with pytest.raises(UsageError, match="share"):
+        parse_config("[metrics.latency_p50]\nshare = 0.2\n", "perfci.toml")

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.statistics import (
     cold_starts,
     false_alarms,
+    few_rounds,
     modes_errors,
     outliers_errors,
     percentiles,
@@ -53,6 +54,7 @@ def _tasks(models: Sequence[Model], reports: int, part: str) -> list[Task]:
         ("outliers", outliers_errors, 50 * reports),
         ("modes", modes_errors, 10 * reports),
         ("stopping", stopping_levels, 20 * reports),
+        ("few", few_rounds, 100 * reports),
         ("percentiles", percentiles, 2 * reports),
         ("sessions", sessions, 20 * reports),
     ):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from benchmarks.statistics import (
     cold_starts,
     false_alarms,
+    few_rounds,
     modes_errors,
     outliers_errors,
     percentiles,
@@ -33,6 +34,7 @@ def tables(results: Sequence[dict[str, object]]) -> dict[str, str]:
         "undecided": false_alarms.undecided_table,
         "unchanged": false_alarms.unchanged_table,
         "coverage": false_alarms.coverage_table,
+        "few": few_rounds.table,
         "stopping": stopping_levels.table,
         "boundary": lambda found: thresholds.boundary_table(found, ADAPTIVE),
         "boundary_check": lambda found: thresholds.boundary_table(found, _CONFIRMED),
@@ -59,6 +61,7 @@ HEADINGS = {
     "undecided": "Undecided reports (%) and rounds a case",
     "unchanged": "Comparisons called `unchanged`, %",
     "coverage": "Coverage of the 95 % interval of the ratio, %",
+    "few": "Few rounds: intervals that hold; twice the threshold called `unchanged`",
     "stopping": "Stopping: % of intervals that hold; rounds",
     "boundary": "`compare`, adaptive: interval holds, %; regressed, %; unchanged, %; rounds",
     "boundary_check": f"`{_CONFIRMED}`: the same",

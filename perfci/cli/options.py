@@ -13,7 +13,7 @@ import click
 from perfci.cli.tokens import allow_token_option
 from perfci.config import Config, load_config
 from perfci.errors import UsageError
-from perfci.record.settings import INJECTABLE
+from perfci.record.settings import DECIDING_ROUNDS, INJECTABLE
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.sharding import Shard, parse_shard
 
@@ -102,7 +102,11 @@ python_option = click.option(
 measuring_options = _stack(
     config_option,
     select_option,
-    click.option("--rounds", type=click.IntRange(2), help="Least rounds a case."),
+    click.option(
+        "--rounds",
+        type=click.IntRange(2),
+        help=f"Least rounds a case; fewer than {DECIDING_ROUNDS} are a quick look: no verdict.",
+    ),
     click.option("--budget", type=duration, help="Time for everything: 90s, 10m, 1h."),
     click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data."),
     allow_token_option,
@@ -207,7 +211,8 @@ def configuration(
     config = load_config(root, config_path)
     settings = config.settings
     if rounds is not None:
-        settings = replace(settings, rounds=rounds, max_rounds=max(rounds, settings.max_rounds))
+        most = rounds if rounds < DECIDING_ROUNDS else max(rounds, settings.max_rounds)
+        settings = replace(settings, rounds=rounds, max_rounds=most)
     if budget is not None:
         settings = replace(settings, budget=budget)
     if seed is not None:

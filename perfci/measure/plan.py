@@ -14,11 +14,8 @@ from perfci.measure.round import Task
 from perfci.measure.schedule import has_cold_cache
 from perfci.record.case import Case
 from perfci.record.run import Side
-from perfci.record.settings import MeasureSettings, Quiet
+from perfci.record.settings import DECIDING_ROUNDS, MeasureSettings, Quiet
 from perfci.record.worker import SavedModel, WorkOrder
-
-ACCURACY_ROUNDS = 2
-GROWTH_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +106,8 @@ class SessionPlan:
             self.starter_order(side, (case,)),
             case=case.id,
             cold_cache=cold,
-            accuracy=round_number <= ACCURACY_ROUNDS,
-            growth=round_number <= GROWTH_ROUNDS,
+            accuracy=round_number <= DECIDING_ROUNDS,
+            growth=round_number <= DECIDING_ROUNDS,
             warmup_s=self.settings.warmup,
             inject={
                 name: share if side.name == "head" else 0.0

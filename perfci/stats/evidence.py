@@ -47,7 +47,12 @@ class Evidence:
 
 
 def together(
-    base: Sequence[float], head: Sequence[float], *, alpha: float, absolute: bool = False
+    base: Sequence[float],
+    head: Sequence[float],
+    *,
+    alpha: float,
+    absolute: bool = False,
+    fewest: int = 2,
 ) -> Evidence:
     """Return the evidence of pairs: paired t, with Welch's p beside it, without pairs far out.
 
@@ -56,6 +61,7 @@ def together(
     On logarithms, so that the estimate is a ratio and swapping the sides inverts it. Values of
     zero or below have no logarithm: their change is then of arithmetic means, as a share of
     base's, which is taken as exact (and said so). ``absolute`` asks for the difference itself.
+    Fewer pairs than ``fewest`` give the estimate alone.
     """
     if problem := no_evidence((*base, *head)):
         return Evidence("paired_t", warnings=(problem,))
@@ -73,7 +79,7 @@ def together(
         welch_p=welch_t(before, after, resolution=scale.resolution).p,
         effect=cohens_d(before, after, resolution=scale.resolution),
     )
-    return replace(evidence, set_aside=far)
+    return replace(_of_enough(evidence, len(before), fewest), set_aside=far)
 
 
 def without(values: Sequence[float], indices: Sequence[int]) -> list[float]:
@@ -87,8 +93,12 @@ def apart(
     *,
     alpha: float,
     absolute: bool = False,
+    fewest: int = 2,
 ) -> Evidence:
-    """Return the evidence of head against a stored baseline of one or several sessions."""
+    """Return the evidence of head against a stored baseline of one or several sessions.
+
+    Fewer values than ``fewest`` on a side give the estimate alone.
+    """
     base = [value for session in base_sessions for value in session]
     if problem := no_evidence((*base, *head)):
         return Evidence("welch_t", warnings=(problem,))
@@ -97,7 +107,19 @@ def apart(
     after = scale.to(head)
     test = welch_t_of_sessions(sessions, after, resolution=scale.resolution)
     effect = cohens_d(scale.to(base), after, resolution=scale.resolution)
-    return scale.evidence("welch_t", test, alpha, welch_p=test.p, effect=effect)
+    evidence = scale.evidence("welch_t", test, alpha, welch_p=test.p, effect=effect)
+    return _of_enough(evidence, min(len(base), len(head)), fewest)
+
+
+def _of_enough(evidence: Evidence, count: int, fewest: int) -> Evidence:
+    if count >= fewest:
+        return evidence
+    return Evidence(
+        evidence.method,
+        ratio=evidence.ratio,
+        difference=evidence.difference,
+        warnings=evidence.warnings,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from perfci.record.case import Case
 from perfci.record.metric import METRICS, Metric
 from perfci.record.report import Comparison, Estimate
+from perfci.record.settings import DECIDING_ROUNDS
 from perfci.record.worker import WorkerOutput
 from perfci.stats.evidence import Evidence, apart, together
 from perfci.stats.outliers import SIGNIFICANCE
 from perfci.stats.student import no_evidence
 from perfci.stats.summary import summarise
 from perfci.verdict.doubting import doubt_of_rounds, doubt_of_workers
-from perfci.verdict.exact import compare_exactly, exact_value
+from perfci.verdict.exact import compare_exactly, exact_value, is_exact
 from perfci.verdict.graphs import COUNTS, lost_or_gained, without_numbers
 from perfci.verdict.judging import adjust
 from perfci.verdict.pairing import pair_values
@@ -41,6 +42,11 @@ class _Values:
         having = tuple(output for output in outputs if metric in output.values)
         return cls(having, tuple(float(output.values[metric]) for output in having))
 
+    def at_least(self, floor: float | None) -> _Values:
+        if floor is None:
+            return self
+        return _Values(self.outputs, tuple(max(value, floor) for value in self.values))
+
     def without(self, indices: Sequence[int]) -> _Values:
         kept = [index for index in range(len(self.values)) if index not in indices]
         return _Values(
@@ -53,8 +59,9 @@ class _Values:
         return sum(output.samples for output in self.outputs)
 
     def estimate(self, *, logarithmic: bool) -> Estimate:
-        summary = summarise(self.values, logarithmic=logarithmic)
-        return Estimate(summary.center, summary.lo, summary.hi, len(self.values), self.samples)
+        summary, count = summarise(self.values, logarithmic=logarithmic), len(self.values)
+        lo, hi = (summary.lo, summary.hi) if count >= DECIDING_ROUNDS else (None, None)
+        return Estimate(summary.center, lo, hi, count, self.samples)
 
     def exact_estimate(self) -> Estimate:
         """The upper median; the ends are what the workers gave, not an interval."""
@@ -86,20 +93,18 @@ def compare_case(
             sides = (side.exact_estimate() if side.values else None for side in (before, after))
             rows.append(without_numbers(empty, graphs, *sides))
         elif before.values and after.values:
-            if metric.kind == "exact":
-                rows.append(_exactly(empty, metric, before, after))
+            rule = policy.for_metric(metric, case)
+            if metric.kind == "exact" and is_exact(
+                metric, before.values, after.values, rule.threshold
+            ):
+                row = _exactly(empty, metric, before, after)
             elif paired:
-                rows.append(_in_pairs(empty, metric, policy.alpha, before, after))
+                row = _in_pairs(empty, metric, policy.alpha, before, after)
             else:
                 sessions = _sessions(base, base_sessions, metric.name)
-                evidence = apart(
-                    sessions, after.values, alpha=policy.alpha, absolute=metric.absolute
-                )
-                row = _tested(empty, metric, evidence, before, after)
-                doubt = doubt_of_workers(before.values, after.values, row.ratio)
-                rows.append(
-                    replace(row, doubt=doubt, base_sessions=len(list(filter(None, sessions))))
-                )
+                row = _apart(empty, metric, policy.alpha, sessions, before, after)
+            center = row.base.center if row.base else None
+            rows.append(replace(row, threshold=rule.threshold_for(center)))
         elif before.values and head and empty.gate == "fail":
             rows.append(_vanished(empty, before, head))
     return tuple(rows)
@@ -114,7 +119,11 @@ def number_rows(
         side = _Values.of(outputs, metric.name)
         if side.values:
             row = empty_row(case.id, metric, policy.for_metric(metric, case), "new")
-            exact = metric.kind == "exact" and all(map(math.isfinite, side.values))
+            exact = (
+                metric.kind == "exact"
+                and all(map(math.isfinite, side.values))
+                and is_exact(metric, side.values, side.values, row.threshold)
+            )
             estimate = (
                 side.exact_estimate() if exact else side.estimate(logarithmic=not metric.absolute)
             )
@@ -146,7 +155,14 @@ def _in_pairs(
     pairs = [pair_values(before[number], after[number], metric.name) for number in rounds]
     base = _Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
     head = _Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
-    evidence = together(base.values, head.values, alpha=alpha, absolute=metric.absolute)
+    base, head = base.at_least(metric.floor), head.at_least(metric.floor)
+    evidence = together(
+        base.values,
+        head.values,
+        alpha=alpha,
+        absolute=metric.absolute,
+        fewest=DECIDING_ROUNDS,
+    )
     doubt = doubt_of_rounds(base.values, head.values, evidence.ratio)
     far = evidence.set_aside
     if far:
@@ -164,6 +180,26 @@ def _in_pairs(
         )
         base, head = base.without(far), head.without(far)
     return replace(_tested(empty, metric, evidence, base, head), doubt=doubt)
+
+
+def _apart(
+    empty: Comparison,
+    metric: Metric,
+    alpha: float,
+    sessions: Sequence[Sequence[float]],
+    base: _Values,
+    head: _Values,
+) -> Comparison:
+    base, head = base.at_least(metric.floor), head.at_least(metric.floor)
+    evidence = apart(
+        sessions, head.values, alpha=alpha, absolute=metric.absolute, fewest=DECIDING_ROUNDS
+    )
+    row = _tested(empty, metric, evidence, base, head)
+    return replace(
+        row,
+        doubt=doubt_of_workers(base.values, head.values, row.ratio),
+        base_sessions=len(list(filter(None, sessions))),
+    )
 
 
 def _is_worse(metric: Metric, base: float, head: float) -> bool:

@@ -11,7 +11,7 @@ from perfci.record.report import Comparison, Verdict
 from perfci.units import format_change, format_share, format_value
 from perfci.verdict.doubting import why_not_unchanged
 from perfci.verdict.failing import describe
-from perfci.verdict.judging import threshold_of, worse_by
+from perfci.verdict.margin import threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
 

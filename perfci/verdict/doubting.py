@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from perfci.record.report import Comparison
+from perfci.record.settings import DECIDING_ROUNDS
 from perfci.stats.modes import Modes, two_modes
 from perfci.stats.quantile import median
 from perfci.units import format_change, format_value
@@ -44,7 +45,7 @@ def may_be_luck(base: int, head: int, family: int, alpha: float) -> bool:
 
 def rounds_to_believe(family: int, alpha: float) -> int:
     """Return how many rounds rule the luck of states out: 5 for one comparison, 7 for twenty."""
-    count = 2
+    count = DECIDING_ROUNDS
     while may_be_luck(count, count, family, alpha):
         count += 1
     return count

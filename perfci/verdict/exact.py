@@ -1,13 +1,19 @@
-"""Exact metrics: no noise, so no test; one new graph break is one new graph break."""
+"""Exact metrics: where all workers of a side agree there is nothing to test.
+
+One new graph break is one new graph break. Where they don't agree, no metric is exact.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from perfci.record.metric import Metric
 from perfci.record.report import Status
-from perfci.verdict.stopping import margin
+from perfci.verdict.margin import margin
+
+_RESOLUTION = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,30 +28,37 @@ class ExactChange:
     warnings: tuple[str, ...]
 
 
+def is_exact(
+    metric: Metric, base: Sequence[float], head: Sequence[float], threshold: float
+) -> bool:
+    """Say whether the workers of each side agree: else the metric is one that was sampled.
+
+    They agree where they lie within a tenth of the threshold of each other: what is between them
+    then can't make the difference. With a threshold of 0 (one more graph break is one too many)
+    they have to be alike. What is no number is compared with nothing, and not tested either.
+    """
+    return all(_agree(metric, values, threshold) for values in (base, head))
+
+
+def _agree(metric: Metric, values: Sequence[float], threshold: float) -> bool:
+    lo, hi = min(values), max(values)
+    if not math.isfinite(lo) or not math.isfinite(hi):
+        return True
+    if metric.absolute:
+        return hi - lo <= _RESOLUTION * threshold
+    if metric.floor is not None:
+        lo, hi = max(lo, metric.floor), max(hi, metric.floor)
+    return lo == hi or (lo > 0.0 and math.log(hi / lo) <= _RESOLUTION * math.log1p(threshold))
+
+
 def compare_exactly(
     metric: Metric, base: Sequence[float], head: Sequence[float], threshold: float
 ) -> ExactChange:
-    """Compare the upper medians of both sides' workers.
+    """Compare the upper medians of both sides' workers, which agree.
 
-    Not the mean: 0 and 1 graph breaks don't make half of one. Workers of one side that disagree
-    are told of; an amount (with a threshold above zero) then moved only where every worker of one
-    side lies beyond all of the other's. A count moved even so: one new graph break is one.
+    Not the mean: it need not be a value that was seen.
     """
-    found = _compared(metric, base, head, threshold)
-    apart = max(base) < min(head) or max(head) < min(base)
-    if threshold > 0.0 and found.status in {"regressed", "improved"} and not apart:
-        return replace(found, status="inconclusive")
-    return found
-
-
-def _compared(
-    metric: Metric, base: Sequence[float], head: Sequence[float], threshold: float
-) -> ExactChange:
-    warnings = tuple(
-        f"workers of {side} disagree: {min(values):g} to {max(values):g}"
-        for side, values in (("base", base), ("head", head))
-        if min(values) != max(values)
-    )
+    warnings: tuple[str, ...] = ()
     before, after = exact_value(base), exact_value(head)
     if metric.absolute:
         change = after - before

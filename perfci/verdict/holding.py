@@ -54,6 +54,10 @@ def _laxer(rows: Sequence[Comparison], policy: Policy) -> Iterator[str]:
     """Say of each row that is beyond what ``policy`` allows for what it passed."""
     for row in rows:
         here = _here(row, policy)
+        if here is not None:
+            here = replace(
+                here, threshold=here.threshold_for(row.base.center if row.base else None)
+            )
         if here is None or here.gate != "fail" or not _is_beyond(row, here.threshold):
             continue
         told = moved_text(replace(row, threshold=here.threshold))

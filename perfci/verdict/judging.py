@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from perfci.record.metric import METRICS
 from perfci.record.report import Comparison, Status
+from perfci.record.settings import DECIDING_ROUNDS
 from perfci.stats.holm import holm
 from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.stats.student import CONFIDENCE, t_quantile
@@ -24,10 +25,12 @@ from perfci.verdict.doubting import (
     rounds_to_believe,
     why_not_unchanged,
 )
+from perfci.verdict.margin import is_within, margin, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 from perfci.verdict.sharding import scaled_family
-from perfci.verdict.stopping import is_within, margin
 
+__all__ = ["adjust", "threshold_of", "threshold_text", "worse_by"]
+_TOO_FEW = "too few for an interval or a verdict: "
 _TESTED = ("paired_t", "welch_t")
 _SAID = (
     "looks regressed: ",
@@ -36,6 +39,7 @@ _SAID = (
     "significant, but ",
     "could have detected a change of ",
     "not enough evidence either way",
+    _TOO_FEW,
 )
 """So begin a judgement's own warnings. One of another family (of a shard, of a suspicion) has said
 them before, and they hold for that family only: they are said anew, or no more."""
@@ -62,23 +66,6 @@ def adjust(
             if index in members:
                 adjusted[index] = _judge(comparisons[index], p, policy, size)
     return tuple(adjusted)
-
-
-def worse_by(row: Comparison) -> tuple[float | None, float | None, float | None]:
-    """Return the change and its interval turned so that more is worse: logs, or differences."""
-    estimate, lo, hi = (
-        (row.difference, row.difference_lo, row.difference_hi)
-        if row.difference is not None
-        else (_log(row.ratio), _log(row.ratio_lo), _log(row.ratio_hi))
-    )
-    if row.direction == "lower":
-        return estimate, lo, hi
-    return _minus(estimate), _minus(hi), _minus(lo)
-
-
-def threshold_of(row: Comparison) -> float:
-    """Return the row's threshold on the scale of ``worse_by``."""
-    return row.threshold if row.difference is not None else math.log1p(row.threshold)
 
 
 def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:
@@ -115,7 +102,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
         earned, warnings = False, (*warnings, f"looks unchanged: {why_not}")
     status: Status = moved or ("unchanged" if earned else "inconclusive")
     if status == "inconclusive" and not warnings:
-        warnings = (_what_it_takes(row, alpha),)
+        warnings = (_too_few(row) or _what_it_takes(row, alpha),)
     return replace(row, status=status, warnings=(*row.warnings, *warnings))
 
 
@@ -144,16 +131,16 @@ def _reaches(change: float, threshold: float) -> bool:
 
 
 def _unchanged(row: Comparison) -> bool:
-    if row.difference is None:
-        return is_within(row.ratio_lo, row.ratio_hi, row.threshold)
     _, lo, hi = worse_by(row)
-    return lo is not None and hi is not None and -row.threshold < lo and hi < row.threshold
+    if lo is None or hi is None:
+        return False
+    return is_within(lo, hi, threshold_of(row)) or lo == hi == 0.0
 
 
 def _scale_of_test(row: Comparison) -> tuple[float, float] | None:
     """Return the standard error of the log ratio and its degrees of freedom."""
-    lo, hi = _log(row.ratio_lo), _log(row.ratio_hi)
-    if row.p is None or row.df is None or lo is None or hi is None:
+    _, lo, hi = worse_by(row)
+    if row.difference is not None or row.p is None or row.df is None or lo is None or hi is None:
         return None
     return (hi - lo) / 2.0 / t_quantile(0.5 + CONFIDENCE / 2, row.df), row.df
 
@@ -176,6 +163,16 @@ def _detectable(row: Comparison, alpha: float) -> float | None:
     if known is None:
         return row.detectable
     return math.expm1(min(detectable_difference(*known, alpha), 690.0))
+
+
+def _too_few(row: Comparison) -> str:
+    """Say how many rounds carry an interval where there are fewer, or nothing."""
+    fewest = min(side.workers if side else 0 for side in (row.base, row.head))
+    if not 0 < fewest < DECIDING_ROUNDS:
+        return ""
+    what = "round" if row.method == "paired_t" else "worker"
+    plural = "" if fewest == 1 else "s"
+    return f"{_TOO_FEW}{fewest} {what}{plural}, and it takes {_rounds(row, DECIDING_ROUNDS)}"
 
 
 def _what_it_takes(row: Comparison, alpha: float) -> str:
@@ -206,11 +203,3 @@ def threshold_text(row: Comparison) -> str:
     if row.difference is not None:
         return format_value(row.threshold, row.unit)
     return format_share(row.threshold)
-
-
-def _log(ratio: float | None) -> float | None:
-    return math.log(ratio) if ratio is not None and ratio > 0.0 else None
-
-
-def _minus(value: float | None) -> float | None:
-    return None if value is None else -value

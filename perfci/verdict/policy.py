@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from perfci.record.case import Case
 from perfci.record.metric import METRICS, Gate, Metric, Undecided
@@ -16,6 +16,11 @@ class MetricPolicy:
     threshold: float
     gate: Gate
     undecided: Undecided
+    share: float = 0.0
+
+    def threshold_for(self, base: float | None) -> float:
+        """Return the threshold where base's value is ``base``: at least ``share`` of it."""
+        return max(self.threshold, self.share * (base or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Policy:
         own = case.thresholds.get(metric.name, given.get(metric.name))
         if own is None:
             return configured
-        return MetricPolicy(own, configured.gate, configured.undecided)
+        return replace(configured, threshold=own)
 
     def undecided(self, metric: str) -> Undecided:
         """Return what an inconclusive comparison of ``metric`` makes of the verdict."""
@@ -52,7 +57,7 @@ class Policy:
 
 def metric_policy(metric: Metric) -> MetricPolicy:
     """Return the defaults that ``metric`` carries."""
-    return MetricPolicy(metric.threshold, metric.gate, metric.undecided)
+    return MetricPolicy(metric.threshold, metric.gate, metric.undecided, metric.share)
 
 
 def default_policy() -> Policy:

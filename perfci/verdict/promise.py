@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from perfci.record.calibration import Kept, Promise, PromiseCase
 from perfci.record.report import Comparison
+from perfci.record.settings import DECIDING_ROUNDS
 from perfci.stats.power import POWER, detectable_difference, pairs_needed
 
 PROMISED_METRIC = "latency_p50"
@@ -38,12 +39,13 @@ def detectable(
     2 % of runs, and the most rounds detect it in 98 %. ``prolongs``: being undecided about
     this metric adds rounds at all.
     """
-    at_least = detectable_in(spread, rounds.least, alpha)
-    if not prolongs or rounds.most <= rounds.least:
+    least = max(rounds.least, DECIDING_ROUNDS)
+    at_least = detectable_in(spread, least, alpha)
+    if not prolongs or rounds.most <= least:
         return at_least
     slack = 1.0 - (1.0 - POWER) * 0.4
     most = detectable_difference(spread / math.sqrt(rounds.most), rounds.most - 1, alpha, slack)
-    beyond = math.log1p(threshold) + spread / math.sqrt(rounds.least)
+    beyond = math.log1p(threshold) + spread / math.sqrt(least)
     return min(at_least, math.expm1(min(max(most, beyond), 690.0)))
 
 

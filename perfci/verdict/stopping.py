@@ -1,36 +1,20 @@
-"""The margin around "no change", and when an interval has settled on which side it is."""
+"""When an interval has settled on which side of the margin around "no change" it is."""
 
 from __future__ import annotations
 
 import math
 
 from perfci.record.report import Comparison
+from perfci.record.settings import DECIDING_ROUNDS
 from perfci.stats.student import CONFIDENCE, t_quantile
-from perfci.stats.summary import bounded_exp
 from perfci.verdict.doubting import is_clear, may_be_luck, why_not_unchanged
+from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
 _STOP_LEVEL = 0.01
 """Looking at 95 % after each of 5 to 20 rounds, the report's interval holds a true change at the
 margin in 80 % of runs; at 99 % in 91 %. Surer still takes more rounds everywhere."""
 _ENOUGH_WITHOUT_SPREAD = 10
-
-
-def margin(threshold: float) -> tuple[float, float]:
-    """Return the ratios between which a change counts as none: ``1/(1 + t)`` to ``1 + t``.
-
-    Symmetric for ratios, not for differences: swapping the sides turns the one end into the
-    other, and latency and the throughput made from it are judged alike.
-    """
-    return 1.0 / (1.0 + threshold), 1.0 + threshold
-
-
-def is_within(lo: float | None, hi: float | None, threshold: float) -> bool:
-    """Say whether the interval of a ratio lies within the margin."""
-    if lo is None or hi is None:
-        return False
-    lower, upper = margin(threshold)
-    return lower < lo and hi < upper
 
 
 def is_decided(
@@ -52,13 +36,19 @@ def is_decided(
     """
     if ratio_lo is None or ratio_hi is None or ratio_lo <= 0.0:
         return False
-    sure = _widened(ratio_lo, ratio_hi, _STOP_LEVEL, pairs)
+    ends = math.log(ratio_lo), math.log(ratio_hi)
+    return _has_settled(*ends, math.log1p(threshold), pairs=pairs, level=level)
+
+
+def _has_settled(lo: float, hi: float, threshold: float, *, pairs: int, level: float) -> bool:
+    """Say the same of an interval of logarithms, or of differences."""
+    sure = _widened(lo, hi, _STOP_LEVEL, pairs)
     if is_within(*sure, threshold):
         return True
     if not is_beyond(*sure, threshold):
         return False
-    lo, hi = _widened(ratio_lo, ratio_hi, level, pairs)
-    return pairs < 2 or not lo <= 1.0 <= hi
+    lo, hi = _widened(lo, hi, level, pairs)
+    return pairs < 2 or not lo <= 0.0 <= hi
 
 
 def _widened(lo: float, hi: float, level: float, pairs: int) -> tuple[float, float]:
@@ -66,17 +56,8 @@ def _widened(lo: float, hi: float, level: float, pairs: int) -> tuple[float, flo
     if pairs < 2:
         return lo, hi
     wider = t_quantile(1.0 - level / 2.0, pairs - 1) / t_quantile(0.5 + CONFIDENCE / 2, pairs - 1)
-    center, half = math.log(lo * hi) / 2.0, math.log(hi / lo) / 2.0 * wider
-    return bounded_exp(center - half), bounded_exp(center + half)
-
-
-def is_beyond(lo: float | None, hi: float | None, threshold: float) -> bool:
-    """Say whether the interval of a ratio lies wholly on the far side of one end of the margin."""
-    if lo is None or hi is None:
-        return False
-    return not any(lo <= end <= hi for end in margin(threshold)) and not is_within(
-        lo, hi, threshold
-    )
+    center, half = (lo + hi) / 2.0, (hi - lo) / 2.0 * wider
+    return center - half, center + half
 
 
 def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
@@ -89,21 +70,26 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     pairs = row.base.workers if row.base else 0
     if row.p is None and pairs >= _ENOUGH_WITHOUT_SPREAD:
         return False
-    if why_not_unchanged(row):
+    _, lo, hi = worse_by(row)
+    if why_not_unchanged(row) or lo is None or hi is None:
         return True
-    level = policy.alpha / max(1, family)
-    if not is_decided(row.ratio_lo, row.ratio_hi, row.threshold, pairs=pairs, level=level):
+    level, threshold = policy.alpha / max(1, family), threshold_of(row)
+    if not _has_settled(lo, hi, threshold, pairs=pairs, level=level):
         return True
-    return is_beyond(row.ratio_lo, row.ratio_hi, row.threshold) and (
-        bool(row.doubt) or awaits_rounds(row, policy, family)
-    )
+    return is_beyond(lo, hi, threshold) and (bool(row.doubt) or awaits_rounds(row, policy, family))
 
 
 def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
-    """Say whether a paired ``row`` shows a change that its few rounds alone keep from counting."""
+    """Say whether a paired ``row`` shows a change that its few rounds alone keep from counting.
+
+    Too few for an interval, it is enough that head looks worse by the threshold.
+    """
     pairs = row.base.workers if row.base else 0
+    change, lo, hi = worse_by(row)
+    if lo is None or hi is None:
+        return change is not None and pairs < DECIDING_ROUNDS and change >= threshold_of(row)
     return (
-        is_beyond(row.ratio_lo, row.ratio_hi, row.threshold)
+        is_beyond(lo, hi, threshold_of(row))
         and not is_clear(row.ratio)
         and may_be_luck(pairs, pairs, family, policy.alpha)
     )

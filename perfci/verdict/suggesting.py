@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from perfci.record.calibration import DefaultSession, Seen, Suggestion
+from perfci.record.settings import DECIDING_ROUNDS
 from perfci.units import format_duration, format_share
 from perfci.verdict.doubting import rounds_to_believe
 from perfci.verdict.policy import Policy
@@ -72,7 +73,7 @@ def suggest(
             )
     thresholds: dict[tuple[str, str], tuple[float, Seen]] = {}
     for row, spread in unshown:  # now that it is known how many rounds there will be
-        reached = max(2, min(wanted, fits))
+        reached = max(DECIDING_ROUNDS, min(wanted, fits))
         least = _rounded_up(detectable_in(spread, reached, alpha))
         place = (row.benchmark, row.metric)
         if place not in thresholds or least > thresholds[place][0]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfci.record.report import Comparison
-from perfci.verdict.judging import threshold_of, worse_by
+from perfci.verdict.margin import threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
 _SHARE = 0.5

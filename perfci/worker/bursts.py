@@ -27,6 +27,13 @@ class Bursts:
         self.samples: array[int] = array("q")
         self.device_samples: array[int] = array("q")
 
+    def once(self) -> None:
+        """Make one call, to its end."""
+        output = self._call()
+        if self._device:
+            self._device.synchronize()
+        del output
+
     def unrecorded(self, samples: array[int], seconds: float) -> None:
         """Run one burst into ``samples``, which aren't kept."""
         self._timed(samples, array("q"), seconds, 1)

@@ -77,7 +77,6 @@ def measure(
     first_call_s = (called_ns - before_ns) / 1e9
     call_s = warm_up(session.unrecorded, first_call_s, order.warmup_s)
     stop_collecting()
-    memory.reset_peak()
     if device:
         device.reset_peaks()
     stage.enter("measure")
@@ -88,8 +87,8 @@ def measure(
         uuid=device.uuid() if device else "",
     )
     _burst_as_ordered(session, channel)
+    values, missing = memory.peaks(session.size(), session.once)
     del kept
-    values, missing = memory.peaks(session.size())
     _add_device_peaks(values, missing, device)
     cold_compile = work.compiled and order.cold_cache
     if not order.cold_start:

@@ -82,6 +82,28 @@ def test_more_rounds_are_measured_when_asked_for(slowed: Project) -> None:
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 7
 
 
+def test_working_memory_that_doubled_fails(slowed: Project) -> None:
+    for branch, size in (("small", 8), ("large", 16)):
+        slowed.git("checkout", "--quiet", "-B", branch, "main")
+        slowed.commit(
+            branch, **{"lib.py": f"def work():\n    return len(bytearray({size} << 20))\n"}
+        )
+    report = slowed.report("compare", "small", "large", "-k", "counting", code=1)
+    row = rows(report, "counting")["host_memory_over_setup"]
+    assert (row["status"], row["gate"]) == ("regressed", "fail")
+    assert row["difference"] == pytest.approx(8 << 20, rel=0.05)
+
+
+def test_two_rounds_are_a_quick_look_that_decides_nothing(slowed: Project) -> None:
+    report = slowed.report("compare", "main", "feature", "-k", "counting", "--rounds", "2")
+    row = rows(report, "counting")["latency_p50"]
+    assert (row["base"]["workers"], row["head"]["workers"], row["status"]) == (2, 2, "inconclusive")
+    assert row["ratio"] > 1.0
+    assert (row["ratio_lo"], row["p"], row["head"]["hi"]) == (None, None, None)
+    assert report["verdict"]["status"] == "inconclusive"
+    assert "2 rounds, and it takes 5 rounds" in report["verdict"]["reasons"][0]
+
+
 def test_interrupting_leaves_a_report_of_what_was_measured(slowed: Project, tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     process = slowed.start(
