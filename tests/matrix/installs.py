@@ -23,7 +23,7 @@ class Environment:
         subprocess.run(command, check=True)
         self.python = str(folder / "bin" / "python")
         (self.packages,) = folder.glob("lib/python*/site-packages")
-        # A path of its own in a .pth file: what lies there is found, its own .pth files are not read
+        # What lies there is found, but the .pth files there are not read
         (self.packages / "builders.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
     def pip(self, *arguments: str) -> None:
@@ -105,13 +105,18 @@ build-backend = "{backend}"
 """
 
 
+_BACKEND = "setuptools.build_meta"
+_SETUPTOOLS = """
+[tool.setuptools]
+packages = ["{package}"]
+package-dir = {{"" = "{source}"}}
+"""
+
+
 def _setuptools(one: Distribution, content: Content) -> Files:
-    files = {
-        "pyproject.toml": _PROJECT.format(
-            name=one.name, requires='["setuptools"]', backend="setuptools.build_meta"
-        )
-        + f'\n[tool.setuptools]\npackages = ["{one.package}"]\npackage-dir = {{"" = "{one.source}"}}\n'
-    }
+    text = _PROJECT.format(name=one.name, requires='["setuptools"]', backend=_BACKEND)
+    text += _SETUPTOOLS.format(package=one.package, source=one.source)
+    files = {"pyproject.toml": text}
     if extension := one.extension(content):
         files["setup.py"] = (
             "from setuptools import Extension, setup\n\n"

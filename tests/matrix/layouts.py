@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 Content = Literal["pure", "compiled", "compiled beside"]
-"""``compiled`` has an extension in the package, ``compiled beside`` one that is a module of its own."""
+"""An extension lies in the package, or beside it as a module of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What perfci measures of each cell, as a table for the docs.
 
     python -m tests.matrix.table                        all cells (a quarter of an hour), written
-    python -m tests.matrix.table --only src FINDINGS    those with this word; the table is left alone
+    python -m tests.matrix.table --only src FINDINGS    those with this word; nothing written
 
 FINDINGS is a JSON file in which findings are kept; what it has already is not measured again.
 """
