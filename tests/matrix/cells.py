@@ -5,30 +5,18 @@ A repository with base and head, whose checkout stands at head and is installed 
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-from tests.matrix.installs import INSTALLS, Environment, Install, install, with_builders
+from tests.matrix.environment import Environment
+from tests.matrix.installs import INSTALLS, Install, install
 from tests.matrix.layouts import LAYOUTS, Content, Layout, library
+from tests.matrix.outcome import Outcome, compare
 from tests.matrix.places import PLACES, Place, benchmark
 from tests.project import Project
 
-CONFIGURATION = """\
-rounds = 2
-max_rounds = 2
-round_time = 0.001
-burst = 0.001
-warmup = 0.001
-timeout = 30
-budget = "60s"
-pattern = "bench_{places}.py"
-"""
 IGNORED = "__pycache__/\n.venv/\nbuild/\n*.egg-info/\n*.so\n"
-_SETTING = re.compile(r"\b(?:build|python_path) = \[.*?\](?=$|[\s`.,;])", re.MULTILINE)
-"""A line for the configuration, as it stands in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +46,6 @@ CELLS = tuple(
     for how in INSTALLS
     for content in get_args(Content)
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What perfci said of one place: the markers that it measured, or why it refused.
-
-    ``refusal`` is everything that it printed and reported as failures.
-    """
-
-    markers: tuple[float, float] | None
-    refusal: str = ""
-
-    @property
-    def setting(self) -> str:
-        """The line to put into the configuration, or nothing."""
-        found = _SETTING.search(self.refusal)
-        return found[0] if found else ""
-
-    @property
-    def slug(self) -> str:
-        found = re.search(r"\[([a-z]+(?:-[a-z]+)+)\]|\b(wrong_code)\b", self.refusal)
-        return (found[1] or found[2]) if found else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,44 +88,22 @@ class Built:
         A session that was refused as a whole hides what its other places are: with ``apart``
         each is then measured in one of its own.
         """
-        firsts = self.measure(PLACES)
+        firsts = self._measure(PLACES)
         if apart and len({id(outcome) for outcome in firsts.values()}) == 1:
-            firsts = {place: self.measure((place,))[place] for place in PLACES}
-        findings = {}
-        for place, first in firsts.items():
-            if first.markers or not first.setting:
-                findings[place] = Finding(first)
-        for setting in {firsts[place].setting for place in PLACES if place not in findings}:
-            places = tuple(
-                place
-                for place in PLACES
-                if place not in findings and firsts[place].setting == setting
-            )
-            after = self.measure(places, setting)
-            findings |= {place: Finding(firsts[place], after[place]) for place in places}
-        return {place: findings[place] for place in PLACES}
+            firsts = {place: self._measure((place,))[place] for place in PLACES}
+        afters: dict[Place, Outcome] = {}
+        refused = [place for place in PLACES if not firsts[place].markers]
+        for setting in {firsts[place].setting for place in refused} - {""}:
+            those = tuple(place for place in refused if firsts[place].setting == setting)
+            afters |= self._measure(those, setting)
+        return {place: Finding(firsts[place], afters.get(place)) for place in PLACES}
 
-    def measure(self, places: tuple[Place, ...], setting: str = "") -> dict[Place, Outcome]:
-        """Compare base with head, with one more line of configuration, both under one Python."""
-        pattern = places[0].slug if len(places) == 1 else "*"
-        self.project.write("perfci.toml", f"{CONFIGURATION.format(places=pattern)}{setting}\n")
-        path = self.project.folder.parent / "report.json"
-        path.unlink(missing_ok=True)
-        python = self.environment.python
-        pythons = ("--base-python", python, "--head-python", python)
-        done = self.project.perfci(
-            "compare", "main", "HEAD", *pythons, "--json", str(path), PATH=with_builders()["PATH"]
-        ).without_traceback()
-        if not path.exists():
-            whole = Outcome(None, done.text)
-            return dict.fromkeys(places, whole)
-        report = json.loads(path.read_text(encoding="utf-8"))
-        return {place: _outcome(report, place) for place in places}
-
-
-def _outcome(report: dict[str, Any], place: Place) -> Outcome:
-    for row in report["results"]:
-        if row["case"] == place.slug and row["metric"] == "marker" and row["base"] and row["head"]:
-            return Outcome((row["base"]["center"], row["head"]["center"]))
-    ours = (one for one in report["failures"] if place.slug in one["case"])
-    return Outcome(None, "\n".join(f"{one['kind']}: {one['message']}" for one in ours))
+    def _measure(self, places: tuple[Place, ...], setting: str = "") -> dict[Place, Outcome]:
+        outcomes = compare(
+            self.project,
+            self.environment,
+            [place.slug for place in places],
+            pattern=places[0].slug if len(places) == 1 else "*",
+            setting=setting,
+        )
+        return {place: outcomes[place.slug] for place in places}

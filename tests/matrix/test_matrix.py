@@ -12,9 +12,10 @@ from typing import get_args
 
 import pytest
 
-from tests.matrix.cells import Built, Cell, Outcome
+from tests.matrix.cells import Built, Cell
 from tests.matrix.installs import INSTALLS
 from tests.matrix.layouts import LAYOUTS, Content
+from tests.matrix.outcome import Outcome
 
 
 def _covering() -> list[Cell]:

@@ -1,0 +1,23 @@
+"""Code of the library that runs by other ways than an import statement of the benchmark's."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.matrix.outcome import Outcome, compare
+from tests.matrix.ways import MARKERS_FROM, project_of_ways
+
+WAYS = ("late", *MARKERS_FROM)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    project, environment = project_of_ways(tmp_path_factory.mktemp("ways"))
+    return compare(project, environment, WAYS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_runs_the_wrong_code_in_silence(way: str, outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes[way]
+    print(outcome)
+    assert outcome.markers == (1.0, 2.0) or (outcome.markers is None and outcome.refusal)
