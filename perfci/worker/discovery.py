@@ -10,10 +10,10 @@ from typing import Any
 from perfci.bench.definition import Benchmark
 from perfci.record.case import Case, Discovery, Failure
 from perfci.record.worker import SavedModel, WorkOrder
-from perfci.worker.elsewhere import imported_elsewhere, packages_in
 from perfci.worker.facts import side_facts
 from perfci.worker.failing import kind_of, where_it_failed
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
+from perfci.worker.own_packages import installed_copies, packages_in, python_folders
 
 _COMPILING_AXES = ("mode", "backend")
 
@@ -44,9 +44,15 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             )
     cases += [case for saved in order.saved for case in _saved_cases(saved)]
     unique, twice = _without_twins(cases, order)
-    elsewhere = imported_elsewhere(order.root, (order.benchmark_root,))
-    facts = side_facts(needs_torch=bool(order.saved))
-    return asdict(Discovery(tuple(unique), tuple(failures + twice), facts, elsewhere))
+    return asdict(
+        Discovery(
+            cases=tuple(unique),
+            failures=tuple(failures + twice),
+            facts=side_facts(needs_torch=bool(order.saved)),
+            copies=installed_copies(order.project, order.checkout) if order.checkout else (),
+            pythons=python_folders(),
+        )
+    )
 
 
 def _where_it_is(error: BaseException, root: str) -> str:

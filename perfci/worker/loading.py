@@ -23,7 +23,8 @@ def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
     """Import one benchmark file; its folder, after the side's own, serves its imports."""
     folder = str(Path(file).parent)
     if folder not in sys.path:
-        sys.path.insert(len(python_path), folder)
+        last = max((sys.path.index(one) for one in python_path if one in sys.path), default=-1)
+        sys.path.insert(last + 1, folder)
     name = f"{_PREFIX}{Path(file).stem}_{crc32(file.encode()):08x}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

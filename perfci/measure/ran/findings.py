@@ -1,0 +1,59 @@
+"""What the processes of one worker wrote down, read and made sense of. Pure but for ``read``."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
+_CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
+_LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a worker or a child of it ran, read or started.
+
+    ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program) or
+    ``kept out`` (an import that was refused); of a child ``watched``, ``living`` (with its process
+    id as the ``name``) or ``unwatched``; ``program`` for one that is no Python.
+    """
+
+    how: str
+    path: str
+    name: str = ""
+
+
+def read_findings(file: Path) -> tuple[Finding, ...]:
+    """Return what is written in ``file``; a line that no watch writes is one more finding.
+
+    The benchmark can write to it: it is the same user's. That makes it no worse than its numbers.
+    """
+    if not file.exists():
+        return ()
+    found = []
+    for line in file.read_bytes().splitlines():
+        try:
+            how, path, name = json.loads(line)
+            found.append(Finding(str(how), source_of(str(path)), str(name)))
+        except (ValueError, TypeError):
+            found.append(Finding("unreadable", line[:80].decode("utf-8", "replace")))
+    return tuple(dict.fromkeys(found))
+
+
+def source_of(path: str) -> str:
+    """Return the source file of bytecode that Python wrote beside it; others as they are."""
+    return _BYTECODE.sub(r"/\1.py", path)
+
+
+def is_library(path: str) -> bool:
+    """Whether it is a shared library."""
+    return _LIBRARY.search(path) is not None
+
+
+def is_code(path: str) -> bool:
+    """Whether what lies there is run rather than read."""
+    inside = ".egg/" in path or ".zip/" in path
+    return inside or path.endswith((*_CODE, ".zip")) or is_library(path)
