@@ -20,8 +20,8 @@ timeout = 30
 budget = "60s"
 pattern = "bench_{pattern}.py"
 """
-_SETTING = re.compile(r"\b(?:build|python_path) = \[.*?\](?=$|[\s`.,;])", re.MULTILINE)
-"""A line for the configuration, as it stands in a message."""
+_ADVICE = re.compile(r"Set (.*?) in \[tool\.perfci\]")
+_SETTING = re.compile(r"\b\w+ = \[.*?\](?= and \w+ = |$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Outcome:
 
     @property
     def setting(self) -> str:
-        """The line to put into the configuration, or nothing."""
-        found = _SETTING.search(self.refusal)
-        return found[0] if found else ""
+        """The lines to put into the configuration, as they stand in the message; or nothing."""
+        advice = _ADVICE.search(self.refusal)
+        return "\n".join(_SETTING.findall(advice[1])) if advice else ""
 
 
 def compare(

@@ -61,7 +61,8 @@ def said(finding: Finding, cell: Cell) -> str:
         return UNMEASURED
     if finding.last.markers != cell.expected:
         return WRONG
-    return f"refused, then `{finding.first.setting}`" if finding.after else MEASURED
+    settings = " and ".join(f"`{line}`" for line in finding.first.setting.splitlines())
+    return f"refused, then {settings}" if finding.after else MEASURED
 
 
 def summary(words: Words) -> str:
