@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfci.worker.own_packages import packages_in
+from perfci.worker.own_packages import packages_in, project_folders
 
 _SCRIPT = "{python} setup.py build_ext --inplace"
 _BACKENDS = ("scikit_build_core", "mesonpy", "maturin", "hatchling", "setuptools", "poetry", "flit")
@@ -15,6 +15,7 @@ _TARGET = ".perfci-build"
 _INSTALL = "{python} -m pip install --no-deps --no-build-isolation --target " + _TARGET
 _USUAL = frozenset({".", "src"})
 """The default of ``python_path``, and never the advice."""
+_NO_LIBRARY = frozenset({"tests", "test", "docs", "doc", "examples", "benchmarks", "scripts"})
 
 
 def build_advice(tree: Path) -> str:
@@ -36,7 +37,7 @@ def path_advice(tree: Path, file: str, module: str, python_path: Sequence[str]) 
     folder = folder_of(tree, file, module)
     if folder in python_path or folder in _USUAL:
         return ""
-    return _path_key(folder, python_path)
+    return _path_key(tree, folder, python_path)
 
 
 def package_advice(tree: Path, package: str, python_path: Sequence[str]) -> str:
@@ -44,7 +45,7 @@ def package_advice(tree: Path, package: str, python_path: Sequence[str]) -> str:
     folder = packages_in(str(tree)).get(package)
     if folder is None or folder in python_path or folder in _USUAL:
         return ""
-    return _path_key(folder, python_path)
+    return _path_key(tree, folder, python_path)
 
 
 def folder_of(tree: Path, file: str, module: str) -> str:
@@ -62,10 +63,30 @@ def folder_of(tree: Path, file: str, module: str) -> str:
     return str(folder)
 
 
-def _path_key(folder: str, python_path: Sequence[str]) -> str:
+def _path_key(tree: Path, folder: str, python_path: Sequence[str]) -> str:
+    """Return the advice: ``folder`` and, in a monorepo, those of its other distributions.
+
+    One alone would only lead to the next: what is imported first imports the others.
+    """
     kept = [one for one in python_path if one not in _USUAL]
-    named = ", ".join(f'"{one}"' for one in (*kept, folder))
-    return f"Set python_path = [{named}] in [tool.perfci]."
+    others = _sources(tree)
+    named = dict.fromkeys((*kept, folder, *(others if folder in others else ())))
+    return f"Set python_path = [{', '.join(map(_quoted, named))}] in [tool.perfci]."
+
+
+def _sources(tree: Path) -> tuple[str, ...]:
+    """Return the folders that the distributions of ``tree`` have their packages in."""
+    return tuple(
+        str(folder.relative_to(tree))
+        for folder, packages in project_folders(str(tree))
+        if str(folder.relative_to(tree)) not in _USUAL
+        and set(packages) - _NO_LIBRARY
+        and any(
+            (place / name).is_file()
+            for place in (folder, folder.parent)
+            for name in ("pyproject.toml", "setup.py", "setup.cfg")
+        )
+    )
 
 
 def _quoted(command: str) -> str:
