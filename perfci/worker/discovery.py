@@ -39,7 +39,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
                     stage="import",
                     kind=kind_of(error),
                     message=where_it_failed(error, (order.root, order.benchmark_root))
-                    + _where_it_is(error, order.root),
+                    + _where_it_is(error, order),
                 )
             )
     cases += [case for saved in order.saved for case in _saved_cases(saved)]
@@ -55,12 +55,12 @@ def discover(order: WorkOrder) -> dict[str, Any]:
     )
 
 
-def _where_it_is(error: BaseException, root: str) -> str:
-    """Return where the tree has the package that wasn't found, where it has it."""
+def _where_it_is(error: BaseException, order: WorkOrder) -> str:
+    """Return where the tree has the package that wasn't found, where it was not looked for."""
     if not isinstance(error, ModuleNotFoundError) or not error.name:
         return ""
-    folder = packages_in(root).get(error.name.partition(".")[0])
-    if folder is None:
+    folder = packages_in(order.root).get(error.name.partition(".")[0])
+    if folder is None or str(Path(order.root, folder)) in order.python_path:
         return ""
     return f'\nThe commit has it in {folder}/: set python_path = ["{folder}"] in [tool.perfci].'
 

@@ -14,7 +14,8 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
+from itertools import product
 from types import ModuleType
 from typing import Any
 
@@ -240,6 +241,8 @@ class OwnCodeFirst:
         if spec is not None and spec.origin is not None:
             return spec
         other = self._asked(name, path, target)
+        if other is None and spec is None and path is not None:
+            self._note_compiled(name, entries)
         if spec is None or spec.submodule_search_locations is None:
             return self._not_strange(name, other)
         # A folder without `__init__.py`: a package of that name goes before it, as in Python.
@@ -263,6 +266,18 @@ class OwnCodeFirst:
             if spec is not None:
                 return spec
         return None
+
+    def _note_compiled(self, name: str, entries: Sequence[str]) -> None:
+        """Write down what this tree lacks, and the user's checkout has compiled in its place."""
+        leaf = name.rpartition(".")[2]
+        for entry in entries:
+            for own in self._watch.own:
+                inside = f"{os.path.realpath(entry)}/"
+                if own.endswith("/") and inside.startswith(own):
+                    for checkout, suffix in product(self._watch.checkout, EXTENSION_SUFFIXES):
+                        there = f"{checkout}{inside.removeprefix(own)}{leaf}{suffix}"
+                        if os.path.isfile(there):
+                            self._watch.note("kept out", there, name)
 
     def _not_strange(self, name: str, spec: ModuleSpec | None) -> ModuleSpec | None:
         if spec is None:
