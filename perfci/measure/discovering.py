@@ -85,7 +85,7 @@ def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end:
         first = first or found.discovery
     whole = Discovery(tuple(cases), tuple(failures), facts)
     if first:
-        whole = replace(whole, copies=first.copies, pythons=first.pythons)
+        whole = replace(whole, copies=first.copies, pythons=first.pythons, sources=first.sources)
     return Found(whole, times, ran)
 
 

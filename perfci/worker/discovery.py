@@ -13,7 +13,12 @@ from perfci.record.worker import SavedModel, WorkOrder
 from perfci.worker.facts import side_facts
 from perfci.worker.failing import kind_of, where_it_failed
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
-from perfci.worker.own_packages import installed_copies, packages_in, python_folders
+from perfci.worker.own_packages import (
+    installed_copies,
+    other_sources,
+    packages_in,
+    python_folders,
+)
 
 _COMPILING_AXES = ("mode", "backend")
 
@@ -51,6 +56,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             facts=side_facts(needs_torch=bool(order.saved)),
             copies=installed_copies(order.project, order.checkout) if order.checkout else (),
             pythons=python_folders(),
+            sources=other_sources(order.project, order.root, order.checkout),
         )
     )
 

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfci.worker.own_packages import packages_in, project_folders
+from perfci.worker.own_packages import NO_LIBRARY, packages_in, project_folders
 
 _SCRIPT = "{python} setup.py build_ext --inplace"
 _BACKENDS = ("scikit_build_core", "mesonpy", "maturin", "hatchling", "setuptools", "poetry", "flit")
@@ -15,37 +15,33 @@ _TARGET = ".perfci-build"
 _INSTALL = "{python} -m pip install --no-deps --no-build-isolation --target " + _TARGET
 _USUAL = frozenset({".", "src"})
 """The default of ``python_path``, and never the advice."""
-_NO_LIBRARY = frozenset({"tests", "test", "docs", "doc", "examples", "benchmarks", "scripts"})
 
 
-def build_advice(tree: Path) -> str:
+def build_advice(tree: Path, python_path: Sequence[str]) -> str:
     """Return the ``build`` key for a project whose compiled files its tree lacks."""
-    folder = _project_folder(tree)
-    below = "" if folder == tree else f"{folder.relative_to(tree)}"
-    if _has_extensions(folder / "setup.py") or _backend(folder) in {"", "setuptools"}:
-        command = f"bash -c 'cd {below} && {_SCRIPT}'" if below else _SCRIPT
-        return f"Set build = [{_quoted(command)}] in [tool.perfci]."
-    command = f"{_INSTALL} ./{below}" if below else f"{_INSTALL} ."
-    return f'Set build = ["{command}"] and python_path = ["{_TARGET}"] in [tool.perfci].'
+    return _set(tree, (), python_path, build=True)
 
 
-def path_advice(tree: Path, file: str, module: str, python_path: Sequence[str]) -> str:
+def path_advice(
+    tree: Path, file: str, module: str, python_path: Sequence[str], *, built: bool
+) -> str:
     """Return the ``python_path`` with which ``file`` (relative to ``tree``) is found; or nothing.
 
-    ``module`` is its dotted name where that is known.
+    ``module`` is its dotted name where that is known. Where nothing was ``built`` and something has
+    to be, the build comes with it: else it would be what is missing next.
     """
     folder = folder_of(tree, file, module)
     if folder in python_path or folder in _USUAL:
         return ""
-    return _path_key(tree, folder, python_path)
+    return _set(tree, (folder,), python_path, build=not built and _compiles_any(tree))
 
 
-def package_advice(tree: Path, package: str, python_path: Sequence[str]) -> str:
+def package_advice(tree: Path, package: str, python_path: Sequence[str], *, built: bool) -> str:
     """Return the ``python_path`` with which the tree's ``package`` is found; or nothing."""
     folder = packages_in(str(tree)).get(package)
     if folder is None or folder in python_path or folder in _USUAL:
         return ""
-    return _path_key(tree, folder, python_path)
+    return _set(tree, (folder,), python_path, build=not built and _compiles_any(tree))
 
 
 def folder_of(tree: Path, file: str, module: str) -> str:
@@ -63,15 +59,31 @@ def folder_of(tree: Path, file: str, module: str) -> str:
     return str(folder)
 
 
-def _path_key(tree: Path, folder: str, python_path: Sequence[str]) -> str:
-    """Return the advice: ``folder`` and, in a monorepo, those of its other distributions.
+def _set(tree: Path, folders: Sequence[str], python_path: Sequence[str], *, build: bool) -> str:
+    """Return the advice: ``folders`` and, in a monorepo, those of its other distributions.
 
     One alone would only lead to the next: what is imported first imports the others.
     """
     kept = [one for one in python_path if one not in _USUAL]
-    others = _sources(tree)
-    named = dict.fromkeys((*kept, folder, *(others if folder in others else ())))
-    return f"Set python_path = [{', '.join(map(_quoted, named))}] in [tool.perfci]."
+    sources = _sources(tree)
+    more = [*folders, *(sources if {*kept, *folders} & {*sources} else ())]
+    settings = []
+    if build:
+        commands = [_build_command(tree, folder) for folder in _project_folders(tree)]
+        settings.append(f"build = [{', '.join(map(_quoted, commands))}]")
+        if any(_TARGET in command for command in commands):
+            kept.insert(0, _TARGET)
+    if {*kept, *more} - {*python_path}:
+        named = dict.fromkeys([*kept, *more])
+        settings.append(f"python_path = [{', '.join(map(_quoted, named))}]")
+    return f"Set {' and '.join(settings)} in [tool.perfci]."
+
+
+def _build_command(tree: Path, folder: Path) -> str:
+    below = "" if folder == tree else str(folder.relative_to(tree))
+    if _has_extensions(folder / "setup.py") or _backend(folder) in {"", "setuptools"}:
+        return f"bash -c 'cd {below} && {_SCRIPT}'" if below else _SCRIPT
+    return f"{_INSTALL} ./{below}" if below else f"{_INSTALL} ."
 
 
 def _sources(tree: Path) -> tuple[str, ...]:
@@ -80,7 +92,7 @@ def _sources(tree: Path) -> tuple[str, ...]:
         str(folder.relative_to(tree))
         for folder, packages in project_folders(str(tree))
         if str(folder.relative_to(tree)) not in _USUAL
-        and set(packages) - _NO_LIBRARY
+        and set(packages) - NO_LIBRARY
         and any(
             (place / name).is_file()
             for place in (folder, folder.parent)
@@ -93,8 +105,11 @@ def _quoted(command: str) -> str:
     return f'"{command}"'
 
 
-def _project_folder(tree: Path) -> Path:
-    """Return the folder of what is built: the tree's root, or the only project below it."""
+def _project_folders(tree: Path) -> tuple[Path, ...]:
+    """Return the folders of what is built: the tree's root, or the projects below it that compile.
+
+    The first of these, where none is known to.
+    """
     names = ("pyproject.toml", "setup.py")
     inner = sorted(
         folder
@@ -103,11 +118,25 @@ def _project_folder(tree: Path) -> Path:
         if not any(part.startswith(".") for part in folder.relative_to(tree).parts)
         and any((folder / name).is_file() for name in names)
     )
-    compiling = [folder for folder in inner if _has_extensions(folder / "setup.py")]
     at_root = (tree / "setup.py").is_file() or _backend(tree)
     if at_root or not inner:
-        return tree
-    return (compiling or inner)[0]
+        return (tree,)
+    return tuple(folder for folder in inner if _compiles(folder)) or (inner[0],)
+
+
+def _compiles_any(tree: Path) -> bool:
+    return any(_compiles(folder) for folder in _project_folders(tree))
+
+
+def _compiles(folder: Path) -> bool:
+    """Whether the project in ``folder`` has something to compile."""
+    others = any((folder / name).is_file() for name in ("CMakeLists.txt", "Cargo.toml"))
+    meson = folder / "meson.build"
+    return (
+        others
+        or _has_extensions(folder / "setup.py")
+        or (meson.is_file() and "extension_module" in meson.read_text("utf-8", "replace"))
+    )
 
 
 def _has_extensions(script: Path) -> bool:

@@ -17,7 +17,7 @@ from perfci.record.ran import WRONG_CODE
 Where = Literal["checkout", "another tree", "copy", "child"]
 _CODE_OF = {
     "checkout": "the user's checkout",
-    "another tree": "another commit's tree",
+    "another tree": "another tree of the project",
     "copy": "an installed copy of the project",
 }
 _SHOWN = 3
@@ -160,15 +160,15 @@ class _Judgement:
         tree = Path(self.places.root)
         if has_it:
             module = one.name if one.how in {"import", "load", "kept out"} else ""
-            told = path_advice(tree, relative, module, self.python_path)
+            told = path_advice(tree, relative, module, self.python_path, built=self.built)
             return told or (
                 f"This side has it as {relative}: use a path that is relative to the module's "
                 "`__file__`, or to the current directory, which is the side's tree."
             )
         if is_library(one.path):
-            return build_advice(tree)
+            return build_advice(tree, self.python_path)
         top = one.name.partition(".")[0]
-        return (top and package_advice(tree, top, self.python_path)) or (
+        return (top and package_advice(tree, top, self.python_path, built=self.built)) or (
             "The commit hasn't got it. Add it to the repository, or make it with `build`."
         )
 
@@ -176,9 +176,9 @@ class _Judgement:
         tree = Path(self.places.root)
         top = one.name.partition(".")[0] or _package_in(one.path)
         meant = f'Where the installed copy is meant: installed = ["{top}"].' if top else ""
-        told = package_advice(tree, top, self.python_path) if top else ""
+        told = package_advice(tree, top, self.python_path, built=self.built) if top else ""
         if not told and is_library(one.path):
-            told = build_advice(tree)
+            told = build_advice(tree, self.python_path)
         return f"{told} {meant}".strip()
 
     def is_meant(self, one: Finding) -> bool:
@@ -231,7 +231,7 @@ def _where(place: str) -> Where:
 
 def _root_of(path: str, places: Places) -> str:
     """Return the other tree that ``path`` lies in; a folder of the cache's stands two below it."""
-    for other in places.others:
+    for other in (*places.others, *places.clones):
         if path.startswith(other):
             return other
     below = path.removeprefix(places.cache).split("/")

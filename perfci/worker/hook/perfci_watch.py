@@ -46,6 +46,7 @@ class Watch:
         self.spared: tuple[str, ...] = (*settings["spared"], harness)
         self.pythons: tuple[str, ...] = tuple(settings["pythons"])
         self.checkout: tuple[str, ...] = tuple(settings["checkout"])
+        self.clones: tuple[str, ...] = tuple(settings["clones"])
         self.names: frozenset[str] = frozenset(settings["names"])
         self.installed: frozenset[str] = frozenset(settings["installed"])
         self._file: str = settings["findings"]
@@ -69,17 +70,16 @@ class Watch:
 
     def place(self, path: str) -> str:
         """Return whose the real ``path`` is; empty for what is nobody's here."""
-        if path.startswith(self.own):
-            return "own"
-        if path.startswith(self.spared):
-            return "spared"
-        if path.startswith(self.strange):
-            return "strange"
-        if path.startswith(self.copies):
-            return "copy"
-        if path.startswith(self.checkout) and not path.startswith(self.pythons):
-            return "checkout"
-        return ""
+        places = {
+            "own": self.own,
+            "spared": self.spared,
+            "strange": self.strange,
+            "copy": self.copies,
+            "": self.pythons,
+            "checkout": self.checkout,
+        }
+        found = (place for place, folders in places.items() if path.startswith(folders))
+        return next(found, "strange" if path.startswith(self.clones) else "")
 
     def note(self, how: str, path: str, name: str = "") -> None:
         """Write down that ``path`` was run or read, where it lies in a place that matters."""
