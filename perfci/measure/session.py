@@ -118,8 +118,8 @@ class Session:
         self._starters = Starters(plan, journal, budget_end)
         cold = plan.settings.cold_start_rounds
         self._states: list[CaseState] = []
+        self._tally = Tally({})
         self._cold_starts = plan.settings.rounds if cold is None else cold
-        self._tally = Tally(plan.trees())
         self._sweeps = 0
         self._rng = Random(plan.settings.seed)  # noqa: S311 (an order, not a secret)
         self._measured_s = 0.0
@@ -133,6 +133,7 @@ class Session:
         slugs = _slugs(cases)
         states = [CaseState(case, slugs[case.id], {name: [] for name in sides}) for case in cases]
         self._states = states
+        self._tally = Tally(self._plan.trees())
         notes: list[str] = []
         ended = "done"
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 WRONG_CODE = "wrong_code"
 """The kind of failure of a case whose worker ran what isn't its side's code."""
@@ -23,7 +24,8 @@ class SideRan:
     ``tree`` is git's hash of the tree that was checked out, uncommitted changes included.
     ``folders`` are those that modules were imported from. ``outside`` are files in the user's
     checkout that no tree has (weights, say), the same for both sides. ``unknown`` says what could
-    not be seen of what ran, ``program NAME`` for a program that is no Python.
+    not be seen of what ran, ``program NAME`` for a program that is no Python. ``cases`` has a hash of
+    all that a case used of the tree, where that is known: equal ones ran the same code.
     """
 
     tree: str
@@ -31,6 +33,7 @@ class SideRan:
     compiled: tuple[Compiled, ...] = ()
     outside: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    cases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

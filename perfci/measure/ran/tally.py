@@ -72,14 +72,17 @@ class Tally:
             compiled=tuple(Compiled(*pair) for pair in sorted(files) if is_library(pair[0])),
             outside=tuple(sorted(self._outside[name])),
             unknown=tuple(sorted({reason for one in mine for reason in one.unknown})),
+            cases={
+                case: digest
+                for case, side in self._cases
+                if side == name and (digest := self.digest(case, side))
+            },
         )
 
     def is_same(self, case: str) -> bool:
         """Whether all that ran of both sides' trees is the same, and all of it is known."""
-        base, head = (self._cases.get((case, side)) for side in ("base", "head"))
-        if base is None or head is None or base.unknown or head.unknown:
-            return False
-        return bool(head.files) and base.files == head.files
+        base, head = (self.digest(case, side) for side in ("base", "head"))
+        return base != "" and base == head
 
     def digest(self, case: str, side: str) -> str:
         """Return one hash of all that ``case`` used on ``side``; empty where not all is known."""

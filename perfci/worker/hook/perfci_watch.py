@@ -353,7 +353,8 @@ def unwatched(
         options = [*line[1:], *options]
         name = os.path.basename(line[0])
     if name == "env" and any(_PYTHON.fullmatch(os.path.basename(one)) for one in options):
-        while options and not _PYTHON.fullmatch(os.path.basename(options[0])):
+        while not _PYTHON.fullmatch(os.path.basename(options[0])):
+            reached = reached and options[0] not in {"-", "-i", "--ignore-environment"}
             options.pop(0)
         name = os.path.basename(options.pop(0))
     if not _PYTHON.fullmatch(name):
