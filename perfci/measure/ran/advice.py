@@ -17,13 +17,13 @@ _USUAL = frozenset({".", "src"})
 """The default of ``python_path``, and never the advice."""
 
 
-def build_advice(tree: Path, python_path: Sequence[str]) -> str:
+def build_advice(tree: Path, python_path: Sequence[str] = ()) -> str:
     """Return the ``build`` key for a project whose compiled files its tree lacks."""
     return _set(tree, (), python_path, build=True)
 
 
 def path_advice(
-    tree: Path, file: str, module: str, python_path: Sequence[str], *, built: bool
+    tree: Path, file: str, module: str, python_path: Sequence[str], *, built: bool = False
 ) -> str:
     """Return the ``python_path`` with which ``file`` (relative to ``tree``) is found; or nothing.
 
@@ -36,7 +36,9 @@ def path_advice(
     return _set(tree, (folder,), python_path, build=not built and _compiles_any(tree))
 
 
-def package_advice(tree: Path, package: str, python_path: Sequence[str], *, built: bool) -> str:
+def package_advice(
+    tree: Path, package: str, python_path: Sequence[str], *, built: bool = False
+) -> str:
     """Return the ``python_path`` with which the tree's ``package`` is found; or nothing."""
     folder = packages_in(str(tree)).get(package)
     if folder is None or folder in python_path or folder in _USUAL:
