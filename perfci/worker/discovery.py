@@ -16,7 +16,6 @@ from perfci.worker.loading import benchmarks_in, forget_neighbours, load
 from perfci.worker.own_packages import (
     installed_copies,
     other_sources,
-    packages_in,
     python_folders,
 )
 
@@ -43,8 +42,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
                     side=order.side,
                     stage="import",
                     kind=kind_of(error),
-                    message=where_it_failed(error, (order.root, order.benchmark_root))
-                    + _where_it_is(error, order),
+                    message=where_it_failed(error, (order.root, order.benchmark_root)),
                 )
             )
     cases += [case for saved in order.saved for case in _saved_cases(saved)]
@@ -59,16 +57,6 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             sources=other_sources(order.project, order.root, order.checkout),
         )
     )
-
-
-def _where_it_is(error: BaseException, order: WorkOrder) -> str:
-    """Return where the tree has the package that wasn't found, where it was not looked for."""
-    if not isinstance(error, ModuleNotFoundError) or not error.name:
-        return ""
-    folder = packages_in(order.root).get(error.name.partition(".")[0])
-    if folder is None or str(Path(order.root, folder)) in order.python_path:
-        return ""
-    return f'\nThe commit has it in {folder}/: set python_path = ["{folder}"] in [tool.perfci].'
 
 
 def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:

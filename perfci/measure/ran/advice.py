@@ -36,6 +36,21 @@ def path_advice(
     return _set(tree, (folder,), python_path, build=not built and _compiles_any(tree))
 
 
+def missing_advice(
+    tree: Path, names: Sequence[str], python_path: Sequence[str], *, built: bool
+) -> str:
+    """Return what to set for modules that were imported and not found; or nothing.
+
+    Those of a package that was found have to be compiled, where the project compiles anything.
+    """
+    tops = dict.fromkeys(name for name in names if "." not in name)
+    told = (package_advice(tree, name, python_path, built=built) for name in tops)
+    if found := next(filter(None, told), ""):
+        return found
+    inner = any("." in name for name in names)
+    return build_advice(tree, python_path) if inner and not built and _compiles_any(tree) else ""
+
+
 def package_advice(
     tree: Path, package: str, python_path: Sequence[str], *, built: bool = False
 ) -> str:

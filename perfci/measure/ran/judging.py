@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from perfci.measure.ran.advice import build_advice, package_advice, path_advice
+from perfci.measure.ran.advice import (
+    build_advice,
+    missing_advice,
+    package_advice,
+    path_advice,
+)
 from perfci.measure.ran.findings import Finding, is_code, is_library
 from perfci.measure.ran.places import Places
 from perfci.record.case import Failure
@@ -46,6 +51,7 @@ class Judged:
     """What one worker and its children ran. ``used`` are the side's own files, absolute.
 
     ``elsewhere`` are modules of the project's that come from an installed copy, meant or not.
+    ``advice`` is what to set if it failed for what it did not find.
     """
 
     wrong: tuple[Wrong, ...]
@@ -54,6 +60,7 @@ class Judged:
     outside: tuple[str, ...]
     unknown: tuple[str, ...]
     elsewhere: tuple[Finding, ...] = ()
+    advice: str = ""
 
 
 def judge(
@@ -74,7 +81,7 @@ def judge(
     wrong: dict[tuple[str, str], Wrong] = {}
     greeted = {one.name for one in findings if one.how == "watched"}
     for one in findings:
-        if one.how == "watched" or Path(one.path).is_dir():
+        if one.how in {"watched", "missing"} or Path(one.path).is_dir():
             continue
         if one.how == "unwatched" or (one.how == "living" and one.name not in greeted):
             command = one.name if one.how == "unwatched" else one.path
@@ -106,6 +113,12 @@ def judge(
         tuple(outside),
         tuple(unknown),
         tuple(elsewhere),
+        missing_advice(
+            Path(places.root),
+            [one.name for one in findings if one.how == "missing"],
+            python_path,
+            built=built,
+        ),
     )
 
 

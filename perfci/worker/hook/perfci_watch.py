@@ -88,7 +88,7 @@ class Watch:
         if not place and name.partition(".")[0] in self.names and "-packages/" in real:
             place = "copy"
         if place and place != "spared":
-            self._say(how, real, name)
+            self.say(how, real, name)
 
     def look(self) -> None:
         """Write down all that is loaded: modules, and what is mapped into this process.
@@ -108,7 +108,7 @@ class Watch:
             except OSError:  # it has ended meanwhile, and has written down what it ran
                 continue
             if _PYTHON.fullmatch(os.path.basename(program)):
-                self._say("living", program, pid)
+                self.say("living", program, pid)
                 living.append(pid)
         self._await_greetings(living)
 
@@ -169,8 +169,8 @@ class Watch:
         except (TypeError, IndexError, ValueError):  # whoever starts this gets the error
             return
         self.note("run", path)
-        for how, what in unwatched(path, told, environment):
-            self._say(how, path, what)
+        for how, what in unwatched(path, told, os.environ if environment is None else environment):
+            self.say(how, path, what)
 
     def _shell(self, command: Any) -> None:
         self._started("/bin/sh", ["sh", "-c", command], None, None)
@@ -194,7 +194,8 @@ class Watch:
     def _greet(self) -> None:
         self._write("watched", sys.executable or "", str(os.getpid()))
 
-    def _say(self, how: str, path: str, name: str) -> None:
+    def say(self, how: str, path: str, name: str) -> None:
+        """Write down a finding, once."""
         key = (how, path, name)
         if key not in self._seen:
             self._seen[key] = None
@@ -241,8 +242,8 @@ class OwnCodeFirst:
         if spec is not None and spec.origin is not None:
             return spec
         other = self._asked(name, path, target)
-        if other is None and spec is None and path is not None:
-            self._note_compiled(name, entries)
+        if other is None and spec is None:
+            self._missed(name, path, entries)
         if spec is None or spec.submodule_search_locations is None:
             return self._not_strange(name, other)
         # A folder without `__init__.py`: a package of that name goes before it, as in Python.
@@ -267,8 +268,10 @@ class OwnCodeFirst:
                 return spec
         return None
 
-    def _note_compiled(self, name: str, entries: Sequence[str]) -> None:
-        """Write down what this tree lacks, and the user's checkout has compiled in its place."""
+    def _missed(self, name: str, path: Sequence[str] | None, entries: Sequence[str]) -> None:
+        """Write down what nobody has: a name of the tree's, and what the checkout has compiled."""
+        if path is not None or name in self._watch.names:
+            self._watch.say("missing", "", name)
         leaf = name.rpartition(".")[2]
         for entry in entries:
             for own in self._watch.own:
