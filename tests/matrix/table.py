@@ -33,6 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("findings", nargs="?", type=Path)
     parser.add_argument("--only", default="")
+    parser.add_argument("--apart", action="store_true", help="each place in a session of its own")
     options = parser.parse_args()
     kept: dict[str, Words] = {}
     if options.findings and options.findings.exists():
@@ -42,7 +43,7 @@ def main() -> None:
             continue
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            findings = Built(cell, Path(folder)).findings(apart=True)
+            findings = Built(cell, Path(folder)).findings(apart=options.apart)
         kept[str(cell)] = {place.name: said(one, cell) for place, one in findings.items()}
         print(
             f"{cell} ({time.monotonic() - started:.1f} s): {summary(kept[str(cell)])}", flush=True

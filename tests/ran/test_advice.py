@@ -65,12 +65,15 @@ def test_the_folder_is_the_one_from_which_the_file_is_imported(
     )
 
 
-def test_folders_that_were_set_are_kept_and_the_default_is_never_advised(tmp_path: Path) -> None:
+def test_folders_that_were_set_are_kept_and_of_the_default_those_with_modules(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, "core/__init__.py", "libs/other/other/__init__.py", "a.py")
-    assert path_advice(tmp_path, "core/__init__.py", "core", ("libs/other",)) == ""
-    assert path_advice(tmp_path, "a.py", "a", ("lib",)) == ""
-    told = package_advice(tmp_path, "other", (".", "lib"))
-    assert told == 'Set python_path = ["lib", "libs/other"] in [tool.perfci].'
+    assert path_advice(tmp_path, "core/__init__.py", "core", (".", "src")) == ""
+    told = path_advice(tmp_path, "a.py", "a", ("lib",))
+    assert told == 'Set python_path = ["lib", "."] in [tool.perfci].'
+    told = package_advice(tmp_path, "other", (".", "src", "lib"))
+    assert told == 'Set python_path = [".", "lib", "libs/other"] in [tool.perfci].'
 
 
 def test_a_monorepo_is_told_all_at_once(tmp_path: Path) -> None:

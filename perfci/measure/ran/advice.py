@@ -14,7 +14,8 @@ _BACKENDS = ("scikit_build_core", "mesonpy", "maturin", "hatchling", "setuptools
 _TARGET = ".perfci-build"
 _INSTALL = "{python} -m pip install --no-deps --no-build-isolation --target " + _TARGET
 _USUAL = frozenset({".", "src"})
-"""The default of ``python_path``, and never the advice."""
+"""The default of ``python_path``: named where the tree has something there."""
+_NO_MODULES = frozenset({"setup.py", "conftest.py", "noxfile.py"})
 
 
 def build_advice(tree: Path, python_path: Sequence[str] = ()) -> str:
@@ -31,7 +32,7 @@ def path_advice(
     to be, the build comes with it: else it would be what is missing next.
     """
     folder = folder_of(tree, file, module)
-    if folder in python_path or folder in _USUAL:
+    if folder in python_path:
         return ""
     return _set(tree, (folder,), python_path, build=not built and _compiles_any(tree))
 
@@ -56,7 +57,7 @@ def package_advice(
 ) -> str:
     """Return the ``python_path`` with which the tree's ``package`` is found; or nothing."""
     folder = packages_in(str(tree)).get(package)
-    if folder is None or folder in python_path or folder in _USUAL:
+    if folder is None or folder in python_path:
         return ""
     return _set(tree, (folder,), python_path, build=not built and _compiles_any(tree))
 
@@ -81,7 +82,7 @@ def _set(tree: Path, folders: Sequence[str], python_path: Sequence[str], *, buil
 
     One alone would only lead to the next: what is imported first imports the others.
     """
-    kept = [one for one in python_path if one not in _USUAL]
+    kept = [one for one in python_path if one not in _USUAL or _has_modules(tree / one)]
     sources = _sources(tree)
     more = [*folders, *(sources if {*kept, *folders} & {*sources} else ())]
     settings = []
@@ -94,6 +95,12 @@ def _set(tree: Path, folders: Sequence[str], python_path: Sequence[str], *, buil
         named = dict.fromkeys([*kept, *more])
         settings.append(f"python_path = [{', '.join(map(_quoted, named))}]")
     return f"Set {' and '.join(settings)} in [tool.perfci]."
+
+
+def _has_modules(folder: Path) -> bool:
+    """Whether something of a project's is imported from ``folder``."""
+    packages = {one.parent.name for one in folder.glob("*/__init__.py")}
+    return bool(packages - NO_LIBRARY or {one.name for one in folder.glob("*.py")} - _NO_MODULES)
 
 
 def _build_command(tree: Path, folder: Path) -> str:

@@ -18,6 +18,7 @@ from perfci.measure.ran.findings import Finding, is_code, is_library
 from perfci.measure.ran.places import Places
 from perfci.record.case import Failure
 from perfci.record.ran import WRONG_CODE
+from perfci.worker.own_packages import packages_in
 
 Where = Literal["checkout", "another tree", "copy", "child"]
 _CODE_OF = {
@@ -133,6 +134,8 @@ class _Judgement:
         places = self.places
         if where == "spared" or self.is_meant(one):
             return None
+        if where == "" and not self._has_module(one.name):
+            return None  # another distribution's part of a namespace that the tree has, too
         if where in {"copy", ""}:  # of no place: the watch knew it by its package's name
             return self._wrong("copy", one, one.path, self._of_a_copy(one))
         base = places.checkout if where == "checkout" else _root_of(one.path, places)
@@ -164,10 +167,20 @@ class _Judgement:
         side has no such module, as a base whose head adds one; unless it is compiled, and nothing
         was built.
         """
-        if not has_it and (self.built or not is_library(one.path)):
+        is_there = has_it or self._has_module(one.name)
+        if not is_there and (self.built or not is_library(one.path)):
             return None
         shown = relative if where == "checkout" else one.path
         return self._wrong(_where(where), one, shown, self._advice(one, relative, has_it=has_it))
+
+    def _has_module(self, name: str) -> bool:
+        """Whether the tree has the module of this dotted name, wherever its package lies."""
+        tree = Path(self.places.root)
+        folder = packages_in(str(tree)).get(name.partition(".")[0])
+        if folder is None:
+            return False
+        path = tree.joinpath(folder, *name.split("."))
+        return path.is_dir() or any(path.parent.glob(f"{path.name}.*"))
 
     def _advice(self, one: Finding, relative: str, *, has_it: bool) -> str:
         tree = Path(self.places.root)
