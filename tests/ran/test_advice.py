@@ -65,7 +65,7 @@ def test_the_folder_is_the_one_from_which_the_file_is_imported(
     )
 
 
-def test_folders_that_were_set_are_kept_and_of_the_default_those_with_modules(
+def test_folders_that_were_set_are_kept_and_those_of_the_default_with_code(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, "core/__init__.py", "libs/other/other/__init__.py", "a.py")

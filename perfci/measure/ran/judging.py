@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -176,7 +177,7 @@ class _Judgement:
     def _has_module(self, name: str) -> bool:
         """Whether the tree has the module of this dotted name, wherever its package lies."""
         tree = Path(self.places.root)
-        folder = packages_in(str(tree)).get(name.partition(".")[0])
+        folder = _packages_in(str(tree)).get(name.partition(".")[0])
         if folder is None:
             return False
         path = tree.joinpath(folder, *name.split("."))
@@ -214,6 +215,12 @@ class _Judgement:
 
     def _wrong(self, where: Where, one: Finding, file: str, advice: str) -> Wrong:
         return Wrong(where, one.how, file, one.name, advice)
+
+
+@lru_cache(maxsize=4)
+def _packages_in(tree: str) -> dict[str, str]:
+    """Look through a tree once: the session doesn't change it."""
+    return packages_in(tree)
 
 
 def failure_of(
