@@ -164,7 +164,7 @@ class Session:
             notes=(*notes, *self._starters.notes(), *self._gpu.notes(), *self._journal.notes()),
             scale=_times_seen(states) if ended == "fail-fast" else 1.0,
             ran=self._ran(),
-            same_code=tuple(state.case.id for state in states if self._is_same(state)),
+            same_code=self._same_code(),
         )
 
     def _ran(self) -> Ran | None:
@@ -173,13 +173,14 @@ class Session:
         base = self._tally.side("base") if len(self._plan.sides) > 1 else None
         return Ran(base, self._tally.side("head"))
 
-    def _is_same(self, state: CaseState) -> bool:
-        """Say whether both sides ran the same, under one Python and with nothing injected."""
-        pythons = {side.side.python for side in self._plan.sides}
-        injected = any(self._plan.settings.inject.values())
-        if state.failures or injected or len(pythons) > 1 or not all(state.outputs.values()):
-            return False
-        return self._tally.is_same(state.case.id)
+    def _same_code(self) -> tuple[str, ...]:
+        """Return the cases of which both sides ran the same, under one Python, nothing injected."""
+        if not self._plan.places or any(self._plan.settings.inject.values()):
+            return ()
+        if len({side.side.python for side in self._plan.sides}) > 1:
+            return ()
+        measured = (one for one in self._states if all(one.outputs.values()) and not one.failures)
+        return tuple(one.case.id for one in measured if self._tally.is_same(one.case.id))
 
     def _minimum(self, states: list[CaseState]) -> str:
         """Sweep over all cases again and again, so that drift meets all alike.

@@ -122,8 +122,8 @@ def _source(one: importlib.metadata.Distribution) -> str:
 
 def _places(one: importlib.metadata.Distribution) -> Iterator[str]:
     """Yield folders of whole packages, and files that lie in none; a namespace is shared."""
-    base = str(one.locate_file(""))
     if one.files is None:
+        base = str(one.locate_file("")).rstrip("/")
         if base.endswith(".egg"):
             yield base
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import sysconfig
@@ -31,6 +32,18 @@ def editable(project: Project, *folders: str) -> str:
     lines = [str(project.folder / one) for one in folders]
     (packages / "project.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return python
+
+
+def import_hook(packages: Path, name: str, folder: Path) -> None:
+    """Install a finder at the head of ``sys.meta_path``, as some editable installs do."""
+    (packages / "hook_of_editable.py").write_text(
+        "import sys\nfrom importlib.machinery import PathFinder\n\n"
+        "class First:\n    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {name!r}:\n"
+        f"            return PathFinder.find_spec(name, [{str(folder)!r}])\n\n"
+        "sys.meta_path.insert(0, First())\n"
+    )
+    (packages / "hook.pth").write_text("import hook_of_editable\n")
 
 
 def benchmark(body: str, top: str = "", setup: str = "") -> str:
@@ -86,8 +99,6 @@ class Session:
         return {path.name for path in self.folder.iterdir()}
 
     def _report(self, *arguments: str) -> dict[str, Any]:
-        import json
-
         path = self.project.folder.parent / "report.json"
         done = self.project.perfci(*arguments, "--json", str(path), MARKERS=str(self.folder))
         assert path.exists(), done.text
@@ -113,16 +124,15 @@ def compiled(target: Path, marker: str, name: str = "_C") -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     source.write_text(
         "#include <Python.h>\n"
-        f'static PyObject *work(PyObject *s, PyObject *a) {{ return PyUnicode_FromString("{marker}"); }}\n'
+        "static PyObject *work(PyObject *s, PyObject *a)\n"
+        f'{{ return PyUnicode_FromString("{marker}"); }}\n'
         'static PyMethodDef m[] = {{"work", work, METH_NOARGS, ""}, {0}};\n'
         f'static struct PyModuleDef d = {{PyModuleDef_HEAD_INIT, "{name}", "", -1, m}};\n'
         f"PyMODINIT_FUNC PyInit_{name}(void) {{ return PyModule_Create(&d); }}\n"
         f'const char *plain(void) {{ return "{marker}"; }}\n'
     )
-    subprocess.run(
-        ["gcc", "-shared", "-fPIC", f"-I{sysconfig.get_paths()['include']}"]
-        + [str(source), "-o", str(target)],
-        check=True,
-    )
+    include = f"-I{sysconfig.get_paths()['include']}"
+    command = ["gcc", "-shared", "-fPIC", include, str(source), "-o", str(target)]
+    subprocess.run(command, check=True)
     source.unlink()
     return target

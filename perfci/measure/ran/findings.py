@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from perfci.worker.hook.perfci_watch import decoded_findings
 
 _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
 _CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
@@ -35,12 +36,12 @@ def read_findings(file: Path) -> tuple[Finding, ...]:
     if not file.exists():
         return ()
     found = []
-    for line in file.read_bytes().splitlines():
-        try:
-            how, path, name = json.loads(line)
-            found.append(Finding(str(how), source_of(str(path)), str(name)))
-        except (ValueError, TypeError):
-            found.append(Finding("unreadable", line[:80].decode("utf-8", "replace")))
+    for told in decoded_findings(file.read_bytes()):
+        if len(told) == 3:
+            how, path, name = told
+            found.append(Finding(how, source_of(path), name))
+        else:
+            found.append(Finding("unreadable", repr(told)[:80]))
     return tuple(dict.fromkeys(found))
 
 

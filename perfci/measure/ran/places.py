@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
 import perfci
-from perfci.worker.hook.perfci_watch import Watch
+from perfci.worker.hook.perfci_watch import Watch, encoded
 
 _HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
 
@@ -40,31 +39,30 @@ class Places:
 
     def settings(self, findings: str) -> str:
         """Return the settings of a watch that writes to the file ``findings``."""
-        return json.dumps(self._plain(findings))
+        return encoded(
+            {
+                "python_path": self.python_path,
+                "own": self.own,
+                "spared": self.spared,
+                "harness": (_HARNESS,),
+                "strange": (*self.others, self.cache),
+                "copies": self.copies,
+                "pythons": tuple(
+                    one
+                    for one in self.pythons
+                    if one.startswith((self.checkout, *self.clones)) and one != self.checkout
+                ),
+                "clones": self.clones,
+                "checkout": (self.checkout,),
+                "names": self.names,
+                "installed": self.installed,
+                "findings": (findings,),
+            }
+        )
 
     def place(self, path: str) -> str:
         """Return whose the real ``path`` is, as a watched child tells it."""
-        return Watch(self._plain(""), in_child=True).place(path)
-
-    def _plain(self, findings: str) -> dict[str, object]:
-        return {
-            "python_path": self.python_path,
-            "own": self.own,
-            "spared": self.spared,
-            "harness": _HARNESS,
-            "strange": (*self.others, self.cache),
-            "copies": self.copies,
-            "pythons": tuple(
-                one
-                for one in self.pythons
-                if one.startswith((self.checkout, *self.clones)) and one != self.checkout
-            ),
-            "clones": self.clones,
-            "checkout": (self.checkout,),
-            "names": self.names,
-            "installed": self.installed,
-            "findings": findings,
-        }
+        return Watch(self.settings(""), in_child=True).place(path)
 
 
 def benchmark_places(

@@ -11,6 +11,7 @@ from perfci.measure.ran.advice import folder_of
 from perfci.measure.ran.findings import is_library
 from perfci.measure.ran.judging import Judged
 from perfci.record.ran import Compiled, SideRan
+from perfci.worker.loading import PREFIX
 
 _TOOLS = frozenset(
     {"as", "c++", "cc", "clang", "clang++", "g++", "gcc", "ld", "ldconfig", "nvcc", "ptxas"}
@@ -57,10 +58,10 @@ class Tally:
         mine.unknown |= {one for one in judged.unknown if one.partition(" ")[2] not in _TOOLS}
         self._outside[side] |= set(judged.outside)
         for module in judged.modules:
-            if Path(module.path).is_relative_to(tree.root):
-                name = "" if module.name.startswith("perfci_benchmarks_") else module.name
+            of_library = not module.name.startswith(PREFIX)
+            if of_library and Path(module.path).is_relative_to(tree.root):
                 relative = str(Path(module.path).relative_to(tree.root))
-                self._folders[side].add(folder_of(tree.root, relative, name))
+                self._folders[side].add(folder_of(tree.root, relative, module.name))
 
     def side(self, name: str) -> SideRan:
         """Return what this side's workers ran, all cases together."""

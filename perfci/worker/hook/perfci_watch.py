@@ -7,28 +7,27 @@ reads: a process that ends by ``os._exit`` or a signal loses nothing.
 
 from __future__ import annotations
 
-import atexit
-import json
 import os
-import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
-from itertools import product
-from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # typing, json and re would double the start of a child
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import ModuleType
+    from typing import Any
 
 VARIABLE = "PERFCI_WATCH"
-"""Holds the settings, as JSON; a child without it is not watched."""
+"""Holds the settings, as ``encoded`` gives them; a child without it is not watched."""
 
 _HOOK = os.path.dirname(os.path.abspath(__file__))
-_PYTHON = re.compile(r"(python|pypy)[0-9.]*[a-z]*")
 _OPAQUE = frozenset("IES")
 """Options of Python under which a child doesn't look at ``PYTHONPATH`` or has no ``site``."""
-_IN_SHELL = re.compile(r"(?:python|pypy)[0-9.]*\s+-[a-zA-Z]*[IES]")
-_NAMED = re.compile(r"\b(?:python|pypy)[0-9.]*\b")
+_IN_SHELL = r"(?:python|pypy)[0-9.]*\s+-[a-zA-Z]*[IES]"
+_NAMED = r"\b(?:python|pypy)[0-9.]*\b"
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+_ENTRY, _BETWEEN, _END = "\x1e", "\x1f", "\0"
 _WRITES = os.O_WRONLY | os.O_RDWR
 _GREETING_S = 2.0
 
@@ -36,20 +35,21 @@ _GREETING_S = 2.0
 class Watch:
     """The watch of this process. Its settings are those of ``measure.ran.settings``."""
 
-    def __init__(self, settings: Mapping[str, Any], *, in_child: bool) -> None:
+    def __init__(self, text: str, *, in_child: bool) -> None:
+        settings = _decoded(text)
         self.folders: tuple[str, ...] = tuple(settings["python_path"])
         self.own: tuple[str, ...] = tuple(settings["own"])
         self.strange: tuple[str, ...] = tuple(settings["strange"])
         self.copies: tuple[str, ...] = tuple(settings["copies"])
         # a child has no business in the perfci that measures, but for this folder
-        harness = f"{_HOOK}/" if in_child else settings["harness"]
-        self.spared: tuple[str, ...] = (*settings["spared"], harness)
+        harness = (f"{_HOOK}/",) if in_child else settings["harness"]
+        self.spared: tuple[str, ...] = (*settings["spared"], *harness)
         self.pythons: tuple[str, ...] = tuple(settings["pythons"])
         self.checkout: tuple[str, ...] = tuple(settings["checkout"])
         self.clones: tuple[str, ...] = tuple(settings["clones"])
         self.names: frozenset[str] = frozenset(settings["names"])
         self.installed: frozenset[str] = frozenset(settings["installed"])
-        self._file: str = settings["findings"]
+        (self._file,) = settings["findings"]
         self._seen: dict[tuple[str, str, str], None] = {}
         self._known: set[str] = set()
         self._real_folders: dict[str, str] = {}
@@ -63,7 +63,7 @@ class Watch:
 
     def go_on(self, environment: Mapping[str, str]) -> None:
         """Go on as a fork that has a file of its own: it gets what was found until now, too."""
-        self._file = json.loads(environment[VARIABLE])["findings"]
+        (self._file,) = _decoded(environment[VARIABLE])["findings"]
         for how, path, name in self._seen:
             self._write(how, path, name)
         self._greet()
@@ -96,7 +96,7 @@ class Watch:
         Living children, too: what C code opened is seen nowhere else.
         """
         for name, module in list(sys.modules.items()):
-            if isinstance(module, ModuleType):
+            if isinstance(module, type(sys)):
                 for path in _files_of(vars(module)):
                     self.note("import", path, name)
         self._look_at_maps("self")
@@ -107,7 +107,7 @@ class Watch:
                 self._look_at_maps(pid)
             except OSError:  # it has ended meanwhile, and has written down what it ran
                 continue
-            if _PYTHON.fullmatch(os.path.basename(program)):
+            if _is_python(program):
                 self.say("living", program, pid)
                 living.append(pid)
         self._await_greetings(living)
@@ -179,8 +179,8 @@ class Watch:
         """Give children that have just been started the time to say that they are watched."""
         until = time.monotonic() + _GREETING_S
         while pids and time.monotonic() < until:
-            with open(self._file, encoding="ascii") as file:
-                told = [json.loads(line) for line in file]
+            with open(self._file, "rb") as file:
+                told = decoded_findings(file.read())
             if set(pids) <= {name for how, _, name in told if how == "watched"}:
                 return
             time.sleep(0.02)
@@ -203,7 +203,7 @@ class Watch:
 
     def _write(self, how: str, path: str, name: str) -> None:
         """Opened each time: the benchmark may close descriptors, count them, or fork."""
-        line = json.dumps([how, path, name]).encode() + b"\n"
+        line = os.fsencode(_BETWEEN.join((how, path, name)) + _END)
         descriptor = os.open(
             self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
@@ -277,10 +277,11 @@ class OwnCodeFirst:
             for own in self._watch.own:
                 inside = f"{os.path.realpath(entry)}/"
                 if own.endswith("/") and inside.startswith(own):
-                    for checkout, suffix in product(self._watch.checkout, EXTENSION_SUFFIXES):
-                        there = f"{checkout}{inside.removeprefix(own)}{leaf}{suffix}"
-                        if os.path.isfile(there):
-                            self._watch.note("kept out", there, name)
+                    below = f"{inside.removeprefix(own)}{leaf}"
+                    for suffix in EXTENSION_SUFFIXES:
+                        for there in (f"{one}{below}{suffix}" for one in self._watch.checkout):
+                            if os.path.isfile(there):
+                                self._watch.note("kept out", there, name)
 
     def _not_strange(self, name: str, spec: ModuleSpec | None) -> ModuleSpec | None:
         if spec is None:
@@ -317,7 +318,9 @@ def begin_in_child() -> None:
     """Watch this process, where a worker started it."""
     text = os.environ.get(VARIABLE)
     if text:
-        watch = Watch(json.loads(text), in_child=True)
+        import atexit
+
+        watch = Watch(text, in_child=True)
         watch.install()
         atexit.register(watch.look)
 
@@ -327,7 +330,7 @@ def begin_in_worker(environment: Mapping[str, str]) -> Watch | None:
     text = environment.get(VARIABLE)
     if not text:
         return None
-    watch = Watch(json.loads(text), in_child=False)
+    watch = Watch(text, in_child=False)
     passed = os.environ.get("PYTHONPATH")
     folders = (_HOOK, *watch.folders, *([passed] if passed else []))
     os.environ["PYTHONPATH"] = os.pathsep.join(folders)
@@ -344,27 +347,50 @@ def unwatched(
     ``how`` is ``unwatched`` for a Python that perfci's hook doesn't reach, and ``program`` for what
     is no Python: what it reads isn't seen.
     """
+    import re
+
     name = os.path.basename(program)
     options = list(words[1:])
     reached = environment is None or _reaches(environment)
     if name in _SHELLS and any(
-        _IN_SHELL.search(word) if reached else _NAMED.search(word) for word in options
+        re.search(_IN_SHELL if reached else _NAMED, word) for word in options
     ):
         yield "unwatched", " ".join(words)[:300]
     line = _shebang(program)
     if line:
         options = [*line[1:], *options]
         name = os.path.basename(line[0])
-    if name == "env" and any(_PYTHON.fullmatch(os.path.basename(one)) for one in options):
-        while not _PYTHON.fullmatch(os.path.basename(options[0])):
+    if name == "env" and any(map(_is_python, options)):
+        while not _is_python(options[0]):
             reached = reached and options[0] not in {"-", "-i", "--ignore-environment"}
             options.pop(0)
         name = os.path.basename(options.pop(0))
-    if not _PYTHON.fullmatch(name):
+    if not _is_python(name):
         yield "program", name
         return
     if not reached or _OPAQUE & set(_letters(options)):
         yield "unwatched", " ".join(words)[:300]
+
+
+def encoded(settings: Mapping[str, Sequence[str]]) -> str:
+    """Return settings as a variable's text. No path has these characters, nor a NUL."""
+    return _ENTRY.join(_BETWEEN.join((name, *values)) for name, values in settings.items())
+
+
+def decoded_findings(text: bytes) -> list[list[str]]:
+    """Return what is written in a file of findings: ``how``, ``path`` and ``name`` of each."""
+    return [line.split(_BETWEEN) for line in os.fsdecode(text).split(_END) if line]
+
+
+def _decoded(text: str) -> dict[str, tuple[str, ...]]:
+    entries = (entry.split(_BETWEEN) for entry in text.split(_ENTRY))
+    return {name: tuple(values) for name, *values in entries}
+
+
+def _is_python(program: str) -> bool:
+    name = os.path.basename(program)
+    rest = name.removeprefix("python" if name.startswith("python") else "pypy")
+    return rest != name and rest.strip("0123456789.") in {"", "d", "t", "td", "w"}
 
 
 def _reaches(environment: Mapping[Any, Any]) -> bool:
