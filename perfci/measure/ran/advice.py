@@ -21,7 +21,10 @@ def build_advice(tree: Path) -> str:
     """Return the ``build`` key for a project whose compiled files its tree lacks."""
     folder = _project_folder(tree)
     below = "" if folder == tree else f"{folder.relative_to(tree)}"
-    if _has_extensions(folder / "setup.py") or _backend(folder) in {"", "setuptools"}:
+    backend = _backend(folder)
+    if not (backend or (folder / "setup.py").is_file()):
+        return "Set `build` in [tool.perfci] to the commands that compile it."
+    if (folder / "setup.py").is_file() and backend in {"", "setuptools"}:
         command = f"bash -c 'cd {below} && {_SCRIPT}'" if below else _SCRIPT
         return f"Set build = [{_quoted(command)}] in [tool.perfci]."
     command = f"{_INSTALL} ./{below}" if below else f"{_INSTALL} ."
