@@ -85,7 +85,7 @@ def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end:
         first = first or found.discovery
     whole = Discovery(tuple(cases), tuple(failures), facts)
     if first:
-        whole = replace(whole, copies=first.copies, pythons=first.pythons)
+        whole = replace(whole, copies=first.copies, pythons=first.pythons, sources=first.sources)
     return Found(whole, times, ran)
 
 
@@ -111,8 +111,18 @@ def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float)
         raise
     finally:
         worker.close()
-    ran = (watched.judged(),) if watched else ()
-    return Found(discovery, import_times(worker.log), ran)
+    if not watched:
+        return Found(discovery, import_times(worker.log))
+    judged = watched.judged()
+    failures = tuple(_with_advice(one, judged.advice) for one in discovery.failures)
+    return Found(replace(discovery, failures=failures), import_times(worker.log), (judged,))
+
+
+def _with_advice(failure: Failure, advice: str) -> Failure:
+    """Return an import that failed with what to set, where that may be why."""
+    if not advice or failure.kind not in {"ImportError", "ModuleNotFoundError"}:
+        return failure
+    return replace(failure, message=f"{failure.message}\n{advice}")
 
 
 def _of_file(failure: Failure, order: WorkOrder) -> Failure:

@@ -211,10 +211,14 @@ def _end(seat: _Seat, round_number: int) -> None:
 def _judge(seat: _Seat, watched: Watched, round_number: int) -> None:
     """Fail a worker that ran what isn't its side's, whatever else it came to."""
     seat.ran = watched.judged()
+    failure = seat.result.failure if isinstance(seat.result, WorkerFailure) else None
     if seat.ran.wrong:
         order = seat.task.order
-        tail = seat.result.failure.log_tail if isinstance(seat.result, WorkerFailure) else ""
+        tail = failure.log_tail if failure else ""
         failure = failure_of(seat.ran.wrong, order.case, order.side, tail)
+    elif failure and seat.ran.advice:
+        failure = replace(failure, message=f"{failure.message}\n{seat.ran.advice}")
+    if failure:
         seat.result = WorkerFailure(round_number, failure)
 
 

@@ -336,6 +336,7 @@ def knowing_copies(plan: SessionPlan, found: Mapping[str, Found]) -> SessionPlan
                 for path in copy.paths
             ),
             pythons=(*one.pythons, *(f"{each}/" for each in found[name].discovery.pythons)),
+            clones=found[name].discovery.sources,
         )
         for name, one in plan.places.items()
     }

@@ -56,7 +56,8 @@ class Copy:
 class Discovery:
     """What one side's benchmark files hold: cases, the files that failed, and the side's facts.
 
-    ``copies`` are what is installed of the project in the side's Python, which lies in ``pythons``.
+    ``copies`` are what is installed of the project in the side's Python, which lies in ``pythons``;
+    ``sources`` are other clones that it is installed from.
     """
 
     cases: tuple[Case, ...]
@@ -64,3 +65,4 @@ class Discovery:
     facts: Mapping[str, str]
     copies: tuple[Copy, ...] = ()
     pythons: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()

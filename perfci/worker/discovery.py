@@ -13,7 +13,11 @@ from perfci.record.worker import SavedModel, WorkOrder
 from perfci.worker.facts import side_facts
 from perfci.worker.failing import kind_of, where_it_failed
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
-from perfci.worker.own_packages import installed_copies, packages_in, python_folders
+from perfci.worker.own_packages import (
+    installed_copies,
+    other_sources,
+    python_folders,
+)
 
 _COMPILING_AXES = ("mode", "backend")
 
@@ -38,8 +42,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
                     side=order.side,
                     stage="import",
                     kind=kind_of(error),
-                    message=where_it_failed(error, (order.root, order.benchmark_root))
-                    + _where_it_is(error, order.root),
+                    message=where_it_failed(error, (order.root, order.benchmark_root)),
                 )
             )
     cases += [case for saved in order.saved for case in _saved_cases(saved)]
@@ -51,18 +54,9 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             facts=side_facts(needs_torch=bool(order.saved)),
             copies=installed_copies(order.project, order.checkout) if order.checkout else (),
             pythons=python_folders(),
+            sources=other_sources(order.project, order.root, order.checkout),
         )
     )
-
-
-def _where_it_is(error: BaseException, root: str) -> str:
-    """Return where the tree has the package that wasn't found, where it has it."""
-    if not isinstance(error, ModuleNotFoundError) or not error.name:
-        return ""
-    folder = packages_in(root).get(error.name.partition(".")[0])
-    if folder is None:
-        return ""
-    return f'\nThe commit has it in {folder}/: set python_path = ["{folder}"] in [tool.perfci].'
 
 
 def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:

@@ -16,6 +16,8 @@ from perfci.record.case import Copy
 _NOT_OURS = frozenset(
     {"third_party", "vendor", "vendored", "_vendor", "extern", "external", "node_modules", "dist"}
 )
+NO_LIBRARY = frozenset({"tests", "test", "docs", "doc", "examples", "benchmarks", "scripts"})
+"""Packages that many projects have, and that none installs."""
 _DEEPEST = 4
 """Folders below the tree's root; a package lies no deeper in any layout that people use."""
 _EDITABLE = re.compile(r"_+editable|_[\w.]*editable|.*\.(pth|egg-link)$")
@@ -67,6 +69,29 @@ def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...
     return tuple(dict.fromkeys(found))
 
 
+def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[str, ...]:
+    """Return the folders outside ``tree`` and ``checkout`` that this Python has the project from.
+
+    Another clone, or another worktree of the same repository, that is installed here. None where
+    no ``checkout`` is named: nobody asks.
+    """
+    if not checkout:
+        return ()
+    names = set(packages_in(tree)) - NO_LIBRARY
+    pythons = tuple(f"{folder}{os.sep}" for folder in python_folders())
+    found = {
+        os.path.realpath(entry)
+        for entry in sys.path
+        if any((Path(entry) / name / "__init__.py").is_file() for name in names)
+    }
+    for one in importlib.metadata.distributions():
+        if normalised(one.metadata["Name"] or "") in project:
+            found.add(_source(one))
+    known = (f"{tree}{os.sep}", f"{checkout.rstrip(os.sep)}{os.sep}", *pythons)
+    folders = (f"{folder}{os.sep}" for folder in found if os.path.isdir(folder))  # noqa: PTH112
+    return tuple(sorted(folder for folder in folders if not folder.startswith(known)))
+
+
 def normalised(name: str) -> str:
     """Return a distribution's name as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
@@ -85,12 +110,14 @@ def _real(path: str) -> str:
 
 
 def _came_from(one: importlib.metadata.Distribution, checkout: str) -> bool:
+    return f"{_source(one)}/".startswith(f"{checkout}/")
+
+
+def _source(one: importlib.metadata.Distribution) -> str:
+    """Return the folder that a distribution was installed from; empty where it was none."""
     text = one.read_text("direct_url.json")
-    if not text:
-        return False
-    url = str(json.loads(text).get("url", ""))
-    path = os.path.realpath(url.removeprefix("file://"))
-    return url.startswith("file://") and f"{path}/".startswith(f"{checkout}/")
+    url = str(json.loads(text).get("url", "")) if text else ""
+    return os.path.realpath(url.removeprefix("file://")) if url.startswith("file://") else ""
 
 
 def _places(one: importlib.metadata.Distribution) -> Iterator[str]:

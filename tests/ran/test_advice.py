@@ -73,9 +73,30 @@ def test_the_folder_is_the_one_from_which_the_file_is_imported(
     )
 
 
-def test_folders_that_were_set_are_kept_and_the_default_is_never_advised(tmp_path: Path) -> None:
+def test_folders_that_were_set_are_kept_and_those_of_the_default_with_code(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, "core/__init__.py", "libs/other/other/__init__.py", "a.py")
-    assert path_advice(tmp_path, "core/__init__.py", "core", ("libs/other",)) == ""
-    assert path_advice(tmp_path, "a.py", "a", ("lib",)) == ""
-    told = package_advice(tmp_path, "other", (".", "lib"))
-    assert told == 'Set python_path = ["lib", "libs/other"] in [tool.perfci].'
+    assert path_advice(tmp_path, "core/__init__.py", "core", (".", "src")) == ""
+    told = path_advice(tmp_path, "a.py", "a", ("lib",))
+    assert told == 'Set python_path = ["lib", "."] in [tool.perfci].'
+    told = package_advice(tmp_path, "other", (".", "src", "lib"))
+    assert told == 'Set python_path = [".", "lib", "libs/other"] in [tool.perfci].'
+
+
+def test_a_monorepo_is_told_all_at_once(tmp_path: Path) -> None:
+    projects = ("packages/core", "packages/extra")
+    write(tmp_path, *(f"{one}/pyproject.toml" for one in projects))
+    write(tmp_path, *(f"packages/{one}/src/{one}/__init__.py" for one in ("core", "extra")))
+    write(tmp_path, "packages/core/tests/__init__.py")
+    file = "packages/extra/src/extra/__init__.py"
+    told = path_advice(tmp_path, file, "extra", (".", "src"))
+    paths = 'python_path = ["packages/extra/src", "packages/core/src"]'
+    assert told == f"Set {paths} in [tool.perfci]."
+    write(tmp_path, "packages/core/setup.py", text="setup(ext_modules=[])")
+    assert path_advice(tmp_path, file, "extra", (".", "src"), built=True) == told
+    told = path_advice(tmp_path, file, "extra", (".", "src"))
+    assert told == (
+        "Set build = [\"bash -c 'cd packages/core && {python} setup.py build_ext --inplace'\"] "
+        f"and {paths} in [tool.perfci]."
+    )

@@ -17,9 +17,10 @@ _LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
 class Finding:
     """One thing that a worker or a child of it ran, read or started.
 
-    ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program) or
-    ``kept out`` (an import that was refused); of a child ``watched``, ``living`` (with its process
-    id as the ``name``) or ``unwatched``; ``program`` for one that is no Python.
+    ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program),
+    ``kept out`` (an import that was refused) or ``missing`` (one that nobody has); of a child
+    ``watched``, ``living`` (with its process id as the ``name``) or ``unwatched``; ``program`` for
+    one that is no Python.
     """
 
     how: str

@@ -5,19 +5,26 @@ from __future__ import annotations
 import filecmp
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from perfci.measure.ran.advice import build_advice, package_advice, path_advice
+from perfci.measure.ran.advice import (
+    build_advice,
+    missing_advice,
+    package_advice,
+    path_advice,
+)
 from perfci.measure.ran.findings import Finding, is_code, is_library
 from perfci.measure.ran.places import Places
 from perfci.record.case import Failure
 from perfci.record.ran import WRONG_CODE
+from perfci.worker.own_packages import packages_in
 
 Where = Literal["checkout", "another tree", "copy", "child"]
 _CODE_OF = {
     "checkout": "the user's checkout",
-    "another tree": "another commit's tree",
+    "another tree": "another tree of the project",
     "copy": "an installed copy of the project",
 }
 _SHOWN = 3
@@ -46,6 +53,7 @@ class Judged:
     """What one worker and its children ran. ``used`` are the side's own files, absolute.
 
     ``elsewhere`` are modules of the project's that come from an installed copy, meant or not.
+    ``advice`` is what to set if it failed for what it did not find.
     """
 
     wrong: tuple[Wrong, ...]
@@ -54,6 +62,7 @@ class Judged:
     outside: tuple[str, ...]
     unknown: tuple[str, ...]
     elsewhere: tuple[Finding, ...] = ()
+    advice: str = ""
 
 
 def judge(
@@ -74,7 +83,7 @@ def judge(
     wrong: dict[tuple[str, str], Wrong] = {}
     greeted = {one.name for one in findings if one.how == "watched"}
     for one in findings:
-        if one.how == "watched" or Path(one.path).is_dir():
+        if one.how in {"watched", "missing"} or Path(one.path).is_dir():
             continue
         if one.how == "unwatched" or (one.how == "living" and one.name not in greeted):
             command = one.name if one.how == "unwatched" else one.path
@@ -106,6 +115,12 @@ def judge(
         tuple(outside),
         tuple(unknown),
         tuple(elsewhere),
+        missing_advice(
+            Path(places.root),
+            [one.name for one in findings if one.how == "missing"],
+            python_path,
+            built=built,
+        ),
     )
 
 
@@ -120,6 +135,8 @@ class _Judgement:
         places = self.places
         if where == "spared" or self.is_meant(one):
             return None
+        if where == "" and not self._has_module(one.name):
+            return None  # another distribution's part of a namespace that the tree has, too
         if where in {"copy", ""}:  # of no place: the watch knew it by its package's name
             return self._wrong("copy", one, one.path, self._of_a_copy(one))
         base = places.checkout if where == "checkout" else _root_of(one.path, places)
@@ -151,24 +168,34 @@ class _Judgement:
         side has no such module, as a base whose head adds one; unless it is compiled, and nothing
         was built.
         """
-        if not has_it and (self.built or not is_library(one.path)):
+        is_there = has_it or self._has_module(one.name)
+        if not is_there and (self.built or not is_library(one.path)):
             return None
         shown = relative if where == "checkout" else one.path
         return self._wrong(_where(where), one, shown, self._advice(one, relative, has_it=has_it))
+
+    def _has_module(self, name: str) -> bool:
+        """Whether the tree has the module of this dotted name, wherever its package lies."""
+        tree = Path(self.places.root)
+        folder = _packages_in(str(tree)).get(name.partition(".")[0])
+        if folder is None:
+            return False
+        path = tree.joinpath(folder, *name.split("."))
+        return path.is_dir() or any(path.parent.glob(f"{path.name}.*"))
 
     def _advice(self, one: Finding, relative: str, *, has_it: bool) -> str:
         tree = Path(self.places.root)
         if has_it:
             module = one.name if one.how in {"import", "load", "kept out"} else ""
-            told = path_advice(tree, relative, module, self.python_path)
+            told = path_advice(tree, relative, module, self.python_path, built=self.built)
             return told or (
                 f"This side has it as {relative}: use a path that is relative to the module's "
                 "`__file__`, or to the current directory, which is the side's tree."
             )
         if is_library(one.path):
-            return build_advice(tree)
+            return build_advice(tree, self.python_path)
         top = one.name.partition(".")[0]
-        return (top and package_advice(tree, top, self.python_path)) or (
+        return (top and package_advice(tree, top, self.python_path, built=self.built)) or (
             "The commit hasn't got it. Add it to the repository, or make it with `build`."
         )
 
@@ -176,9 +203,9 @@ class _Judgement:
         tree = Path(self.places.root)
         top = one.name.partition(".")[0] or _package_in(one.path)
         meant = f'Where the installed copy is meant: installed = ["{top}"].' if top else ""
-        told = package_advice(tree, top, self.python_path) if top else ""
+        told = package_advice(tree, top, self.python_path, built=self.built) if top else ""
         if not told and is_library(one.path):
-            told = build_advice(tree)
+            told = build_advice(tree, self.python_path)
         return f"{told} {meant}".strip()
 
     def is_meant(self, one: Finding) -> bool:
@@ -188,6 +215,12 @@ class _Judgement:
 
     def _wrong(self, where: Where, one: Finding, file: str, advice: str) -> Wrong:
         return Wrong(where, one.how, file, one.name, advice)
+
+
+@lru_cache(maxsize=4)
+def _packages_in(tree: str) -> dict[str, str]:
+    """Look through a tree once: the session doesn't change it."""
+    return packages_in(tree)
 
 
 def failure_of(
@@ -231,7 +264,7 @@ def _where(place: str) -> Where:
 
 def _root_of(path: str, places: Places) -> str:
     """Return the other tree that ``path`` lies in; a folder of the cache's stands two below it."""
-    for other in places.others:
+    for other in (*places.others, *places.clones):
         if path.startswith(other):
             return other
     below = path.removeprefix(places.cache).split("/")

@@ -19,9 +19,9 @@ class Places:
 
     ``cache`` holds the trees of all sides and commits: what lies there and is not ``own`` is
     another's. ``own`` are the side's tree and the benchmarks, ``spared`` what no side is to blame
-    for. ``copies`` are installed copies of the project, ``pythons`` where interpreters and what is
-    installed in them lie. ``installed`` are packages whose installed copy is meant. Folders end in
-    a slash, but for ``python_path``.
+    for. ``copies`` are installed copies of the project, ``clones`` other folders that it is
+    installed from, ``pythons`` where interpreters and what is installed in them lie. ``installed``
+    are packages whose installed copy is meant. Folders end in a slash, but for ``python_path``.
     """
 
     root: str
@@ -34,6 +34,7 @@ class Places:
     installed: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
+    clones: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
 
     def settings(self, findings: str) -> str:
@@ -49,8 +50,9 @@ class Places:
                 "pythons": tuple(
                     one
                     for one in self.pythons
-                    if one.startswith(self.checkout) and one != self.checkout
+                    if one.startswith((self.checkout, *self.clones)) and one != self.checkout
                 ),
+                "clones": self.clones,
                 "checkout": (self.checkout,),
                 "names": self.names,
                 "installed": self.installed,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 
 TYPE_CHECKING = False  # typing, json and re would double the start of a child
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Watch:
         self.spared: tuple[str, ...] = (*settings["spared"], *harness)
         self.pythons: tuple[str, ...] = tuple(settings["pythons"])
         self.checkout: tuple[str, ...] = tuple(settings["checkout"])
+        self.clones: tuple[str, ...] = tuple(settings["clones"])
         self.names: frozenset[str] = frozenset(settings["names"])
         self.installed: frozenset[str] = frozenset(settings["installed"])
         (self._file,) = settings["findings"]
@@ -69,17 +70,16 @@ class Watch:
 
     def place(self, path: str) -> str:
         """Return whose the real ``path`` is; empty for what is nobody's here."""
-        if path.startswith(self.own):
-            return "own"
-        if path.startswith(self.spared):
-            return "spared"
-        if path.startswith(self.strange):
-            return "strange"
-        if path.startswith(self.copies):
-            return "copy"
-        if path.startswith(self.checkout) and not path.startswith(self.pythons):
-            return "checkout"
-        return ""
+        places = {
+            "own": self.own,
+            "spared": self.spared,
+            "strange": self.strange,
+            "copy": self.copies,
+            "": self.pythons,
+            "checkout": self.checkout,
+        }
+        found = (place for place, folders in places.items() if path.startswith(folders))
+        return next(found, "strange" if path.startswith(self.clones) else "")
 
     def note(self, how: str, path: str, name: str = "") -> None:
         """Write down that ``path`` was run or read, where it lies in a place that matters."""
@@ -88,7 +88,7 @@ class Watch:
         if not place and name.partition(".")[0] in self.names and "-packages/" in real:
             place = "copy"
         if place and place != "spared":
-            self._say(how, real, name)
+            self.say(how, real, name)
 
     def look(self) -> None:
         """Write down all that is loaded: modules, and what is mapped into this process.
@@ -108,7 +108,7 @@ class Watch:
             except OSError:  # it has ended meanwhile, and has written down what it ran
                 continue
             if _is_python(program):
-                self._say("living", program, pid)
+                self.say("living", program, pid)
                 living.append(pid)
         self._await_greetings(living)
 
@@ -169,8 +169,8 @@ class Watch:
         except (TypeError, IndexError, ValueError):  # whoever starts this gets the error
             return
         self.note("run", path)
-        for how, what in unwatched(path, told, environment):
-            self._say(how, path, what)
+        for how, what in unwatched(path, told, os.environ if environment is None else environment):
+            self.say(how, path, what)
 
     def _shell(self, command: Any) -> None:
         self._started("/bin/sh", ["sh", "-c", command], None, None)
@@ -194,7 +194,8 @@ class Watch:
     def _greet(self) -> None:
         self._write("watched", sys.executable or "", str(os.getpid()))
 
-    def _say(self, how: str, path: str, name: str) -> None:
+    def say(self, how: str, path: str, name: str) -> None:
+        """Write down a finding, once."""
         key = (how, path, name)
         if key not in self._seen:
             self._seen[key] = None
@@ -241,6 +242,8 @@ class OwnCodeFirst:
         if spec is not None and spec.origin is not None:
             return spec
         other = self._asked(name, path, target)
+        if other is None and spec is None:
+            self._missed(name, path, entries)
         if spec is None or spec.submodule_search_locations is None:
             return self._not_strange(name, other)
         # A folder without `__init__.py`: a package of that name goes before it, as in Python.
@@ -264,6 +267,21 @@ class OwnCodeFirst:
             if spec is not None:
                 return spec
         return None
+
+    def _missed(self, name: str, path: Sequence[str] | None, entries: Sequence[str]) -> None:
+        """Write down what nobody has: a name of the tree's, and what the checkout has compiled."""
+        if path is not None or name in self._watch.names:
+            self._watch.say("missing", "", name)
+        leaf = name.rpartition(".")[2]
+        for entry in entries:
+            for own in self._watch.own:
+                inside = f"{os.path.realpath(entry)}/"
+                if own.endswith("/") and inside.startswith(own):
+                    below = f"{inside.removeprefix(own)}{leaf}"
+                    for suffix in EXTENSION_SUFFIXES:
+                        for there in (f"{one}{below}{suffix}" for one in self._watch.checkout):
+                            if os.path.isfile(there):
+                                self._watch.note("kept out", there, name)
 
     def _not_strange(self, name: str, spec: ModuleSpec | None) -> ModuleSpec | None:
         if spec is None:
