@@ -67,7 +67,7 @@ def package_advice(
 def folder_of(tree: Path, file: str, module: str) -> str:
     """Return the folder, relative to ``tree``, from which ``file`` is imported."""
     path = Path(file)
-    if module:
+    if module and module != "__main__":
         inner = path.parent if path.name.startswith("__init__.") else path
         parts = module.split(".")
         names = [*inner.parts[:-1], inner.name.partition(".")[0]]

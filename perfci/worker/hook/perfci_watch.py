@@ -44,7 +44,9 @@ class Watch:
         # a child has no business in the perfci that measures, but for this folder
         harness = (f"{_HOOK}/",) if in_child else settings["harness"]
         self.spared: tuple[str, ...] = (*settings["spared"], *harness)
-        self.pythons: tuple[str, ...] = tuple(settings["pythons"])
+        prefix = f"{os.path.realpath(sys.prefix)}/"  # a child may run another environment's Python
+        own_prefix = () if prefix in settings["checkout"] else (prefix,)
+        self.pythons: tuple[str, ...] = (*settings["pythons"], *own_prefix)
         self.checkout: tuple[str, ...] = tuple(settings["checkout"])
         self.clones: tuple[str, ...] = tuple(settings["clones"])
         self.names: frozenset[str] = frozenset(settings["names"])
