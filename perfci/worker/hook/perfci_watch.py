@@ -28,7 +28,7 @@ _IN_SHELL = r"(?:python|pypy)[0-9.]*\s+-[a-zA-Z]*[IES]"
 _NAMED = r"\b(?:python|pypy)[0-9.]*\b"
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _ENTRY, _BETWEEN, _END = "\x1e", "\x1f", "\0"
-_WRITES = os.O_WRONLY | os.O_RDWR
+_WRITES = os.O_WRONLY | os.O_TRUNC
 _GREETING_S = 2.0
 
 
