@@ -17,7 +17,7 @@ from perfci.measure.gpu_watch import (
 )
 from perfci.measure.launch import ChildEnds, Executed, Launch, Started
 from perfci.measure.process import WorkerEnded, WorkerProcess
-from perfci.measure.ran.judging import Judged, failure_of
+from perfci.measure.ran.judging import Judged, failure_of, untold
 from perfci.measure.ran.watched import Watched
 from perfci.measure.reduce import reduce
 from perfci.measure.schedule import burst_count, burst_order, lead_in_s
@@ -216,6 +216,8 @@ def _judge(seat: _Seat, watched: Watched, round_number: int) -> None:
         order = seat.task.order
         tail = failure.log_tail if failure else ""
         failure = failure_of(seat.ran.wrong, order.case, order.side, tail)
+    elif failure is None and not seat.ran.told:
+        failure = untold(seat.task.order.case, seat.task.order.side)
     elif failure and seat.ran.advice:
         failure = replace(failure, message=f"{failure.message}\n{seat.ran.advice}")
     if failure:

@@ -31,13 +31,21 @@ def test_setup_py_with_extensions_is_built_in_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "backend", ["scikit_build_core.build", "mesonpy", "maturin", "hatchling.build"]
+    "backend",
+    ["scikit_build_core.build", "mesonpy", "maturin", "hatchling.build", "setuptools.build_meta"],
 )
 def test_other_backends_build_into_a_folder_that_is_imported_from(
     tmp_path: Path, backend: str
 ) -> None:
     write(tmp_path, "pyproject.toml", text=f'[build-system]\nbuild-backend = "{backend}"')
     assert build_advice(tmp_path) == TARGET
+
+
+def test_what_no_python_project_says_how_to_build_is_left_to_the_user(tmp_path: Path) -> None:
+    write(tmp_path, "CMakeLists.txt")
+    assert build_advice(tmp_path) == (
+        "Set `build` in [tool.perfci] to the commands that compile it."
+    )
 
 
 def test_the_project_of_a_monorepo_that_compiles_is_built(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ _NO_MODULES = frozenset({"setup.py", "conftest.py", "noxfile.py"})
 
 def build_advice(tree: Path, python_path: Sequence[str] = ()) -> str:
     """Return the ``build`` key for a project whose compiled files its tree lacks."""
+    if not any(map(_is_buildable, _project_folders(tree))):
+        return "Set `build` in [tool.perfci] to the commands that compile it."
     return _set(tree, (), python_path, build=True)
 
 
@@ -65,7 +67,7 @@ def package_advice(
 def folder_of(tree: Path, file: str, module: str) -> str:
     """Return the folder, relative to ``tree``, from which ``file`` is imported."""
     path = Path(file)
-    if module:
+    if module and module != "__main__":
         inner = path.parent if path.name.startswith("__init__.") else path
         parts = module.split(".")
         names = [*inner.parts[:-1], inner.name.partition(".")[0]]
@@ -103,9 +105,13 @@ def _has_modules(folder: Path) -> bool:
     return bool(packages - NO_LIBRARY or {one.name for one in folder.glob("*.py")} - _NO_MODULES)
 
 
+def _is_buildable(folder: Path) -> bool:
+    return (folder / "setup.py").is_file() or _backend(folder) != ""
+
+
 def _build_command(tree: Path, folder: Path) -> str:
     below = "" if folder == tree else str(folder.relative_to(tree))
-    if _has_extensions(folder / "setup.py") or _backend(folder) in {"", "setuptools"}:
+    if (folder / "setup.py").is_file() and _backend(folder) in {"", "setuptools"}:
         return f"bash -c 'cd {below} && {_SCRIPT}'" if below else _SCRIPT
     return f"{_INSTALL} ./{below}" if below else f"{_INSTALL} ."
 

@@ -53,7 +53,8 @@ class Judged:
     """What one worker and its children ran. ``used`` are the side's own files, absolute.
 
     ``elsewhere`` are modules of the project's that come from an installed copy, meant or not.
-    ``advice`` is what to set if it failed for what it did not find.
+    ``advice`` is what to set if it failed for what it did not find. Where nothing was ``told``, its
+    watch wrote nothing down, or that was removed.
     """
 
     wrong: tuple[Wrong, ...]
@@ -63,6 +64,7 @@ class Judged:
     unknown: tuple[str, ...]
     elsewhere: tuple[Finding, ...] = ()
     advice: str = ""
+    told: bool = True
 
 
 def judge(
@@ -121,6 +123,7 @@ def judge(
             python_path,
             built=built,
         ),
+        told=bool(greeted),
     )
 
 
@@ -239,6 +242,15 @@ def failure_of(
         message=clean("; ".join(lines) + "".join(f"\n{one}" for one in advice)),
         log_tail=log_tail,
     )
+
+
+def untold(case: str, side: str) -> Failure:
+    """Return the failure of a case whose worker measured, and told nothing of what it ran."""
+    message = (
+        "what this worker ran isn't known: what it wrote down was removed\n"
+        "Leave the session's files (below TMPDIR's parent) as they are."
+    )
+    return Failure(case, side, "finish", WRONG_CODE, message)
 
 
 def said(one: Wrong, side: str) -> str:

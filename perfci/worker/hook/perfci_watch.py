@@ -28,7 +28,7 @@ _IN_SHELL = r"(?:python|pypy)[0-9.]*\s+-[a-zA-Z]*[IES]"
 _NAMED = r"\b(?:python|pypy)[0-9.]*\b"
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _ENTRY, _BETWEEN, _END = "\x1e", "\x1f", "\0"
-_WRITES = os.O_WRONLY | os.O_RDWR
+_WRITES = os.O_WRONLY | os.O_TRUNC
 _GREETING_S = 2.0
 
 
@@ -44,7 +44,9 @@ class Watch:
         # a child has no business in the perfci that measures, but for this folder
         harness = (f"{_HOOK}/",) if in_child else settings["harness"]
         self.spared: tuple[str, ...] = (*settings["spared"], *harness)
-        self.pythons: tuple[str, ...] = tuple(settings["pythons"])
+        prefix = f"{os.path.realpath(sys.prefix)}/"  # a child may run another environment's Python
+        own_prefix = () if prefix in settings["checkout"] else (prefix,)
+        self.pythons: tuple[str, ...] = (*settings["pythons"], *own_prefix)
         self.checkout: tuple[str, ...] = tuple(settings["checkout"])
         self.clones: tuple[str, ...] = tuple(settings["clones"])
         self.names: frozenset[str] = frozenset(settings["names"])
