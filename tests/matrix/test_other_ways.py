@@ -15,6 +15,8 @@ REFUSED = {
     "isolated",  # what such a child imports isn't seen
     "without_environment",
     "own_python_path",
+    "changed_environment",
+    "isolated_behind_a_wrapper",
     "only_on_head",
 }
 

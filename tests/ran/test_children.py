@@ -19,6 +19,7 @@ PYTHON = "/usr/bin/python3.11"
     [
         ([PYTHON, "-c", "pass -I"], None),
         ([PYTHON, "-m", "pytest", "-E"], None),
+        (["/usr/bin/nice", "-n", "1", PYTHON, "-m", "pytest", "-E"], REACHING),
         ([PYTHON, "-W", "error", "-X", "dev", "-u", "x.py", "-S"], REACHING),
         ([PYTHON, "-P", "-Wignore", "x.py"], {k.encode(): v.encode() for k, v in REACHING.items()}),
     ],
@@ -40,6 +41,9 @@ def test_a_python_with_its_environment_is_watched(words: list[str], environment:
         (["/bin/sh", "-c", "exec python x.py"], {"PATH": "/bin"}),
         (["/usr/bin/env", "python3", "-E", "x.py"], None),
         (["/usr/bin/env", "-i", "python3", "x.py"], None),
+        (["/usr/bin/env", "-u", "PYTHONPATH", "python3", "x.py"], None),
+        (["/usr/bin/timeout", "9", PYTHON, "-I", "x.py"], None),
+        (["/usr/bin/taskset", "-c", "0", PYTHON, "x.py"], {}),
     ],
 )
 def test_others_are_told(words: list[str], environment: dict[str, str] | None) -> None:

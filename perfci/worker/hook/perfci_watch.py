@@ -27,6 +27,10 @@ _OPAQUE = frozenset("IES")
 _IN_SHELL = r"(?:python|pypy)[0-9.]*\s+-[a-zA-Z]*[IES]"
 _NAMED = r"\b(?:python|pypy)[0-9.]*\b"
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+_WRAPPERS = frozenset(
+    {"chrt", "env", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "taskset", "timeout"}
+)
+"""Programs that become the one that their words name."""
 _ENTRY, _BETWEEN, _END = "\x1e", "\x1f", "\0"
 _WRITES = os.O_WRONLY | os.O_TRUNC
 _GREETING_S = 2.0
@@ -362,10 +366,11 @@ def unwatched(
     if line:
         options = [*line[1:], *options]
         name = os.path.basename(line[0])
-    if name == "env" and any(map(_is_python, options)):
+    if name in _WRAPPERS and any(map(_is_python, options)):
         while not _is_python(options[0]):
-            reached = reached and options[0] not in {"-", "-i", "--ignore-environment"}
-            options.pop(0)
+            word = options.pop(0)
+            cleared = word in {"-", "-i", "--ignore-environment"} or "PYTHONPATH" in word
+            reached = reached and not cleared
         name = os.path.basename(options.pop(0))
     if not _is_python(name):
         yield "program", name
