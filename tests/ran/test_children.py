@@ -21,6 +21,7 @@ PYTHON = "/usr/bin/python3.11"
         ([PYTHON, "-m", "pytest", "-E"], None),
         (["/usr/bin/nice", "-n", "1", PYTHON, "-m", "pytest", "-E"], REACHING),
         ([PYTHON, "-W", "error", "-X", "dev", "-u", "x.py", "-S"], REACHING),
+        ([PYTHON, "x.py"], {**REACHING, "PYTHONPATH": f"/lib:{HOOK}"}),
         ([PYTHON, "-P", "-Wignore", "x.py"], {k.encode(): v.encode() for k, v in REACHING.items()}),
     ],
 )
@@ -36,7 +37,6 @@ def test_a_python_with_its_environment_is_watched(words: list[str], environment:
         ([PYTHON, "-X", "dev", "-S"], None),
         ([PYTHON, "x.py"], {}),
         ([PYTHON, "x.py"], {VARIABLE: "{}", "PYTHONPATH": "/lib"}),
-        ([PYTHON, "x.py"], {**REACHING, "PYTHONPATH": f"/lib:{HOOK}"}),
         (["/bin/sh", "-c", "python3 -I x.py"], None),
         (["/bin/sh", "-c", "exec python x.py"], {"PATH": "/bin"}),
         (["/usr/bin/env", "python3", "-E", "x.py"], None),
@@ -56,6 +56,13 @@ def test_a_script_runs_the_python_of_its_first_line(tmp_path: Path) -> None:
     assert [how for how, _ in unwatched(str(script), ["tool"], None)] == ["unwatched"]
     script.write_text(f"#!{PYTHON}\n")
     assert list(unwatched(str(script), ["tool"], None)) == []
+
+
+def test_a_sitecustomize_before_perfcis_stands_in_its_way(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("")
+    environment = {**REACHING, "PYTHONPATH": f"{tmp_path}:{HOOK}"}
+    found = unwatched(PYTHON, [PYTHON, "x.py"], environment)
+    assert [how for how, _ in found] == ["unwatched"]
 
 
 def test_what_is_no_python_is_named() -> None:

@@ -401,9 +401,16 @@ def _is_python(program: str) -> bool:
 
 
 def _reaches(environment: Mapping[Any, Any]) -> bool:
-    """Whether a Python with this environment begins with perfci's hook."""
+    """Whether a Python with this environment finds perfci's hook, and no other before it.
+
+    Inductor hands its children ``sys.path``, at whose head a benchmark may have put a folder.
+    """
     told = {os.fsdecode(key): os.fsdecode(value) for key, value in environment.items()}
-    return VARIABLE in told and told.get("PYTHONPATH", "").split(os.pathsep)[0] == _HOOK
+    folders = told.get("PYTHONPATH", "").split(os.pathsep)
+    if VARIABLE not in told or _HOOK not in folders:
+        return False
+    before = folders[: folders.index(_HOOK)]
+    return not any(os.path.exists(f"{one or '.'}/sitecustomize.py") for one in before)
 
 
 def _letters(options: Sequence[str]) -> Iterator[str]:
