@@ -64,7 +64,7 @@ def check(
     """
     policy = around.config.policy
     if not around.token_allowed:
-        refuse_secrets(around.inherited)
+        refuse_secrets(around.inherited, around.repository.root)
     if not store.environments():  # a damaged one is said here, too
         raise _nothing_stored(f"there are no baselines in {around.config.baselines}/")
     with open_workplace(around, (head,), request.log_folder) as workplace:

@@ -165,6 +165,8 @@ def assemble(
         split=facts.split,
         durations=durations(result),
         definitions=definitions(result),
+        ran=result.ran,
+        same_code=() if facts.base_environment else result.same_code,
     )
 
 

@@ -20,6 +20,7 @@ from perfci.units import counted
 from perfci.verdict.comparing import adjust
 from perfci.verdict.deciding import decide
 from perfci.verdict.policy import Policy
+from perfci.verdict.same_code import joined_ran, joined_same_code
 
 ENDED_EARLY = "the session ended before every suspect was measured again"
 """Why suspects stay unconfirmed where it was interrupted, or the disk filled."""
@@ -76,6 +77,8 @@ def confirmed(
         base=named(together[0].base) if len(together) == 1 else report.base,
         interrupted=again.interrupted or any(one.interrupted for one in reports),
         durations=_summed(reports),
+        ran=joined_ran(reports),
+        same_code=tuple(case for case in joined_same_code(together) if case in cases),
         notes=(
             *report.notes,
             *([f"{said} measured again, both sides together."] if cases else []),

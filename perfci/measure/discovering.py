@@ -19,6 +19,7 @@ from perfci.measure.import_times import import_times
 from perfci.measure.launch import Executed
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process import WorkerEnded, WorkerProcess
+from perfci.measure.ran.judging import Judged, said
 from perfci.measure.written import written_in
 from perfci.record.case import Case, Discovery, Failure
 from perfci.record.worker import WorkOrder
@@ -34,10 +35,11 @@ _DEFINITION_ERRORS = {"BenchmarkError": "wrong-benchmark", "duplicate_id": "dupl
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one side answered, and each module's import time in s."""
+    """What one side answered, each module's import time in s, and what its workers ran."""
 
     discovery: Discovery
     import_times: Mapping[str, float]
+    ran: tuple[Judged, ...] = ()
 
 
 def discover(plan: SessionPlan, side: SidePlan, budget_end: float) -> Found:
@@ -66,6 +68,8 @@ def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end:
     failures: list[Failure] = []
     facts: dict[str, str] = {}
     times: dict[str, float] = {}
+    ran: tuple[Judged, ...] = ()
+    first: Discovery | None = None
     saved = order.saved
     for file in order.benchmark_files:
         alone = replace(order, benchmark_files=(file,), saved=saved)
@@ -79,7 +83,12 @@ def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end:
         failures += found.discovery.failures
         facts |= found.discovery.facts
         times |= found.import_times
-    return Found(Discovery(tuple(cases), tuple(failures), facts), times)
+        ran += found.ran
+        first = first or found.discovery
+    whole = Discovery(tuple(cases), tuple(failures), facts)
+    if first:
+        whole = replace(whole, copies=first.copies, pythons=first.pythons, sources=first.sources)
+    return Found(whole, times, ran)
 
 
 def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float) -> Found:
@@ -89,7 +98,8 @@ def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float)
     """
     left_s = max(0.0, budget_end - time.monotonic())
     within_s = min(plan.settings.timeout, left_s / 2)
-    launch = replace(plan.launch(side), import_times=True)
+    watched = plan.watched(side)
+    launch = replace(plan.launch(side, watched), import_times=True)
     worker = WorkerProcess(
         order, partial(Executed, launch, order.root), math.inf, log_tail=_IMPORT_TIMES
     )
@@ -103,7 +113,18 @@ def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float)
         raise
     finally:
         worker.close()
-    return Found(discovery, import_times(worker.log))
+    if not watched:
+        return Found(discovery, import_times(worker.log))
+    judged = watched.judged()
+    failures = tuple(_with_advice(one, judged.advice) for one in discovery.failures)
+    return Found(replace(discovery, failures=failures), import_times(worker.log), (judged,))
+
+
+def _with_advice(failure: Failure, advice: str) -> Failure:
+    """Return an import that failed with what to set, where that may be why."""
+    if not advice or failure.kind not in {"ImportError", "ModuleNotFoundError"}:
+        return failure
+    return replace(failure, message=f"{failure.message}\n{advice}")
 
 
 def _of_file(failure: Failure, order: WorkOrder) -> Failure:
@@ -117,24 +138,42 @@ def require_own_code(found: Mapping[str, Found], installed: Sequence[str]) -> tu
     UsageError where that would measure code which isn't the commit's: every side of one Python
     has the same installed copy. ``installed`` are those that are meant so.
     """
-    copies = {
-        name: {one.package: one for one in side.discovery.elsewhere} for name, side in found.items()
-    }
     notes = []
-    for package in sorted({package for side in copies.values() for package in side}):
-        ones = [side[package] for side in copies.values() if package in side]
-        files = {one.file for one in ones}
-        if package not in installed and len(files) < 2:
-            one = ones[0]
-            raise UsageError(
-                "installed-copy",
-                f"`{package}` is imported from {one.file}: not the commit's own code, which is in "
-                f"{one.folder}/, would be measured",
-                f'Set python_path = ["{one.folder}"] in [tool.perfci]. Where the installed copy is '
-                f'meant: installed = ["{package}"].',
-            )
-        notes.append(f"`{package}` is the installed one, not the commits': {', '.join(files)}.")
+    of_copies = _apart(found)
+    for name, side in found.items():
+        for one in (one for judged in side.ran for one in judged.wrong):
+            if one.where == "copy" and one.name.partition(".")[0] in of_copies:
+                continue
+            slug = "installed-copy" if one.where == "copy" else "wrong-code"
+            raise UsageError(slug, said(one, name), one.advice)
+    told = {*installed, *of_copies}
+    for package in sorted(told):
+        files = {
+            one.path
+            for side in found.values()
+            for judged in side.ran
+            for one in judged.elsewhere
+            if one.name == package
+        }
+        if files:
+            listed = ", ".join(sorted(files))
+            notes.append(f"`{package}` is the installed one, not the commits': {listed}.")
     return tuple(notes)
+
+
+def packages_apart(found: Mapping[str, Found]) -> frozenset[str]:
+    """Return the packages that each side has installed in a Python of its own."""
+    return frozenset(_apart(found))
+
+
+def _apart(found: Mapping[str, Found]) -> set[str]:
+    files: dict[str, list[str]] = {}
+    for side in found.values():
+        mine = {one.name: one.path for judged in side.ran for one in judged.elsewhere}
+        for name, path in mine.items():
+            if "." not in name:
+                files.setdefault(name, []).append(path)
+    return {name for name, ones in files.items() if len(set(ones)) > 1}
 
 
 def without_benchmark(found: Mapping[str, Found], thresholds: Collection[str]) -> tuple[str, ...]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfci.measure.launch import Launch
 from perfci.measure.leftovers import SESSION_VARIABLE
 from perfci.measure.quiet import CorePlan, child_environment
+from perfci.measure.ran.places import Places
+from perfci.measure.ran.tally import TreeOf
+from perfci.measure.ran.watched import Watched
 from perfci.measure.round import Task
 from perfci.measure.schedule import has_cold_cache
 from perfci.record.case import Case
@@ -20,11 +24,16 @@ from perfci.record.worker import SavedModel, WorkOrder
 
 @dataclass(frozen=True, slots=True)
 class SidePlan:
-    """One side of a session: its name (base or head), what it is, its tree and its Python."""
+    """One side of a session: its name (base or head), what it is, its tree and its Python.
+
+    ``tree`` is git's hash of what was checked out, ``built`` whether a build was made in it.
+    """
 
     name: str
     side: Side
     root: Path
+    tree: str = ""
+    built: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +42,8 @@ class SessionPlan:
 
     ``benchmark_root`` is the tree whose benchmark files both sides run: head's.
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
-    begins with.
+    begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
+    distributions that the trees declare.
     """
 
     sides: tuple[SidePlan, ...]
@@ -50,6 +60,8 @@ class SessionPlan:
     scratch: Path
     token: str
     enter: tuple[str, ...] = ()
+    places: Mapping[str, Places] = field(default_factory=dict)
+    project: tuple[str, ...] = ()
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
         """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
@@ -60,13 +72,15 @@ class SessionPlan:
         """Return the order that makes a worker list the benchmarks."""
         return WorkOrder(
             root=str(side.root),
-            python_path=self._python_path(side),
+            python_path=self.python_path_of(side),
             benchmark_root=str(self.benchmark_root),
             benchmark_files=self.benchmark_files(self.benchmark_root),
             saved=self.saved,
             side=side.name,
             threads=self.cores.threads,
             seed=self.settings.seed,
+            project=self.project,
+            checkout=self.places[side.name].checkout.rstrip("/") if self.places else "",
         )
 
     def starter_order(self, side: SidePlan, cases: Sequence[Case]) -> WorkOrder:
@@ -78,11 +92,27 @@ class SessionPlan:
             benchmark_files=(),
         )
 
-    def launch(self, side: SidePlan) -> Launch:
-        """Return how this side's processes are started."""
+    def watched(self, side: SidePlan) -> Watched | None:
+        """Return the watch of one more worker of this side; None where nothing is watched."""
+        if side.name not in self.places:
+            return None
+        folder = self.scratch / "ran"
+        folder.mkdir(exist_ok=True)
+        findings = folder / f"{side.name}-{secrets.token_hex(8)}"
+        return Watched(findings, self.places[side.name], self.python_path, side.built)
+
+    def trees(self) -> dict[str, TreeOf]:
+        """Return each side's tree, and the benchmarks'."""
+        return {side.name: TreeOf(side.root, self.benchmark_root, side.tree) for side in self.sides}
+
+    def launch(self, side: SidePlan, watched: Watched | None = None) -> Launch:
+        """Return how this side's processes are started, ``watched`` or on a watch of their own."""
         temporary = self.scratch / "tmp"
         temporary.mkdir(exist_ok=True)
         extra = {"TMPDIR": str(temporary), SESSION_VARIABLE: self.token}
+        watched = watched or self.watched(side)
+        if watched:
+            extra |= watched.environment()
         return Launch(
             python=side.side.python,
             environment=child_environment(
@@ -114,10 +144,13 @@ class SessionPlan:
                 for name, share in self.settings.inject.items()
             },
         )
+        watched = self.watched(side)
         return Task(
             order=order,
-            launch=self.launch(side),
-            environment={
+            launch=self.launch(side, watched),
+            watched=watched,
+            environment=(watched.environment() if watched else {})
+            | {
                 "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
                 "TRITON_CACHE_DIR": str(caches / "triton"),
             },
@@ -130,6 +163,7 @@ class SessionPlan:
             for folder in (self.scratch / "caches" / side.name / slug).glob("cold-*"):
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _python_path(self, side: SidePlan) -> tuple[str, ...]:
+    def python_path_of(self, side: SidePlan) -> tuple[str, ...]:
+        """Return the folders of this side's tree that go first on ``sys.path``."""
         folders = (side.root / entry for entry in self.python_path)
         return tuple(str(folder.resolve()) for folder in folders if folder.is_dir())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from perfci.bench.work import why_unfit
@@ -17,6 +17,8 @@ from perfci.measure.gpu_watch import (
 )
 from perfci.measure.launch import ChildEnds, Executed, Launch, Started
 from perfci.measure.process import WorkerEnded, WorkerProcess
+from perfci.measure.ran.judging import Judged, failure_of, untold
+from perfci.measure.ran.watched import Watched
 from perfci.measure.reduce import reduce
 from perfci.measure.schedule import burst_count, burst_order, lead_in_s
 from perfci.measure.starter import OpenStarters
@@ -34,21 +36,26 @@ from perfci.record.worker import (
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One worker of a round: what it does, and how it is started."""
+    """One worker of a round: what it does, how it is started, and where it says what it ran."""
 
     order: WorkOrder
     launch: Launch
     environment: Mapping[str, str]
     timeout_s: float
+    watched: Watched | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """What a round gave: a result a side, what the workers printed, and time inside bursts."""
+    """What a round gave: a result a side, what the workers printed, and time inside bursts.
+
+    ``ran`` is what each side's worker and its children ran.
+    """
 
     results: tuple[WorkerResult, ...]
     logs: Mapping[str, str]
     measured_s: float
+    ran: Mapping[str, Judged] = field(default_factory=dict)
 
 
 class _Seat:
@@ -66,6 +73,7 @@ class _Seat:
         self.watch: GpuWatch | None = None
         self.energy = 0.0
         self.crowded = False
+        self.ran: Judged | None = None
 
 
 def measure_round(
@@ -104,6 +112,7 @@ def measure_round(
         results=tuple(seat.result for seat in seats if seat.result is not None),
         logs={seat.task.order.side: seat.log for seat in seats},
         measured_s=sum(seat.measured_s for seat in seats),
+        ran={seat.task.order.side: seat.ran for seat in seats if seat.ran},
     )
 
 
@@ -195,6 +204,24 @@ def _end(seat: _Seat, round_number: int) -> None:
     finished = not isinstance(seat.result, WorkerFailure) and seat.result is not None
     if left and finished:
         seat.result = WorkerFailure(round_number, seat.worker.left_behind(left))
+    if seat.task.watched and seat.result is not None:
+        _judge(seat, seat.task.watched, round_number)
+
+
+def _judge(seat: _Seat, watched: Watched, round_number: int) -> None:
+    """Fail a worker that ran what isn't its side's, whatever else it came to."""
+    seat.ran = watched.judged()
+    failure = seat.result.failure if isinstance(seat.result, WorkerFailure) else None
+    if seat.ran.wrong:
+        order = seat.task.order
+        tail = failure.log_tail if failure else ""
+        failure = failure_of(seat.ran.wrong, order.case, order.side, tail)
+    elif failure is None and not seat.ran.told:
+        failure = untold(seat.task.order.case, seat.task.order.side)
+    elif failure and seat.ran.advice:
+        failure = replace(failure, message=f"{failure.message}\n{seat.ran.advice}")
+    if failure:
+        seat.result = WorkerFailure(round_number, failure)
 
 
 def _watched(

@@ -14,6 +14,7 @@ from perfci.measure.journal import Journal, slug
 from perfci.measure.launch import TreeDeleted
 from perfci.measure.plan import SessionPlan
 from perfci.measure.process import BudgetEnded
+from perfci.measure.ran.tally import Tally
 from perfci.measure.round import measure_round
 from perfci.measure.schedule import (
     least_rounds,
@@ -25,6 +26,7 @@ from perfci.measure.starter import OpenStarters
 from perfci.measure.starters import Starters
 from perfci.measure.stopping import undecided_metrics
 from perfci.record.case import Case, Failure
+from perfci.record.ran import Ran
 from perfci.record.report import Comparison
 from perfci.record.worker import WorkerFailure, WorkerOutput
 from perfci.verdict.comparing import adjust, compare_case
@@ -65,7 +67,8 @@ class SessionResult:
 
     ``ended`` is done, budget or fail-fast; or interrupted, tree-deleted or outside (a disk that
     filled, say), and then it is a part of what was to be measured. ``scale`` is how many times the
-    comparisons there would be, had it not ended by what it saw.
+    comparisons there would be, had it not ended by what it saw. ``ran`` is what the workers ran,
+    ``same_code`` the cases of which that is the same on both sides.
     """
 
     states: tuple[CaseState, ...]
@@ -76,6 +79,8 @@ class SessionResult:
     ended: str
     notes: tuple[str, ...]
     scale: float = 1.0
+    ran: Ran | None = None
+    same_code: tuple[str, ...] = ()
 
     @property
     def cut_short(self) -> bool:
@@ -113,6 +118,7 @@ class Session:
         self._starters = Starters(plan, journal, budget_end)
         cold = plan.settings.cold_start_rounds
         self._states: list[CaseState] = []
+        self._tally = Tally({})
         self._cold_starts = plan.settings.rounds if cold is None else cold
         self._sweeps = 0
         self._rng = Random(plan.settings.seed)  # noqa: S311 (an order, not a secret)
@@ -127,6 +133,7 @@ class Session:
         slugs = _slugs(cases)
         states = [CaseState(case, slugs[case.id], {name: [] for name in sides}) for case in cases]
         self._states = states
+        self._tally = Tally(self._plan.trees())
         notes: list[str] = []
         ended = "done"
         try:
@@ -156,7 +163,24 @@ class Session:
             ended=ended,
             notes=(*notes, *self._starters.notes(), *self._gpu.notes(), *self._journal.notes()),
             scale=_times_seen(states) if ended == "fail-fast" else 1.0,
+            ran=self._ran(),
+            same_code=self._same_code(),
         )
+
+    def _ran(self) -> Ran | None:
+        if not self._plan.places:
+            return None
+        base = self._tally.side("base") if len(self._plan.sides) > 1 else None
+        return Ran(base, self._tally.side("head"))
+
+    def _same_code(self) -> tuple[str, ...]:
+        """Return the cases of which both sides ran the same, under one Python, nothing injected."""
+        if not self._plan.places or any(self._plan.settings.inject.values()):
+            return ()
+        if len({side.side.python for side in self._plan.sides}) > 1:
+            return ()
+        measured = (one for one in self._states if all(one.outputs.values()) and not one.failures)
+        return tuple(one.case.id for one in measured if self._tally.is_same(one.case.id))
 
     def _minimum(self, states: list[CaseState]) -> str:
         """Sweep over all cases again and again, so that drift meets all alike.
@@ -244,6 +268,8 @@ class Session:
         self._round_time_s += took
         self._measured_s += result.measured_s
         self._accuse(state)
+        for name, judged in result.ran.items():
+            self._tally.add(state.case.id, name, judged)
         for worker_result in result.results:
             match worker_result:
                 case WorkerOutput() as output:

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from perfci.measure.discovering import (
     Found,
     discover,
     not_matching,
+    packages_apart,
     require_cases,
     require_own_code,
     without_benchmark,
@@ -36,6 +37,8 @@ from perfci.measure.leftovers import SESSION_VARIABLE
 from perfci.measure.neighbours import own_cores
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.quiet import available_cores, child_environment, plan_cores, quiet_facts
+from perfci.measure.ran.places import Places, benchmark_places
+from perfci.measure.ran.project import distributions_of, packages_of
 from perfci.measure.select import select
 from perfci.measure.session import Progress, Session, SessionResult
 from perfci.measure.token_names import OVERRIDE, overridden, tokens_in
@@ -233,7 +236,8 @@ def open_workplace(
                 )
             )
             side = Side(one.resolved.rev, one.resolved.sha, one.python, dirty=one.resolved.dirty)
-            sides.append(SidePlan(one.name, side, root))
+            built = bool(config.build)
+            sides.append(SidePlan(one.name, side, root, one.resolved.tree, built))
         benchmark_root = sides[-1].root
         if benchmarks_of:
             benchmark_root = stack.enter_context(worktrees.side(benchmarks_of))
@@ -253,6 +257,7 @@ def open_workplace(
             token=token,
             enter=enter,
         )
+        plan = watching(plan, around)
         stack.enter_context(_parent_aside(plan.cores.parent))
         budget_end = started + config.settings.budget
         found = {}
@@ -260,6 +265,7 @@ def open_workplace(
             shown.step(f"looking for benchmarks on {side_plan.name} …")
             found[side_plan.name] = discover(plan, side_plan, budget_end)
             _log_discovery(journal, side_plan.name, found[side_plan.name])
+        plan = knowing_copies(plan, found)
         notes = (
             *worktrees.notes,
             *shared,
@@ -285,6 +291,63 @@ def open_workplace(
             shown=shown,
             started=started,
         )
+
+
+def watching(plan: SessionPlan, around: Surroundings) -> SessionPlan:
+    """Return ``plan`` with every side's places: its workers are watched from now on."""
+    folder = plan.benchmark_root / plan.benchmarks
+    files = plan.benchmark_files(plan.benchmark_root)
+    libraries = [plan.benchmark_root / one for one in plan.python_path]
+    benchmarks = benchmark_places(folder.resolve(), files, plan.pattern, libraries)
+    saved = tuple(path for one in plan.saved for path in (one.model_path, one.inputs_path))
+    roots = dict.fromkeys((*(one.root for one in plan.sides), plan.benchmark_root))
+    places = {
+        side.name: Places(
+            root=str(side.root),
+            checkout=f"{around.repository.root}/",
+            cache=f"{around.cache.resolve()}/",
+            own=(f"{side.root}/", *benchmarks),
+            spared=(f"{plan.scratch.resolve()}/", *filter(None, saved)),
+            python_path=plan.python_path_of(side),
+            names=packages_of(side.root),
+            pythons=_prefix_of(side.side.python),
+            installed=around.config.installed,
+            others=tuple(f"{root}/" for root in roots if root != side.root),
+        )
+        for side in plan.sides
+    }
+    declared = {name for side in plan.sides for name in distributions_of(side.root)}
+    return replace(plan, places=places, project=tuple(sorted(declared)))
+
+
+def _prefix_of(python: str) -> tuple[str, ...]:
+    """Return the folder that an interpreter is installed in, or its virtual environment's."""
+    found = shutil.which(python)
+    return (f"{Path(found).absolute().parent.parent.resolve()}/",) if found else ()
+
+
+def knowing_copies(plan: SessionPlan, found: Mapping[str, Found]) -> SessionPlan:
+    """Return ``plan`` with where the project is installed, as discovery has found it.
+
+    What each side has in a Python of its own is meant so.
+    """
+    apart = packages_apart(found)
+    places = {
+        name: replace(
+            one,
+            installed=tuple(sorted({*one.installed, *apart})),
+            copies=tuple(
+                path
+                for copy in found[name].discovery.copies
+                if copy.distribution not in one.installed
+                for path in copy.paths
+            ),
+            pythons=(*one.pythons, *(f"{each}/" for each in found[name].discovery.pythons)),
+            clones=found[name].discovery.sources,
+        )
+        for name, one in plan.places.items()
+    }
+    return replace(plan, places=places)
 
 
 def refuse_secrets(inherited: Mapping[str, str], root: Path) -> None:

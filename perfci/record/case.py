@@ -42,22 +42,27 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """A package that the side's tree holds in ``folder``, but that was imported from ``file``."""
+class Copy:
+    """An installed copy of a distribution of the project's.
 
-    package: str
-    file: str
-    folder: str
+    ``paths`` are its folders, which end in a slash, and files that lie in none of them.
+    """
+
+    distribution: str
+    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
     """What one side's benchmark files hold: cases, the files that failed, and the side's facts.
 
-    ``elsewhere``: the side's own packages that came from outside its tree.
+    ``copies`` are what is installed of the project in the side's Python, which lies in ``pythons``;
+    ``sources`` are other clones that it is installed from.
     """
 
     cases: tuple[Case, ...]
     failures: tuple[Failure, ...]
     facts: Mapping[str, str]
-    elsewhere: tuple[Elsewhere, ...] = ()
+    copies: tuple[Copy, ...] = ()
+    pythons: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from typing import Literal
 
 from perfci.record.case import Failure
 from perfci.record.metric import Gate
+from perfci.record.ran import Ran
 from perfci.record.run import Environment, Side
 from perfci.record.version import REPORT_SCHEMA
 
@@ -140,7 +141,8 @@ class Report:
     ``durations`` is how long each case was measured, both sides' workers together, in s of wall
     time. ``definitions`` says where the measured benchmarks are written, as far as they are
     functions in a file. ``past`` is what the history says of the rows that moved, where there is a
-    history.
+    history. ``ran`` is what the workers ran; of the cases in ``same_code`` nothing that ran differs
+    between the sides.
     """
 
     perfci_version: str
@@ -166,4 +168,6 @@ class Report:
     durations: Mapping[str, float] = field(default_factory=dict)
     definitions: tuple[Definition, ...] = ()
     past: tuple[Past, ...] = ()
+    ran: Ran | None = None
+    same_code: tuple[str, ...] = ()
     schema: str = REPORT_SCHEMA

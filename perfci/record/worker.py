@@ -35,7 +35,8 @@ class WorkOrder:
     its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
     is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
     ``inject`` makes the work worse on purpose, by shares of its own cost. Without ``cold_start``
-    its start was disturbed, and isn't told. Times in s.
+    its start was disturbed, and isn't told. Discovery looks for installed copies of what
+    ``project`` names (normalised distributions) or ``checkout`` holds. Times in s.
     """
 
     root: str
@@ -55,6 +56,8 @@ class WorkOrder:
     fork_socket: int = -1
     cold_start: bool = True
     inject: Mapping[str, float] = field(default_factory=dict)
+    project: tuple[str, ...] = ()
+    checkout: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Report.durations": Limit(most=20_000),
         "Report.definitions": Limit(most=20_000),
         "Report.past": Limit(most=1_000),
+        "Report.same_code": Limit(300, most=20_000, keep="name"),
         "Report.injected": Limit(most=20),
         "Verdict.reasons": Limit(5_000, most=1_000),
         "Comparison.case": _NAME,
@@ -69,6 +70,10 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Definition.benchmark": _NAME,
         "Definition.file": _PATH,
         "Side.python": _PATH,
+        "SideRan.folders": Limit(4_096, keep="end"),
+        "SideRan.outside": Limit(4_096, keep="end"),
+        "SideRan.cases": Limit(most=20_000),
+        "Compiled.file": _PATH,
         "Environment.facts": Limit(1_000, most=200),
     }
 )

@@ -16,7 +16,8 @@ from perfci.report import rows
 from perfci.report.cutting import cut, tidy
 from perfci.report.escape import Safe, code, escape, fence
 from perfci.report.facts import environment_names, fact_tables
-from perfci.report.outline import injected_text, part_text
+from perfci.report.outline import injected_text, part_text, same_code_text
+from perfci.report.ran import ran_lines
 from perfci.report.sections import (
     MOST_REASONS,
     is_alone,
@@ -109,7 +110,7 @@ def _context(reports: tuple[Report, ...], head_sha: str) -> dict[str, Any]:
             dict.fromkeys(
                 text
                 for report in reports
-                for text in (injected_text(report), part_text(report))
+                for text in (injected_text(report), part_text(report), same_code_text(report))
                 if text
             )
         ),
@@ -152,4 +153,6 @@ def _notes(reports: Sequence[Report], names: Sequence[str]) -> tuple[str, ...]:
             told[note if everyones else f"{note} (on {name})"] = None
         if len(reports) > 1 and report.base_environment is not None:
             told[f"base was measured in {report.base_environment.key} (on {name})"] = None
+        for line in ran_lines(report):
+            told[line if len(reports) == 1 else f"{line} (on {name})"] = None
     return tuple(told)

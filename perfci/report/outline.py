@@ -63,7 +63,7 @@ def headline(report: Report) -> str:
             return text
         case "pass":
             compared = {row.case for row in report.results} - _one_sided(found)
-            return f"no regression in {counted(len(compared), 'case')}{_also(found)}"
+            return f"{_passed(compared, set(report.same_code))}{_also(found)}"
         case _:
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
             first = reasons[0] if reasons else f"no verdict on {cases}"
@@ -74,6 +74,33 @@ def headline(report: Report) -> str:
                 if first.startswith(f"{one.case}: ")
             )
             return next(broken, first) + more
+
+
+def _passed(compared: set[str], same: set[str]) -> str:
+    """A case that ran the same code on both sides can't regress: that is no finding."""
+    alike, others = compared & same, compared - same
+    told = f"nothing that ran differs in {counted(len(alike), 'case')}" if alike else ""
+    if others or not alike:
+        found = f"no regression in {counted(len(others), 'case')}"
+        return f"{found}; {told}" if told else found
+    return told
+
+
+def same_code_text(report: Report) -> str:
+    """Return which cases moved, or are undecided, though nothing that ran differs; or nothing."""
+    moved = {
+        row.case
+        for row in report.results
+        if row.gate == "fail" and row.status in {"regressed", "improved", "inconclusive"}
+    }
+    alike = [case for case in report.same_code if case in moved]
+    if not alike:
+        return ""
+    more = f" and {len(alike) - 5} more" if len(alike) > 5 else ""
+    return (
+        f"nothing that ran differs between the sides in {', '.join(alike[:5])}{more}: "
+        "what is told of it is noise of the machine"
+    )
 
 
 def injected_text(report: Report) -> str:

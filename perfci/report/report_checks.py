@@ -54,7 +54,25 @@ def _reasons(report: Report) -> Iterator[str]:
             yield f"{where} stands there twice, first as results[{before}]"
         for reason in _of_a_row(row):
             yield f"{where}: {reason}"
+    yield from _of_what_ran(report)
     yield from why_contradicted(report)
+
+
+def _of_what_ran(report: Report) -> Iterator[str]:
+    if report.same_code and (report.ran is None or report.ran.base is None):
+        yield "same_code names cases, and what base ran isn't told"
+    known = {row.case for row in report.results}
+    for case in report.same_code:
+        if case not in known:
+            yield f"same_code names {case!r}, which has no row"
+            return
+        told = (
+            [side.cases.get(case) for side in (report.ran.base, report.ran.head) if side]
+            if report.ran
+            else []
+        )
+        if None in told or len(set(told)) > 1:
+            yield f"same_code names {case!r}, of which the sides ran different code"
 
 
 def _of_the_date(text: str) -> Iterator[str]:

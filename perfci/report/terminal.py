@@ -13,7 +13,14 @@ from perfci.record.report import Comparison, Report
 from perfci.report.clean import Clean, clean_block, clean_line, clean_styled
 from perfci.report.console import text_console
 from perfci.report.failures import shown_failures
-from perfci.report.outline import headline, injected_text, other_reasons, part_text
+from perfci.report.outline import (
+    headline,
+    injected_text,
+    other_reasons,
+    part_text,
+    same_code_text,
+)
+from perfci.report.ran import ran_lines
 from perfci.report.terminal_rows import alone_lines, case_lines, styled, wrapped
 from perfci.units import counted, format_duration, format_share
 
@@ -52,6 +59,9 @@ def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     yield from _failures(shown_failures(report), width)
     yield from _why(report, width)
     yield from _notes(report, width)
+    if verbose:
+        for line in ran_lines(report):
+            yield from wrapped(clean_line(line, 600), 0, width, "dim")
     yield Text()
     yield from _verdict(report, width, alone=alone)
     yield from wrapped(_timing(report), 0, width, "dim")
@@ -117,6 +127,8 @@ def _verdict(report: Report, width: int, *, alone: bool) -> Iterator[Text]:
         yield from wrapped(clean_line(injected.upper(), 600), 2, width, "bold reverse yellow")
     if part := part_text(report):
         yield from wrapped(clean_line(part), 2, width, "bold reverse yellow")
+    if alike := same_code_text(report):
+        yield from wrapped(clean_line(alike, 600), 2, width, "yellow")
     for reason in other_reasons(report):
         yield from wrapped(clean_line(reason, 600), 2, width)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from perfci.record.ran import WRONG_CODE
 from perfci.record.report import Comparison, Report
 from perfci.verdict.deciding import was_measured
 from perfci.verdict.judging import threshold_of, worse_by
@@ -58,7 +59,9 @@ def _of_the_verdict(report: Report) -> Iterator[str]:
 
 def _of_a_pass(report: Report) -> Iterator[str]:
     """What fails on head is an error, or undecided where base fails alike: never a pass."""
-    broken = next((one for one in report.failures if one.side != "base"), None)
+    broken = next(
+        (one for one in report.failures if one.side != "base" or one.kind == WRONG_CODE), None
+    )
     if broken is not None:
         yield f"the verdict is `pass`, and {broken.case} failed on {broken.side}"
     without_cases = report.shard and not report.results

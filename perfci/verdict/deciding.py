@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from perfci.record.case import Failure
 from perfci.record.metric import METRICS
+from perfci.record.ran import WRONG_CODE
 from perfci.record.report import Comparison, Verdict
 from perfci.units import format_change, format_share, format_value
 from perfci.verdict.doubting import why_not_unchanged
@@ -26,8 +27,8 @@ def decide(
     """Return the verdict.
 
     ``fail`` where a gating comparison regressed, whatever else went wrong; ``error`` where head
-    fails what base does, or nothing was measured; ``inconclusive`` where a regression that would
-    gate can't be excluded. All reasons are kept, the deciding ones first.
+    fails what base does, a side ran another's code, or nothing was measured; ``inconclusive`` where
+    a regression that would gate can't be excluded. All reasons are kept, the deciding ones first.
     """
     regressions = _regressions(comparisons, gating=True)
     errors = _errors(comparisons, failures)
@@ -71,7 +72,7 @@ def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[st
     broken = dict.fromkeys(
         f"{failure.case}: {describe(failure)}"
         for failure in failures
-        if failure.side != "base" and failure.case not in on_base
+        if failure.kind == WRONG_CODE or (failure.side != "base" and failure.case not in on_base)
     )
     broken |= dict.fromkeys(
         f"{row.case}: {row.metric}{_because(row)}" for row in rows if _lost_its_gate(row)
@@ -108,7 +109,7 @@ def _doubts(
     twice = dict.fromkeys(
         f"{failure.case}: fails on both sides: {describe(failure)}"
         for failure in failures
-        if failure.side != "base" and failure.case in on_base
+        if failure.side != "base" and failure.case in on_base and failure.kind != WRONG_CODE
     )
     undecided = [
         f"{row.case}: {row.metric} {_seen(row)}inconclusive{_because(row)}"

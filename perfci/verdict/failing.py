@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from perfci.record.case import Failure
 from perfci.record.metric import METRICS
+from perfci.record.ran import WRONG_CODE
 from perfci.record.report import Comparison, Status
 from perfci.verdict.policy import Policy, metric_policy
 from perfci.verdict.row import empty_row
@@ -23,14 +24,17 @@ def failure_rows(
     """Return one row for each case that failed, or that one side alone has.
 
     A case that fails on base only is ``new``: head can be measured, there is nothing beside
-    it. One that fails on head, on both sides or not, is ``failed``.
+    it. One that fails on head, on both sides or not, is ``failed``; and so is one of which either
+    side ran another's code: base has it, and it was not measured.
     """
     by_case: dict[str, list[Failure]] = {}
     for failure in failures:
         by_case.setdefault(failure.case, []).append(failure)
     rows = []
     for case, mine in by_case.items():
-        on_base_only = all(failure.side == "base" for failure in mine)
+        on_base_only = all(
+            failure.side == "base" and failure.kind != WRONG_CODE for failure in mine
+        )
         reasons = dict.fromkeys(describe(failure) for failure in mine)
         rows.append(placeholder(case, "new" if on_base_only else "failed", policy, *reasons))
     one_sided: tuple[tuple[Sequence[str], Status, str], ...] = (

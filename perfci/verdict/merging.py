@@ -17,6 +17,7 @@ from perfci.verdict.comparing import adjust
 from perfci.verdict.deciding import decide, require_gate
 from perfci.verdict.matching import Named, numbered, require_one_run
 from perfci.verdict.policy import Policy
+from perfci.verdict.same_code import joined_ran, joined_same_code
 from perfci.verdict.sharding import Shard, parse_shard
 
 
@@ -101,6 +102,8 @@ def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy
         split="",
         missing=tuple(map(str, missing)),
         durations={case: spent for part in parts for case, spent in part.durations.items()},
+        ran=joined_ran(parts),
+        same_code=joined_same_code(parts),
         past=tuple(dict.fromkeys(one for part in parts for one in part.past)),
         definitions=tuple(dict.fromkeys(one for part in parts for one in part.definitions)),
     )

@@ -10,10 +10,14 @@ from typing import Any
 from perfci.bench.definition import Benchmark
 from perfci.record.case import Case, Discovery, Failure
 from perfci.record.worker import SavedModel, WorkOrder
-from perfci.worker.elsewhere import imported_elsewhere, packages_in
 from perfci.worker.facts import side_facts
 from perfci.worker.failing import kind_of, where_it_failed
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
+from perfci.worker.own_packages import (
+    installed_copies,
+    other_sources,
+    python_folders,
+)
 
 _COMPILING_AXES = ("mode", "backend")
 
@@ -38,25 +42,21 @@ def discover(order: WorkOrder) -> dict[str, Any]:
                     side=order.side,
                     stage="import",
                     kind=kind_of(error),
-                    message=where_it_failed(error, (order.root, order.benchmark_root))
-                    + _where_it_is(error, order.root),
+                    message=where_it_failed(error, (order.root, order.benchmark_root)),
                 )
             )
     cases += [case for saved in order.saved for case in _saved_cases(saved)]
     unique, twice = _without_twins(cases, order)
-    elsewhere = imported_elsewhere(order.root, (order.benchmark_root,))
-    facts = side_facts(needs_torch=bool(order.saved))
-    return asdict(Discovery(tuple(unique), tuple(failures + twice), facts, elsewhere))
-
-
-def _where_it_is(error: BaseException, root: str) -> str:
-    """Return where the tree has the package that wasn't found, where it has it."""
-    if not isinstance(error, ModuleNotFoundError) or not error.name:
-        return ""
-    folder = packages_in(root).get(error.name.partition(".")[0])
-    if folder is None:
-        return ""
-    return f'\nThe commit has it in {folder}/: set python_path = ["{folder}"] in [tool.perfci].'
+    return asdict(
+        Discovery(
+            cases=tuple(unique),
+            failures=tuple(failures + twice),
+            facts=side_facts(needs_torch=bool(order.saved)),
+            copies=installed_copies(order.project, order.checkout) if order.checkout else (),
+            pythons=python_folders(),
+            sources=other_sources(order.project, order.root, order.checkout),
+        )
+    )
 
 
 def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:

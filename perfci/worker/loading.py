@@ -11,7 +11,8 @@ from types import ModuleType
 
 from perfci.bench.definition import Benchmark
 
-_PREFIX = "perfci_benchmarks_"
+PREFIX = "perfci_benchmarks_"
+"""Begins the name of the module that a benchmark file is imported as."""
 
 
 def prepare_path(python_path: tuple[str, ...]) -> None:
@@ -23,8 +24,9 @@ def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
     """Import one benchmark file; its folder, after the side's own, serves its imports."""
     folder = str(Path(file).parent)
     if folder not in sys.path:
-        sys.path.insert(len(python_path), folder)
-    name = f"{_PREFIX}{Path(file).stem}_{crc32(file.encode()):08x}"
+        last = max((sys.path.index(one) for one in python_path if one in sys.path), default=-1)
+        sys.path.insert(last + 1, folder)
+    name = f"{PREFIX}{Path(file).stem}_{crc32(file.encode()):08x}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} is no Python file")
@@ -39,7 +41,7 @@ def forget_neighbours(folder: str) -> None:
     sys.path.remove(folder)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        ours = name.startswith(_PREFIX)
+        ours = name.startswith(PREFIX)
         if file and "." not in name and not ours and Path(file).parent == Path(folder):
             del sys.modules[name]
 

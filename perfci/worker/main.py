@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from perfci.record.worker import WorkOrder
 from perfci.worker.failing import flush, kind_of, log, where_it_failed
+from perfci.worker.hook.perfci_watch import begin_in_worker
 from perfci.worker.loading import prepare_path
 from perfci.worker.protocol import Channel, decode_order
 from perfci.worker.start import Start
@@ -32,12 +33,16 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
 
     def serve(order: WorkOrder, channel: Channel, stage: Stage) -> None:
         prepare_path(order.python_path)
+        watch = begin_in_worker(os.environ)
+        look = watch.look if watch else _unwatched
         harness_ns = time.monotonic_ns()
         stage.enter("import")
         if not (order.case or order.fork_socket >= 0):
             from perfci.worker.discovery import discover
 
-            channel.send("discovery", discovery=discover(order))
+            discovery = discover(order)
+            look()
+            channel.send("discovery", discovery=discovery)
             return
         from perfci.worker.building import imported
 
@@ -47,7 +52,7 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
         if order.case:
             from perfci.worker.measuring import measure
 
-            measure(order, channel, stage, start, benchmarks)
+            measure(order, channel, stage, start, benchmarks, look)
             return
         from perfci.worker.starter import serve_forks
 
@@ -55,13 +60,19 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
             def serve_case(order: WorkOrder, channel: Channel, stage: Stage) -> None:
                 from perfci.worker.measuring import measure
 
-                measure(order, channel, stage, start.forked(forked_ns), benchmarks)
+                if watch:
+                    watch.go_on(os.environ)
+                measure(order, channel, stage, start.forked(forked_ns), benchmarks, look)
 
             _live(orders, results, serve_case)
 
         serve_forks(order, channel, become_worker)
 
     _live(orders, results, serve)
+
+
+def _unwatched() -> None:
+    """There is no watch where the parent asks for none."""
 
 
 def _live(

@@ -7,7 +7,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING
@@ -44,9 +44,12 @@ def measure(
     stage: Stage,
     start: Start,
     benchmarks: Sequence[Benchmark],
+    look: Callable[[], None] = lambda: None,
 ) -> None:
-    """Measure the order's case; bursts are made as the parent asks for them."""
-    shares = order.inject
+    """Measure the order's case; bursts are made as the parent asks for them.
+
+    ``look`` is called once all of it has run.
+    """
     build = builder(order, benchmarks)
     _fix_threads_and_seed(order)
     stage.enter("setup")
@@ -64,14 +67,18 @@ def measure(
     if device:
         device.synchronize()
     if work.compiled:
-        wait_longer((time.monotonic_ns() - before_ns) / 1e9, shares.get("compile_time", 0.0))
+        wait_longer((time.monotonic_ns() - before_ns) / 1e9, order.inject.get("compile_time", 0.0))
     called_ns = time.monotonic_ns()
-    started_ns = _start_ended(start, called_ns, shares.get("cold_start", 0.0))
+    started_ns = _start_ended(start, called_ns, order.inject.get("cold_start", 0.0))
     _check_ran(output)
     check_devices(work.device, output)
     del output
-    kept = ballast(shares.get("peak_host_memory", 0.0))
-    call = slowed(work.call, shares["latency"], device) if "latency" in shares else work.call
+    kept = ballast(order.inject.get("peak_host_memory", 0.0))
+    call = (
+        slowed(work.call, order.inject["latency"], device)
+        if "latency" in order.inject
+        else work.call
+    )
     session = Bursts(call, device)
     stage.enter("warmup")
     first_call_s = (called_ns - before_ns) / 1e9
@@ -90,10 +97,10 @@ def measure(
     values, missing = memory.peaks(session.size(), session.once)
     del kept
     _add_device_peaks(values, missing, device)
-    cold_compile = work.compiled and order.cold_cache
     if not order.cold_start:
         missing |= dict.fromkeys(("cold_start", "import_time"), "both sides started at once")
     else:
+        cold_compile = work.compiled and order.cold_cache
         _add_start(values, missing, start, None if cold_compile else started_ns)
     stage.enter("finish")
     measurement = Measurement(
@@ -112,9 +119,9 @@ def measure(
         compiled=work.compiled,
         extra_metrics=tuple(extra.metric for extra in work.metrics),
     )
-    channel.send(
-        "output", measurement=asdict(finished(measurement, order, work, device, graphs, call_s))
-    )
+    measurement = finished(measurement, order, work, device, graphs, call_s)
+    look()  # last of all: what a later call loads counts too
+    channel.send("output", measurement=asdict(measurement))
 
 
 def _check_ran(output: object) -> None:

@@ -36,6 +36,8 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             quiet=SimpleNamespace(fork=False, threads=True),
             task=lambda *_: None,
             forget_cold_caches=lambda _: None,
+            places={},
+            trees=dict,
         )
         monkeypatch.setattr(session_module, "measure_round", measured)
         one = Session(

@@ -1,0 +1,476 @@
+"""One process of a side: its own tree is imported first, and what it runs is written down.
+
+Imported by a worker as part of perfci, and by its Python children from ``PYTHONPATH``, so that it
+imports nothing but the standard library. What is found goes line by line to a file that the parent
+reads: a process that ends by ``os._exit`` or a signal loses nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
+
+TYPE_CHECKING = False  # typing, json and re would double the start of a child
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import ModuleType
+    from typing import Any
+
+VARIABLE = "PERFCI_WATCH"
+"""Holds the settings, as ``encoded`` gives them; a child without it is not watched."""
+
+_HOOK = os.path.dirname(os.path.abspath(__file__))
+_OPAQUE = frozenset("IES")
+"""Options of Python under which a child doesn't look at ``PYTHONPATH`` or has no ``site``."""
+_IN_SHELL = r"(?:python|pypy)[0-9.]*\s+-[a-zA-Z]*[IES]"
+_NAMED = r"\b(?:python|pypy)[0-9.]*\b"
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+_WRAPPERS = frozenset(
+    {"chrt", "env", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "taskset", "timeout"}
+)
+"""Programs that become the one that their words name."""
+_ENTRY, _BETWEEN, _END = "\x1e", "\x1f", "\0"
+_WRITES = os.O_WRONLY | os.O_TRUNC
+_GREETING_S = 2.0
+
+
+class Watch:
+    """The watch of this process. Its settings are those of ``measure.ran.settings``."""
+
+    def __init__(self, text: str, *, in_child: bool) -> None:
+        settings = _decoded(text)
+        self.folders: tuple[str, ...] = tuple(settings["python_path"])
+        self.own: tuple[str, ...] = tuple(settings["own"])
+        self.strange: tuple[str, ...] = tuple(settings["strange"])
+        self.copies: tuple[str, ...] = tuple(settings["copies"])
+        # a child has no business in the perfci that measures, but for this folder
+        harness = (f"{_HOOK}/",) if in_child else settings["harness"]
+        self.spared: tuple[str, ...] = (*settings["spared"], *harness)
+        prefix = f"{os.path.realpath(sys.prefix)}/"  # a child may run another environment's Python
+        own_prefix = () if prefix in settings["checkout"] else (prefix,)
+        self.pythons: tuple[str, ...] = (*settings["pythons"], *own_prefix)
+        self.checkout: tuple[str, ...] = tuple(settings["checkout"])
+        self.clones: tuple[str, ...] = tuple(settings["clones"])
+        self.names: frozenset[str] = frozenset(settings["names"])
+        self.installed: frozenset[str] = frozenset(settings["installed"])
+        (self._file,) = settings["findings"]
+        self._seen: dict[tuple[str, str, str], None] = {}
+        self._known: set[str] = set()
+        self._real_folders: dict[str, str] = {}
+
+    def install(self) -> None:
+        """Put the finder first and add the audit hook, for the life of this process."""
+        sys.meta_path.insert(0, OwnCodeFirst(self))
+        sys.addaudithook(self._hook())
+        os.register_at_fork(after_in_child=self._greet)
+        self._greet()
+
+    def go_on(self, environment: Mapping[str, str]) -> None:
+        """Go on as a fork that has a file of its own: it gets what was found until now, too."""
+        (self._file,) = _decoded(environment[VARIABLE])["findings"]
+        for how, path, name in self._seen:
+            self._write(how, path, name)
+        self._greet()
+
+    def place(self, path: str) -> str:
+        """Return whose the real ``path`` is; empty for what is nobody's here."""
+        places = {
+            "own": self.own,
+            "spared": self.spared,
+            "strange": self.strange,
+            "copy": self.copies,
+            "": self.pythons,
+            "checkout": self.checkout,
+        }
+        found = (place for place, folders in places.items() if path.startswith(folders))
+        return next(found, "strange" if path.startswith(self.clones) else "")
+
+    def note(self, how: str, path: str, name: str = "") -> None:
+        """Write down that ``path`` was run or read, where it lies in a place that matters."""
+        real = self.real(path)
+        place = self.place(real)
+        if not place and name.partition(".")[0] in self.names and "-packages/" in real:
+            place = "copy"
+        if place and place != "spared":
+            self.say(how, real, name)
+
+    def look(self) -> None:
+        """Write down all that is loaded: modules, and what is mapped into this process.
+
+        Living children, too: what C code opened is seen nowhere else.
+        """
+        for name, module in list(sys.modules.items()):
+            if isinstance(module, type(sys)):
+                for path in _files_of(vars(module)):
+                    self.note("import", path, name)
+        self._look_at_maps("self")
+        living = []
+        for pid in _descendants(os.getpid()):
+            try:
+                program = os.readlink(f"/proc/{pid}/exe")
+                self._look_at_maps(pid)
+            except OSError:  # it has ended meanwhile, and has written down what it ran
+                continue
+            if _is_python(program):
+                self.say("living", program, pid)
+                living.append(pid)
+        self._await_greetings(living)
+
+    def real(self, path: str) -> str:
+        """Return the real path; each folder is resolved once."""
+        folder, _, leaf = os.path.abspath(path).rpartition("/")
+        real = self._real_folders.get(folder)
+        if real is None:
+            real = self._real_folders[folder] = os.path.realpath(folder or "/")
+        whole = f"{real.rstrip('/')}/{leaf}"
+        return os.path.realpath(whole) if os.path.islink(whole) else whole
+
+    def _hook(self) -> Callable[[str, tuple[Any, ...]], None]:
+        handlers: dict[str, Callable[..., None]] = {
+            "open": self._opened,
+            "import": self._imported,
+            "ctypes.dlopen": self._loaded,
+            "sqlite3.connect": self._opened,
+            "subprocess.Popen": self._started,
+            "os.exec": lambda path, words, environment: self._started(
+                path, words, None, environment
+            ),
+            "os.posix_spawn": lambda path, words, environment: self._started(
+                path, words, None, environment
+            ),
+            "os.system": self._shell,
+        }
+        handler_of = handlers.get
+
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            handler = handler_of(event)
+            if handler is not None:
+                handler(*arguments)
+
+        return hook
+
+    def _opened(self, path: Any, _: Any = "r", flags: Any = 0) -> None:
+        if path in self._known or isinstance(path, int) or (flags or 0) & _WRITES:
+            return
+        text = os.fsdecode(path)
+        if text.startswith("/"):  # another one after a chdir, else
+            self._known.add(text)
+        self.note("open", text)
+
+    def _imported(self, name: Any, file: Any, *_: Any) -> None:
+        if isinstance(file, str):  # an extension module's shared library
+            self.note("load", file, str(name))
+
+    def _loaded(self, path: Any) -> None:
+        if isinstance(path, (str, bytes)) and os.fsencode(path).startswith(b"/"):
+            self.note("load", os.fsdecode(path))
+
+    def _started(self, program: Any, words: Any, _: Any, environment: Any) -> None:
+        try:
+            one = isinstance(words, (str, bytes, os.PathLike))
+            told = [os.fsdecode(word) for word in ([words] if one else words)]
+            path = _which(os.fsdecode(program) if program else told[0])
+        except (TypeError, IndexError, ValueError):  # whoever starts this gets the error
+            return
+        self.note("run", path)
+        for how, what in unwatched(path, told, os.environ if environment is None else environment):
+            self.say(how, path, what)
+
+    def _shell(self, command: Any) -> None:
+        self._started("/bin/sh", ["sh", "-c", command], None, None)
+
+    def _await_greetings(self, pids: Sequence[str]) -> None:
+        """Give children that have just been started the time to say that they are watched."""
+        until = time.monotonic() + _GREETING_S
+        while pids and time.monotonic() < until:
+            with open(self._file, "rb") as file:
+                told = decoded_findings(file.read())
+            if set(pids) <= {name for how, _, name in told if how == "watched"}:
+                return
+            time.sleep(0.02)
+
+    def _look_at_maps(self, pid: str) -> None:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
+            paths = {line[line.index("/") :].rstrip("\n") for line in maps if "/" in line}
+        for path in paths:
+            self.note("map", path.removesuffix(" (deleted)"))
+
+    def _greet(self) -> None:
+        self._write("watched", sys.executable or "", str(os.getpid()))
+
+    def say(self, how: str, path: str, name: str) -> None:
+        """Write down a finding, once."""
+        key = (how, path, name)
+        if key not in self._seen:
+            self._seen[key] = None
+            self._write(how, path, name)
+
+    def _write(self, how: str, path: str, name: str) -> None:
+        """Opened each time: the benchmark may close descriptors, count them, or fork."""
+        line = os.fsencode(_BETWEEN.join((how, path, name)) + _END)
+        descriptor = os.open(
+            self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        try:
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+
+
+class OwnCodeFirst:
+    """A finder that looks in the side's own folders first, whatever else is on ``meta_path``.
+
+    Editable installs put finders of theirs before Python's, which answer with the user's checkout.
+    What only the checkout or another tree has isn't there for this side: such an answer is written
+    down and refused.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of the module, or None where others are to be asked."""
+        watch = self._watch
+        if path is None:
+            if name in sys.builtin_module_names or name in watch.installed:
+                return None
+            entries = [one for one in sys.path if isinstance(one, str) and self._is_own(one)]
+            entries += [one for one in watch.folders if one not in entries]
+        else:
+            entries = [one for one in path if isinstance(one, str) and self._is_own(one)]
+            if not entries:
+                return None
+        spec = PathFinder.find_spec(name, entries, target)
+        if spec is not None and spec.origin is not None:
+            return spec
+        other = self._asked(name, path, target)
+        if other is None and spec is None:
+            self._missed(name, path, entries)
+        if spec is None or spec.submodule_search_locations is None:
+            return self._not_strange(name, other)
+        # A folder without `__init__.py`: a package of that name goes before it, as in Python.
+        if other is not None and other.origin is not None and not self._is_strange(other.origin):
+            return other
+        places = [*spec.submodule_search_locations]
+        if other is not None and other.submodule_search_locations is not None:
+            more = other.submodule_search_locations
+            places += [one for one in more if one not in places and not self._is_strange(one)]
+        return _namespace(name, places)
+
+    def _asked(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        """Return what the finders after this one answer."""
+        for finder in list(sys.meta_path):
+            find = getattr(finder, "find_spec", None)
+            if finder is self or find is None:
+                continue
+            spec: ModuleSpec | None = find(name, path, target)
+            if spec is not None:
+                return spec
+        return None
+
+    def _missed(self, name: str, path: Sequence[str] | None, entries: Sequence[str]) -> None:
+        """Write down what nobody has: a name of the tree's, and what the checkout has compiled."""
+        if path is not None or name in self._watch.names:
+            self._watch.say("missing", "", name)
+        leaf = name.rpartition(".")[2]
+        for entry in entries:
+            for own in self._watch.own:
+                inside = f"{os.path.realpath(entry)}/"
+                if own.endswith("/") and inside.startswith(own):
+                    below = f"{inside.removeprefix(own)}{leaf}"
+                    for suffix in EXTENSION_SUFFIXES:
+                        for there in (f"{one}{below}{suffix}" for one in self._watch.checkout):
+                            if os.path.isfile(there):
+                                self._watch.note("kept out", there, name)
+
+    def _not_strange(self, name: str, spec: ModuleSpec | None) -> ModuleSpec | None:
+        if spec is None:
+            return None
+        if isinstance(spec.origin, str) and self._is_strange(spec.origin):
+            self._refuse(name, spec.origin)
+        if spec.origin is None and spec.submodule_search_locations is not None:
+            places = list(spec.submodule_search_locations)
+            left = [one for one in places if not self._is_strange(one)]
+            if not left and places:
+                self._refuse(name, places[0])
+            return spec if left == places else _namespace(name, left)
+        return spec
+
+    def _refuse(self, name: str, path: str) -> None:
+        self._watch.note("kept out", path, name)
+        raise ModuleNotFoundError(
+            f"No module named {name!r} in the tree that is measured "
+            f"(perfci keeps {path} out, which isn't its code)",
+            name=name,
+        )
+
+    def _is_own(self, entry: str) -> bool:
+        return f"{os.path.realpath(entry)}/".startswith(self._watch.own)
+
+    def _is_strange(self, path: str) -> bool:
+        return self._watch.place(self._watch.real(path) + ("/" if os.path.isdir(path) else "")) in {
+            "strange",
+            "checkout",
+        }
+
+
+def begin_in_child() -> None:
+    """Watch this process, where a worker started it."""
+    text = os.environ.get(VARIABLE)
+    if text:
+        import atexit
+
+        watch = Watch(text, in_child=True)
+        watch.install()
+        atexit.register(watch.look)
+
+
+def begin_in_worker(environment: Mapping[str, str]) -> Watch | None:
+    """Watch this worker, and see to it that its children do; None where nobody asked for it."""
+    text = environment.get(VARIABLE)
+    if not text:
+        return None
+    watch = Watch(text, in_child=False)
+    passed = os.environ.get("PYTHONPATH")
+    folders = (_HOOK, *watch.folders, *([passed] if passed else []))
+    os.environ["PYTHONPATH"] = os.pathsep.join(folders)
+    sys.path.insert(0, _HOOK)  # some hand their children this one: Inductor does
+    watch.install()
+    return watch
+
+
+def unwatched(
+    program: str, words: Sequence[str], environment: Mapping[Any, Any] | None
+) -> Iterator[tuple[str, str]]:
+    """Yield what can't be known of a child, as ``(how, what)``.
+
+    ``how`` is ``unwatched`` for a Python that perfci's hook doesn't reach, and ``program`` for what
+    is no Python: what it reads isn't seen.
+    """
+    import re
+
+    name = os.path.basename(program)
+    options = list(words[1:])
+    reached = environment is None or _reaches(environment)
+    if name in _SHELLS and any(
+        re.search(_IN_SHELL if reached else _NAMED, word) for word in options
+    ):
+        yield "unwatched", " ".join(words)[:300]
+    line = _shebang(program)
+    if line:
+        options = [*line[1:], *options]
+        name = os.path.basename(line[0])
+    if name in _WRAPPERS and any(map(_is_python, options)):
+        while not _is_python(options[0]):
+            word = options.pop(0)
+            cleared = word in {"-", "-i", "--ignore-environment"} or "PYTHONPATH" in word
+            reached = reached and not cleared
+        name = os.path.basename(options.pop(0))
+    if not _is_python(name):
+        yield "program", name
+        return
+    if not reached or _OPAQUE & set(_letters(options)):
+        yield "unwatched", " ".join(words)[:300]
+
+
+def encoded(settings: Mapping[str, Sequence[str]]) -> str:
+    """Return settings as a variable's text. No path has these characters, nor a NUL."""
+    return _ENTRY.join(_BETWEEN.join((name, *values)) for name, values in settings.items())
+
+
+def decoded_findings(text: bytes) -> list[list[str]]:
+    """Return what is written in a file of findings: ``how``, ``path`` and ``name`` of each."""
+    return [line.split(_BETWEEN) for line in os.fsdecode(text).split(_END) if line]
+
+
+def _decoded(text: str) -> dict[str, tuple[str, ...]]:
+    entries = (entry.split(_BETWEEN) for entry in text.split(_ENTRY))
+    return {name: tuple(values) for name, *values in entries}
+
+
+def _is_python(program: str) -> bool:
+    name = os.path.basename(program)
+    rest = name.removeprefix("python" if name.startswith("python") else "pypy")
+    return rest != name and rest.strip("0123456789.") in {"", "d", "t", "td", "w"}
+
+
+def _reaches(environment: Mapping[Any, Any]) -> bool:
+    """Whether a Python with this environment finds perfci's hook, and no other before it.
+
+    Inductor hands its children ``sys.path``, at whose head a benchmark may have put a folder.
+    """
+    told = {os.fsdecode(key): os.fsdecode(value) for key, value in environment.items()}
+    folders = told.get("PYTHONPATH", "").split(os.pathsep)
+    if VARIABLE not in told or _HOOK not in folders:
+        return False
+    before = folders[: folders.index(_HOOK)]
+    return not any(os.path.exists(f"{one or '.'}/sitecustomize.py") for one in before)
+
+
+def _letters(options: Sequence[str]) -> Iterator[str]:
+    """Yield the letters of Python's own options, which end where the program begins."""
+    waiting = iter(options)
+    for option in waiting:
+        if not option.startswith("-") or option in {"-", "--"}:
+            return
+        for index, letter in enumerate(option[1:]):
+            if letter in "cm":
+                return
+            if letter in "WX":
+                if index == len(option) - 2:
+                    next(waiting, None)
+                break
+            yield letter
+
+
+def _shebang(program: str) -> list[str]:
+    try:
+        with open(program, "rb") as file:
+            first = file.readline(256) if file.read(2) == b"#!" else b""
+    except OSError:
+        return []
+    return os.fsdecode(first).split()
+
+
+def _which(program: str) -> str:
+    if "/" in program:
+        return program
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, program)
+        if os.access(path, os.X_OK):
+            return path
+    return program
+
+
+def _files_of(names: Mapping[str, Any]) -> Iterator[str]:
+    spec = names.get("__spec__")
+    origin = getattr(spec, "origin", None)
+    for path in (names.get("__file__"), origin, getattr(names.get("__loader__"), "archive", None)):
+        if isinstance(path, str) and path.startswith("/"):
+            yield path
+
+
+def _namespace(name: str, places: list[str]) -> ModuleSpec:
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = places
+    return spec
+
+
+def _descendants(pid: int) -> Iterator[str]:
+    waiting = [str(pid)]
+    while waiting:
+        parent = waiting.pop()
+        try:
+            for task in os.listdir(f"/proc/{parent}/task"):
+                with open(f"/proc/{parent}/task/{task}/children", encoding="ascii") as file:
+                    children = file.read().split()
+                yield from children
+                waiting += children
+        except OSError:  # it has ended, or this kernel tells no children
+            continue

@@ -1,0 +1,22 @@
+"""Run by ``site`` in each Python child of a worker: the same finder, the same watch."""
+
+import sys
+from importlib.machinery import PathFinder
+
+import perfci_watch
+
+perfci_watch.begin_in_child()
+
+
+def _run_the_shadowed_one() -> None:
+    """The environment may have a ``sitecustomize`` of its own, which this one stands before."""
+    here = __file__.rpartition("/")[0]
+    spec = PathFinder.find_spec("sitecustomize", [entry for entry in sys.path if entry != here])
+    if spec is not None and spec.loader is not None:
+        module = type(sys)("sitecustomize")  # importlib.util would take 3 ms to import
+        module.__spec__, module.__file__, module.__loader__ = spec, spec.origin, spec.loader
+        sys.modules["sitecustomize"] = module
+        spec.loader.exec_module(module)
+
+
+_run_the_shadowed_one()

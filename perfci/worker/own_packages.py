@@ -1,0 +1,140 @@
+"""Which packages are a tree's own, and where copies of them are installed in this Python."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Collection, Iterator
+from pathlib import Path, PurePosixPath
+
+from perfci.record.case import Copy
+
+_NOT_OURS = frozenset(
+    {"third_party", "vendor", "vendored", "_vendor", "extern", "external", "node_modules", "dist"}
+)
+NO_LIBRARY = frozenset({"tests", "test", "docs", "doc", "examples", "benchmarks", "scripts"})
+"""Packages that many projects have, and that none installs."""
+_DEEPEST = 4
+"""Folders below the tree's root; a package lies no deeper in any layout that people use."""
+_EDITABLE = re.compile(r"_+editable|_[\w.]*editable|.*\.(pth|egg-link)$")
+"""What an editable install leaves in site-packages instead of the package."""
+
+
+def packages_in(tree: str) -> dict[str, str]:
+    """Return the packages in ``tree`` that lie in no other, with the folder that holds each.
+
+    Folders are relative to the tree. What is hidden, vendored or a virtual environment is
+    somebody else's.
+    """
+    found: dict[str, str] = {}
+    for folder, packages in project_folders(tree):
+        for name in packages:
+            found.setdefault(name, os.path.relpath(folder, tree))
+    return found
+
+
+def project_folders(tree: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Yield the folders of ``tree`` outside packages, each with the packages it holds."""
+    waiting = [(Path(tree), _DEEPEST)]
+    while waiting:
+        folder, deeper = waiting.pop(0)
+        packages = []
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda one: one.name):
+                if not entry.is_dir(follow_symlinks=False) or entry.name.startswith("."):
+                    continue
+                if (Path(entry) / "__init__.py").is_file():
+                    packages.append(entry.name)
+                elif entry.name not in _NOT_OURS and not (Path(entry) / "pyvenv.cfg").exists():
+                    waiting += [(Path(entry), deeper - 1)] if deeper else []
+        yield folder, tuple(packages)
+
+
+def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...]:
+    """Return what is installed here of ``project``'s distributions, and of those of ``checkout``.
+
+    Names are normalised. An editable install has none of the project's files, or only some.
+    """
+    found = []
+    for one in importlib.metadata.distributions():
+        name = normalised(one.metadata["Name"] or "")
+        if name in project or _came_from(one, checkout):
+            paths = tuple(sorted({_real(path) for path in _places(one)}))
+            if paths:
+                found.append(Copy(name, paths))
+    return tuple(dict.fromkeys(found))
+
+
+def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[str, ...]:
+    """Return the folders outside ``tree`` and ``checkout`` that this Python has the project from.
+
+    Another clone, or another worktree of the same repository, that is installed here. None where
+    no ``checkout`` is named: nobody asks.
+    """
+    if not checkout:
+        return ()
+    names = set(packages_in(tree)) - NO_LIBRARY
+    pythons = tuple(f"{folder}{os.sep}" for folder in python_folders())
+    found = {
+        os.path.realpath(entry)
+        for entry in sys.path
+        if any((Path(entry) / name / "__init__.py").is_file() for name in names)
+    }
+    for one in importlib.metadata.distributions():
+        if normalised(one.metadata["Name"] or "") in project:
+            found.add(_source(one))
+    known = (f"{tree}{os.sep}", f"{checkout.rstrip(os.sep)}{os.sep}", *pythons)
+    folders = (f"{folder}{os.sep}" for folder in found if os.path.isdir(folder))  # noqa: PTH112
+    return tuple(sorted(folder for folder in folders if not folder.startswith(known)))
+
+
+def normalised(name: str) -> str:
+    """Return a distribution's name as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def python_folders() -> tuple[str, ...]:
+    """Return where this Python, its standard library and what is installed in it lie."""
+    paths = sysconfig.get_paths()
+    names = ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
+    folders = {sys.prefix, sys.base_prefix, *(paths[name] for name in names)}
+    return tuple(sorted(os.path.realpath(folder) for folder in folders))
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path) + (os.sep if path.endswith(os.sep) else "")
+
+
+def _came_from(one: importlib.metadata.Distribution, checkout: str) -> bool:
+    return f"{_source(one)}/".startswith(f"{checkout}/")
+
+
+def _source(one: importlib.metadata.Distribution) -> str:
+    """Return the folder that a distribution was installed from; empty where it was none."""
+    text = one.read_text("direct_url.json")
+    url = str(json.loads(text).get("url", "")) if text else ""
+    return os.path.realpath(url.removeprefix("file://")) if url.startswith("file://") else ""
+
+
+def _places(one: importlib.metadata.Distribution) -> Iterator[str]:
+    """Yield folders of whole packages, and files that lie in none; a namespace is shared."""
+    if one.files is None:
+        base = str(one.locate_file("")).rstrip("/")
+        if base.endswith(".egg"):
+            yield base
+        return
+    files = [PurePosixPath(str(file)) for file in one.files]
+    packages = {file.parent for file in files if file.name == "__init__.py"}
+    for file in files:
+        top = file.parts[0]
+        if top in {"..", "/"} or top.endswith((".dist-info", ".egg-info")) or top == "__pycache__":
+            continue
+        if _EDITABLE.match(top):
+            continue
+        inside = [folder for folder in reversed(file.parents) if folder in packages]
+        path = str(one.locate_file(str(inside[0] if inside else file)))
+        yield path + os.sep if inside else path

@@ -1,0 +1,109 @@
+"""A cell: a real project, installed in one way, and what perfci measures of it.
+
+A repository with base and head, whose checkout stands at head and is installed from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from tests.matrix.environment import Environment
+from tests.matrix.installs import INSTALLS, Install, install
+from tests.matrix.layouts import LAYOUTS, Content, Layout, library
+from tests.matrix.outcome import Outcome, compare
+from tests.matrix.places import PLACES, Place, benchmark
+from tests.project import Project
+
+IGNORED = "__pycache__/\n.venv/\nbuild/\n*.egg-info/\n*.so\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    layout: Layout
+    install: Install
+    content: Content
+
+    def __str__(self) -> str:
+        return f"{self.layout.name}, {self.install.name}, {self.content}"
+
+    @property
+    def left_out(self) -> str:
+        """Why there is no such cell, or nothing."""
+        return self.install.left_out.get(self.content, "")
+
+    @property
+    def expected(self) -> tuple[float, float]:
+        """The markers of base and head: a digit for each file that has one."""
+        digits = len(self.layout.distributions) + (self.content != "pure")
+        return float("1" * digits), float("2" * digits)
+
+
+CELLS = tuple(
+    Cell(layout, how, content)
+    for layout in LAYOUTS
+    for how in INSTALLS
+    for content in get_args(Content)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One place of a cell: measured at once, or refused and measured ``after`` it was mended."""
+
+    first: Outcome
+    after: Outcome | None = None
+
+    @property
+    def last(self) -> Outcome:
+        return self.after or self.first
+
+
+class Built:
+    """A cell's project on disk, its environment in ``.venv`` as users have it."""
+
+    def __init__(self, cell: Cell, folder: Path) -> None:
+        self.cell = cell
+        self.project = Project(folder / "project")
+        (self.project.folder / "pyproject.toml").unlink()
+        self.project.write(".gitignore", IGNORED)
+        for place in PLACES:
+            self.project.write(*benchmark(place, cell.layout.imported))
+        for one in cell.layout.distributions:
+            for path, text in cell.install.files(one, cell.content).items():
+                self.project.write(f"{one.folder}/{path}", text)
+        for marker in (1, 2):
+            for path, text in library(cell.layout, cell.content, marker):
+                self.project.write(path, text)
+            self.project.commit(f"marker {marker}")
+            if marker == 1:
+                self.project.git("checkout", "--quiet", "-b", "feature")
+        self.environment = Environment(self.project.folder / ".venv")
+        install(cell.layout, cell.install, self.environment, self.project.folder)
+
+    def findings(self, *, apart: bool) -> dict[Place, Finding]:
+        """Measure every place, and again those that were refused, with the line that was named.
+
+        A session that was refused as a whole hides what its other places are: with ``apart``
+        each is then measured in one of its own.
+        """
+        firsts = self._measure(PLACES)
+        if apart and len({id(outcome) for outcome in firsts.values()}) == 1:
+            firsts = {place: self._measure((place,))[place] for place in PLACES}
+        afters: dict[Place, Outcome] = {}
+        refused = [place for place in PLACES if not firsts[place].markers]
+        for setting in {firsts[place].setting for place in refused} - {""}:
+            those = tuple(place for place in refused if firsts[place].setting == setting)
+            afters |= self._measure(those, setting)
+        return {place: Finding(firsts[place], afters.get(place)) for place in PLACES}
+
+    def _measure(self, places: tuple[Place, ...], setting: str = "") -> dict[Place, Outcome]:
+        outcomes = compare(
+            self.project,
+            self.environment,
+            [place.slug for place in places],
+            pattern=places[0].slug if len(places) == 1 else "*",
+            setting=setting,
+        )
+        return {place: outcomes[place.slug] for place in places}

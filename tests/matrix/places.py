@@ -1,0 +1,80 @@
+"""Where a benchmark imports the library: a file each, whose metric tells which code ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``slug`` names the benchmark and its file."""
+
+    name: str
+    slug: str
+    text: str
+
+
+_METRIC = """
+def told(markers):
+    number = float("".join(map(str, markers)))
+    return perfci.metric("marker", lambda: number, gate="info", exact=True)
+"""
+
+_TOP = """\
+import {package}
+import perfci
+{metric}
+@perfci.benchmark(metrics=["latency_p50"])
+def top():
+    return int, told({package}.markers())
+"""
+
+_INSIDE = """\
+import perfci
+{metric}
+@perfci.benchmark(metrics=["latency_p50"])
+def inside():
+    import {package}
+
+    return int, told({package}.markers())
+"""
+
+_CHILD = """\
+import json
+import subprocess
+import sys
+
+import perfci
+{metric}
+@perfci.benchmark(metrics=["latency_p50"])
+def child():
+    code = "import json, {package}; print(json.dumps({package}.markers()))"
+    return int, told(json.loads(subprocess.check_output([sys.executable, "-c", code])))
+"""
+
+_SPAWN = """\
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import perfci
+{metric}
+CODE = "__import__('importlib').import_module('{package}').markers()"
+
+@perfci.benchmark(metrics=["latency_p50"])
+def spawn():
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return int, told(pool.submit(eval, CODE).result())
+"""
+
+PLACES = (
+    Place("top of the file", "top", _TOP),
+    Place("in the function", "inside", _INSIDE),
+    Place("child process", "child", _CHILD),
+    Place("spawned worker", "spawn", _SPAWN),
+)
+
+
+def benchmark(place: Place, package: str) -> tuple[str, str]:
+    """Return path and text of the benchmark file."""
+    text = place.text.format(package=package, metric=_METRIC)
+    return f"benchmarks/bench_{place.slug}.py", text

@@ -1,0 +1,33 @@
+"""Code of the library that runs by other ways than an import statement of the benchmark's."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.matrix.outcome import Outcome, compare
+from tests.matrix.ways import MARKERS_FROM, project_of_ways
+
+WAYS = ("late", *MARKERS_FROM)
+REFUSED = {
+    "file_of_this_tree",  # of head's, on both sides: the benchmark files are head's
+    "file_of_the_checkout",
+    "text_of_the_checkout",
+    "isolated",  # what such a child imports isn't seen
+    "without_environment",
+    "own_python_path",
+    "changed_environment",
+    "isolated_behind_a_wrapper",
+    "only_on_head",
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    project, environment = project_of_ways(tmp_path_factory.mktemp("ways"))
+    return compare(project, environment, WAYS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_runs_the_wrong_code_in_silence(way: str, outcomes: dict[str, Outcome]) -> None:
+    assert outcomes[way].markers == (None if way in REFUSED else (1.0, 2.0)), outcomes[way]
+    assert bool(outcomes[way].refusal) == (way in REFUSED)
