@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # PyGithub may be missing, and `cli` says so in a better way
 
 _A_REQUEST = 50
 """Annotations that GitHub takes at once."""
+_PARENTS_OF_A_MERGE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,15 @@ def require_measured(client: Client, measured: Sequence[str], found: Pull | Merg
 
 
 def _is_merge(client: Client, sha: str, head_sha: str) -> bool:
+    """GitHub's own merge has two parents, the target first and the head second.
+
+    A commit on top of the head, as in a stacked pull request, has the head as its first.
+    """
     # only a whole SHA is asked for: what a report says must not become another request
-    return SHA.fullmatch(sha) is not None and head_sha in client.parents(sha)
+    if SHA.fullmatch(sha) is None:
+        return False
+    parents = client.parents(sha)
+    return len(parents) == _PARENTS_OF_A_MERGE and parents[1] == head_sha
 
 
 def leave_comment(

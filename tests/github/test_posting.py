@@ -293,6 +293,16 @@ def test_a_report_of_the_head_or_of_its_merge_is_measured(
             require_measured(client, [HEAD, other], PULL)
 
 
+@pytest.mark.parametrize("parents", [(HEAD,), (HEAD, OLDER), (OLDER, HEAD, "e" * 40)], ids=len)
+def test_a_commit_on_top_of_the_head_is_no_merge_of_it(
+    github: FakeGitHub, client: Client, parents: tuple[str, ...]
+) -> None:
+    stacked = "f" * 40
+    github.commits[stacked] = parents
+    with pytest.raises(UsageError, match="neither"):
+        require_measured(client, [stacked], PULL)
+
+
 def test_a_commit_on_top_of_a_merge_group_is_the_next_groups(
     github: FakeGitHub, client: Client
 ) -> None:
