@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +28,9 @@ from perfci.errors import (
 from perfci.writing import write_file
 
 if TYPE_CHECKING:
+    from perfci.config import Config
     from perfci.github.event import Nothing
+    from perfci.measure.written import Written
     from perfci.record.report import Report
     from perfci.verdict.policy import Policy
 
@@ -132,12 +135,14 @@ def command(
     from perfci.verdict.holding import doubted
 
     # of the checkout that this runs in, never of the report: whoever measures must not decide it
-    config = configuration(root_here(), config_path, strict=strict)
-    policy = config.policy
+    root = root_here()
+    config = configuration(root, config_path, strict=strict)
+    written = _written_here(root, config)
+    policy = _with_own_thresholds(config.policy, written)
     find_wanted = partial(actions.wanted, pull, head_sha, event_path)
     connect = partial(actions.client, repository, patience)
     try:
-        reports = _reports(files, unreadable, policy)
+        reports = _reports(files, unreadable, policy, written)
     except OutsideError as error:
         if check:
             failed = fail_the_check(error.message, find_wanted, connect, dry_run=dry_run)
@@ -185,7 +190,26 @@ def command(
     return code()
 
 
-def _reports(files: Sequence[Path], unreadable: str | None, policy: Policy) -> list[Report]:
+def _written_here(root: Path, config: Config) -> Mapping[str, Written]:
+    """Return the benchmarks that the checkout here writes; their files are read, not imported."""
+    from perfci.measure.plan import files_in
+    from perfci.measure.written import written_in
+
+    files = files_in(root, config.benchmarks, config.pattern)
+    return {name: one for ones in written_in(root, files).values() for name, one in ones.items()}
+
+
+def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Policy:
+    """Return ``policy`` with the thresholds that stand at the benchmarks, which go before it."""
+    own = {name: one.thresholds for name, one in written.items() if one.thresholds}
+    configured = policy.thresholds
+    both = {name: {**configured.get(name, {}), **own.get(name, {})} for name in {*configured, *own}}
+    return replace(policy, thresholds=both)
+
+
+def _reports(
+    files: Sequence[Path], unreadable: str | None, policy: Policy, written: Mapping[str, Written]
+) -> list[Report]:
     from perfci.verdict.holding import held
 
     if bool(files) == (unreadable is not None):
@@ -196,7 +220,8 @@ def _reports(files: Sequence[Path], unreadable: str | None, policy: Policy) -> l
         )
     if unreadable is not None:
         raise OutsideError("unreadable-report", unreadable, "See the log of what left it.")
-    return [held(load_report(path), policy) for path in files]
+    reported = {name: one.metrics for name, one in written.items()}
+    return [held(load_report(path), policy, reported) for path in files]
 
 
 def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:

@@ -7,7 +7,7 @@ there to be corrected for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.record.case import Case
@@ -26,7 +26,9 @@ from perfci.verdict.pairing import pair_values
 from perfci.verdict.policy import Policy
 from perfci.verdict.row import empty_row
 
-__all__ = ["adjust", "compare_case", "number_rows"]
+__all__ = ["adjust", "compare_case", "left_out", "number_rows"]
+
+LEFT_OUT = "head's benchmark no longer reports it: its `metrics=` leaves it out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,29 @@ def number_rows(
                 side.exact_estimate() if exact else side.estimate(logarithmic=not metric.absolute)
             )
             rows.append(replace(row, head=estimate))
+    return tuple(rows)
+
+
+def left_out(
+    case: Case,
+    base: Sequence[WorkerOutput],
+    before: Collection[str] | None,
+    policy: Policy,
+) -> tuple[Comparison, ...]:
+    """Return a ``removed`` row for each metric that base has and ``case`` no longer reports.
+
+    Both sides run head's benchmark, so its ``metrics=`` limits both: ``before`` are those that
+    base's own benchmark reports, None for all.
+    """
+    if case.metrics is None:
+        return ()
+    rows = []
+    for metric in METRICS.values():
+        side = _Values.of(base, metric.name)
+        reported = before is None or metric.name in before
+        if metric.name not in case.metrics and reported and side.values:
+            row = empty_row(case.id, metric, policy.for_metric(metric, case), "removed", LEFT_OUT)
+            rows.append(replace(row, base=side.estimate(logarithmic=not metric.absolute)))
     return tuple(rows)
 
 
