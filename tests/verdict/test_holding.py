@@ -102,8 +102,9 @@ def test_a_wider_threshold_that_is_configured_here_or_lets_nothing_more_pass_is_
     wide = replace(DOUBLED, status="unchanged", threshold=9.0)
     unknown = replace(wide, metric="loss", gate="fail")
     quiet = replace(paired("a", 1.0), threshold=9.0, gate="warn")
-    for row, policy in ((wide, wide_here), (unknown, POLICY), (quiet, POLICY)):
-        report = passing(row)
+    known = paired("a")
+    for rows, policy in (((wide,), wide_here), ((known, unknown), POLICY), ((quiet,), POLICY)):
+        report = passing(*rows)
         assert held(report, policy) is report
 
 
