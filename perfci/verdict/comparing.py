@@ -97,7 +97,7 @@ def compare_case(
                 evidence = apart(
                     sessions, after.values, alpha=policy.alpha, absolute=metric.absolute
                 )
-                row = _tested(empty, metric, evidence, before, after)
+                row = _tested(empty, evidence, before, after)
                 doubt = doubt_of_workers(before.values, after.values, row.ratio)
                 rows.append(
                     replace(row, doubt=doubt, base_sessions=len(list(filter(None, sessions))))
@@ -188,7 +188,7 @@ def _in_pairs(
             warnings=(*empty.warnings, warning),
         )
         base, head = base.without(far), head.without(far)
-    return replace(_tested(empty, metric, evidence, base, head), doubt=doubt)
+    return replace(_tested(empty, evidence, base, head), doubt=doubt)
 
 
 def _is_worse(metric: Metric, base: float, head: float) -> bool:
@@ -239,15 +239,12 @@ def _sessions(
     )
 
 
-def _tested(
-    empty: Comparison, metric: Metric, evidence: Evidence, base: _Values, head: _Values
-) -> Comparison:
-    logarithmic = not metric.absolute
+def _tested(empty: Comparison, evidence: Evidence, base: _Values, head: _Values) -> Comparison:
     return replace(
         empty,
         method=evidence.method,
-        base=base.estimate(logarithmic=logarithmic),
-        head=head.estimate(logarithmic=logarithmic),
+        base=base.estimate(logarithmic=evidence.logarithmic),
+        head=head.estimate(logarithmic=evidence.logarithmic),
         ratio=evidence.ratio,
         ratio_lo=evidence.ratio_lo,
         ratio_hi=evidence.ratio_hi,
