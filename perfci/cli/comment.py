@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli import actions
-from perfci.cli.commenting import leave_both, leave_check, tell, tell_refused
+from perfci.cli.commenting import (
+    leave_both,
+    leave_check,
+    leave_failure,
+    posting_of,
+    tell,
+    tell_refused,
+)
 from perfci.cli.options import Duration, config_option, configuration
 from perfci.cli.output import exit_code, unwritable
 from perfci.cli.report_file import load_report
@@ -30,6 +37,7 @@ from perfci.writing import write_file
 if TYPE_CHECKING:
     from perfci.config import Config
     from perfci.github.event import Nothing
+    from perfci.github.pull import Several
     from perfci.measure.written import Written
     from perfci.record.report import Report
     from perfci.verdict.policy import Policy
@@ -132,6 +140,7 @@ def command(
     from perfci.github.event import MergeGroup, Nothing
     from perfci.github.failing import Refused
     from perfci.github.posting import find_pull, require_measured
+    from perfci.github.pull import Several
     from perfci.verdict.holding import doubted
 
     # of the checkout that this runs in, never of the report: whoever measures must not decide it
@@ -150,11 +159,7 @@ def command(
                 tell(failed)
         raise
     if history:
-        from perfci.cli.branch_order import repository_here
-        from perfci.cli.past import with_past
-
-        checkout = repository_here()
-        reports = [with_past(report, history, checkout, config.aliases) for report in reports]
+        reports = _with_past(reports, history, config)
 
     def code() -> int:
         return _verdict(reports, strict=policy.strict) if exit_with_verdict else EXIT_PASS
@@ -167,7 +172,8 @@ def command(
     with closing(connect()) as client:
         try:
             found = find_pull(client, wanted)
-            if isinstance(found, Nothing):
+            if isinstance(found, (Nothing, Several)):
+                leave_failure(client, found, wanted=check, dry_run=dry_run)
                 return _nothing(found, code())
             require_measured(client, [report.head.sha for report in reports], found)
         except Refused as failure:
@@ -179,7 +185,7 @@ def command(
             reports = [doubted(one, doubt_of_base(client, found, one)) for one in reports]
         body = _leave(body_file, reports, found.head_sha)
         content = (
-            check_content(reports, body, actions.run_url(), actions.attempt(), strict=policy.strict)
+            check_content(reports, body, actions.run_url(), posting_of(found), strict=policy.strict)
             if check
             else None
         )
@@ -224,6 +230,14 @@ def _reports(
     return [held(load_report(path), policy, reported) for path in files]
 
 
+def _with_past(reports: Sequence[Report], history: str, config: Config) -> list[Report]:
+    from perfci.cli.branch_order import repository_here
+    from perfci.cli.past import with_past
+
+    checkout = repository_here()
+    return [with_past(report, history, checkout, config.aliases) for report in reports]
+
+
 def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
     """Write the comment's text, and return it."""
     from perfci.report.markdown import render_comment
@@ -237,7 +251,7 @@ def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
     return body
 
 
-def _nothing(nothing: Nothing, code: int) -> int:
+def _nothing(nothing: Nothing | Several, code: int) -> int:
     click.echo(f"nothing posted: {nothing.reason}", err=True)
     return code
 

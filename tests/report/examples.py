@@ -45,10 +45,10 @@ def row(
     ratio = None if known.absolute else after / before
     exact = known.kind == "exact"
     low, high = (ratio or 1.0) * 0.99, (ratio or 1.0) * 1.01
-    if ratio and not exact:
+    if ratio and ratio > 0.0 and not exact:
         middle = math.sqrt(low * high)
         low, high = low * ratio / middle, high * ratio / middle
-    p = _p_of(ratio, low, high) if ratio else 0.4
+    p = _p_of(ratio, low, high) if ratio and ratio > 0.0 else 0.4
     fields: dict[str, Any] = {
         "case": case,
         "metric": metric,
