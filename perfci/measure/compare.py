@@ -139,7 +139,8 @@ def _by_name(of_files: Mapping[str, Mapping[str, Written]]) -> dict[str, Written
 def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
     """Return what base's own files write, by file: those that its own configuration names, too.
 
-    A head that looks for its benchmarks elsewhere hasn't got those of before.
+    A head that looks for its benchmarks elsewhere hasn't got those of before. The saved models of
+    that configuration are in no file.
     """
     plan = workplace.plan
     root = next(side for side in plan.sides if side.name == "base").root
@@ -148,9 +149,11 @@ def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
         own = load_config(root)
     except UsageError:  # of a configuration that was mended since: nobody could measure by it
         own = None
-    if own is not None:
-        files += files_in(root, own.benchmarks, own.pattern)
-    return written_in(root, dict.fromkeys(files))
+    if own is None:
+        return written_in(root, files)
+    files += files_in(root, own.benchmarks, own.pattern)
+    saved = {one.name: Written() for one in own.saved}
+    return {**written_in(root, dict.fromkeys(files)), **({"": saved} if saved else {})}
 
 
 def one_sided_points(

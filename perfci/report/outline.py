@@ -65,7 +65,8 @@ def headline(report: Report) -> str:
         case "pass":
             compared = {row.case for row in report.results} - _one_sided(found)
             lost = lost_metrics(report.results)
-            return f"no regression in {counted(len(compared), 'case')}{_also(found, lost)}"
+            also = _also(found, lost, len(report.skipped))
+            return f"no regression in {counted(len(compared), 'case')}{also}"
         case _:
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
             first = reasons[0] if reasons else f"no verdict on {cases}"
@@ -114,7 +115,7 @@ def gates(row: Comparison) -> bool:
     return row.gate == "fail"
 
 
-def _also(found: Outline, lost: Sequence[Comparison]) -> str:
+def _also(found: Outline, lost: Sequence[Comparison], skipped: int) -> str:
     """What a pass doesn't say: what got slower passes, too, where it was removed."""
     improved = sum(row.status == "improved" for row in found.moved)
     warned = sum(row.status == "regressed" for row in found.moved)
@@ -127,6 +128,7 @@ def _also(found: Outline, lost: Sequence[Comparison]) -> str:
             (warned, "warning"),
             (len(measured_no_more), "removed case"),
             (len(new), "new case"),
+            (skipped, "skipped case"),
             (len(lost), "removed metric"),
         )
         if number

@@ -66,6 +66,8 @@ def test_a_metric_that_head_no_longer_reports_is_named_in_the_headline_of_a_pass
     one = replace(report, results=(*report.results, lost, informs, gone))
     said = "no regression in 2 cases; 1 removed case, 1 removed metric"
     assert headline(one) == f"{said} ({EAGER} peak_host_memory)"
+    skipping = replace(report, skipped={"slow": "today"})
+    assert headline(skipping) == "no regression in 2 cases; 1 skipped case"
     two = replace(one, results=(*one.results, replace(lost, metric="cold_start")))
     assert headline(two).endswith(f"2 removed metrics ({EAGER} peak_host_memory and 1 more)")
     # a case that reports nothing any more was measured for nothing
