@@ -81,7 +81,7 @@ def test_a_removed_case_is_told_in_the_title_of_a_pass(
     (check,) = github.checks
     assert check["conclusion"] == "success"
     assert check["output"]["title"] == (
-        "pass: no regression in 2 cases; 1 removed case (#7 into main)"
+        "pass: no regression in 2 cases; 1 removed case, 1 skipped case (#7 into main)"
     )
 
 
