@@ -10,6 +10,7 @@ and a block of code.
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ from perfci.record.metric import METRICS
 from perfci.record.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.record.run import Environment, Side
 from perfci.report.markdown import render_comment
+from perfci.stats.student import t_quantile, two_sided_p
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 830
@@ -50,14 +52,24 @@ SLOW = "encoder[batch=16,mode=default]"
 
 
 def row(
-    case: str, metric: str, before: float, after: float, status: str, **more: Any
+    case: str,
+    metric: str,
+    before: float,
+    after: float,
+    status: str,
+    room: float = 0.011,
+    **more: Any,
 ) -> Comparison:
     """Return a comparison as a session of eight rounds gives it."""
     known = METRICS[metric]
     exact = known.kind == "exact"
-    room = 0.0 if exact else 0.011
+    room = 0.0 if exact else room
     ratio = None if known.absolute else after / before
     difference = after - before if known.absolute else None
+    p = None
+    if ratio is not None and not exact:
+        t = math.log(ratio) / -math.log1p(-room) * t_quantile(0.975, 7.0)
+        p = two_sided_p(t, 7.0)
     made = Comparison(
         case=case,
         metric=metric,
@@ -69,10 +81,11 @@ def row(
         head=Estimate(after, after * (1 - room), after * (1 + room), 8, 2400),
         ratio=ratio,
         ratio_lo=None if ratio is None else ratio * (1 - room),
-        ratio_hi=None if ratio is None else ratio * (1 + room),
+        ratio_hi=None if ratio is None else ratio / (1 - room),
         threshold=known.threshold,
-        p=None if exact else 0.0001,
-        p_adjusted=None if exact else 0.002,
+        p=p,
+        p_adjusted=None if p is None else min(1.0, 20 * p),
+        df=None if exact else 7.0,
         cohens_d=None if exact else 1.9,
         detectable=None if exact else 0.013,
         difference=difference,
@@ -156,7 +169,7 @@ def noisy() -> list[Report]:
     warning = "could have detected a change of 14 %; about 40 rounds would show 5 %"
     open_rows = [
         row(name, "latency_p50", 1.2e-3, 1.24e-3, "inconclusive", detectable=0.14,
-            ratio_lo=0.93, ratio_hi=1.14, warnings=(warning,))
+            room=0.1, warnings=(warning,))
         for name in ("encoder[batch=1]", "decoder[batch=1]", "attention[batch=8]")
     ]  # fmt: skip
     reasons = tuple(f"{one.case}: latency_p50 inconclusive ({warning})" for one in open_rows)
@@ -176,6 +189,7 @@ def crashed() -> list[Report]:
     lost = replace(
         row(failure.case, "latency_p50", 1.0, 1.0, "failed", warnings=(said,), method="none"),
         base=None, head=None, ratio=None, ratio_lo=None, ratio_hi=None,
+        p=None, p_adjusted=None, df=None,
     )  # fmt: skip
     return [report("error", (f"{failure.case}: {said}",), [lost, *quiet(6)], failures=(failure,))]
 

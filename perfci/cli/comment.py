@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli import actions
-from perfci.cli.commenting import leave_both, leave_check, tell, tell_refused
+from perfci.cli.commenting import (
+    leave_both,
+    leave_check,
+    leave_failure,
+    posting_of,
+    tell,
+    tell_refused,
+)
 from perfci.cli.options import config_option, configuration, duration
 from perfci.cli.output import exit_code, unwritable
 from perfci.cli.printing import say
@@ -28,7 +36,10 @@ from perfci.errors import (
 from perfci.writing import write_file
 
 if TYPE_CHECKING:
+    from perfci.config import Config
     from perfci.github.event import Nothing
+    from perfci.github.pull import Several
+    from perfci.measure.written import Written
     from perfci.record.report import Report
     from perfci.verdict.policy import Policy
 
@@ -130,15 +141,18 @@ def command(
     from perfci.github.event import MergeGroup, Nothing
     from perfci.github.failing import Refused
     from perfci.github.posting import find_pull, require_measured
+    from perfci.github.pull import Several
     from perfci.verdict.holding import doubted
 
     # of the checkout that this runs in, never of the report: whoever measures must not decide it
-    config = configuration(root_here(), config_path, strict=strict)
-    policy = config.policy
+    root = root_here()
+    config = configuration(root, config_path, strict=strict)
+    written = _written_here(root, config)
+    policy = _with_own_thresholds(config.policy, written)
     find_wanted = partial(actions.wanted, pull, head_sha, event_path)
     connect = partial(actions.client, repository, patience)
     try:
-        reports = _reports(files, unreadable, policy)
+        reports = _reports(files, unreadable, policy, written)
     except OutsideError as error:
         if check:
             failed = fail_the_check(error.message, find_wanted, connect, dry_run=dry_run)
@@ -146,11 +160,7 @@ def command(
                 tell(failed)
         raise
     if history:
-        from perfci.cli.branch_order import repository_here
-        from perfci.cli.past import with_past
-
-        checkout = repository_here()
-        reports = [with_past(report, history, checkout, config.aliases) for report in reports]
+        reports = _with_past(reports, history, config)
 
     def code() -> int:
         return _verdict(reports, strict=policy.strict) if exit_with_verdict else EXIT_PASS
@@ -163,7 +173,8 @@ def command(
     with closing(connect()) as client:
         try:
             found = find_pull(client, wanted)
-            if isinstance(found, Nothing):
+            if isinstance(found, (Nothing, Several)):
+                leave_failure(client, found, wanted=check, dry_run=dry_run)
                 return _nothing(found, code())
             require_measured(client, [report.head.sha for report in reports], found)
         except Refused as failure:
@@ -175,7 +186,7 @@ def command(
             reports = [doubted(one, doubt_of_base(client, found, one)) for one in reports]
         body = _leave(body_file, reports, found.head_sha)
         content = (
-            check_content(reports, body, actions.run_url(), actions.attempt(), strict=policy.strict)
+            check_content(reports, body, actions.run_url(), posting_of(found), strict=policy.strict)
             if check
             else None
         )
@@ -186,7 +197,26 @@ def command(
     return code()
 
 
-def _reports(files: Sequence[Path], unreadable: str | None, policy: Policy) -> list[Report]:
+def _written_here(root: Path, config: Config) -> Mapping[str, Written]:
+    """Return the benchmarks that the checkout here writes; their files are read, not imported."""
+    from perfci.measure.plan import files_in
+    from perfci.measure.written import written_in
+
+    files = files_in(root, config.benchmarks, config.pattern)
+    return {name: one for ones in written_in(root, files).values() for name, one in ones.items()}
+
+
+def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Policy:
+    """Return ``policy`` with the thresholds that stand at the benchmarks, which go before it."""
+    own = {name: one.thresholds for name, one in written.items() if one.thresholds}
+    configured = policy.thresholds
+    both = {name: {**configured.get(name, {}), **own.get(name, {})} for name in {*configured, *own}}
+    return replace(policy, thresholds=both)
+
+
+def _reports(
+    files: Sequence[Path], unreadable: str | None, policy: Policy, written: Mapping[str, Written]
+) -> list[Report]:
     from perfci.verdict.holding import held
 
     if bool(files) == (unreadable is not None):
@@ -197,7 +227,16 @@ def _reports(files: Sequence[Path], unreadable: str | None, policy: Policy) -> l
         )
     if unreadable is not None:
         raise OutsideError("unreadable-report", unreadable, "See the log of what left it.")
-    return [held(load_report(path), policy) for path in files]
+    reported = {name: one.metrics for name, one in written.items()}
+    return [held(load_report(path), policy, reported) for path in files]
+
+
+def _with_past(reports: Sequence[Report], history: str, config: Config) -> list[Report]:
+    from perfci.cli.branch_order import repository_here
+    from perfci.cli.past import with_past
+
+    checkout = repository_here()
+    return [with_past(report, history, checkout, config.aliases) for report in reports]
 
 
 def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
@@ -213,7 +252,7 @@ def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
     return body
 
 
-def _nothing(nothing: Nothing, code: int) -> int:
+def _nothing(nothing: Nothing | Several, code: int) -> int:
     say(f"nothing posted: {nothing.reason}", err=True)
     return code
 

@@ -11,11 +11,33 @@ from perfci.errors import OutsideError
 from perfci.report.clean import clean_line
 
 if TYPE_CHECKING:
-    from perfci.github.check import CheckContent
+    from perfci.github.check import CheckContent, Posting
     from perfci.github.client import Client
-    from perfci.github.event import MergeGroup
+    from perfci.github.event import MergeGroup, Nothing
     from perfci.github.posting import Outcome
+    from perfci.github.pull import Pull, Several
+
+
+def posting_of(found: Pull | MergeGroup | Several) -> Posting:
+    """Return what a check of ``found`` is of, and which attempt of a run sets it."""
+    from perfci.github.check import Posting
     from perfci.github.pull import Pull
+
+    if isinstance(found, Pull):
+        return Posting(found.number, found.target, actions.attempt())
+    return Posting(attempt=actions.attempt())
+
+
+def leave_failure(client: Client, found: Nothing | Several, *, wanted: bool, dry_run: bool) -> None:
+    """Fail the check, where one is ``wanted``, of a commit that several pull requests have."""
+    from perfci.github.check import unreadable_content
+    from perfci.github.posting import set_check
+    from perfci.github.pull import Several
+
+    if not wanted or not isinstance(found, Several):
+        return
+    content = unreadable_content(found.reason, actions.run_url(), posting_of(found))
+    tell(set_check(client, found.head_sha, content, dry_run=dry_run))
 
 
 def leave_both(
@@ -29,13 +51,14 @@ def leave_both(
     dry_run: bool,
 ) -> None:
     """Leave the comment ``body`` on ``pull``, and the check unless that is None."""
-    from perfci.github.posting import leave_comment, set_check
+    from perfci.github.posting import beside_others, leave_comment, set_check
 
     unsaid = None
 
     def set_the_check() -> None:
         if check is not None:
-            tell(set_check(client, pull.head_sha, check, dry_run=dry_run))
+            shown = beside_others(client, pull, check)
+            tell(set_check(client, pull.head_sha, shown, dry_run=dry_run))
 
     try:
         left = leave_comment(client, pull, author, body, dry_run=dry_run)
@@ -66,13 +89,14 @@ def leave_check(
     dry_run: bool,
 ) -> None:
     """Set the check of a merge group, which has no pull request to comment on."""
-    from perfci.github.posting import set_check
+    from perfci.github.posting import beside_others, set_check
 
     if check is None:
         say("nothing posted: a merge group can't be commented on", err=True)
         return
     try:
-        left = set_check(client, group.head_sha, check, dry_run=dry_run)
+        shown = beside_others(client, group, check)
+        left = set_check(client, group.head_sha, shown, dry_run=dry_run)
     except OutsideError:
         actions.summarise(body, body_file)
         raise

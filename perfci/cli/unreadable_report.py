@@ -30,6 +30,7 @@ def fail_the_check(
 
     Raises nothing: that the report can't be read is the error that is told in the end.
     """
+    from perfci.cli.commenting import posting_of
     from perfci.github.check import unreadable_content
     from perfci.github.event import Nothing
     from perfci.github.posting import Outcome, find_pull, set_check
@@ -42,7 +43,8 @@ def fail_the_check(
             found = find_pull(client, wanted)
             if isinstance(found, Nothing):
                 return Outcome("stale", found.reason)
-            content = unreadable_content(why, actions.run_url(), actions.attempt())
+            posting = posting_of(found)
+            content = unreadable_content(why, actions.run_url(), posting)
             return set_check(client, found.head_sha, content, dry_run=dry_run)
     except PerfciError as another:
         return Outcome("refused", clean_line(another.message, 600))

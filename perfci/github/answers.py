@@ -104,6 +104,7 @@ class CheckAnswer:
     id: int
     output: _Output
     external_id: str | None = None
+    conclusion: str | None = None
     html_url: str | None = None
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfci.github.annotations import Annotation, annotations_of
@@ -39,6 +40,26 @@ class CheckContent:
 
 
 @dataclass(frozen=True, slots=True)
+class Posting:
+    """What a check is of, as it is said in its title and in its external id.
+
+    ``pull`` is 0 for a merge group. ``attempt`` tells this run of the workflow from every other.
+    """
+
+    pull: int = 0
+    target: str = ""
+    attempt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What the external id of a check says that perfci set: ``conclusion`` is of ``pull`` alone."""
+
+    pull: int
+    conclusion: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A commit status. It knows no neutral: what a check calls so is a success, and says more."""
 
@@ -47,29 +68,43 @@ class Status:
     url: str = ""
 
 
+_NOWHERE = Posting()
+_IDENTITY = re.compile(
+    r"perfci/1 pull=(?P<pull>\d{1,12}) own=(?P<own>success|failure|neutral) run=[\d-]* [0-9a-f]{24}"
+    r"|(?:\d+-\d+-)?[0-9a-f]{24}"
+)
+"""As it is written, and as it was before a pull request stood in it."""
+
+
 def check_content(
     reports: Sequence[Report],
     body: str,
     url: str = "",
-    posting: str = "",
+    posting: Posting = _NOWHERE,
     *,
     strict: bool = False,
 ) -> CheckContent:
-    """Return the check of ``reports`` whose comment is ``body``; ``posting`` names this attempt."""
+    """Return the check of ``reports`` whose comment is ``body``."""
     concluded = conclusion(reports, strict=strict)
-    title = verdict_title(reports)
+    title = _placed(verdict_title(reports), posting)
     summary = fitting(body)
     lines = annotations_of(reports)
     identity = _identity(posting, concluded, title, summary, lines)
     return CheckContent(identity, concluded, title, summary, lines, url)
 
 
-def unreadable_content(why: str, url: str = "", posting: str = "") -> CheckContent:
+def read_identity(external_id: str | None) -> Own | None:
+    """Return what perfci wrote into a check's external id; None of a check that another set."""
+    found = _IDENTITY.fullmatch(external_id or "")
+    return Own(int(found["pull"] or 0), found["own"] or "") if found else None
+
+
+def unreadable_content(why: str, url: str = "", posting: Posting = _NOWHERE) -> CheckContent:
     """Return the check of a commit whose report can't be read; ``why`` may be a stranger's words.
 
     A failure: an earlier, readable report of the same commit may have left a success.
     """
-    title = clean_line(f"error: {why}", _LONGEST_TITLE)
+    title = _placed(f"error: {why}", posting)
     summary = f"There is no report of this commit that can be read: {escape(why, 1000)}"
     identity = _identity(posting, "failure", title, summary, ())
     return CheckContent(identity, "failure", title, summary, (), url)
@@ -111,9 +146,36 @@ def fitting(body: str) -> str:
     return text
 
 
-def _identity(posting: str, *shown: object) -> str:
-    digest = hashlib.sha256(repr(shown).encode("utf-8", "replace"))
-    return "-".join(filter(None, (posting, digest.hexdigest()[:24])))
+def beside(
+    check: CheckContent, others: Sequence[tuple[int, str]], *, strangers: bool
+) -> CheckContent:
+    """Return ``check`` as it may stand on a commit that other checks of its name are on.
+
+    A commit has one check of a name, whoever looks at it. So it is no better than what is said of
+    the ``others``, pull requests with the same head; and beside a job of that name none is a pass.
+    """
+    said = [f"#{number} has the same head: {concluded}" for number, concluded in others]
+    if strangers:
+        said.insert(0, f"a job called `{NAME}` is on this commit, and is no verdict")
+    if not said:
+        return check
+    every = {check.conclusion, *(concluded for _, concluded in others)}
+    worst: Conclusion = "failure" if strangers or "failure" in every else "neutral"
+    title = clean_line("; ".join((*said, check.title)), _LONGEST_TITLE)
+    return replace(check, conclusion=worst, title=title)
+
+
+def _placed(title: str, posting: Posting) -> str:
+    """Say in the one line that is always seen what the check is of: it may be older than that."""
+    into = clean_line(posting.target, 60)
+    where = f" (#{posting.pull} into {into})" if posting.pull else ""
+    return clean_line(title, _LONGEST_TITLE - len(where)) + where
+
+
+def _identity(posting: Posting, conclusion: str, *shown: object) -> str:
+    digest = hashlib.sha256(repr((conclusion, *shown)).encode("utf-8", "replace"))
+    parts = (f"pull={posting.pull}", f"own={conclusion}", f"run={posting.attempt}")
+    return " ".join(("perfci/1", *parts, digest.hexdigest()[:24]))
 
 
 def _concluded(report: Report, *, strict: bool) -> Conclusion:

@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING, Literal
 
 from perfci.errors import UsageError
 from perfci.github.answers import CheckAnswer
-from perfci.github.check import NAME, CheckContent, Status, status_of
+from perfci.github.check import (
+    NAME,
+    CheckContent,
+    Status,
+    beside,
+    read_identity,
+    status_of,
+)
 from perfci.github.deciding import Decision, decide
 from perfci.github.event import SHA, MergeGroup, Nothing, Wanted
 from perfci.github.failing import Refused, Unsure
-from perfci.github.pull import Pull, choose, why_not
+from perfci.github.pull import Pull, Several, choose, why_not
 from perfci.report.clean import clean_line
 from perfci.units import counted
 
@@ -27,6 +34,7 @@ if TYPE_CHECKING:  # PyGithub may be missing, and `cli` says so in a better way
 
 _A_REQUEST = 50
 """Annotations that GitHub takes at once."""
+_PARENTS_OF_A_MERGE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ class Outcome:
     text: str
 
 
-def find_pull(client: Client, wanted: Wanted | MergeGroup) -> Pull | MergeGroup | Nothing:
+def find_pull(client: Client, wanted: Wanted | MergeGroup) -> Pull | MergeGroup | Several | Nothing:
     """Return the pull request as GitHub has it now, or why there is nothing to post to.
 
     A merge group is its commit, of which there is nothing to ask.
@@ -76,8 +84,39 @@ def require_measured(client: Client, measured: Sequence[str], found: Pull | Merg
 
 
 def _is_merge(client: Client, sha: str, head_sha: str) -> bool:
+    """GitHub's own merge has two parents, the target first and the head second.
+
+    A commit on top of the head, as in a stacked pull request, has the head as its first.
+    """
     # only a whole SHA is asked for: what a report says must not become another request
-    return SHA.fullmatch(sha) is not None and head_sha in client.parents(sha)
+    if SHA.fullmatch(sha) is None:
+        return False
+    parents = client.parents(sha)
+    return len(parents) == _PARENTS_OF_A_MERGE and parents[1] == head_sha
+
+
+def beside_others(client: Client, found: Pull | MergeGroup, check: CheckContent) -> CheckContent:
+    """Return ``check`` as it may stand beside the checks of its name that ``found``'s head has.
+
+    Of another pull request its newest counts, while that is open and has this head.
+    """
+    try:
+        runs = client.checks(found.head_sha)
+    except Refused:  # then it is a status, or none
+        return check
+    number = found.number if isinstance(found, Pull) else 0
+    newest: dict[int, str] = {}
+    for run in sorted(runs, key=lambda one: one.id):
+        own = read_identity(run.external_id)
+        if own is not None and own.pull not in {0, number}:
+            newest[own.pull] = own.conclusion
+    worse = [
+        (other, concluded)
+        for other, concluded in newest.items()
+        if concluded != "success" and why_not(client.pull(other), found.head_sha) is None
+    ]
+    strangers = any(read_identity(run.external_id) is None for run in runs)
+    return beside(check, worse, strangers=strangers)
 
 
 def leave_comment(

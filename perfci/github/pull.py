@@ -23,7 +23,15 @@ class Pull:
     target: str
 
 
-def choose(pulls: Sequence[Pull], wanted: Wanted) -> Pull | Nothing:
+@dataclass(frozen=True, slots=True)
+class Several:
+    """One branch in several pull requests: of which of them a check is can't be told."""
+
+    head_sha: str
+    reason: str
+
+
+def choose(pulls: Sequence[Pull], wanted: Wanted) -> Pull | Several | Nothing:
     """Return the one of a branch's open ``pulls`` whose head was measured."""
     branch = clean_line(wanted.branch, 200)
     mine = [one for one in pulls if one.open and same_name(one.source, wanted.source)]
@@ -34,7 +42,8 @@ def choose(pulls: Sequence[Pull], wanted: Wanted) -> Pull | Nothing:
         return Nothing(_moved(branch, wanted.head_sha, mine[0].head_sha))
     if len(heads) > 1:
         numbers = ", ".join(f"#{one.number}" for one in heads)
-        return Nothing(f"{branch} is in several pull requests ({numbers}): choose by --pull NUMBER")
+        why = f"{branch} is in several pull requests ({numbers}), and a commit has one check"
+        return Several(wanted.head_sha, f"{why}: close all but one, or choose by --pull NUMBER")
     return heads[0]
 
 

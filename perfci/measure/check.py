@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.errors import UsageError
-from perfci.measure.compare import Request, facts_of, selected_cases, told_failures
+from perfci.measure.compare import (
+    Request,
+    facts_of,
+    selected_cases,
+    told_failures,
+    written_on_head,
+)
 from perfci.measure.conclude import Facts, assemble
 from perfci.measure.confirming import ENDED_EARLY, confirmed, named, unconfirmed
 from perfci.measure.run import measure_alone
@@ -18,13 +24,14 @@ from perfci.measure.workplace import (
     open_workplace,
     refuse_secrets,
 )
+from perfci.measure.written import Written
 from perfci.record.case import Failure
 from perfci.record.report import Comparison, Explanation, Report
 from perfci.record.run import Run, Side
 from perfci.store.baseline import Baseline
 from perfci.store.comparable import why_not_comparable
 from perfci.store.files import BaselineStore
-from perfci.verdict.comparing import adjust, compare_case
+from perfci.verdict.comparing import adjust, compare_case, left_out
 from perfci.verdict.explaining import explain
 from perfci.verdict.failing import failure_rows, placeholder
 from perfci.verdict.policy import Policy
@@ -48,6 +55,7 @@ class _Measured:
     run: Run
     failures: tuple[Failure, ...]
     facts: Facts
+    written: Mapping[str, Written]
 
 
 def check(
@@ -78,7 +86,8 @@ def check(
         )
         facts = facts_of("check", workplace, request, result, part)
         facts = replace(facts, base=_base_side(baselines, head))
-        measured = _Measured(part, result, run, failures, facts)
+        written = written_on_head(workplace)
+        measured = _Measured(part, result, run, failures, facts, written)
     report = against_baselines(measured, baselines, policy, request.selection)
     suspected = suspects(report.results, policy)
     if suspected and not confirm:
@@ -153,6 +162,10 @@ def against_baselines(
             base_sessions=tuple(len(session.workers) for session in baseline.sessions),
         )
         rows += compared or (placeholder(case.id, "inconclusive", policy, "nothing measured"),)
+        # the baseline is of this very source, which may compute its metrics from other code
+        written = measured.written.get(case.benchmark)
+        if written is not None:
+            rows += left_out(case, base, written.metrics, policy)
     adjusted = adjust(rows, policy)
     for case in measured.part.cases:
         if case.id in baselines and case.id in outputs:

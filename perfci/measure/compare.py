@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from perfci.config import load_config
 from perfci.errors import UsageError
 from perfci.measure.conclude import Facts, conclude, run_of
+from perfci.measure.plan import files_in
 from perfci.measure.select import select
 from perfci.measure.session import SessionResult
 from perfci.measure.workplace import Surroundings, Wanted, Workplace, open_workplace
-from perfci.measure.written import written_in
+from perfci.measure.written import Written, written_in
 from perfci.record.case import Case, Failure
 from perfci.record.report import Report, Timing
 from perfci.record.run import Run
@@ -66,6 +68,7 @@ def compare_runs(
             told_failures(workplace, part),
             around.config.policy,
             facts,
+            written_on_base(workplace),
         )
 
 
@@ -104,8 +107,7 @@ def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
     if request.only:
         return ()
     plan, head = workplace.plan, workplace.found["head"].discovery
-    base = next(side for side in plan.sides if side.name == "base")
-    before = written_in(base.root, plan.benchmark_files(base.root))
+    before = _on_base(workplace)
     after = written_in(plan.benchmark_root, plan.benchmark_files(plan.benchmark_root))
     # a name that head writes and doesn't define is broken, or not meant for this machine
     kept = {case.benchmark for case in head.cases}.union(*after.values())
@@ -113,11 +115,46 @@ def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
     gone = {
         name: file
         for file, names in before.items()
-        for name in (names or {file} - after.keys())
+        for name in (names.keys() or {file} - after.keys())
         if name not in kept and file not in broken
     }
     stand_ins = (Case(name, name, {}, file, 0, "") for name, file in sorted(gone.items()))
     return tuple(case.id for case in select(stand_ins, request.selection))
+
+
+def written_on_base(workplace: Workplace) -> Mapping[str, Written]:
+    """Return the benchmarks that base's own files write, by their names."""
+    return _by_name(_on_base(workplace))
+
+
+def written_on_head(workplace: Workplace) -> Mapping[str, Written]:
+    """Return the benchmarks that head's files write, by their names."""
+    plan = workplace.plan
+    return _by_name(written_in(plan.benchmark_root, plan.benchmark_files(plan.benchmark_root)))
+
+
+def _by_name(of_files: Mapping[str, Mapping[str, Written]]) -> dict[str, Written]:
+    return {name: one for ones in of_files.values() for name, one in ones.items()}
+
+
+def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
+    """Return what base's own files write, by file: those that its own configuration names, too.
+
+    A head that looks for its benchmarks elsewhere hasn't got those of before. The saved models of
+    that configuration are in no file.
+    """
+    plan = workplace.plan
+    root = next(side for side in plan.sides if side.name == "base").root
+    files = plan.benchmark_files(root)
+    try:
+        own = load_config(root)
+    except UsageError:  # of a configuration that was mended since: nobody could measure by it
+        own = None
+    if own is None:
+        return written_in(root, files)
+    files += files_in(root, own.benchmarks, own.pattern)
+    saved = {one.name: Written() for one in own.saved}
+    return {**written_in(root, dict.fromkeys(files)), **({"": saved} if saved else {})}
 
 
 def one_sided_points(

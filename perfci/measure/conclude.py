@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from perfci.measure.disturbances import set_aside_notes
 from perfci.measure.session import SessionResult
 from perfci.measure.worker_warnings import warning_notes
+from perfci.measure.written import Written
 from perfci.record.case import Case, Failure
 from perfci.record.report import (
     Comparison,
@@ -20,7 +21,7 @@ from perfci.record.report import (
 from perfci.record.run import CaseRun, Environment, Run, Side
 from perfci.record.version import VERSION
 from perfci.record.worker import WorkerOutput
-from perfci.verdict.comparing import adjust, compare_case, number_rows
+from perfci.verdict.comparing import adjust, compare_case, left_out, number_rows
 from perfci.verdict.deciding import decide, require_gate
 from perfci.verdict.explaining import explain
 from perfci.verdict.failing import failure_rows, placeholder
@@ -74,8 +75,12 @@ def conclude(
     failures: Sequence[Failure],
     policy: Policy,
     facts: Facts,
+    before: Mapping[str, Written],
 ) -> Report:
-    """Return the report of two sides that were measured together."""
+    """Return the report of two sides that were measured together.
+
+    ``before`` are the benchmarks as base's own files write them, by their names.
+    """
     failed = (*failures, *(failure for state in result.states for failure in state.failures))
     broken = {failure.case for failure in failed}
     compared: list[Comparison] = []
@@ -88,6 +93,9 @@ def conclude(
         if not rows:
             rows = (placeholder(state.case.id, "inconclusive", policy, _why_unmeasured(result)),)
         compared += rows
+        written = before.get(state.case.benchmark)
+        if written is not None:
+            compared += left_out(state.case, base, written.metrics, policy)
     adjusted = adjust(compared, policy, result.scale)
     for state in result.states:
         base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])

@@ -22,6 +22,12 @@ from perfci.record.settings import DECIDING_ROUNDS, MeasureSettings, Quiet
 from perfci.record.worker import SavedModel, WorkOrder
 
 
+def files_in(root: Path, benchmarks: str, pattern: str) -> tuple[str, ...]:
+    """Return the absolute paths of ``root``'s benchmark files, as these keys say, sorted."""
+    folder = root / benchmarks
+    return tuple(str(path) for path in sorted(folder.rglob(pattern)) if path.is_file())
+
+
 @dataclass(frozen=True, slots=True)
 class SidePlan:
     """One side of a session: its name (base or head), what it is, its tree and its Python.
@@ -65,8 +71,7 @@ class SessionPlan:
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
         """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
-        folder = root / self.benchmarks
-        return tuple(str(path) for path in sorted(folder.rglob(self.pattern)) if path.is_file())
+        return files_in(root, self.benchmarks, self.pattern)
 
     def discovery_order(self, side: SidePlan) -> WorkOrder:
         """Return the order that makes a worker list the benchmarks."""

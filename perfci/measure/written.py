@@ -5,22 +5,36 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 _PACKAGE = "perfci"
 _DECORATOR = "benchmark"
 
 
-def written_in(root: Path, files: Iterable[str]) -> Mapping[str, frozenset[str]]:
-    """Return the names that each file writes, by its path relative to ``root``."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a benchmark's decorator says in literals, or by a name that is given one in the file.
+
+    ``metrics`` is None where it limits none, and where its value is computed: then nothing is
+    known to be left out. Of ``thresholds`` those are here whose value can be read.
+    """
+
+    metrics: tuple[str, ...] | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+
+
+def written_in(root: Path, files: Iterable[str]) -> Mapping[str, Mapping[str, Written]]:
+    """Return the benchmarks that each file writes, by its path relative to ``root``."""
     return {
-        Path(file).relative_to(root).as_posix(): benchmark_names(Path(file).read_bytes())
+        Path(file).relative_to(root).as_posix(): benchmarks_of(Path(file).read_bytes())
         for file in files
     }
 
 
-def benchmark_names(source: bytes) -> frozenset[str]:
-    """Return the names of the benchmarks that ``source`` writes; none where it can't be parsed.
+def benchmarks_of(source: bytes) -> Mapping[str, Written]:
+    """Return the benchmarks that ``source`` writes; none where it can't be parsed.
 
     A name that is computed isn't known, nor is a benchmark that isn't made by a decorator.
     """
@@ -28,17 +42,18 @@ def benchmark_names(source: bytes) -> frozenset[str]:
         with warnings.catch_warnings(action="ignore"):  # of the user's own string escapes
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # all that the parser raises
-        return frozenset()
+        return {}
     statements = tuple(_of_the_module(tree.body))
     packages, decorators = _imported(statements)
-    return frozenset(
-        name
+    constants = _constants(statements)
+    return {
+        name: _written(decorator, constants)
         for statement in statements
         if isinstance(statement, ast.FunctionDef)
         for decorator in statement.decorator_list
         if _marks(decorator, packages, decorators)
         and (name := _name(decorator, statement.name)) is not None
-    )
+    }
 
 
 def _of_the_module(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -90,3 +105,42 @@ def _name(decorator: ast.expr, function: str) -> str | None:
                 return function
             return constant if isinstance(constant, str) and constant else None
     return function
+
+
+def _written(decorator: ast.expr, constants: Mapping[str, ast.expr]) -> Written:
+    given = decorator.keywords if isinstance(decorator, ast.Call) else ()
+    values = {one.arg: _literal(one.value, constants) for one in given if one.arg}
+    metrics, thresholds = values.get("metrics"), values.get("thresholds")
+    return Written(
+        metrics=_texts(metrics) if isinstance(metrics, (list, tuple)) else None,
+        thresholds={
+            name: float(value)
+            for name, value in (thresholds.items() if isinstance(thresholds, dict) else ())
+            if isinstance(name, str) and isinstance(value, (int, float)) and value >= 0.0
+        },
+    )
+
+
+def _texts(values: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(value for value in values if isinstance(value, str))
+
+
+def _constants(statements: Iterable[ast.stmt]) -> dict[str, ast.expr]:
+    """Return what stands behind each name that the module gives a value exactly once."""
+    given: dict[str, list[ast.expr]] = {}
+    for statement in statements:
+        if isinstance(statement, ast.Assign):
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    given.setdefault(node.id, []).append(statement.value)
+    return {name: values[0] for name, values in given.items() if len(values) == 1}
+
+
+def _literal(value: ast.expr, constants: Mapping[str, ast.expr]) -> Any:
+    """Return the value of a literal, or of a name that stands for one; None for all else."""
+    if isinstance(value, ast.Name):
+        value = constants.get(value.id, value)
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None

@@ -21,7 +21,8 @@ class Metric:
     ``absolute`` is set (metrics whose base may be zero); then never less than ``share`` of base.
     ``floor``: smaller values count as this much. ``undecided`` says what an inconclusive gating
     comparison makes of the verdict. ``rounds_setting`` is the setting that gives it more rounds.
-    A metric of the kind ``exact`` is tested, too, where the workers of a side disagree.
+    A metric of the kind ``exact`` is tested, too, where the workers of a side disagree. ``always``:
+    every case that is measured has it, where the machine can tell it at all.
     """
 
     name: str
@@ -35,10 +36,11 @@ class Metric:
     floor: float | None = None
     undecided: Undecided = "pass"
     rounds_setting: str = "rounds"
+    always: bool = False
 
 
 _ALL = (
-    Metric("latency_p50", "s", "sampled", 0.05, "fail", undecided="inconclusive"),
+    Metric("latency_p50", "s", "sampled", 0.05, "fail", undecided="inconclusive", always=True),
     Metric("latency_p95", "s", "sampled", 0.10, "warn"),
     Metric("latency_p99", "s", "sampled", 0.10, "warn"),
     Metric("latency_mean", "s", "sampled", 0.05, "info"),
@@ -51,7 +53,15 @@ _ALL = (
     Metric("compile_time_cached", "s", "per_worker", 0.10, "warn"),
     Metric("peak_device_memory", "bytes", "exact", 0.10, "fail", undecided="inconclusive"),
     Metric("peak_device_memory_reserved", "bytes", "exact", 0.10, "info"),
-    Metric("peak_host_memory", "bytes", "per_worker", 0.10, "fail", undecided="inconclusive"),
+    Metric(
+        "peak_host_memory",
+        "bytes",
+        "per_worker",
+        0.10,
+        "fail",
+        undecided="inconclusive",
+        always=True,
+    ),
     Metric(
         "host_memory_over_setup",
         "bytes",
@@ -61,6 +71,7 @@ _ALL = (
         absolute=True,
         share=0.10,
         undecided="inconclusive",
+        always=True,
     ),
     Metric("memory_growth", "bytes/call", "exact", 16.0, "warn", absolute=True),
     Metric("graph_breaks", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"),

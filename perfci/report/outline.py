@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from perfci.record.report import Comparison, Report
 from perfci.report.failures import shown_failures
 from perfci.report.rows import change_text, size
 from perfci.units import counted, format_share
+from perfci.verdict.deciding import lost_metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ def headline(report: Report) -> str:
             return text
         case "pass":
             compared = {row.case for row in report.results} - _one_sided(found)
-            return f"{_passed(compared, set(report.same_code))}{_also(found)}"
+            also = _also(found, lost_metrics(report.results), len(report.skipped))
+            return f"{_passed(compared, set(report.same_code))}{also}"
         case _:
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
             first = reasons[0] if reasons else f"no verdict on {cases}"
@@ -139,27 +141,35 @@ def gates(row: Comparison) -> bool:
     return row.gate == "fail"
 
 
-def _also(found: Outline) -> str:
-    """What a pass doesn't say: a case that got slower passes, too, where it was removed."""
+def _also(found: Outline, lost: Sequence[Comparison], skipped: int) -> str:
+    """What a pass doesn't say: what got slower passes, too, where it was removed."""
     improved = sum(row.status == "improved" for row in found.moved)
     warned = sum(row.status == "regressed" for row in found.moved)
-    removed, new = ({row.case for row in rows} for rows in (found.removed, found.new))
+    measured_no_more = {row.case for row in found.removed} & _one_sided(found)
+    new = {row.case for row in found.new}
     parts = [
         counted(number, what)
         for number, what in (
             (improved, "improvement"),
             (warned, "warning"),
-            (len(removed), "removed case"),
+            (len(measured_no_more), "removed case"),
             (len(new), "new case"),
+            (skipped, "skipped case"),
+            (len(lost), "removed metric"),
         )
         if number
     ]
+    if lost:
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        parts[-1] += f" ({lost[0].case} {lost[0].metric}{more})"
     return "; " + ", ".join(parts) if parts else ""
 
 
 def _one_sided(found: Outline) -> set[str]:
-    """Return the cases that have a row on one side alone: such a case has no other rows."""
-    return {row.case for row in (*found.removed, *found.new)}
+    """Return the cases of which there is nothing but what one side alone has."""
+    compared = (*found.moved, *found.undecided, *found.unchanged, *found.informative)
+    kept = {row.case for row in (*compared, *found.not_comparable)}
+    return {row.case for row in (*found.removed, *found.new)} - kept
 
 
 def _is_loud(row: Comparison) -> bool:

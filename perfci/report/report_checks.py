@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from perfci.record.report import Comparison, Estimate, Report
+from perfci.report.row_checks import why_untrue
 from perfci.report.verdict_checks import why_contradicted
 
 _SLACK = 1e-9
@@ -52,7 +53,7 @@ def _reasons(report: Report) -> Iterator[str]:
         before = first.setdefault((row.case, row.metric), number)
         if before != number:
             yield f"{where} stands there twice, first as results[{before}]"
-        for reason in _of_a_row(row):
+        for reason in tuple(_of_a_row(row)) or why_untrue(row):
             yield f"{where}: {reason}"
     yield from _of_what_ran(report)
     yield from why_contradicted(report)

@@ -9,25 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfci.record.ran import WRONG_CODE
-from perfci.record.report import Comparison, Report
+from perfci.record.report import Report
 from perfci.verdict.deciding import was_measured
-from perfci.verdict.judging import threshold_of, worse_by
 from perfci.verdict.sharding import parse_shard
-
-_SLACK = 1e-9
-"""A threshold and an interval's end are computed apart: they may differ by rounding."""
 
 
 def why_contradicted(report: Report) -> Iterator[str]:
     """Yield what can't be true together, gravest first."""
     yield from _of_the_shards(report)
     yield from _of_the_verdict(report)
-    for number, row in enumerate(report.results):
-        if row.status == "unchanged" and _is_worse(row):
-            yield (
-                f"results[{number}] ({row.case} {row.metric}): it is `unchanged`, and all of its "
-                "interval is worse than the threshold"
-            )
 
 
 def _of_the_shards(report: Report) -> Iterator[str]:
@@ -67,8 +57,3 @@ def _of_a_pass(report: Report) -> Iterator[str]:
     without_cases = report.shard and not report.results
     if not any(map(was_measured, report.results)) and not without_cases:
         yield "the verdict is `pass`, and nothing was measured"
-
-
-def _is_worse(row: Comparison) -> bool:
-    _, least, _ = worse_by(row)
-    return least is not None and least > threshold_of(row) * (1.0 + _SLACK) + _SLACK

@@ -27,6 +27,7 @@ class Evidence:
     ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is a share of
     base, at ``alpha`` for this test alone. Without evidence p is None, and a warning says why.
     ``set_aside`` are the indices of the pairs that are far out; no figure here knows of them.
+    ``logarithmic``: the estimate is the ratio of geometric means, else of arithmetic ones.
     """
 
     method: Literal["paired_t", "welch_t"]
@@ -44,6 +45,7 @@ class Evidence:
     df: float | None = None
     warnings: tuple[str, ...] = ()
     set_aside: tuple[int, ...] = ()
+    logarithmic: bool = True
 
 
 def together(
@@ -72,6 +74,8 @@ def together(
         differences = [b - a for a, b in zip(before, after, strict=True)]
         far = far_out(differences, resolution=scale.resolution)
         before, after = without(before, far), without(after, far)
+        if far and scale.kind != "log":
+            scale = replace(scale, base_mean=mean(before))
     evidence = scale.evidence(
         "paired_t",
         paired_t(before, after, resolution=scale.resolution),
@@ -179,6 +183,7 @@ class _Scale:
             se=test.se,
             df=test.df,
             warnings=warnings,
+            logarithmic=self.kind == "log",
         )
 
     def _ratio(self, estimate: float) -> float | None:

@@ -7,7 +7,7 @@ there to be corrected for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.record.case import Case
@@ -27,7 +27,9 @@ from perfci.verdict.pairing import pair_values
 from perfci.verdict.policy import Policy
 from perfci.verdict.row import empty_row
 
-__all__ = ["adjust", "compare_case", "number_rows"]
+__all__ = ["adjust", "compare_case", "left_out", "number_rows"]
+
+LEFT_OUT = "head's benchmark no longer reports it: its `metrics=` leaves it out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,29 @@ def number_rows(
     return tuple(rows)
 
 
+def left_out(
+    case: Case,
+    base: Sequence[WorkerOutput],
+    before: Collection[str] | None,
+    policy: Policy,
+) -> tuple[Comparison, ...]:
+    """Return a ``removed`` row for each metric that base has and ``case`` no longer reports.
+
+    Both sides run head's benchmark, so its ``metrics=`` limits both: ``before`` are those that
+    base's own benchmark reports, None for all.
+    """
+    if case.metrics is None:
+        return ()
+    rows = []
+    for metric in METRICS.values():
+        side = _Values.of(base, metric.name)
+        reported = before is None or metric.name in before
+        if metric.name not in case.metrics and reported and side.values:
+            row = empty_row(case.id, metric, policy.for_metric(metric, case), "removed", LEFT_OUT)
+            rows.append(replace(row, base=side.estimate(logarithmic=not metric.absolute)))
+    return tuple(rows)
+
+
 def _metrics(case: Case, outputs: Sequence[WorkerOutput]) -> Iterator[Metric]:
     """The metrics to report, in their order; ``Case.metrics`` can't limit those it added itself."""
     for metric in METRICS.values():
@@ -179,7 +204,7 @@ def _in_pairs(
             warnings=(*empty.warnings, warning),
         )
         base, head = base.without(far), head.without(far)
-    return replace(_tested(empty, metric, evidence, base, head), doubt=doubt)
+    return replace(_tested(empty, evidence, base, head), doubt=doubt)
 
 
 def _apart(
@@ -194,7 +219,7 @@ def _apart(
     evidence = apart(
         sessions, head.values, alpha=alpha, absolute=metric.absolute, fewest=DECIDING_ROUNDS
     )
-    row = _tested(empty, metric, evidence, base, head)
+    row = _tested(empty, evidence, base, head)
     return replace(
         row,
         doubt=doubt_of_workers(base.values, head.values, row.ratio),
@@ -250,15 +275,12 @@ def _sessions(
     )
 
 
-def _tested(
-    empty: Comparison, metric: Metric, evidence: Evidence, base: _Values, head: _Values
-) -> Comparison:
-    logarithmic = not metric.absolute
+def _tested(empty: Comparison, evidence: Evidence, base: _Values, head: _Values) -> Comparison:
     return replace(
         empty,
         method=evidence.method,
-        base=base.estimate(logarithmic=logarithmic),
-        head=head.estimate(logarithmic=logarithmic),
+        base=base.estimate(logarithmic=evidence.logarithmic),
+        head=head.estimate(logarithmic=evidence.logarithmic),
         ratio=evidence.ratio,
         ratio_lo=evidence.ratio_lo,
         ratio_hi=evidence.ratio_hi,

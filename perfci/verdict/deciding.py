@@ -33,7 +33,10 @@ def decide(
     regressions = _regressions(comparisons, gating=True)
     errors = _errors(comparisons, failures)
     doubts = _doubts(comparisons, failures, policy, interrupted=interrupted)
-    notes = tuple(f"warning: {reason}" for reason in _regressions(comparisons, gating=False))
+    notes = (
+        *(f"warning: {row.case}: {row.metric}{_because(row)}" for row in lost_metrics(comparisons)),
+        *(f"warning: {reason}" for reason in _regressions(comparisons, gating=False)),
+    )
     if regressions:
         said = ("unconfirmed: base and head were not measured together",) if unconfirmed else ()
         return Verdict("fail", (*regressions, *said, *errors, *doubts, *notes))
@@ -53,9 +56,28 @@ def require_gate(verdict: Verdict, rows: Sequence[Comparison]) -> Verdict:
     return Verdict("inconclusive", (why, *verdict.reasons))
 
 
+def lost_metrics(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Return the rows of gating metrics that head no longer reports, of cases that it still has.
+
+    A row that stands for a whole removed case is its case's only one, and has no number.
+    """
+    kept = {row.case for row in rows if row.status != "removed"}
+    return tuple(
+        row
+        for row in rows
+        if row.status == "removed"
+        and row.gate == "fail"
+        and (row.case in kept or row.base is not None)
+    )
+
+
 def was_measured(row: Comparison) -> bool:
-    """Whether ``row`` has numbers of a side: rows of what the time didn't suffice for have none."""
-    return any(side is not None and side.workers > 0 for side in (row.base, row.head))
+    """Whether ``row`` has numbers of a side: rows of what the time didn't suffice for have none.
+
+    What head no longer reports was measured for nothing.
+    """
+    sides = (row.base, row.head)
+    return row.status != "removed" and any(side is not None and side.workers > 0 for side in sides)
 
 
 def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfci.record.metric import Metric
-from perfci.record.report import Status
+from perfci.record.report import Comparison, Status
 from perfci.verdict.margin import margin
 
 _RESOLUTION = 0.1
@@ -86,6 +86,23 @@ def _status(worse_by: float, threshold: float) -> Status:
     if worse_by == 0.0 or abs(worse_by) < threshold:
         return "unchanged"
     return "regressed" if worse_by > 0.0 else "improved"
+
+
+def judge_exactly(row: Comparison, change: float | None, threshold: float) -> Status:
+    """Return what ``row``, an exact one, is by another threshold than its own.
+
+    ``change`` is by how much it is worse, on the scale of ``threshold``; without one it has moved
+    whatever the threshold. The ends of its sides are what their workers gave.
+    """
+    if change is None or row.base is None or row.head is None:
+        return row.status
+    if change == 0.0 or abs(change) < threshold:
+        return "unchanged"
+    ends = (row.base.lo, row.base.hi, row.head.lo, row.head.hi)
+    base_lo, base_hi, head_lo, head_hi = (math.nan if end is None else end for end in ends)
+    if row.threshold > 0.0 and not (base_hi < head_lo or head_hi < base_lo):
+        return "inconclusive"
+    return "regressed" if change > 0.0 else "improved"
 
 
 def exact_value(values: Sequence[float]) -> float:

@@ -1,40 +1,52 @@
 """A verdict that was reached elsewhere, held to what is known here: never laxer. Pure.
 
 Whoever measures decides by the configuration of its own checkout, which in a pull request is the
-pull request's. A pass is only one if the policy here gives it, too.
+pull request's. So its rows are judged anew by the policy here, and the worse verdict counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from perfci.record.metric import METRICS
+from perfci.record.metric import METRICS, Gate, Metric
 from perfci.record.report import Comparison, Report, Verdict
-from perfci.verdict.deciding import decide, moved_text
-from perfci.verdict.judging import threshold_of, threshold_text, worse_by
+from perfci.verdict.deciding import decide, was_measured
+from perfci.verdict.exact import judge_exactly
+from perfci.verdict.judging import readjust, threshold_of, worse_by
 from perfci.verdict.policy import MetricPolicy, Policy, metric_policy
+from perfci.verdict.row import empty_row
 
-ELSEWHERE = "the report says pass, by the configuration that it was measured with"
+ELSEWHERE = "the report says {status}, by the configuration that it was measured with"
+NOT_REPORTED = "{metric} is measured of every case, and the report hasn't got it"
+_WORST_FIRST = ("fail", "error", "inconclusive", "pass")
+_STRICTEST_FIRST: tuple[Gate, ...] = ("fail", "warn", "info")
 
 
-def held(report: Report, policy: Policy) -> Report:
-    """Return ``report`` with a pass that ``policy`` doesn't give made what it is here.
+def held(
+    report: Report, policy: Policy, reported: Mapping[str, Collection[str] | None] | None = None
+) -> Report:
+    """Return ``report`` as ``policy`` judges its rows, where that makes it worse.
 
-    The rows stay as they are judged: what one session's family of comparisons was isn't in a
-    report, and correcting for another one would be no stricter. But what got worse by more than
-    ``policy`` allows, and passed for a wider threshold or a weaker gate, is no pass. A shard that
-    had nothing to measure passes everywhere.
+    Of the two gates and the two thresholds of a row the stricter one counts; what an undecided
+    row does to the verdict is said here alone. ``reported`` are the benchmarks that are known
+    here, with the metrics that each reports, None for all: what every case of theirs has and the
+    report lacks is ``removed``. A shard that had nothing to measure passes everywhere.
     """
-    if report.verdict.status != "pass" or (report.shard and not report.results):
+    status = report.verdict.status
+    if status in {"fail", "error"} or (report.shard and not report.results):
         return report
-    again = decide(report.results, report.failures, policy, interrupted=report.interrupted)
-    if again.status != "pass":
-        return replace(report, verdict=Verdict(again.status, (*again.reasons, ELSEWHERE)))
-    laxer = tuple(_laxer(report.results, policy))
-    if not laxer:
-        return report
-    return replace(report, verdict=Verdict("inconclusive", (*laxer, ELSEWHERE)))
+    rows = _judged(report.results, policy)
+    rows += tuple(
+        one for one in _lost(rows, policy, reported or {}) if one.metric not in report.not_measured
+    )
+    again = decide(rows, report.failures, policy, interrupted=report.interrupted)
+    if _WORST_FIRST.index(again.status) < _WORST_FIRST.index(status):
+        said = ELSEWHERE.format(status=status)
+        return replace(report, results=rows, verdict=Verdict(again.status, (*again.reasons, said)))
+    if status == "pass" and again.reasons != report.verdict.reasons:
+        return replace(report, results=rows, verdict=again)
+    return report
 
 
 def doubted(report: Report, why: str) -> Report:
@@ -50,39 +62,43 @@ def doubted(report: Report, why: str) -> Report:
     return replace(report, verdict=Verdict("inconclusive", (why, *reasons)))
 
 
-def _laxer(rows: Sequence[Comparison], policy: Policy) -> Iterator[str]:
-    """Say of each row that is beyond what ``policy`` allows for what it passed."""
-    for row in rows:
-        here = _here(row, policy)
-        if here is not None:
-            here = replace(
-                here, threshold=here.threshold_for(row.base.center if row.base else None)
-            )
-        if here is None or here.gate != "fail" or not _is_beyond(row, here.threshold):
-            continue
-        told = moved_text(replace(row, threshold=here.threshold))
-        if row.gate != "fail":
-            yield f"{told}, passed for gate = {row.gate!r} in the report"
-        elif row.threshold > here.threshold:
-            yield f"{told}, passed for a threshold of {threshold_text(row)} in the report"
+def _judged(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
+    return readjust([_by_the_stricter(row, policy) for row in rows], policy)
 
 
-def _here(row: Comparison, policy: Policy) -> MetricPolicy | None:
-    """Return what ``policy`` says of the row; None for a metric that it doesn't know."""
-    configured = policy.metrics.get(row.metric)
-    if configured is None and row.metric in METRICS:
-        configured = metric_policy(METRICS[row.metric])
-    own = policy.thresholds.get(row.case.partition("[")[0], {}).get(row.metric)
-    if configured is None or own is None:
-        return configured
-    return replace(configured, threshold=own)
+def _by_the_stricter(row: Comparison, policy: Policy) -> Comparison:
+    here = _here(row.case, METRICS.get(row.metric), policy)
+    if here is None:
+        return row
+    held_to = replace(
+        row,
+        gate=min(row.gate, here.gate, key=_STRICTEST_FIRST.index),
+        threshold=min(row.threshold, here.threshold_for(row.base.center if row.base else None)),
+    )
+    if row.method != "exact" or held_to.threshold == row.threshold:
+        return held_to
+    change, _, _ = worse_by(held_to)
+    return replace(held_to, status=judge_exactly(row, change, threshold_of(held_to)))
 
 
-def _is_beyond(row: Comparison, threshold: float) -> bool:
-    """Whether it is worse with 95 % confidence, and by ``threshold`` or more."""
-    if row.status == "regressed":
-        return True
-    change, least, _ = worse_by(row)
-    if change is None or least is None or least <= 0.0:
-        return False
-    return change >= threshold_of(replace(row, threshold=threshold))
+def _lost(
+    rows: Sequence[Comparison], policy: Policy, reported: Mapping[str, Collection[str] | None]
+) -> Iterator[Comparison]:
+    there = {(row.case, row.metric) for row in rows}
+    for case in dict.fromkeys(row.case for row in rows if was_measured(row)):
+        only = reported.get(case.partition("[")[0])
+        for metric in METRICS.values():
+            here = _here(case, metric, policy)
+            expected = metric.always and (only is None or metric.name in only)
+            if here and here.gate == "fail" and expected and (case, metric.name) not in there:
+                why = NOT_REPORTED.format(metric=metric.name)
+                yield empty_row(case, metric, here, "removed", why)
+
+
+def _here(case: str, metric: Metric | None, policy: Policy) -> MetricPolicy | None:
+    """Return what ``policy`` says of a case's metric; None for one that it doesn't know."""
+    if metric is None:
+        return None
+    configured = policy.metrics.get(metric.name) or metric_policy(metric)
+    own = policy.thresholds.get(case.partition("[")[0], {}).get(metric.name)
+    return configured if own is None else replace(configured, threshold=own)

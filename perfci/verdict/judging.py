@@ -68,6 +68,21 @@ def adjust(
     return tuple(adjusted)
 
 
+def readjust(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
+    """Judge a report's rows anew: all together, a check's confirmations among themselves.
+
+    As in a check of the whole: what is measured against the baseline is corrected for all cases,
+    and what was measured again for what was measured again. Of its first p, which a confirmation
+    replaced, nothing is known: at 1 it counts, and eases nobody else's correction.
+    """
+    first = adjust(
+        [replace(row, p=1.0) if row.confirmed and row.p is not None else row for row in rows],
+        policy,
+    )
+    again = iter(adjust([row for row in rows if row.confirmed], policy))
+    return tuple(next(again) if row.confirmed else row for row in first)
+
+
 def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:
     known = [row.p for row in rows if row.p is not None]
     corrected = iter(holm(known, scaled_family(len(known), scale)))

@@ -13,8 +13,8 @@ from perfci.errors import DamagedFile, UsageError
 from perfci.record.case import Failure
 from perfci.record.codec import CodecError, to_plain
 from perfci.record.report import Comparison, Report, Timing, Verdict
-from perfci.verdict.comparing import adjust
 from perfci.verdict.deciding import decide, require_gate
+from perfci.verdict.judging import readjust
 from perfci.verdict.matching import Named, numbered, require_one_run
 from perfci.verdict.policy import Policy
 from perfci.verdict.same_code import joined_ran, joined_same_code
@@ -56,7 +56,7 @@ def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy
         # a merged report that is merged again lacks what it lacked
         *(parse_shard(lost) for part in parts for lost in part.missing),
     )
-    rows = _readjusted(_joined(shards), policy)
+    rows = readjust(_joined(shards), policy)
     failures = _once(failure for part in parts for failure in part.failures)
     interrupted = any(part.interrupted for part in parts)
     verdict = decide(
@@ -136,21 +136,6 @@ def _joined(shards: Mapping[Shard, Report]) -> tuple[Comparison, ...]:
                     "Measure the shards of one run, with the same benchmarks on every machine.",
                 )
     return tuple(row for _, row in rows.values())
-
-
-def _readjusted(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
-    """Correct for all rows of a report together; a check's confirmations among themselves.
-
-    As in a check of the whole: what is measured against the baseline is corrected for all cases,
-    and what was measured again for what was measured again. Of its first p, which a confirmation
-    replaced, nothing is known: at 1 it counts, and eases nobody else's correction.
-    """
-    first = adjust(
-        [replace(row, p=1.0) if row.confirmed and row.p is not None else row for row in rows],
-        policy,
-    )
-    again = iter(adjust([row for row in rows if row.confirmed], policy))
-    return tuple(next(again) if row.confirmed else row for row in first)
 
 
 def _once(failures: Iterable[Failure]) -> tuple[Failure, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from perfci.verdict.comparing import LEFT_OUT
 from tests.project import Project, rows
 
 CASES = ("steady", "counting")
@@ -262,3 +263,20 @@ def test_a_selection_of_cases_without_baselines_is_refused(stored: Project) -> N
     done = stored.perfci("check", "-k", "fresh").without_traceback()
     assert done.code == 2
     assert "no case that -k 'fresh' selects has a baseline" in done.err
+
+
+def test_a_gating_metric_that_the_baseline_has_and_head_no_longer_reports_is_told(
+    project: Project,
+) -> None:
+    source = (
+        "import lib\nimport perfci\n\n"
+        "@perfci.benchmark(metrics=lib.METRICS)\ndef work():\n    return int\n"
+    )
+    project.write("benchmarks/bench_work.py", source)
+    project.commit("base", **{"lib.py": 'METRICS = ["latency_p50", "peak_host_memory"]'})
+    assert project.perfci("baseline", "update", "--rounds", "2").code == 0
+    project.commit("head", **{"lib.py": 'METRICS = ["peak_host_memory"]'})
+    report = project.report("check", "--rounds", "2", "--no-confirm")
+    row = rows(report, "work")["latency_p50"]
+    assert (row["status"], row["warnings"]) == ("removed", [LEFT_OUT])
+    assert f"warning: work: latency_p50 ({LEFT_OUT})" in report["verdict"]["reasons"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from perfci.verdict.comparing import LEFT_OUT
 from tests.project import Project
 
 FILE = "benchmarks/bench_many.py"
@@ -111,3 +112,61 @@ def test_a_point_of_an_axis_that_one_side_alone_has_is_new_or_removed(project: P
     one = project.report("compare", "main", "feature", "-k", "mode=c")
     assert {row["case"]: row["status"] for row in one["results"]} == {"work[mode=c]": "new"}
     assert one["verdict"]["status"] == "inconclusive"
+
+
+LIMITED = """\
+import perfci
+import lib
+
+GATED = ["latency_p50", "peak_host_memory"]
+
+@perfci.benchmark
+def work():
+    return lambda: sum(range(1_000))
+
+@perfci.benchmark(metrics=GATED)
+def limited():
+    return int
+
+@perfci.benchmark(metrics=lib.METRICS)
+def computed():
+    return int
+"""
+
+
+def test_a_gating_metric_that_a_benchmark_leaves_out_on_head_is_told_and_counted(
+    project: Project,
+) -> None:
+    where = "benchmarks/bench_work.py"
+    project.commit("base", **{where: LIMITED, "lib.py": 'METRICS = ["latency_p50", "cold_start"]'})
+    kept = {"peak_host_memory", "cold_start"}
+    slower = LIMITED.replace("1_000", "3_000").replace(
+        "benchmark\ndef work", 'benchmark(metrics=["peak_host_memory", "cold_start"])\ndef work'
+    )
+    project.write(where, slower)
+    project.write("lib.py", 'METRICS = ["cold_start"]')
+    report = project.report("compare", "HEAD", "--rounds", "2", "--budget", "20s")
+    lost = {
+        (row["case"], row["metric"])
+        for row in report["results"]
+        if row["status"] == "removed" and row["gate"] == "fail"
+    }
+    assert lost == {
+        ("work", "latency_p50"),
+        ("computed", "latency_p50"),
+        ("computed", "peak_host_memory"),
+    }
+    assert {row["metric"] for row in report["results"] if row["case"] == "work"} >= kept
+    told = [one for one in report["verdict"]["reasons"] if "work: latency_p50 (head's" in one]
+    assert told == [f"warning: work: latency_p50 ({LEFT_OUT})"]
+
+
+def test_a_head_that_looks_for_its_benchmarks_elsewhere_has_removed_those_of_before(
+    many: Project,
+) -> None:
+    one = "import perfci\n\n@perfci.benchmark\ndef kept():\n    return int\n"
+    many.write("other/bench_fast.py", one)
+    model = '[[saved]]\nname = "model"\nmodel_path = "a.pt"\ninputs_path = "b.pt"\n'
+    many.commit("base", **{"perfci.toml": model})
+    many.write("perfci.toml", 'benchmarks = "other"\n')
+    assert removed(many, "--rounds", "2") == {"renamed", "called-otherwise", "model"}

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from perfci.github.check import check_content, conclusion, fitting, status_of, verdict_title
+from perfci.github.check import (
+    Own,
+    Posting,
+    beside,
+    check_content,
+    conclusion,
+    fitting,
+    read_identity,
+    status_of,
+    verdict_title,
+)
 from perfci.record.report import Explanation, Verdict
 from tests.github.conftest import report_of
 from tests.report.examples import hostile_report, passing_report
@@ -113,10 +123,10 @@ def test_a_status_has_at_most_140_characters_and_is_red_only_for_failures() -> N
 
 def test_the_identity_is_the_same_for_the_same_posting_only() -> None:
     report = report_of()
-    one = check_content([report], "body", posting="12-1").identity
-    assert one == check_content([report], "body", posting="12-1").identity
-    assert one != check_content([report], "body", posting="12-2").identity
-    assert one != check_content([report], "other", posting="12-1").identity
+    one = check_content([report], "body", posting=Posting(7, "main", "12-1")).identity
+    assert one == check_content([report], "body", posting=Posting(7, "main", "12-1")).identity
+    assert one != check_content([report], "body", posting=Posting(7, "main", "12-2")).identity
+    assert one != check_content([report], "other", posting=Posting(7, "main", "12-1")).identity
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -132,3 +142,32 @@ def test_a_strangers_text_shows_as_it_is_in_titles_and_annotations(name: str) ->
     for text in said:
         assert not {unicodedata.category(one) for one in text} & {"Cc", "Cf", "Zl", "Zp", "Cs"}
         assert len(text) <= 1500
+
+
+def test_a_check_names_its_pull_request_where_it_is_seen_and_in_its_external_id() -> None:
+    content = check_content([passing_report()], "body", posting=Posting(7, "main", "12-1"))
+    assert content.title == "pass: no regression in 2 cases (#7 into main)"
+    assert read_identity(content.identity) == Own(7, "success")
+    long = check_content([passing_report()], "body", posting=Posting(7, "x" * 300, "12-1"))
+    assert len(long.title) <= 200
+    assert read_identity(f"12-1-{'a' * 24}") == Own(0, "")  # as perfci wrote it before
+    for other in (None, "", "ca395085-040a-526b-2ce8-bdc85f692774", f"{content.identity}x"):
+        assert read_identity(other) is None
+
+
+@pytest.mark.parametrize(
+    ("others", "strangers", "expected", "said"),
+    [
+        ([], False, "success", "pass: "),
+        ([(8, "neutral")], False, "neutral", "#8 has the same head: neutral; pass: "),
+        ([(8, "neutral"), (9, "failure")], False, "failure", "#8 has the same head: neutral; #9 "),
+        ([], True, "failure", "a job called `perfci` is on this commit, and is no verdict; pass: "),
+    ],
+)
+def test_a_pass_stands_beside_no_worse_check_and_no_strangers(
+    others: list[tuple[int, str]], strangers: bool, expected: str, said: str
+) -> None:
+    shown = beside(check_content([passing_report()], "body"), others, strangers=strangers)
+    assert shown.conclusion == expected
+    assert shown.title.startswith(said)
+    assert len(shown.title) <= 200

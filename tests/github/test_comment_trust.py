@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from perfci.verdict.comparing import adjust
 from tests.github.conftest import BASE, HEAD, OLDER, PASSING, Comment
 from tests.github.server import FakeGitHub
 from tests.project import Project
 from tests.report.examples import bare
+from tests.verdict.shards import POLICY, paired
 
 LENIENT = '[tool.perfci.metrics.latency_p50]\nundecided = "pass"\n'
 
@@ -37,10 +38,8 @@ def test_a_pass_is_held_to_the_policy_of_the_checkout_that_it_runs_in(
     code: int,
 ) -> None:
     project.write("pyproject.toml", configured)
-    unsure = tuple(
-        replace(one, status="inconclusive", ratio_lo=0.8, ratio_hi=1.3)
-        for one in PASSING["results"]
-    )
+    unsure = adjust([paired("a", 1.03, noise=30.0)], POLICY)
+    assert [row.status for row in unsure] == ["inconclusive"]
     done = comment(report_file(**PASSING | {"results": unsure}), *arguments, "--exit-with-verdict")
     assert done.code == code, done.text
     (check,) = github.checks
@@ -81,7 +80,9 @@ def test_a_removed_case_is_told_in_the_title_of_a_pass(
     assert comment(report_file(**PASSING | {"results": rows})).code == 0
     (check,) = github.checks
     assert check["conclusion"] == "success"
-    assert check["output"]["title"] == "pass: no regression in 2 cases; 1 removed case"
+    assert check["output"]["title"] == (
+        "pass: no regression in 2 cases; 1 removed case, 1 skipped case (#7 into main)"
+    )
 
 
 @pytest.fixture
@@ -162,7 +163,7 @@ def test_what_a_step_could_not_take_fails_the_check_and_says_why(
     assert [one["conclusion"] for one in github.checks] == ["success", "failure"]
     newest = github.checks[-1]
     assert newest["head_sha"] == HEAD
-    assert newest["output"]["title"] == "error: the artifact holds a <link>"
+    assert newest["output"]["title"] == ("error: the artifact holds a <link> (#7 into main)")
     assert "<link>" not in newest["output"]["summary"]
     assert len(github.comments) == 1
 

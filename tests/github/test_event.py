@@ -10,7 +10,7 @@ import pytest
 from perfci.errors import UsageError
 from perfci.github.answers import PullAnswer, parse
 from perfci.github.event import MergeGroup, Nothing, Wanted, read_event
-from perfci.github.pull import Pull, choose, why_not
+from perfci.github.pull import Pull, Several, choose, why_not
 from tests.github.conftest import BASE, HEAD, OLDER
 
 FORK = "stranger/models"
@@ -142,7 +142,7 @@ def test_the_pull_request_with_the_measured_head_is_chosen() -> None:
 )
 def test_nothing_is_chosen_where_it_is_not_certain(pulls: list[Pull], why: str) -> None:
     chosen = choose(pulls, WANTED)
-    assert isinstance(chosen, Nothing)
+    assert isinstance(chosen, Several if "#8" in why else Nothing)
     assert why in chosen.reason
 
 

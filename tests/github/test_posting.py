@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.github.check import CheckContent, check_content
+from perfci.github.check import CheckContent, Posting, check_content
 from perfci.github.client import Client
 from perfci.github.event import MergeGroup, Nothing, Wanted
-from perfci.github.posting import find_pull, leave_comment, require_measured, set_check
-from perfci.github.pull import Pull
+from perfci.github.posting import (
+    beside_others,
+    find_pull,
+    leave_comment,
+    require_measured,
+    set_check,
+)
+from perfci.github.pull import Pull, Several
 from perfci.record.report import Explanation
 from perfci.report.markdown import MARKER
 from tests.github import server, state
 from tests.github.conftest import HEAD, MERGE, OLDER, QUICK, report_of
 from tests.github.server import TOKEN, FakeGitHub, Fault, dropped, limited
 from tests.github.state import BOT, REPOSITORY
+from tests.report.examples import passing_report
 
 BODY = f"{MARKER}\n<!-- perfci head={HEAD} -->\n**perfci: pass**\n"
 OLD = f"{MARKER}\n**perfci: fail**\n"
@@ -36,7 +44,9 @@ def content(lines: int = 1) -> CheckContent:
         Explanation("c", "recompiles", "recompile", "shape", "lib/a.py", line)
         for line in range(1, lines + 1)
     )
-    return check_content([report_of(explanations=explained, failures=())], BODY, posting="12-1")
+    return check_content(
+        [report_of(explanations=explained, failures=())], BODY, posting=Posting(7, "main", "12-1")
+    )
 
 
 def lines_posted(github: FakeGitHub) -> list[int]:
@@ -293,6 +303,16 @@ def test_a_report_of_the_head_or_of_its_merge_is_measured(
             require_measured(client, [HEAD, other], PULL)
 
 
+@pytest.mark.parametrize("parents", [(HEAD,), (HEAD, OLDER), (OLDER, HEAD, "e" * 40)], ids=len)
+def test_a_commit_on_top_of_the_head_is_no_merge_of_it(
+    github: FakeGitHub, client: Client, parents: tuple[str, ...]
+) -> None:
+    stacked = "f" * 40
+    github.commits[stacked] = parents
+    with pytest.raises(UsageError, match="neither"):
+        require_measured(client, [stacked], PULL)
+
+
 def test_a_commit_on_top_of_a_merge_group_is_the_next_groups(
     github: FakeGitHub, client: Client
 ) -> None:
@@ -367,3 +387,48 @@ def test_the_fake_notices_an_answer_that_github_would_not_give(strict: FakeGitHu
         client.comments(7)
     client.close()
     assert any("None is not of type 'string'" in violation for violation in strict.violations)
+
+
+def test_a_commit_of_two_pull_requests_has_the_worse_of_their_verdicts(
+    github: FakeGitHub, client: Client
+) -> None:
+    attempt = count(1)
+
+    def posted(number: int, verdict: str) -> tuple[str, str]:
+        report = passing_report() if verdict == "pass" else report_of()
+        one = check_content([report], BODY, posting=Posting(number, "main", f"{next(attempt)}-1"))
+        found = find_pull(client, Wanted(number, HEAD))
+        assert isinstance(found, Pull)
+        set_check(client, HEAD, beside_others(client, found, one))
+        newest = github.checks[-1]
+        return newest["conclusion"], newest["output"]["title"]
+
+    github.pulls = {7: state.Pull(7, HEAD), 8: state.Pull(8, HEAD, "older")}
+    assert posted(7, "fail")[0] == "failure"
+    concluded, title = posted(8, "pass")
+    assert concluded == "failure"
+    assert title.startswith("#7 has the same head: failure; pass: ")
+    assert posted(7, "pass")[0] == "success"  # 8 is red for 7 alone, and passed itself
+    assert posted(7, "fail")[0] == "failure"
+    github.pulls[7].state = "closed"
+    assert posted(8, "pass")[0] == "success"
+
+
+def test_beside_a_job_of_its_name_no_check_is_a_pass(github: FakeGitHub, client: Client) -> None:
+    github.pulls = {7: state.Pull(7, HEAD)}
+    one = check_content([passing_report()], BODY, posting=Posting(7, "main", "12-1"))
+    assert beside_others(client, PULL, one) == one
+    set_check(client, HEAD, replace(one, identity="ca395085-040a-526b-2ce8-bdc85f692774"))
+    shown = beside_others(client, PULL, one)
+    assert shown.conclusion == "failure"
+    assert shown.title.startswith("a job called `perfci` is on this commit, and is no verdict; ")
+
+
+def test_of_a_branch_in_several_pull_requests_nobody_can_tell_whose_check_it_is(
+    github: FakeGitHub, client: Client
+) -> None:
+    github.pulls = {7: state.Pull(7, HEAD), 8: state.Pull(8, HEAD, target="release")}
+    found = find_pull(client, Wanted(0, HEAD, "octo:feature", REPOSITORY))
+    assert isinstance(found, Several)
+    assert found.head_sha == HEAD
+    assert "(#7, #8)" in found.reason

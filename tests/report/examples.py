@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from perfci.record.report import (
     Verdict,
 )
 from perfci.record.run import Environment, Side
+from perfci.stats.student import t_quantile, two_sided_p
 
 EAGER = "encoder[batch=1,mode=eager]"
 TUNED = "encoder[batch=16,mode=max-autotune]"
@@ -42,6 +44,11 @@ def row(
     known = METRICS[metric]
     ratio = None if known.absolute else after / before
     exact = known.kind == "exact"
+    low, high = (ratio or 1.0) * 0.99, (ratio or 1.0) * 1.01
+    if ratio and ratio > 0.0 and not exact:
+        middle = math.sqrt(low * high)
+        low, high = low * ratio / middle, high * ratio / middle
+    p = _p_of(ratio, low, high) if ratio and ratio > 0.0 else 0.4
     fields: dict[str, Any] = {
         "case": case,
         "metric": metric,
@@ -52,11 +59,12 @@ def row(
         "base": estimate(before, exact=exact),
         "head": estimate(after, exact=exact),
         "ratio": ratio,
-        "ratio_lo": ratio and ratio * (1 if exact else 0.99),
-        "ratio_hi": ratio and ratio * (1 if exact else 1.01),
+        "ratio_lo": ratio and (ratio if exact else low),
+        "ratio_hi": ratio and (ratio if exact else high),
         "threshold": known.threshold,
-        "p": None if exact else 0.00012 if status == "regressed" else 0.4,
-        "p_adjusted": None if exact else 0.0013 if status == "regressed" else 1.0,
+        "p": None if exact else p,
+        "p_adjusted": None if exact else min(1.0, 8 * p),
+        "df": None if exact else 5.0,
         "cohens_d": None if exact else 2.5,
         "detectable": None if exact else 0.012,
         "difference": after - before if known.absolute else None,
@@ -65,6 +73,12 @@ def row(
         "direction": known.direction,
     }
     return Comparison(**{**fields, **changed})
+
+
+def _p_of(ratio: float, low: float, high: float) -> float:
+    """Return the p of six pairs whose interval this is."""
+    half = math.log(high / low) / 2
+    return two_sided_p(math.log(ratio) / half * t_quantile(0.975, 5.0), 5.0)
 
 
 def estimate(center: float, *, exact: bool = False) -> Estimate:
@@ -89,6 +103,7 @@ def bare(case: str, status: str, reason: str) -> Comparison:
         ratio_hi=None,
         p=None,
         p_adjusted=None,
+        df=None,
         cohens_d=None,
         detectable=None,
         warnings=(reason,),
@@ -188,7 +203,7 @@ def alone_report() -> Report:
         results=tuple(
             row(case, metric, value, value, "new", base=None, method="none", ratio=None,
                 ratio_lo=None, ratio_hi=None, p=None, p_adjusted=None, cohens_d=None,
-                detectable=None)
+                detectable=None, df=None)
             for case, metric, value in numbers
         ),
         failures=(),
@@ -212,8 +227,15 @@ def hostile_report(name: str) -> Report:
                 metric=name,
                 unit=name,
             ),
-            replace(row(name, "throughput", 100.0, 50.0, "regressed"), unit=name, gate="warn"),
-            replace(row(name, "memory_growth", 0.0, 64.0, "regressed"), unit=name),
+            replace(
+                row(name, "throughput", 100.0, 50.0, "regressed"),
+                metric=f"{name} 2",
+                unit=name,
+                gate="warn",
+            ),
+            replace(
+                row(name, "memory_growth", 0.0, 64.0, "regressed"), metric=f"{name} 3", unit=name
+            ),
             row(name, "cold_start", 1.0, 1.2, "inconclusive", warnings=(name,)),
             row(name, "import_time", 1.0, 1.0, "unchanged", warnings=(name,)),
             bare(name, "failed", name),

@@ -15,6 +15,7 @@ from perfci.errors import DamagedFile
 from perfci.record.codec import CodecError
 from perfci.record.report import Estimate
 from perfci.report.json_report import read_report, render_json
+from perfci.stats.student import t_quantile, two_sided_p
 from tests.report.examples import (
     EAGER,
     alone_report,
@@ -97,7 +98,9 @@ def test_a_damaged_file_is_named_and_told_of(text: str, said: str) -> None:
 
 @pytest.mark.parametrize("report", [rich_report(), alone_report(), hostile_report("a\n\x00|é")])
 def test_writing_what_was_read_gives_the_same_bytes(report: Any) -> None:
-    whole = replace(report, results=tuple(replace(one, df=4) for one in report.results))
+    whole = replace(
+        report, results=tuple(replace(one, df=one.df and int(one.df)) for one in report.results)
+    )
     text = render_json(whole)
     assert render_json(read_report(text)) == text
 
@@ -158,8 +161,9 @@ def test_what_no_measurement_gives_is_refused_and_named(how: str) -> None:
 
 def test_a_metric_below_zero_has_a_ratio_below_zero() -> None:
     margin = replace(
-        row(EAGER, "latency_p50", 2.0, -1.0, "unchanged", ratio_lo=-0.6, ratio_hi=-0.4),
+        row(EAGER, "latency_p50", 2.0, -1.0, "inconclusive", ratio_lo=-0.6, ratio_hi=-0.4),
         metric="margin",
+        p=two_sided_p(1.5 / 0.1 * t_quantile(0.975, 5.0), 5.0),
         head=Estimate(-1.0, -1.1, -0.9, 6, 6),
     )
     report = replace(passing_report(), results=(margin,))

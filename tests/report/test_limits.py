@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from perfci.errors import EXIT_OUTSIDE, DamagedFile
+from perfci.record.codec import from_plain
+from perfci.record.report import Report
 from perfci.report.json_report import read_report, render_json
 from perfci.report.limits import MOST_BYTES
 from tests.project import Project
@@ -68,7 +70,10 @@ def refused(text: str, said: str) -> DamagedFile:
 @pytest.mark.parametrize("path", TEXTS, ids=str)
 def test_a_text_is_read_up_to_its_limit_and_not_beyond(path: tuple[Step, ...]) -> None:
     most = TEXTS[path]
-    read_report(edited(path, '"' * most))  # its JSON is twice as long: what it says counts
+    plain = json.loads(edited(path, '"' * most))
+    if path[-1] == "unit":  # perfci's own metrics have units that are known
+        plain["results"][0]["metric"] = "own"
+    read_report(json.dumps(plain))  # its JSON is twice as long: what it says counts
     refused(edited(path, "x" * (most + 1)), f"more than {most:,} characters at `\\$")
 
 
@@ -192,7 +197,7 @@ def test_no_finite_number_breaks_a_format(number: float, form: str) -> None:
         one |= {"threshold": abs(number), "detectable": abs(number), "cohens_d": number}
     spent = min(abs(number), 1e9)
     plain["timing"] |= {"wall_s": spent, "measured_s": spent}
-    assert render(read_report(json.dumps(plain)), form)
+    assert render(from_plain(plain, Report), form)
 
 
 def test_a_refused_report_gives_exit_code_4_and_not_a_byte_of_it(project: Project) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from perfci.record.case import Failure
 from perfci.record.report import Verdict
 from perfci.report.outline import headline
+from perfci.verdict.deciding import decide
 from tests.report.examples import (
     EAGER,
     TOKENS,
@@ -16,6 +17,7 @@ from tests.report.examples import (
     rich_report,
     row,
 )
+from tests.verdict.shards import POLICY
 
 
 def failed(case: str) -> Failure:
@@ -54,3 +56,20 @@ def test_a_pass_counts_what_was_compared_and_tells_what_was_removed_or_is_new() 
     assert headline(report) == (
         "no regression in 3 cases; 1 improvement, 2 removed cases, 1 new case"
     )
+
+
+def test_a_metric_that_head_no_longer_reports_is_named_in_the_headline_of_a_pass() -> None:
+    lost = row(EAGER, "peak_host_memory", 1.0, 1.0, "removed", head=None, method="none", ratio=None)
+    informs = replace(lost, metric="latency_p95", gate="warn")
+    gone = bare("sampler", "removed", "head hasn't got it")
+    report = passing_report()
+    one = replace(report, results=(*report.results, lost, informs, gone))
+    said = "no regression in 2 cases; 1 removed case, 1 removed metric"
+    assert headline(one) == f"{said} ({EAGER} peak_host_memory)"
+    skipping = replace(report, skipped={"slow": "today"})
+    assert headline(skipping) == "no regression in 2 cases; 1 skipped case"
+    two = replace(one, results=(*one.results, replace(lost, metric="cold_start")))
+    assert headline(two).endswith(f"2 removed metrics ({EAGER} peak_host_memory and 1 more)")
+    # a case that reports nothing any more was measured for nothing
+    only = decide((lost,), (), POLICY)
+    assert (only.status, only.reasons[0]) == ("error", "nothing was measured")

@@ -15,10 +15,16 @@ POLICY = default_policy()
 
 
 def paired(
-    name: str, ratio: float = 1.0, p: float | None = None, metric: str = "latency_p50", **more: Any
+    name: str,
+    ratio: float = 1.0,
+    p: float | None = None,
+    metric: str = "latency_p50",
+    noise: float = 1.0,
+    **more: Any,
 ) -> Comparison:
     """Return a row that was measured together, with the ``p`` that the test needs."""
-    (row,) = compare_case(case(name), *both(metric, ratio), POLICY, paired=True)
+    sides = both(metric, ratio, noise=noise)
+    (row,) = compare_case(case(name), *sides, POLICY, paired=True)
     return replace(row, p=row.p if p is None else p, **more)
 
 

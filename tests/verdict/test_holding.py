@@ -7,27 +7,32 @@ from dataclasses import replace
 import pytest
 
 from perfci.record.report import Comparison, Report, Verdict, VerdictStatus
+from perfci.report.outline import headline
+from perfci.verdict.comparing import compare_case
 from perfci.verdict.deciding import decide
 from perfci.verdict.failing import placeholder
 from perfci.verdict.holding import ELSEWHERE, doubted, held
 from perfci.verdict.policy import MetricPolicy
 from tests.verdict.shards import POLICY, paired, shard
-from tests.verdict.workers import failure
+from tests.verdict.workers import case, failure, side
 
 LENIENT = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
-UNDECIDED = replace(paired("a", 1.03), status="inconclusive", ratio_lo=0.9, ratio_hi=1.2)
+UNDECIDED = replace(paired("a", 1.03, noise=30.0), status="inconclusive")
+ELSE = ELSEWHERE.format(status="pass")
 
 
 def passing(*rows: Comparison, **changes: object) -> Report:
-    return replace(shard(1, 1), results=rows, shard="", verdict=Verdict("pass", ()), **changes)
+    machine = {"not_measured": {"peak_host_memory": "no memory in /proc"}}
+    one = replace(shard(1, 1), results=rows, shard="", verdict=Verdict("pass", ()))
+    return replace(one, **machine | changes)
 
 
 def test_a_pass_over_what_is_undecided_here_is_inconclusive() -> None:
     report = held(passing(UNDECIDED), POLICY)
     assert report.verdict.status == "inconclusive"
-    assert report.verdict.reasons[0].startswith("a: latency_p50 +3.0 % (-10.0 … +20.0 %), inconcl")
-    assert report.verdict.reasons[-1] == ELSEWHERE
-    assert report.results == (UNDECIDED,)
+    assert report.verdict.reasons[0].startswith("a: latency_p50 +")
+    assert report.verdict.reasons[-1] == ELSE
+    assert [row.status for row in report.results] == ["inconclusive"]
 
 
 def test_a_pass_that_the_policy_here_gives_too_stays_as_it_is() -> None:
@@ -36,38 +41,85 @@ def test_a_pass_that_the_policy_here_gives_too_stays_as_it_is() -> None:
         assert held(report, LENIENT) is report
 
 
-WIDE = replace(paired("a", 2.0), status="unchanged", threshold=9.0)
+DOUBLED = paired("a", 2.0)
+
+
+@pytest.mark.parametrize("status", ["pass", "inconclusive"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        replace(DOUBLED, status="unchanged", threshold=9.0),
+        replace(DOUBLED, status="regressed", gate="info"),
+        replace(DOUBLED, status="inconclusive"),  # for an alpha of 1e-9, or a cohens_d of 1e9
+        replace(DOUBLED, status="inconclusive", metric="cold_start", threshold=0.1),
+    ],
+)
+def test_what_only_a_laxer_configuration_lets_pass_fails(
+    row: Comparison, status: VerdictStatus
+) -> None:
+    report = replace(passing(row), verdict=Verdict(status, ()))
+    share = "5 %" if row.metric == "latency_p50" else "10 %"
+    now = held(report, POLICY)
+    assert now.verdict.status == "fail"
+    assert now.verdict.reasons[0] == f"a: {row.metric} +100.0 % (threshold {share})"
+    assert now.verdict.reasons[-1] == ELSEWHERE.format(status=status)
+
+
+@pytest.mark.parametrize("row", [replace(UNDECIDED, gate="info"), replace(UNDECIDED, gate="warn")])
+def test_an_undecided_row_that_gates_here_alone_is_no_pass(row: Comparison) -> None:
+    assert decide((row,), (), POLICY).status == "pass"
+    assert held(passing(row), POLICY).verdict.status == "inconclusive"
+
+
+def test_what_is_unchanged_by_a_wider_threshold_alone_is_undecided() -> None:
+    row = replace(paired("a", 1.03, noise=30.0), status="unchanged", threshold=9.0)
+    now = held(passing(row), POLICY)
+    assert (now.verdict.status, now.results[0].status) == ("inconclusive", "inconclusive")
+    assert now.results[0].threshold == 0.05
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("metric", "values", "expected"),
     [
-        (
-            WIDE,
-            "a: latency_p50 +100.0 % (threshold 5 %), passed for a threshold of 900 %",
-        ),
-        (
-            replace(paired("a", 2.0), status="regressed", gate="info"),
-            "a: latency_p50 +100.0 % (threshold 5 %), passed for gate = 'info'",
-        ),
+        ("graph_breaks", ((0.0,) * 6, (2.0,) * 6), "fail"),
+        ("peak_device_memory", ((100.0,) * 6, (150.0,) * 6), "fail"),
+        ("peak_device_memory", ((100.0, 170.0) * 3, (150.0,) * 6), "pass"),
+        ("peak_device_memory", ((100.0,) * 6, (101.0,) * 6), "pass"),
     ],
 )
-def test_what_only_a_laxer_configuration_lets_pass_is_no_pass(row: Comparison, told: str) -> None:
-    assert decide((row,), (), POLICY).status == "pass"
-    assert held(passing(row), POLICY).verdict == Verdict(
-        "inconclusive", (f"{told} in the report", ELSEWHERE)
-    )
+def test_an_exact_metric_is_judged_by_the_threshold_here(
+    metric: str, values: tuple[tuple[float, ...], ...], expected: VerdictStatus
+) -> None:
+    sides = side("base", metric, values[0]), side("head", metric, values[1])
+    wide = replace(POLICY, metrics={metric: MetricPolicy(1e9, "fail", "pass")})
+    rows = compare_case(case("a"), *sides, wide, paired=True)
+    assert held(passing(paired("b"), *rows), wide).verdict.status == "pass"
+    assert held(passing(paired("b"), *rows), LENIENT).verdict.status == expected
 
 
 def test_a_wider_threshold_that_is_configured_here_or_lets_nothing_more_pass_is_as_good() -> None:
     wide_here = replace(POLICY, thresholds={"a": {"latency_p50": 9.0}})
-    unknown = replace(WIDE, metric="loss", gate="fail")
+    wide = replace(DOUBLED, status="unchanged", threshold=9.0)
+    unknown = replace(wide, metric="loss", gate="fail")
     quiet = replace(paired("a", 1.0), threshold=9.0, gate="warn")
-    undecided = replace(paired("a", 1.2), status="inconclusive")
-    of_here = ((WIDE, wide_here), (unknown, POLICY), (quiet, POLICY), (undecided, LENIENT))
-    for row, policy in of_here:
-        report = passing(row)
+    known = paired("a")
+    for rows, policy in (((wide,), wide_here), ((known, unknown), POLICY), ((quiet,), POLICY)):
+        report = passing(*rows)
         assert held(report, policy) is report
+
+
+def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -> None:
+    report = passing(replace(paired("a"), metric="cold_start"), not_measured={})
+    now = held(report, POLICY)
+    assert now.verdict.status == "pass"
+    assert [row.metric for row in now.results if row.status == "removed"] == [
+        "latency_p50",
+        "peak_host_memory",
+    ]
+    assert now.verdict.reasons[0].startswith("warning: a: latency_p50 (latency_p50 is measured")
+    assert headline(now).endswith("2 removed metrics (a latency_p50 and 1 more)")
+    here_too = {"a": ("cold_start",)}
+    assert held(report, POLICY, here_too) is report
 
 
 @pytest.mark.parametrize(

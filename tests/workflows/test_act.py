@@ -234,7 +234,7 @@ def test_a_missing_shard_of_a_fork_is_told_and_never_a_pass(
     refused = gated.comment(head_repository=fork)
     assert refused.returncode != 0, refused.stdout[-4000:]
     assert len(github.comments) == 1
-    assert titles(github) == ["error: the reports of the shards can't be merged"]
+    assert titles(github) == ["error: the reports of the shards can't be merged (#7 into main)"]
 
 
 def titles(github: FakeGitHub) -> list[str]:
@@ -262,12 +262,12 @@ def test_a_hostile_artifact_is_not_read_and_fails_the_check(
     assert large.returncode != 0
     assert github.comments == []
     assert titles(github) == [
-        "error: the artifact holds something that is no plain file",
-        "error: the artifact holds a file of more than 16 MiB",
+        "error: the artifact holds something that is no plain file (#7 into main)",
+        "error: the artifact holds a file of more than 16 MiB (#7 into main)",
     ]
 
 
-def test_without_a_report_stage_2_says_so_and_asks_github_nothing(
+def test_without_a_report_stage_2_fails_the_check_and_comments_nothing(
     project: Project, github: FakeGitHub
 ) -> None:
     gated = Gated(project, github)
@@ -275,15 +275,16 @@ def test_without_a_report_stage_2_says_so_and_asks_github_nothing(
     strange.mkdir()
     (strange / "report.json").write_text("{}")
     done = gated.comment()
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert "stage 1 left no report" in done.stdout
-    assert github.requests == []
+    assert done.returncode != 0, done.stdout[-4000:]
+    none = "error: stage 1 left no report; its log tells why (#7 into main)"
+    assert titles(github) == [none]
     misplaced = gated.act.store / "perfci-report" / "perfci-report"
     misplaced.mkdir(parents=True)
     (misplaced / "report.json").write_text("{}")
     done = gated.comment()
     assert done.returncode != 0
-    assert titles(github) == ["error: stage 1 left files, but no report.json at their top"]
+    misplaced = "error: stage 1 left files, but no report.json at their top (#7 into main)"
+    assert titles(github) == [none, misplaced]
     assert github.comments == []
 
 
