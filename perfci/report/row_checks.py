@@ -108,7 +108,7 @@ def _fits(row: Comparison, before: float, after: float) -> bool:
         if abs(log - math.log(ratio)) <= 1e-6 + apart * half:
             return True
     if before == 0.0:
-        return False
+        return after == before and ratio == 1.0  # exact values that are the same
     half = _half(row.ratio_lo, row.ratio_hi)
     return abs(after / before - ratio) <= 1e-6 * max(1.0, abs(ratio)) + apart * half
 

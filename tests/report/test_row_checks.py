@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile
@@ -54,6 +54,7 @@ def workers(name: str, metric: str, values: Sequence[float]) -> Any:
     st.sampled_from([0.0, 0.05, 1.0, 1e9]),
     st.sampled_from([1e-9, 0.01, 0.9]),
 )
+@example("score", [0.0], [0.0], None, 0.0, 0.01)
 @settings(max_examples=400, deadline=None)
 def test_whatever_is_compared_is_believed(
     metric: str,
