@@ -30,7 +30,9 @@ MARKERS_FROM = {
     "isolated": 'printed(sys.executable, "-I", "-c", CODE)',
     "without_environment": 'printed(sys.executable, "-c", CODE, env={})',
     "own_python_path": 'printed(sys.executable, "-c", CODE, env={**os.environ, "PYTHONPATH": "/"})',
-    "changed_environment": 'os.environ.update(PYTHONPATH="/") or printed(sys.executable, "-mshapes")',
+    "changed_environment": (
+        'os.environ.update(PYTHONPATH="/") or printed(sys.executable, "-m", "shapes")'
+    ),
     "behind_a_wrapper": 'printed("nice", sys.executable, "-c", CODE)',
     "isolated_behind_a_wrapper": 'printed("nice", "-n", "1", sys.executable, "-I", "-c", CODE)',
     "only_on_head": "importlib.import_module('only_on_head').markers()",
