@@ -40,9 +40,10 @@ if work.calls == 4:
 """
 CAPTURED = "text=True, capture_output=True, check=True, cwd='/'"
 POOL = """\
-import multiprocessing, core
+import multiprocessing.resource_tracker, core
 with multiprocessing.get_context('METHOD').Pool(1) as pool:
     ran(pool.apply(core.work))
+multiprocessing.resource_tracker._resource_tracker._stop()  # else it may outlive the worker
 """
 
 
