@@ -31,7 +31,7 @@ MARKERS_FROM = {
     "without_environment": 'printed(sys.executable, "-c", CODE, env={})',
     "own_python_path": 'printed(sys.executable, "-c", CODE, env={**os.environ, "PYTHONPATH": "/"})',
     "changed_environment": (
-        'os.environ.update(PYTHONPATH="/") or printed(sys.executable, "-mshapes")'
+        'os.environ.update(PYTHONPATH="/") or printed(sys.executable, "-m", "shapes")'
     ),
     "behind_a_wrapper": 'printed("nice", sys.executable, "-c", CODE)',
     "isolated_behind_a_wrapper": 'printed("nice", "-n", "1", sys.executable, "-I", "-c", CODE)',

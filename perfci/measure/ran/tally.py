@@ -14,7 +14,21 @@ from perfci.record.ran import Compiled, SideRan
 from perfci.worker.loading import PREFIX
 
 _TOOLS = frozenset(
-    {"as", "c++", "cc", "clang", "clang++", "g++", "gcc", "ld", "ldconfig", "nvcc", "ptxas"}
+    {
+        "as",
+        "c++",
+        "cc",
+        "clang",
+        "clang++",
+        "g++",
+        "gcc",
+        "ld",
+        "ldconfig",
+        "lscpu",
+        "nvcc",
+        "openssl",
+        "ptxas",
+    }
 )
 """Programs that read what their command line names, which somebody who is watched wrote."""
 
