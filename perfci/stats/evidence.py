@@ -123,6 +123,7 @@ def _of_enough(evidence: Evidence, count: int, fewest: int) -> Evidence:
         ratio=evidence.ratio,
         difference=evidence.difference,
         warnings=evidence.warnings,
+        logarithmic=evidence.logarithmic,
     )
 
 

@@ -22,7 +22,8 @@ ELSE = ELSEWHERE.format(status="pass")
 
 
 def passing(*rows: Comparison, **changes: object) -> Report:
-    machine = {"not_measured": {"peak_host_memory": "no memory in /proc"}}
+    unknown = ("peak_host_memory", "host_memory_over_setup")
+    machine = {"not_measured": dict.fromkeys(unknown, "no memory in /proc")}
     one = replace(shard(1, 1), results=rows, shard="", verdict=Verdict("pass", ()))
     return replace(one, **machine | changes)
 
@@ -115,9 +116,10 @@ def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -
     assert [row.metric for row in now.results if row.status == "removed"] == [
         "latency_p50",
         "peak_host_memory",
+        "host_memory_over_setup",
     ]
     assert now.verdict.reasons[0].startswith("warning: a: latency_p50 (latency_p50 is measured")
-    assert headline(now).endswith("2 removed metrics (a latency_p50 and 1 more)")
+    assert headline(now).endswith("3 removed metrics (a latency_p50 and 2 more)")
     here_too = {"a": ("cold_start",)}
     assert held(report, POLICY, here_too) is report
 
