@@ -21,11 +21,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perfci.record.case import Failure
-from perfci.record.metric import METRICS
-from perfci.record.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
-from perfci.record.run import Environment, Side
-from perfci.report.markdown import render_comment
+from perfci.model.case import Failure
+from perfci.model.metric import METRICS
+from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
+from perfci.model.run import Environment, Side
+from perfci.render.markdown import render_comment
 from perfci.stats.student import t_quantile, two_sided_p
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -28,7 +28,7 @@ def be_a_side() -> None:
     import torch
     from zoo import Attention, Mixer
 
-    from perfci.worker.timing import burst
+    from perfci.worker.bursts import burst
 
     torch.set_num_threads(1)
     works = {}

@@ -109,7 +109,7 @@ def session(folder: Path, head: str, rounds: int, *, fork: bool) -> list[dict[st
 
 def run_session() -> None:
     """Be the session: perfci's own command line, whose workers are noted as they come."""
-    from perfci.measure.journal import Journal
+    from perfci.session.journal import Journal
 
     workers = []
     plain = Journal.result
@@ -187,12 +187,12 @@ def false_alarms(sessions: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _report(kinds: Sequence[Sequence[tuple[float, float]]], random: Random) -> tuple[str, int]:
     """Judge a report of twenty cases: the verdict, and how many rounds they took."""
-    from perfci.measure.stopping import undecided_metrics
-    from perfci.record.case import Case
-    from perfci.record.worker import WorkerOutput
-    from perfci.verdict.comparing import adjust, compare_case
-    from perfci.verdict.deciding import decide
-    from perfci.verdict.policy import default_policy
+    from perfci.compare.comparing import adjust, compare_case
+    from perfci.compare.deciding import decide
+    from perfci.compare.policy import default_policy
+    from perfci.compare.stopping import undecided_metrics
+    from perfci.model.case import Case
+    from perfci.model.worker import WorkerOutput
 
     policy = default_policy()
     rows, total = [], 0

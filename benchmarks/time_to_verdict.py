@@ -110,8 +110,8 @@ def session(repository: Path, folder: Path, *, fork: bool) -> dict[str, Any]:
 
 def run_session() -> None:
     """Be the session: perfci's own command line, with its steps timed."""
-    from perfci.measure.process import WorkerProcess
-    from perfci.measure.starter import Starter
+    from perfci.session.process import WorkerProcess
+    from perfci.session.starter import Starter
 
     watch = Stopwatch()
     names = {

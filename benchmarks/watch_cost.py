@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from perfci.measure.ran.places import Places
+from perfci.session.ran.places import Places
 from perfci.worker.hook.perfci_watch import VARIABLE
 
 HOOK = Path(__file__).resolve().parent.parent / "perfci" / "worker" / "hook"

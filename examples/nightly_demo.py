@@ -21,8 +21,8 @@ from nightly.replay import replayed
 
 from perfci.checkout.commits import commits
 from perfci.checkout.repository import open_repository
-from perfci.record.history import RecordedRun
-from perfci.store.history.history import open_history
+from perfci.history.history import open_history
+from perfci.model.history import RecordedRun
 
 NEWEST = 2
 EARLIER = (8, 27, 50)

@@ -6,11 +6,11 @@ workers import it under any Python that has torch.
 
 from __future__ import annotations
 
-from perfci.record import version as _version
+from perfci.model import version as _version
 
 TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers know this name
 if TYPE_CHECKING:
-    from perfci.bench.api import benchmark, inference, metric, training_step
+    from perfci.api.functions import benchmark, inference, metric, training_step
 
 __version__ = _version.VERSION
 
@@ -20,7 +20,7 @@ __all__ = ["__version__", "benchmark", "inference", "metric", "training_step"]
 def __getattr__(name: str) -> object:
     """Import the benchmark API when a benchmark file asks for it; the command line never does."""
     if name in __all__:
-        from perfci.bench import api
+        from perfci.api import functions as api
 
         return getattr(api, name)
     raise AttributeError(f"module 'perfci' has no attribute {name!r}")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.apart import require_apart
+from perfci.cli.output import require_apart
 from perfci.errors import UsageError
-from perfci.store.history.address import files_at
-from perfci.store.history.history import open_history
+from perfci.history.address import files_at
+from perfci.history.history import open_history
 from tests.history.nights import night
 from tests.project import Done, Project
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from perfci.config import Config, load_config, parse_config
+from perfci.config.loading import Config, load_config, parse_config
 from perfci.errors import UsageError
-from perfci.record.metric import METRICS
-from perfci.record.settings import MeasureSettings
+from perfci.model.metric import METRICS
+from perfci.model.settings import MeasureSettings
 from perfci.trend.settings import TrendSettings
-from tests.verdict.workers import case
+from tests.compare.workers import case
 
 EVERYTHING = """
 [tool.perfci]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as any_of
 
-from perfci.config import parse_config
-from perfci.config_editing import with_keys
+from perfci.config.editing import with_keys
+from perfci.config.loading import parse_config
 from perfci.errors import UsageError
 
 THEIRS = """\

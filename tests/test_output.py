@@ -10,8 +10,8 @@ import pytest
 from perfci.cli.options import Outputs
 from perfci.cli.output import deliver, show_report
 from perfci.errors import OutsideError
-from perfci.record.report import Verdict
-from tests.report.examples import rich_report
+from perfci.model.report import Verdict
+from tests.render.examples import rich_report
 
 
 def test_a_file_that_cannot_be_written_does_not_take_the_table_along(

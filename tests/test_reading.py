@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from perfci.config import load_config
+from perfci.config.loading import load_config
 from perfci.errors import UsageError
-from perfci.reading import MOST_BYTES, read_regular
+from perfci.files import MOST_BYTES, read_regular
 from tests.project import Project
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.remote import address_of, asked_wait
+from perfci.publish.http import address_of, asked_wait
 
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 _PARTS = st.sampled_from(

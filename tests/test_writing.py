@@ -14,7 +14,7 @@ import pytest
 from perfci.cli.options import Outputs
 from perfci.cli.output import check_writable
 from perfci.errors import OutsideError
-from perfci.writing import require_writable, write_file, write_lines
+from perfci.files import require_writable, write_file, write_lines
 
 
 @pytest.fixture

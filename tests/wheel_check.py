@@ -31,9 +31,9 @@ LOCK = ROOT / "templates" / "workflows" / "perfci-requirements.txt"
 RENDER = """
 from pathlib import Path
 import perfci
-from perfci.report.formats import render
-from perfci.record.report import Report, Timing, Verdict
-from perfci.record.run import Environment, Side
+from perfci.render.formats import render
+from perfci.model.report import Report, Timing, Verdict
+from perfci.model.run import Environment, Side
 report = Report(perfci.__version__, "2026-01-01T00:00:00+00:00", "compare", None,
                 Side("HEAD", "0" * 40, "python"), Environment("key", {}), Verdict("pass", ()),
                 Timing(1.0, 0.5, 5), (), ())
@@ -70,12 +70,12 @@ def check_contents(wheel: Path) -> None:
         "perfci/templates/comment_parts.md.j2",
         "perfci/templates/workflows/perfci.yml.j2",
         "perfci/templates/workflows/perfci-requirements.txt",
-        "perfci/store/history/migrations/env.py",
-        "perfci/store/history/migrations/versions/r0001_runs.py",
+        "perfci/history/migrations/env.py",
+        "perfci/history/migrations/versions/r0001_runs.py",
         "perfci/templates/trend/overview.html.j2",
         "perfci/templates/trend/trend.css",
         "perfci/worker/bootstrap.py",
-        "perfci/measure/leftovers.py",
+        "perfci/session/leftovers.py",
     ):
         assert needed in names, f"{needed} is not in the wheel"
     assert any(name.endswith("licenses/LICENSE") for name in names), names

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from benchmarks.statistics.paths import Outcome
-from perfci.record.report import Comparison
+from perfci.model.report import Comparison
 
 SEED = 20
 _NORMAL = 1.959963984540054

@@ -38,7 +38,7 @@ from benchmarks.statistics.noise import MODELS, Model
 from benchmarks.statistics.paths import PATHS
 from benchmarks.statistics.scoring import SEED
 from benchmarks.statistics.tables import rewritten, tables, with_headings
-from perfci.record.version import VERSION
+from perfci.model.version import VERSION
 
 REPORTS = 200
 _BY_NAME = {model.name: model for model in MODELS}

@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.trend.labelled import Labelled
 from perfci.trend.analysis import analyse
 from perfci.trend.change import Change
-from perfci.trend.series import Night, Series, SeriesKey, Timeline
 from perfci.trend.settings import TrendSettings
+from perfci.trend.timeline.series import Night, Series, SeriesKey, Timeline
 
 SETTINGS = {
     "defaults": TrendSettings(),

@@ -23,10 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
-from perfci.record.history import Point, RecordedRun
-from perfci.record.metric import METRICS
-from perfci.store.environment import make_environment
-from perfci.store.history.history import open_history
+from perfci.baselines.environment import make_environment
+from perfci.history.history import open_history
+from perfci.model.history import Point, RecordedRun
+from perfci.model.metric import METRICS
 
 DEVICES = ("NVIDIA H100", "NVIDIA A100", "NVIDIA L4", "")
 NAMES = (

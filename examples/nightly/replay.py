@@ -21,7 +21,7 @@ from statistics import median
 from nightly.commits import OUTLIER, OUTLIER_SHARE, loops
 
 from perfci.checkout.commits import Commit
-from perfci.record.history import Point, RecordedRun
+from perfci.model.history import Point, RecordedRun
 
 SEED = 20260301
 RHO = 0.3

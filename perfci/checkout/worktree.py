@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from perfci.checkout.build import BUILD_TIMEOUT_S, Recipe, make_recipe
 from perfci.checkout.command import attempt, git
 from perfci.checkout.disk import explaining
 from perfci.checkout.kept_builds import KeptBuilds
 from perfci.checkout.lock import Lock, take, take_if_free
-from perfci.checkout.recipe import BUILD_TIMEOUT_S, Recipe, make_recipe
 from perfci.checkout.repository import Repository, Resolved
 from perfci.checkout.tree import add_tree, new_name, remove_tree
 from perfci.errors import OutsideError

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from perfci.cli.output import unwritable
 from perfci.cli.printing import say
-from perfci.errors import OutsideError, UsageError
-from perfci.extras import extra_advice
-from perfci.reading import read_regular
+from perfci.errors import OutsideError, UsageError, extra_advice
+from perfci.files import read_regular
 
 if TYPE_CHECKING:
-    from perfci.github.client import Client
-    from perfci.github.event import MergeGroup, Nothing, Wanted
-    from perfci.github.issue_client import IssueClient
+    from perfci.publish.github.client import Client
+    from perfci.publish.github.event import MergeGroup, Nothing, Wanted
+    from perfci.publish.github.issue_posting import IssueClient
 
 _TOKEN = re.compile(r"[!-~]+")
 _REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/(?!\.{1,2}$)[A-Za-z0-9._-]+")
@@ -26,7 +25,7 @@ def wanted(
     pull: int | None, head_sha: str, event_path: Path | None
 ) -> Wanted | MergeGroup | Nothing:
     """Return what is to be posted to: the pull request given, or the event's."""
-    from perfci.github.event import Wanted, full_sha, read_event
+    from perfci.publish.github.event import Wanted, full_sha, read_event
 
     if pull is not None:
         return Wanted(pull, full_sha(head_sha, "--head-sha") if head_sha else "")
@@ -58,10 +57,10 @@ def client(repository: str | None, patience: float) -> Client:
     token = _token("pull-requests: write and checks: write")
     repository = _named(repository)
     try:
-        from perfci.github.client import Client
+        from perfci.publish.github.client import Client
     except ModuleNotFoundError as error:
         raise _no_github("`perfci comment`", error) from error
-    from perfci.github.patience import Patience
+    from perfci.publish.github.patience import Patience
 
     return Client(repository, token, _api_url(), Patience(most=patience))
 
@@ -71,10 +70,10 @@ def issue_client(repository: str | None, patience: float) -> IssueClient:
     token = _token("issues: write")
     repository = _named(repository)
     try:
-        from perfci.github.issue_client import IssueClient
+        from perfci.publish.github.issue_posting import IssueClient
     except ModuleNotFoundError as error:
         raise _no_github("--github-issue", error) from error
-    from perfci.github.patience import Patience
+    from perfci.publish.github.patience import Patience
 
     return IssueClient(repository, token, _api_url(), Patience(most=patience))
 
@@ -124,7 +123,7 @@ def summarise(text: str, body_file: Path) -> OutsideError | None:
 
     Return why that could not be, as a step that has more to do says in the end.
     """
-    from perfci.github.step_summary import append_summary
+    from perfci.publish.github.step_summary import append_summary
 
     named = os.environ.get("GITHUB_STEP_SUMMARY", "")
     try:

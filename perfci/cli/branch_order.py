@@ -47,9 +47,8 @@ def branch_order(
     if repository is None:
         note = "There is no repository here: runs are in their recorded order, with no release."
         return Branch(name=wanted or "", notes=(note,))
-    from perfci.checkout.commits import branch_of, commits
-    from perfci.checkout.tags import tags
-    from perfci.trend.abbreviations import whole_commits
+    from perfci.checkout.commits import branch_of, commits, tags
+    from perfci.trend.timeline.ordering import whole_commits
 
     rev = _known(repository, wanted) if wanted else repository.default_base() or "HEAD"
     name = wanted.removeprefix("origin/") if wanted else branch_of(repository, rev)

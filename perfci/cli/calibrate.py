@@ -20,12 +20,12 @@ from perfci.cli.options import (
     select_option,
 )
 from perfci.cli.printing import is_terminal, say, show
-from perfci.cli.tokens import allow_token_option
+from perfci.cli.surroundings import allow_token_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
 if TYPE_CHECKING:
     from perfci.cli.configuration_file import ConfigurationFile
-    from perfci.record.calibration import Calibration
+    from perfci.model.calibration import Calibration
 
 _BUDGET_S = 165.0
 
@@ -65,13 +65,12 @@ def command(
     a slow-down of the size that is promised is then injected to test the promise.
     """
     chosen = outputs(options)
-    from perfci.cli.apart import history_files
+    from perfci.app.calibrating.calibrate import calibrate_commit
+    from perfci.app.compare import Request
     from perfci.cli.configuration_file import configuration_file, configuration_path
-    from perfci.cli.output import check_writable
+    from perfci.cli.output import check_writable, history_files
     from perfci.cli.surroundings import open_here, surroundings
-    from perfci.measure.calibrate import calibrate_commit
-    from perfci.measure.compare import Request
-    from perfci.measure.workplace import Wanted
+    from perfci.session.workplace import Wanted
 
     repository = open_here()
     file = configuration_file(repository.root, config_path) if write_it else None
@@ -96,9 +95,9 @@ def command(
 
 
 def _show(calibration: Calibration, *, verbose: bool, quiet: bool, writing: bool) -> None:
-    from perfci.report.calibration_terminal import render_calibration
-    from perfci.report.calibration_text import headline
-    from perfci.report.clean import clean_line
+    from perfci.render.calibration.terminal import render_calibration
+    from perfci.render.calibration.text import headline
+    from perfci.render.clean import clean_line
 
     if quiet:
         reasons = "; ".join(calibration.untrusted)
@@ -111,9 +110,9 @@ def _show(calibration: Calibration, *, verbose: bool, quiet: bool, writing: bool
 
 def _write_files(calibration: Calibration, files: dict[str, Path]) -> None:
     from perfci.cli.output import unwritable
-    from perfci.report.calibration_json import render_calibration_json
-    from perfci.report.calibration_markdown import render_calibration_markdown
-    from perfci.writing import write_file
+    from perfci.files import write_file
+    from perfci.render.calibration.files import render_calibration_json
+    from perfci.render.calibration.markdown import render_calibration_markdown
 
     for name, path in files.items():
         render: Callable[[Calibration], str] = (
@@ -127,7 +126,7 @@ def _write_files(calibration: Calibration, files: dict[str, Path]) -> None:
 
 def _configure(calibration: Calibration, file: ConfigurationFile) -> None:
     """Write what was suggested and shown; nothing where the calibration can't be relied on."""
-    from perfci.report.calibration_toml import writable
+    from perfci.render.calibration.files import writable
 
     keys = {one.path: one.value for one in writable(calibration.suggestions)}
     if calibration.untrusted:

@@ -21,8 +21,8 @@ from perfci.cli.options import (
     strict_option,
 )
 from perfci.cli.printing import say
+from perfci.compare.sharding import Shard
 from perfci.errors import EXIT_PASS
-from perfci.verdict.sharding import Shard
 
 
 @click.command("check", epilog="Example: perfci check --markdown comment.md --json report.json")
@@ -64,17 +64,15 @@ def command(
     together before anything fails.
     """
     chosen = outputs(options)
-    from perfci.cli.apart import history_files
-    from perfci.cli.output import check_writable, deliver, exit_code
+    from perfci.app.check import NothingStored, check
+    from perfci.app.compare import Request
+    from perfci.baselines.files import BaselineStore
+    from perfci.cli.output import check_writable, deliver, exit_code, history_files
     from perfci.cli.past import with_past
-    from perfci.cli.recording import recorder
-    from perfci.cli.report_file import durations_of_shard
+    from perfci.cli.recording import recorder, tell_left_out
+    from perfci.cli.report import durations_of_shard
     from perfci.cli.surroundings import open_here, surroundings
-    from perfci.cli.uncommitted import tell_left_out
-    from perfci.measure.check import NothingStored, check
-    from perfci.measure.compare import Request
-    from perfci.measure.workplace import Wanted
-    from perfci.store.files import BaselineStore
+    from perfci.session.workplace import Wanted
 
     durations = durations_of_shard(shard, durations_path)
     repository = open_here()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -23,25 +23,62 @@ from perfci.cli.commenting import (
 from perfci.cli.options import config_option, configuration, duration
 from perfci.cli.output import exit_code, unwritable
 from perfci.cli.printing import say
-from perfci.cli.report_file import load_report
+from perfci.cli.report import load_report
 from perfci.cli.surroundings import root_here
-from perfci.cli.unreadable_report import fail_the_check
 from perfci.errors import (
     EXIT_NO_VERDICT,
     EXIT_PASS,
     EXIT_REGRESSION,
     OutsideError,
+    PerfciError,
     UsageError,
 )
-from perfci.writing import write_file
+from perfci.files import write_file
+from perfci.render.clean import clean_line
 
 if TYPE_CHECKING:
-    from perfci.config import Config
-    from perfci.github.event import Nothing
-    from perfci.github.pull import Several
-    from perfci.measure.written import Written
-    from perfci.record.report import Report
-    from perfci.verdict.policy import Policy
+    from perfci.compare.policy import Policy
+    from perfci.config.loading import Config
+    from perfci.model.report import Report
+    from perfci.publish.github.client import Client
+    from perfci.publish.github.event import MergeGroup, Nothing, Wanted
+    from perfci.publish.github.posting import Outcome
+    from perfci.publish.github.pull import Several
+    from perfci.session.discovering import Written
+
+
+# What ``perfci comment`` does where a report can't be read: the check says so.
+
+
+def fail_the_check(
+    why: str,
+    find_wanted: Callable[[], Wanted | MergeGroup | Nothing],
+    connect: Callable[[], Client],
+    *,
+    dry_run: bool,
+) -> Outcome | None:
+    """Fail the check of the commit that the event names; None where it names none.
+
+    Raises nothing: that the report can't be read is the error that is told in the end.
+    """
+    from perfci.cli.commenting import posting_of
+    from perfci.publish.github.check import unreadable_content
+    from perfci.publish.github.event import Nothing
+    from perfci.publish.github.posting import Outcome, find_pull, set_check
+
+    try:
+        wanted = find_wanted()
+        if isinstance(wanted, Nothing) or not wanted.head_sha:
+            return None
+        with closing(connect()) as client:
+            found = find_pull(client, wanted)
+            if isinstance(found, Nothing):
+                return Outcome("stale", found.reason)
+            posting = posting_of(found)
+            content = unreadable_content(why, actions.run_url(), posting)
+            return set_check(client, found.head_sha, content, dry_run=dry_run)
+    except PerfciError as another:
+        return Outcome("refused", clean_line(another.message, 600))
 
 
 @click.command(
@@ -136,13 +173,13 @@ def command(
     group's event, the check alone is set. The token is read from GITHUB_TOKEN: keep it away from
     the job that runs the pull request's code.
     """
-    from perfci.github.base import doubt_of_base
-    from perfci.github.check import check_content
-    from perfci.github.event import MergeGroup, Nothing
-    from perfci.github.failing import Refused
-    from perfci.github.posting import find_pull, require_measured
-    from perfci.github.pull import Several
-    from perfci.verdict.holding import doubted
+    from perfci.compare.enforcing import doubted
+    from perfci.publish.github.base import doubt_of_base
+    from perfci.publish.github.check import check_content
+    from perfci.publish.github.event import MergeGroup, Nothing
+    from perfci.publish.github.failing import Refused
+    from perfci.publish.github.posting import find_pull, require_measured
+    from perfci.publish.github.pull import Several
 
     # of the checkout that this runs in, never of the report: whoever measures must not decide it
     root = root_here()
@@ -199,8 +236,8 @@ def command(
 
 def _written_here(root: Path, config: Config) -> Mapping[str, Written]:
     """Return the benchmarks that the checkout here writes; their files are read, not imported."""
-    from perfci.measure.plan import files_in
-    from perfci.measure.written import written_in
+    from perfci.session.discovering import written_in
+    from perfci.session.plan import files_in
 
     files = files_in(root, config.benchmarks, config.pattern)
     return {name: one for ones in written_in(root, files).values() for name, one in ones.items()}
@@ -217,7 +254,7 @@ def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Poli
 def _reports(
     files: Sequence[Path], unreadable: str | None, policy: Policy, written: Mapping[str, Written]
 ) -> list[Report]:
-    from perfci.verdict.holding import held
+    from perfci.compare.enforcing import held
 
     if bool(files) == (unreadable is not None):
         raise UsageError(
@@ -241,7 +278,7 @@ def _with_past(reports: Sequence[Report], history: str, config: Config) -> list[
 
 def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
     """Write the comment's text, and return it."""
-    from perfci.report.markdown import render_comment
+    from perfci.render.markdown import render_comment
 
     body = render_comment(reports, head_sha=head_sha)
     try:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 from perfci.cli import actions
 from perfci.cli.printing import say
 from perfci.errors import OutsideError
-from perfci.report.clean import clean_line
+from perfci.render.clean import clean_line
 
 if TYPE_CHECKING:
-    from perfci.github.check import CheckContent, Posting
-    from perfci.github.client import Client
-    from perfci.github.event import MergeGroup, Nothing
-    from perfci.github.posting import Outcome
-    from perfci.github.pull import Pull, Several
+    from perfci.publish.github.check import CheckContent, Posting
+    from perfci.publish.github.client import Client
+    from perfci.publish.github.event import MergeGroup, Nothing
+    from perfci.publish.github.posting import Outcome
+    from perfci.publish.github.pull import Pull, Several
 
 
 def posting_of(found: Pull | MergeGroup | Several) -> Posting:
     """Return what a check of ``found`` is of, and which attempt of a run sets it."""
-    from perfci.github.check import Posting
-    from perfci.github.pull import Pull
+    from perfci.publish.github.check import Posting
+    from perfci.publish.github.pull import Pull
 
     if isinstance(found, Pull):
         return Posting(found.number, found.target, actions.attempt())
@@ -30,9 +30,9 @@ def posting_of(found: Pull | MergeGroup | Several) -> Posting:
 
 def leave_failure(client: Client, found: Nothing | Several, *, wanted: bool, dry_run: bool) -> None:
     """Fail the check, where one is ``wanted``, of a commit that several pull requests have."""
-    from perfci.github.check import unreadable_content
-    from perfci.github.posting import set_check
-    from perfci.github.pull import Several
+    from perfci.publish.github.check import unreadable_content
+    from perfci.publish.github.posting import set_check
+    from perfci.publish.github.pull import Several
 
     if not wanted or not isinstance(found, Several):
         return
@@ -51,7 +51,7 @@ def leave_both(
     dry_run: bool,
 ) -> None:
     """Leave the comment ``body`` on ``pull``, and the check unless that is None."""
-    from perfci.github.posting import beside_others, leave_comment, set_check
+    from perfci.publish.github.posting import beside_others, leave_comment, set_check
 
     unsaid = None
 
@@ -89,7 +89,7 @@ def leave_check(
     dry_run: bool,
 ) -> None:
     """Set the check of a merge group, which has no pull request to comment on."""
-    from perfci.github.posting import beside_others, set_check
+    from perfci.publish.github.posting import beside_others, set_check
 
     if check is None:
         say("nothing posted: a merge group can't be commented on", err=True)

@@ -20,11 +20,11 @@ from perfci.cli.options import (
     shard_options,
     strict_option,
 )
+from perfci.compare.sharding import Shard
 from perfci.errors import UsageError
-from perfci.verdict.sharding import Shard
 
 if TYPE_CHECKING:
-    from perfci.measure.workplace import Wanted
+    from perfci.session.workplace import Wanted
 
 
 @click.command(
@@ -84,15 +84,13 @@ def command(
             "their merge would lack the cases that it left out",
             "Choose one: --shard, or --fail-fast for a session of all cases.",
         )
-    from perfci.cli.apart import history_files
-    from perfci.cli.output import check_writable, deliver, exit_code
+    from perfci.app.compare import Request, compare_runs
+    from perfci.cli.output import check_writable, deliver, exit_code, history_files
     from perfci.cli.past import with_past
-    from perfci.cli.recording import recorder
-    from perfci.cli.report_file import durations_of_shard
+    from perfci.cli.recording import recorder, tell_left_out
+    from perfci.cli.report import durations_of_shard
     from perfci.cli.surroundings import open_here, surroundings
-    from perfci.cli.uncommitted import tell_left_out
-    from perfci.measure.compare import Request, compare_runs
-    from perfci.measure.workplace import Wanted
+    from perfci.session.workplace import Wanted
 
     durations = durations_of_shard(shard, durations_path)
     repository = open_here()

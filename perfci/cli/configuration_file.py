@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfci.config import OWN_FILE, PROJECT_FILE
-from perfci.config_editing import with_keys
+from perfci.config.editing import with_keys
+from perfci.config.loading import OWN_FILE, PROJECT_FILE
 from perfci.errors import OutsideError
-from perfci.reading import read_regular
-from perfci.writing import write_file
+from perfci.files import read_regular, write_file
 
 
 @dataclass(frozen=True, slots=True)

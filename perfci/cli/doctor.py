@@ -10,9 +10,9 @@ import click
 
 from perfci.cli.options import config_option, interpreter, python_option
 from perfci.cli.printing import say, show, styled
-from perfci.config import load_config
+from perfci.config.loading import load_config
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
-from perfci.report.clean import clean_styled, one_line
+from perfci.render.clean import clean_styled, one_line
 
 _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("STOP", "red")}
 
@@ -26,7 +26,7 @@ def command(config_path: Path | None, python: str | None) -> int:
     Exits with 3 when measuring is impossible.
     """
     from perfci.cli.surroundings import cache_folder, root_here
-    from perfci.measure.examination import examine
+    from perfci.machine.doctor import examine
 
     root = root_here()
     configured = ""

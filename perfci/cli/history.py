@@ -11,11 +11,11 @@ import click
 from perfci.cli.options import config_option, configuration, history_option, history_place
 from perfci.cli.printing import say
 from perfci.errors import UsageError
-from perfci.store.history.retention import KEEP_DAYS, NEAR, superfluous
+from perfci.history.retention import KEEP_DAYS, NEAR, superfluous
 from perfci.units import counted, format_value
 
 if TYPE_CHECKING:
-    from perfci.store.history.history import History
+    from perfci.history.history import History
 
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _ANY = click.Path(path_type=Path)
@@ -39,8 +39,8 @@ def import_files(
     asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are told
     apart by what they hold. A run that is there already isn't added again.
     """
-    from perfci.cli.history_import import importer
-    from perfci.report.clean import clean_line
+    from perfci.cli.history_files import importer
+    from perfci.render.clean import clean_line
 
     found = [(file, importer(file)) for file in files]
     with _opened(history, config_path, create=True) as opened:
@@ -63,8 +63,8 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
     JSON lines hold all there is, and `import` reads them back; CSV leaves out workers, failures
     and environments' facts.
     """
-    from perfci.cli.apart import history_files, require_apart
-    from perfci.cli.history_export import csv_lines, deliver, json_lines
+    from perfci.cli.history_files import csv_lines, deliver, json_lines
+    from perfci.cli.output import history_files, require_apart
     from perfci.cli.surroundings import root_here
 
     lines = csv_lines if form == "csv" else json_lines
@@ -130,7 +130,7 @@ def prune(
 @config_option
 def stats(history: str | None, config_path: Path | None) -> None:
     """Show how much is recorded, and look the whole database over for damage."""
-    from perfci.report.clean import clean_line
+    from perfci.render.clean import clean_line
 
     with _opened(history, config_path) as opened:
         found = opened.statistics()
@@ -175,7 +175,7 @@ def _opened(
 ) -> AbstractContextManager[History]:
     """Open the history; outside a repository the option or the configuration says where."""
     from perfci.cli.surroundings import root_here
-    from perfci.store.history.history import open_history
+    from perfci.history.history import open_history
 
     root = root_here()
     place = history_place(given, configuration(root, config_path), root)

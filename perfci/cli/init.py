@@ -11,8 +11,8 @@ import click
 from perfci.cli.init_github import LEAVABLE, MOST_SHARDS, GitHubOptions, write_workflows
 from perfci.cli.printing import say, show
 from perfci.errors import UsageError
-from perfci.reading import read_regular
-from perfci.report.clean import clean_lines
+from perfci.files import read_regular
+from perfci.render.clean import clean_lines
 
 _CONFIGURATION = """\
 [tool.perfci]
@@ -148,7 +148,7 @@ def command(
 
 def _configure(root: Path, benchmarks: str) -> None:
     """Put a first configuration where none is: into pyproject.toml, where its layout takes it."""
-    from perfci.config import OWN_FILE, PROJECT_FILE
+    from perfci.config.loading import OWN_FILE, PROJECT_FILE
 
     path, own = root / PROJECT_FILE, root / OWN_FILE
     text = _text(path)

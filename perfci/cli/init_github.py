@@ -2,21 +2,92 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.cli.init_github_report import REPORT_PYTHON, REQUIREMENTS, locked_install
-from perfci.cli.own_requirement import own_requirement
 from perfci.cli.printing import say
 from perfci.errors import UsageError
-from perfci.reading import read_regular
+from perfci.files import read_regular
+from perfci.model.version import VERSION
 
 if TYPE_CHECKING:
     from perfci.checkout.repository import Repository
     from perfci.cli.workflows import WorkflowChoices
+
+
+# What to tell pip so that another machine gets the perfci that runs here.
+
+_ADDRESS = re.compile(r"[a-z]+\+(https|ssh)://[A-Za-z0-9+:/@._~%-]+")
+"""What another machine can reach, and what stands between a script's single quotes as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRequirement:
+    """A requirement in pip's words; ``doubt`` says why another machine may find another package."""
+
+    text: str
+    doubt: str = ""
+
+
+def own_requirement(extra: str = "") -> OwnRequirement:
+    """Return perfci as it was installed here: a commit of a repository, else this version.
+
+    pip notes where a package came from that was in no index (PEP 610).
+    """
+    name = f"perfci[{extra}]" if extra else "perfci"
+    version = f"{name}=={VERSION}"
+    try:
+        noted = distribution("perfci").read_text("direct_url.json")
+    except PackageNotFoundError:
+        noted = None
+    if noted is None:
+        return OwnRequirement(version)
+    origin = json.loads(noted)
+    vcs, url = origin.get("vcs_info", {}), str(origin.get("url", ""))
+    address = f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}"
+    if vcs and _ADDRESS.fullmatch(address):
+        return OwnRequirement(f"{name} @ {address}")
+    return OwnRequirement(
+        version,
+        f"perfci is installed from {url} here, which other machines can't install from; "
+        f"{version} of a package index may be somebody else's",
+    )
+
+
+# How the job that comments installs perfci: what it depends on by hash, perfci by its commit.
+
+REQUIREMENTS = "perfci-requirements.txt"
+"""Beside the workflows: `make lock` wrote it, with hashes."""
+
+REPORT_PYTHON = "3.12"
+"""One that the requirements have wheels for, and perfci's own tests run on."""
+
+
+def locked_install(folder: str) -> tuple[str, ...]:
+    """Return the commands, with the requirements in ``folder``.
+
+    UsageError where perfci is of a place that no other machine can install from.
+    """
+    own = own_requirement()
+    if own.doubt:
+        raise UsageError(
+            "of-a-folder",
+            own.doubt,
+            "Install perfci from its repository, `pip install 'perfci @ git+https://…@COMMIT'`, or "
+            "say both how the jobs that measure get it, --install, and how the one that comments "
+            "does, whose token can write: --report-install.",
+        )
+    # the build backend is among the requirements: none is fetched for the build
+    return (
+        f"python -m pip install --require-hashes --only-binary :all: -r {folder}/{REQUIREMENTS}",
+        f"python -m pip install --no-deps --no-build-isolation '{own.text}'",
+    )
+
 
 FOLDER = Path(".github/workflows")
 MOST_SHARDS = 256
@@ -77,7 +148,7 @@ def write_workflows(repository: Repository, options: GitHubOptions) -> None:
 def _files(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:
     """Return the workflows' texts, and the requirements' where a command names their file."""
     from perfci.cli.workflows import WORKFLOWS, render_workflow
-    from perfci.report.templates import read_template
+    from perfci.render.templates import read_template
 
     files = {name: render_workflow(name, choices) for name in WORKFLOWS if name not in left_out}
     if any(REQUIREMENTS in command for command in choices.report_install):
@@ -94,7 +165,7 @@ def _is(path: Path, text: str) -> bool:
 
 def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
     from perfci.cli.workflows import WorkflowChoices
-    from perfci.config import load_config
+    from perfci.config.loading import load_config
 
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     python = _fit(_PYTHON, options.python or here, "--python-version")

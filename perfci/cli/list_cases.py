@@ -14,7 +14,7 @@ from perfci.cli.options import (
     select_option,
 )
 from perfci.cli.printing import is_terminal, say, say_red
-from perfci.cli.tokens import allow_token_option
+from perfci.cli.surroundings import allow_token_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
 
@@ -26,10 +26,10 @@ from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 @allow_token_option
 def command(rev: str, config_path: Path | None, selection: str, python: str | None) -> int:
     """List the cases of REV (default: the working tree), a line each: id, place, tags, skips."""
+    from perfci.app.run import list_cases
     from perfci.cli.surroundings import open_here, surroundings
-    from perfci.measure.run import list_cases
-    from perfci.measure.workplace import Wanted
-    from perfci.report.clean import clean_line
+    from perfci.render.clean import clean_line
+    from perfci.session.workplace import Wanted
 
     repository = open_here()
     config = configuration(repository.root, config_path)

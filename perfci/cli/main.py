@@ -12,8 +12,8 @@ import click
 
 from perfci.cli.printing import discard, say, show, styled
 from perfci.errors import EXIT_OUTSIDE, PerfciError, refusal
-from perfci.record.version import VERSION
-from perfci.report.clean import clean_lines, clean_styled
+from perfci.model.version import VERSION
+from perfci.render.clean import clean_lines, clean_styled
 
 _COMMANDS = {
     "compare": "perfci.cli.compare",

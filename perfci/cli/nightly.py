@@ -19,15 +19,15 @@ from perfci.cli.options import (
     select_option,
 )
 from perfci.cli.printing import say, say_red
-from perfci.cli.tokens import allow_token_option
+from perfci.cli.surroundings import allow_token_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, MeasureError
 from perfci.units import counted, format_duration
 
 if TYPE_CHECKING:
+    from perfci.app.nightly import Summary
     from perfci.checkout.commits import Commit
     from perfci.checkout.repository import Repository
-    from perfci.measure.nightly import Summary
-    from perfci.record.history import GateOutcome, RecordedRun
+    from perfci.model.history import GateOutcome, RecordedRun
 
 _FEW = 5
 
@@ -79,12 +79,12 @@ def command(
     """
     if wanted and (branch or last):
         raise click.UsageError("--commits names the commits; leave out BRANCH and --last")
+    from perfci.app.nightly import Task, record_nights
     from perfci.checkout.commits import branch_of
     from perfci.cli.own_history import require_own
     from perfci.cli.recording import runner_name
     from perfci.cli.surroundings import open_here, surroundings
-    from perfci.measure.nightly import Task, record_nights
-    from perfci.store.history.history import open_history
+    from perfci.history.history import open_history
 
     repository = open_here()
     config = configuration(repository.root, config_path, seed=seed)
@@ -133,14 +133,14 @@ def _commits(
 
 
 def _nights(chosen: tuple[Commit, ...]) -> tuple[Commit, ...]:
-    from perfci.trend.gaps import last_of_each_day
+    from perfci.trend.timeline.gaps import last_of_each_day
 
     kept = last_of_each_day({commit.sha: commit.committed_at for commit in chosen})
     return tuple(commit for commit in chosen if commit.sha in kept)
 
 
 def _show(summary: Summary, commits: tuple[Commit, ...]) -> None:
-    from perfci.report.clean import clean_line
+    from perfci.render.clean import clean_line
 
     subjects = {commit.sha: commit.subject for commit in commits}
     if summary.environment:  # it is known once the first commit was looked at

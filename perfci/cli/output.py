@@ -2,22 +2,89 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 from collections.abc import Iterable, Mapping
+from itertools import combinations
 from pathlib import Path
 
-from perfci.cli.apart import require_apart
-from perfci.cli.options import Outputs
+from perfci.cli.options import Outputs, history_place
 from perfci.cli.printing import discard, flush, is_terminal, show
-from perfci.errors import (
-    EXIT_NO_VERDICT,
-    EXIT_PASS,
-    EXIT_REGRESSION,
-    OutsideError,
-)
-from perfci.record.report import Report
-from perfci.report.clean import Clean
-from perfci.writing import require_writable, write_file
+from perfci.config.loading import Config
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, OutsideError, UsageError
+from perfci.files import require_writable, write_file
+from perfci.model.report import Report
+from perfci.render.clean import Clean
+
+# Outputs that would overwrite one another or the history: refused before anything is done.
+
+
+def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, ...]:
+    """Return the files of the history that a command means; none where a server has it.
+
+    None, too, where nothing says whose it is: a command that needs one says so.
+    """
+    from perfci.cli.own_history import own_history
+    from perfci.history.address import files_at
+
+    if given or config.history:
+        return files_at(history_place(given, config, root))
+    try:
+        return files_at(str(own_history(config, root)))
+    except UsageError:
+        return ()
+
+
+def require_apart(
+    outputs: Mapping[str, Path],
+    history: Iterable[Path] = (),
+    folders: Mapping[str, Path] | None = None,
+) -> None:
+    """UsageError where two places are one. Keys are what the user calls each output.
+
+    ``folders`` are replaced whole: nothing else may be in one. Links lead to one file, too.
+    """
+    folders = folders or {}
+    kept = tuple(history)
+    for name, path in outputs.items():
+        if any(_same(path, other) for other in kept):
+            raise UsageError(
+                "output-is-history",
+                f"{name} is the history itself, {path}: it would be overwritten",
+                f"Choose another file for {name}.",
+            )
+    for (name, path), (other, place) in combinations(outputs.items(), 2):
+        if _same(path, place):
+            raise UsageError(
+                "same-output",
+                f"{name} and {other} are one file, {path}: only one would be left",
+                "Choose a file for each.",
+            )
+    for name, folder in folders.items():
+        inside = [f"{other} ({path})" for other, path in outputs.items() if _holds(folder, path)]
+        inside += [f"the history ({path})" for path in kept[:1] if _holds(folder, path)]
+        if inside:
+            raise UsageError(
+                "output-in-folder",
+                f"{name} is replaced whole, and {inside[0]} would be in it: {folder}",
+                f"Choose a folder for {name} that nothing else is in.",
+            )
+
+
+def _same(path: Path, other: Path) -> bool:
+    """Whether both are one file, there or not yet. A device or a pipe takes any number of texts."""
+    if os.path.realpath(path) == os.path.realpath(other):
+        return not path.exists() or path.is_file()
+    try:
+        one, two = path.stat(), other.stat()
+    except OSError:  # one isn't there or can't be reached, which the writing will tell
+        return False
+    return stat.S_ISREG(one.st_mode) and os.path.samestat(one, two)
+
+
+def _holds(folder: Path, path: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def check_writable(outputs: Outputs, history: Iterable[Path] = ()) -> None:
@@ -44,7 +111,7 @@ def deliver(report: Report, outputs: Outputs, *, verbose: bool, quiet: bool) -> 
 
 def rendered(report: Report, outputs: Outputs) -> dict[Path, Clean]:
     """Return the text of every file that was asked for."""
-    from perfci.report.formats import render
+    from perfci.render.formats import render
 
     return {path: render(report, name) for name, path in outputs.files().items()}
 
@@ -65,9 +132,9 @@ def write_files(files: Mapping[Path, str], besides: str = "") -> None:
 
 def show_report(report: Report, *, verbose: bool, quiet: bool) -> None:
     """Print the report as a terminal table, or the verdict alone."""
-    from perfci.report.clean import clean_line, clean_lines
-    from perfci.report.outline import headline, injected_text
-    from perfci.report.terminal import render_terminal
+    from perfci.render.clean import clean_line, clean_lines
+    from perfci.render.outline import headline, injected_text
+    from perfci.render.terminal import render_terminal
 
     if quiet:
         alone = report.base is None and report.command == "run"

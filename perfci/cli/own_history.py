@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.cli.printing import say
-from perfci.config import Config
+from perfci.config.loading import Config
 from perfci.errors import UsageError
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.store.history.history import History
-    from perfci.store.history.interchange import Record
+    from perfci.history.history import History
+    from perfci.history.interchange import Record
 
 
 def project_of(config: Config, root: Path) -> str | None:
@@ -40,7 +40,7 @@ def own_history(config: Config, root: Path) -> Path:
 
     UsageError where neither says whose it is: outside a repository, in a shallow clone.
     """
-    from perfci.store.history.address import own_file
+    from perfci.history.address import own_file
 
     project = project_of(config, root)
     if project is None:
@@ -60,10 +60,10 @@ def take_over(own: Path, root: Path) -> None:
     are gone, and nothing there tells whose those are.
     """
     from perfci.checkout.commits import known_commits
-    from perfci.cli.history_import import add_records
-    from perfci.store.history.address import shared_file
-    from perfci.store.history.copying import copy_file
-    from perfci.store.history.history import open_history
+    from perfci.cli.history_files import add_records
+    from perfci.history.address import shared_file
+    from perfci.history.copying import copy_file
+    from perfci.history.history import open_history
 
     shared = shared_file()
     if own.exists() or not shared.is_file():

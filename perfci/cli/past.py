@@ -11,7 +11,7 @@ from perfci.errors import PerfciError
 
 if TYPE_CHECKING:
     from perfci.checkout.repository import Repository
-    from perfci.record.report import Report
+    from perfci.model.report import Report
 
 _LAST = 20
 _MOST_ROWS = 50
@@ -25,11 +25,11 @@ def with_past(
     Of the runs of the default branch, under the case's name or one of before an alias renamed it.
     The verdict doesn't rest on them: a history that can't be read is said, and stops nothing.
     """
-    from perfci.record.report import Past
-    from perfci.report.outline import outline
-    from perfci.store.history.history import open_history
-    from perfci.trend.series import SeriesKey
-    from perfci.trend.timelines import earlier_names
+    from perfci.history.history import open_history
+    from perfci.model.report import Past
+    from perfci.render.outline import outline
+    from perfci.trend.timeline.series import SeriesKey
+    from perfci.trend.timeline.timelines import earlier_names
 
     moved = outline(report).moved[:_MOST_ROWS]
     names = {

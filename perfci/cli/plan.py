@@ -17,12 +17,12 @@ from perfci.cli.options import (
     select_option,
 )
 from perfci.cli.printing import is_terminal, say, say_red, show
-from perfci.cli.tokens import allow_token_option
+from perfci.cli.surroundings import allow_token_option
+from perfci.compare.sharding import MOST_SHARDS, Shard, expected_s, split
 from perfci.errors import EXIT_PASS
-from perfci.record.case import Case
-from perfci.report.clean import clean_json, clean_line
+from perfci.model.case import Case
+from perfci.render.clean import clean_json, clean_line
 from perfci.units import counted, format_duration
-from perfci.verdict.sharding import MOST_SHARDS, Shard, expected_s, split
 
 Shares = Sequence[Sequence[Case]]
 
@@ -61,10 +61,10 @@ def command(
     """
     if matrix and as_json:
         raise click.UsageError("--matrix and --json are two answers: choose one")
-    from perfci.cli.report_file import load_durations
+    from perfci.app.run import list_cases
+    from perfci.cli.report import load_durations
     from perfci.cli.surroundings import open_here, surroundings
-    from perfci.measure.run import list_cases
-    from perfci.measure.workplace import Wanted
+    from perfci.session.workplace import Wanted
 
     durations = load_durations(durations_path)
     repository = open_here()

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import click
 
-from perfci.report.clean import Clean, clean_styled, one_line
+from perfci.render.clean import Clean, clean_styled, one_line
 
 
 def say(text: str, *, fg: str | None = None, err: bool = False) -> None:

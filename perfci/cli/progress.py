@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from perfci.cli.printing import is_terminal, rewrite, say
-from perfci.measure.session import Progress
+from perfci.session.session import Progress
 from perfci.units import format_duration
 
 _EVERY_S = 15.0

@@ -10,16 +10,53 @@ from typing import TYPE_CHECKING
 
 from perfci.cli.options import history_place
 from perfci.cli.printing import say
-from perfci.cli.uncommitted import require_commit
 from perfci.errors import UsageError
 from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.checkout.repository import Repository, Resolved
-    from perfci.config import Config
-    from perfci.record.history import RecordedRun
-    from perfci.record.report import Report
-    from perfci.record.run import Run
+    from perfci.config.loading import Config
+    from perfci.model.history import RecordedRun
+    from perfci.model.report import Report
+    from perfci.model.run import Run
+
+
+# Changes of the working tree: refused where a commit is needed, and told where left out.
+
+_NAMED = 3
+
+
+def require_commit(
+    repository: Repository, side: Resolved, slug: str, why: str, instead: str
+) -> None:
+    """Raise UsageError ``slug`` where ``side`` has changes: the first of them, and ``why`` not."""
+    from perfci.render.clean import clean_line
+
+    if not side.dirty:
+        return
+    changes = repository.changes(side)
+    more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+    named = ", ".join(clean_line(name) for name in changes[:_NAMED])
+    raise UsageError(
+        slug,
+        f"the working tree has changes, and {why}: {named}{more}",
+        f"Commit them (what needn't be kept: ignore it, in .gitignore), or {instead}",
+    )
+
+
+def tell_left_out(repository: Repository, *sides: Resolved) -> None:
+    """Say so where HEAD's commit is measured beside changes of the working tree, which are not."""
+    from perfci.checkout.repository import WORKING_TREE
+
+    if any(side.rev == WORKING_TREE for side in sides):
+        return
+    if repository.resolve("HEAD").sha in {side.sha for side in sides} and repository.is_dirty():
+        say(
+            "perfci: the working tree's uncommitted changes are on neither side; "
+            "`.` in HEAD's place would measure them.",
+            err=True,
+        )
+
 
 _NO_BRANCH = "(none)"
 
@@ -38,9 +75,9 @@ class Recorder:
         Where the history fails, what was measured goes to a file, which the error names.
         """
         from perfci.cli.surroundings import cache_folder
-        from perfci.store.history.history import open_history
-        from perfci.store.history.recorded import outcome_of
-        from perfci.store.history.unrecorded import keeping
+        from perfci.history.history import open_history
+        from perfci.history.interchange import keeping
+        from perfci.history.recorded import outcome_of
 
         if report.interrupted:
             say("perfci: interrupted; nothing was recorded.", err=True)
@@ -61,7 +98,7 @@ class Recorder:
 
     def _recorded(self, run: Run, side: Resolved, command: str) -> RecordedRun:
         from perfci.checkout.commits import commit_of
-        from perfci.store.history.recorded import recorded_run
+        from perfci.history.recorded import recorded_run
 
         commit = commit_of(self.repository, side.commit)
         return recorded_run(
@@ -83,7 +120,7 @@ def recorder(
     UsageError where a side is no commit, or is made worse on purpose.
     """
     from perfci.cli.own_history import require_own
-    from perfci.store.history.history import open_history
+    from perfci.history.history import open_history
 
     for side in sides:
         require_commit(

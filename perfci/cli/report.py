@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from perfci.cli.output import unwritable
-from perfci.cli.printing import is_terminal, show
+from perfci.cli.printing import is_terminal, say, show
 from perfci.errors import OutsideError
-from perfci.writing import write_file
+from perfci.files import read_regular, write_file
 
 if TYPE_CHECKING:
-    from perfci.record.report import Report
+    from perfci.compare.sharding import Shard
+    from perfci.model.report import Report
+
 
 _FORMATS = ("terminal", "markdown", "json", "junit", "csv")
 
@@ -29,9 +32,8 @@ _FORMATS = ("terminal", "markdown", "json", "junit", "csv")
 @click.option("-v", "--verbose", is_flag=True, help="Show every comparison (terminal).")
 def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
     """Render FILE, a `perfci.report/1` JSON file (`-` for standard input), in any format."""
-    from perfci.cli.report_file import load_report
-    from perfci.report.formats import render
-    from perfci.report.terminal import render_terminal
+    from perfci.render.formats import render
+    from perfci.render.terminal import render_terminal
 
     report = _standard_input() if str(file) == "-" else load_report(file)
     if form == "terminal":
@@ -51,8 +53,8 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
 
 
 def _standard_input() -> Report:
-    from perfci.report.json_report import read_report
-    from perfci.report.limits import MOST_BYTES
+    from perfci.render.limits import MOST_BYTES
+    from perfci.render.report_json import read_report
 
     try:
         # no more than a report may have, and one byte by which it is seen to be too large
@@ -64,3 +66,38 @@ def _standard_input() -> Report:
             "Give it what --json wrote.",
         ) from error
     return read_report(text, "standard input")
+
+
+# Report files that a command is given: the report, or what its cases took.
+
+
+def load_report(path: Path) -> Report:
+    """Return the report in ``path``. OutsideError where there is none, or a damaged one."""
+    from perfci.render.limits import MOST_BYTES
+    from perfci.render.report_json import read_report
+
+    try:
+        text = read_regular(path, MOST_BYTES).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not text"
+        raise OutsideError(
+            "unreadable", f"{path} can't be read: {reason}", "Name a file that --json wrote."
+        ) from error
+    return read_report(text, str(path))
+
+
+def load_durations(path: Path | None) -> Mapping[str, float]:
+    """Return what each case took in the report in ``path``, in s; nothing where there is none."""
+    if path is None:
+        return {}
+    durations = load_report(path).durations
+    if not durations:
+        say(f"perfci: {path} tells no durations; all cases count alike.", err=True)
+    return durations
+
+
+def durations_of_shard(shard: Shard | None, path: Path | None) -> Mapping[str, float]:
+    """Return by what ``--shard`` splits; a usage error where there is nothing to split."""
+    if shard is None and path is not None:
+        raise click.UsageError("--durations says how to split the cases: give --shard as well")
+    return load_durations(path)

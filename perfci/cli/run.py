@@ -35,13 +35,12 @@ def command(
 ) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
     chosen = outputs(options)
-    from perfci.cli.apart import history_files
-    from perfci.cli.output import check_writable, deliver, exit_code
+    from perfci.app.compare import Request
+    from perfci.app.run import run
+    from perfci.cli.output import check_writable, deliver, exit_code, history_files
     from perfci.cli.recording import recorder
     from perfci.cli.surroundings import open_here, surroundings
-    from perfci.measure.compare import Request
-    from perfci.measure.run import run
-    from perfci.measure.workplace import Wanted
+    from perfci.session.workplace import Wanted
 
     repository = open_here()
     config = configuration(repository.root, **options)

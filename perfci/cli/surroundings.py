@@ -8,12 +8,37 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.cli.tokens import token_allowed
+import click
 
 if TYPE_CHECKING:
     from perfci.checkout.repository import Repository
-    from perfci.config import Config
-    from perfci.measure.workplace import Surroundings
+    from perfci.config.loading import Config
+    from perfci.session.workplace import Surroundings
+
+
+# ``--allow-token``: measuring beside a token is refused unless somebody says they mean it.
+
+_ALLOWED = f"{__name__}.allowed"
+
+
+def _remember(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    context.meta[_ALLOWED] = value
+
+
+# no parameter of the commands: a session's surroundings are all that asks for it
+allow_token_option = click.option(
+    "--allow-token",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember,
+    help="Measure although a token is set or kept by git; benchmarks can read it.",
+)
+
+
+def token_allowed() -> bool:
+    """Return whether the command that is running was told to measure beside a token."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_ALLOWED, False))
 
 
 def open_here() -> Repository:
@@ -43,7 +68,7 @@ def surroundings(
 ) -> Iterator[Surroundings]:
     """Yield what a session is handed; its way is shown on a line, cleared whatever happens."""
     from perfci.cli.progress import ProgressLine
-    from perfci.measure.workplace import Shown, Surroundings
+    from perfci.session.workplace import Shown, Surroundings
 
     line = ProgressLine(quiet=quiet)
     try:

@@ -16,10 +16,10 @@ from perfci.cli.options import duration
 from perfci.cli.output import unwritable
 from perfci.cli.printing import say
 from perfci.errors import UsageError
-from perfci.writing import require_writable, write_file
+from perfci.files import require_writable, write_file
 
 if TYPE_CHECKING:
-    from perfci.github.issue_client import IssueClient
+    from perfci.publish.github.issue_posting import IssueClient
     from perfci.trend.change import Trend
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -123,7 +123,7 @@ class Telling:
                 "Give it as in https://example.org/report, without blanks and brackets.",
             )
         if self.webhook:
-            from perfci.webhook import require_webhook
+            from perfci.publish.webhook import require_webhook
 
             require_webhook(self.webhook)
         if self.github_issue:
@@ -137,7 +137,7 @@ class Telling:
         The webhook comes last: its message can't be taken back, and issues are found again.
         """
         if self.openmetrics is not None:
-            from perfci.report.openmetrics import render_openmetrics
+            from perfci.render.openmetrics import render_openmetrics
 
             _tried(write_file, self.openmetrics, render_openmetrics(trend))
         if self.github_issue:
@@ -146,7 +146,7 @@ class Telling:
             self._tell_webhook(trend)
 
     def _tell_issues(self, trend: Trend) -> None:
-        from perfci.github.issue_posting import tell_issues
+        from perfci.publish.github.issue_posting import tell_issues
 
         with closing(self._client()) as client:
             outcomes = tell_issues(client, trend, self.issue_author, report_url=self.report_url)
@@ -156,8 +156,8 @@ class Telling:
             say(before + outcome.text, err=refused)
 
     def _tell_webhook(self, trend: Trend) -> None:
-        from perfci.report.webhook_json import webhook_body
-        from perfci.webhook import MaybeDelivered, send
+        from perfci.publish.webhook import MaybeDelivered, send
+        from perfci.render.webhook_message import webhook_body
 
         body = webhook_body(trend, report_url=self.report_url)
         if body is None:

@@ -13,7 +13,7 @@ from perfci.cli.telling import Telling, telling_options
 
 if TYPE_CHECKING:
     from perfci.trend.change import Trend
-    from perfci.trend.loaded import Distributions
+    from perfci.trend.timeline.series import Distributions
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -54,14 +54,13 @@ def command(
     from dataclasses import replace
     from datetime import UTC, datetime
 
-    from perfci.cli.apart import history_files, require_apart
     from perfci.cli.branch_order import branch_order, repository_here
-    from perfci.cli.output import check_writable
+    from perfci.cli.output import check_writable, history_files, require_apart
     from perfci.cli.site_folder import check_replaceable
     from perfci.cli.trending import seen, trend_of, workers_of
-    from perfci.config import load_config
-    from perfci.report.trend.terminal import trend_lines
-    from perfci.store.history.history import open_history
+    from perfci.config.loading import load_config
+    from perfci.history.history import open_history
+    from perfci.render.trend_text import trend_lines
 
     repository = repository_here()
     root = repository.root if repository else Path.cwd()
@@ -98,9 +97,9 @@ def command(
 def _write(trend: Trend, workers: Distributions, outputs: Outputs, html: Path | None) -> None:
     from perfci.cli.output import write_files
     from perfci.cli.site_folder import replace_folder
-    from perfci.report.trend.markdown import render_trend_markdown
-    from perfci.report.trend.site import render_site
-    from perfci.report.trend.trend_json import trend_json
+    from perfci.render.site.pages import render_site
+    from perfci.render.trend_json import trend_json
+    from perfci.render.trend_text import render_trend_markdown
 
     texts = {}
     if outputs.markdown is not None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+from perfci.errors import OutsideError
 from perfci.trend.change import Change, KnownChange, Trend
 
 if TYPE_CHECKING:
     from perfci.cli.branch_order import Branch
-    from perfci.store.history.history import History
-    from perfci.trend.loaded import Distributions, LoadedHistory
-    from perfci.trend.series import SeriesKey
+    from perfci.history.history import History
     from perfci.trend.settings import TrendSettings
+    from perfci.trend.timeline.series import Distributions, LoadedHistory, SeriesKey
+
 
 NIGHTS_WITH_WORKERS = 14
 """Of so many newest runs of an environment the workers' own values go into the site."""
@@ -31,13 +34,12 @@ def trend_of(
     settings: TrendSettings,
 ) -> Trend:
     """Return the analysed history; ``now`` is ISO 8601 in UTC."""
-    from perfci.cli.analysis_processes import run_all_on_cores
-    from perfci.record.version import VERSION
-    from perfci.report.trend.releases import release_nights
+    from perfci.model.version import VERSION
+    from perfci.render.site.releases import release_nights
     from perfci.trend.analysis import analyse
     from perfci.trend.health import health
-    from perfci.trend.still_measured import replaced_environments, series_gone
-    from perfci.trend.timelines import arrange
+    from perfci.trend.timeline.still_measured import replaced_environments, series_gone
+    from perfci.trend.timeline.timelines import arrange
 
     known = _renamed(history.known_changes(), aliases, branch.order)
     arranged = arrange(loaded, order=branch.order, branch=branch.name, aliases=aliases)
@@ -77,8 +79,8 @@ def _renamed(
     """Return known changes under the names that their benchmarks and commits have today."""
     from dataclasses import replace
 
-    from perfci.trend.abbreviations import whole_commits
-    from perfci.trend.timelines import current_name
+    from perfci.trend.timeline.ordering import whole_commits
+    from perfci.trend.timeline.timelines import current_name
 
     whole = whole_commits((sha for one in known for sha in (one.sha_before, one.sha_after)), order)
     return tuple(
@@ -94,7 +96,7 @@ def _renamed(
 
 def workers_of(trend: Trend, history: History, aliases: Mapping[str, str]) -> Distributions:
     """Return the workers' values of the newest nights, and of the nights around open changes."""
-    from perfci.trend.timelines import current_name, earlier_names
+    from perfci.trend.timeline.timelines import current_name, earlier_names
 
     found: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
     newest = history.distributions(
@@ -139,3 +141,36 @@ def seen(changes: Sequence[Change], now: str) -> tuple[KnownChange, ...]:
 
 def _open(changes: Sequence[Change]) -> list[Change]:
     return [change for change in changes if change.status in {"new", "known"}]
+
+
+# The analysis on all cores: it is pure, and is handed the way in which its parts are mapped.
+
+RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+_FEW = 300
+"""Series: below this, starting a second process takes longer than the analysis."""
+
+
+@contextmanager
+def run_all_on_cores(series: int) -> Iterator[RunAll]:
+    """Yield ``map``, or for many ``series`` one that uses every core of this process."""
+    cores = len(os.sched_getaffinity(0))
+    if series < _FEW or cores < 2:
+        yield map
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    # not forked: a database's connection and numpy's threads are none of a child's business
+    pool = ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("forkserver"))
+    try:
+        yield pool.map
+    except BrokenProcessPool as error:
+        raise OutsideError(
+            "analysis-killed",
+            "the system ended a process of the analysis: memory ran out?",
+            "Give it more memory, or thin the history with `perfci history prune`.",
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)

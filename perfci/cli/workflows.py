@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from perfci.record.version import VERSION
-from perfci.report.templates import template_folder
+from perfci.model.version import VERSION
+from perfci.render.templates import template_folder
 
 WORKFLOWS = ("perfci.yml", "perfci-report.yml", "perfci-baseline.yml", "perfci-nightly.yml")
 HISTORY_BRANCH = "perfci-history"

@@ -12,11 +12,9 @@ from typing import Any
 import msgspec
 
 from perfci.foreign.document import explained, fill, keys_of
-from perfci.foreign.gathering import Gathering, environment_of
-from perfci.foreign.naming import case_id, sha_of, visible
-from perfci.foreign.result import Foreign
-from perfci.record.instant import NoTime, from_seconds
-from perfci.record.run import Environment
+from perfci.foreign.gathering import Foreign, Gathering, case_id, environment_of, sha_of, visible
+from perfci.model.instant import NoTime, from_seconds
+from perfci.model.run import Environment
 
 TOOL = "asv"
 _MOST_COMBINATIONS = 100_000

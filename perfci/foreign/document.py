@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from perfci.errors import DamagedFile, UsageError
-from perfci.foreign.naming import visible
+from perfci.foreign.gathering import visible
 
 T = TypeVar("T")
 

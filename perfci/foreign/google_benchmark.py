@@ -15,11 +15,16 @@ from typing import Any
 import msgspec
 
 from perfci.foreign.document import explained, fill
-from perfci.foreign.gathering import Gathering, environment_of
-from perfci.foreign.naming import case_id, metric_name, sha_of
-from perfci.foreign.result import Foreign
-from perfci.record.metric import Direction
-from perfci.record.run import Environment
+from perfci.foreign.gathering import (
+    Foreign,
+    Gathering,
+    case_id,
+    environment_of,
+    metric_name,
+    sha_of,
+)
+from perfci.model.metric import Direction
+from perfci.model.run import Environment
 
 TOOL = "google-benchmark"
 _A_SECOND = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}

@@ -15,11 +15,9 @@ import msgspec
 
 from perfci.errors import DamagedFile
 from perfci.foreign.document import explained, fill
-from perfci.foreign.gathering import Gathering, environment_of
-from perfci.foreign.naming import case_id, sha_of, visible
-from perfci.foreign.result import Foreign
-from perfci.record.history import RecordedRun
-from perfci.record.run import Environment
+from perfci.foreign.gathering import Foreign, Gathering, case_id, environment_of, sha_of, visible
+from perfci.model.history import RecordedRun
+from perfci.model.run import Environment
 
 TOOL = "pyperf"
 _FORMATS = {5, 6, "1.0"}

@@ -9,10 +9,8 @@ from typing import Any
 import msgspec
 
 from perfci.foreign.document import explained, fill
-from perfci.foreign.gathering import Gathering, environment_of
-from perfci.foreign.naming import case_id, sha_of
-from perfci.foreign.result import Foreign
-from perfci.record.run import Environment
+from perfci.foreign.gathering import Foreign, Gathering, case_id, environment_of, sha_of
+from perfci.model.run import Environment
 
 TOOL = "pytest-benchmark"
 _METRICS = {"median": "latency_p50", "mean": "latency_mean", "min": "latency_min"}

@@ -7,13 +7,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from perfci.stats.multiple_testing import benjamini_hochberg
 from perfci.trend.change import Change, Drift, KnownChange
-from perfci.trend.discovery import benjamini_hochberg
-from perfci.trend.drifting import drift_notes, find_drifts
-from perfci.trend.examining import NOISY_SERIES, SHORTEST_SERIES, Found, examine_all, too_few
+from perfci.trend.detect.drift import drift_notes, find_drifts
+from perfci.trend.detect.examining import (
+    NOISY_SERIES,
+    SHORTEST_SERIES,
+    Found,
+    examine_all,
+    too_few,
+)
 from perfci.trend.matching import Place, change_id, match_known, status_of
-from perfci.trend.series import Night, Series, SeriesKey, Timeline, dates_of
 from perfci.trend.settings import TrendSettings
+from perfci.trend.timeline.series import Night, Series, SeriesKey, Timeline, dates_of
 
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 

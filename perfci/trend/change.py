@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import Series, SeriesKey, Timeline
 
 ChangeKind = Literal["step", "ramp"]
 ChangeStatus = Literal["new", "known", "acknowledged", "fixed"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfci.trend.change import ChangeStatus, KnownChange
-from perfci.trend.examining import Found
-from perfci.trend.series import SeriesKey
+from perfci.trend.detect.examining import Found
+from perfci.trend.timeline.series import SeriesKey
 
 WOBBLE = 3
 """Points by which a known change may move when newer nights come in, however sure its place is."""

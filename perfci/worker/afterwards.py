@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perfci.bench.work import Work
-from perfci.record.worker import Measurement, WorkOrder
+from perfci.api.work import Work
+from perfci.model.worker import Measurement, WorkOrder
 from perfci.worker.device import Cuda
 from perfci.worker.failing import Unusable
 from perfci.worker.garbage import collect
@@ -66,7 +66,7 @@ def _grow(
     device: Cuda | None,
     call_s: float,
 ) -> None:
-    from perfci.worker.growth import host_allocated, memory_growth
+    from perfci.worker.memory import host_allocated, memory_growth
 
     if not order.growth:
         return

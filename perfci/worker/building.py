@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from perfci.bench.definition import Benchmark
-from perfci.bench.work import ExtraMetric, Work
-from perfci.record.metric import METRICS
-from perfci.record.worker import WorkOrder
+from perfci.api.definition import Benchmark
+from perfci.api.work import ExtraMetric, Work
+from perfci.model.metric import METRICS
+from perfci.model.worker import WorkOrder
 from perfci.worker.failing import Unusable
 from perfci.worker.loading import benchmarks_in, load
 
@@ -29,7 +29,7 @@ def builder(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[], A
         for saved in order.saved:
             for mode in saved.modes:
                 if order.case == f"{saved.name}[mode={mode}]":
-                    from perfci.bench.saved import saved_work
+                    from perfci.api.saved import saved_work
 
                     return lambda: saved_work(saved, mode)
     for benchmark in benchmarks:

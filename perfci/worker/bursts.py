@@ -8,12 +8,78 @@ import time
 from array import array
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from time import perf_counter, perf_counter_ns
+from typing import Any, Protocol
 
-from perfci.record.worker import Burst
+from perfci.model.worker import Burst
 from perfci.worker.device import Cuda
 from perfci.worker.garbage import collect
-from perfci.worker.timing import burst, synchronised_burst
+
+# The burst loops: what is inside them costs every sample.
+
+
+class Device(Protocol):
+    """What the timing needs of a device that runs ahead of the host."""
+
+    def synchronize(self) -> None:
+        """Wait until all that was launched has ended."""
+
+    def event(self) -> Any:
+        """Return a new timing event."""
+
+    def stream(self) -> Any:
+        """Return the stream that the work's calls are launched in."""
+
+
+def burst(call: Callable[[], Any], samples: array[int], seconds: float, least: int) -> int:
+    """Append samples in ns until ``seconds`` have passed and ``least`` calls are made.
+
+    The output of a call is dropped by the next one's assignment, inside the timed region: a
+    user's loop frees its outputs too. A burst's last output is dropped outside it, on both sides
+    alike. Returns the number of calls.
+    """
+    append = samples.append
+    before = len(samples)
+    deadline = perf_counter_ns() + int(seconds * 1e9)
+    while True:
+        started = perf_counter_ns()
+        output = call()  # noqa: F841 (kept alive until the next one, see above)
+        ended = perf_counter_ns()
+        append(ended - started)
+        if ended >= deadline and len(samples) - before >= least:
+            return len(samples) - before
+
+
+def synchronised_burst(
+    call: Callable[[], Any],
+    samples: array[int],
+    device_samples: array[int],
+    device: Device,
+    seconds: float,
+    least: int,
+) -> int:
+    """Like ``burst``, the device synchronised before each clock reading.
+
+    Events around the same call, in the same stream, give the device's own time in ns; what a
+    call launches in a stream of its own, and doesn't wait for, is not in it.
+    """
+    before = len(samples)
+    deadline = perf_counter_ns() + int(seconds * 1e9)
+    first, last = device.event(), device.event()
+    stream = device.stream()
+    while True:
+        device.synchronize()
+        started = perf_counter_ns()
+        first.record(stream)
+        output = call()  # noqa: F841 (kept alive until the next one)
+        last.record(stream)
+        device.synchronize()
+        ended = perf_counter_ns()
+        samples.append(ended - started)
+        device_samples.append(int(first.elapsed_time(last) * 1e6))
+        if ended >= deadline and len(samples) - before >= least:
+            return len(samples) - before
+
 
 _SCHEDSTAT = Path("/proc/self/schedstat")
 
@@ -87,3 +153,37 @@ def encoded(samples: array[int]) -> str:
         samples = array("q", samples)
         samples.byteswap()
     return base64.b64encode(samples.tobytes()).decode("ascii")
+
+
+# Warming up: until the worker's own latencies stop falling.
+
+BLOCK_S = 0.02
+_STEADY_BLOCKS = 3
+_FALLING = 0.99
+"""A block whose median is under this share of the best before is still falling."""
+_SLOW_S = 0.5
+_SLOW_CALLS = 2
+
+
+def warm_up(
+    burst: Callable[[array[int], float], object], first_call_s: float, most_s: float
+) -> float:
+    """Run blocks of calls until three in a row aren't faster; return the last median in s.
+
+    At most ``most_s``; calls of half a second or more are made twice at most.
+    """
+    best = float("inf")
+    steady = 0
+    calls = 0
+    median = first_call_s
+    end = perf_counter() + most_s
+    while steady < _STEADY_BLOCKS and perf_counter() < end:
+        samples: array[int] = array("q")
+        burst(samples, min(BLOCK_S, most_s / 5))
+        calls += len(samples)
+        median = sorted(samples)[len(samples) // 2] / 1e9
+        steady = 0 if median < _FALLING * best else steady + 1
+        best = min(best, median)
+        if median >= _SLOW_S and calls >= _SLOW_CALLS:
+            break
+    return median

@@ -9,7 +9,7 @@ from binascii import crc32
 from pathlib import Path
 from types import ModuleType
 
-from perfci.bench.definition import Benchmark
+from perfci.api.definition import Benchmark
 
 PREFIX = "perfci_benchmarks_"
 """Begins the name of the module that a benchmark file is imported as."""

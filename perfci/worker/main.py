@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from perfci.record.worker import WorkOrder
+from perfci.model.worker import WorkOrder
 from perfci.worker.failing import flush, kind_of, log, where_it_failed
 from perfci.worker.hook.perfci_watch import begin_in_worker
 from perfci.worker.loading import prepare_path

@@ -12,20 +12,19 @@ from dataclasses import asdict
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING
 
-from perfci.bench.work import Work
-from perfci.record.worker import Measurement, WorkOrder
+from perfci.api.work import Work
+from perfci.model.worker import Measurement, WorkOrder
 from perfci.worker.afterwards import finished
 from perfci.worker.building import builder, built_work
-from perfci.worker.bursts import Bursts, encoded
+from perfci.worker.bursts import Bursts, encoded, warm_up
 from perfci.worker.device import OF_A_DEVICE, Cuda, check_devices, open_device, why_on_host
 from perfci.worker.failing import Unusable
 from perfci.worker.garbage import stop_collecting
 from perfci.worker.injecting import ballast, slowed, wait_longer
 from perfci.worker.memory import HostMemory
-from perfci.worker.warmup import warm_up
 
 if TYPE_CHECKING:
-    from perfci.bench.definition import Benchmark
+    from perfci.api.definition import Benchmark
     from perfci.worker.graphs import GraphWatch
     from perfci.worker.main import Stage
     from perfci.worker.protocol import Channel

@@ -11,7 +11,7 @@ import sysconfig
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
-from perfci.record.case import Copy
+from perfci.model.case import Copy
 
 _NOT_OURS = frozenset(
     {"third_party", "vendor", "vendored", "_vendor", "extern", "external", "node_modules", "dist"}

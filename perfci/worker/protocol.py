@@ -15,7 +15,7 @@ import resource
 from collections.abc import Mapping
 from typing import Any
 
-from perfci.record.worker import SavedModel, WorkOrder
+from perfci.model.worker import SavedModel, WorkOrder
 
 EXIT_PIPE_CLOSED = 70
 _HIGH_DESCRIPTOR = 200

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from perfci.record.worker import WorkOrder
+from perfci.model.worker import WorkOrder
 from perfci.worker.failing import flush
 from perfci.worker.garbage import set_apart
 from perfci.worker.protocol import Channel

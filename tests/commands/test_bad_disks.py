@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.store.history.history import open_history
+from perfci.history.history import open_history
 from tests.project import Done, Project, rows
 
 REMOVES_SCRATCH = """\

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.baseline_update import cut_short
-from perfci.record.run import CaseRun
-from perfci.record.settings import MeasureSettings
+from perfci.cli.baseline import cut_short
+from perfci.model.run import CaseRun
+from perfci.model.settings import MeasureSettings
 from tests.commands.stepping_in import SteppedInto
-from tests.verdict.workers import case, side
+from tests.compare.workers import case, side
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 
 from perfci.cli.configuration_file import configuration_file
 from perfci.errors import OutsideError
-from perfci.record.calibration import Calibration
-from perfci.record.codec import decode
+from perfci.model.calibration import Calibration
+from perfci.model.codec import decode
 from tests.project import Project
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.verdict.comparing import LEFT_OUT
+from perfci.compare.comparing import LEFT_OUT
 from tests.project import Project, rows
 
 CASES = ("steady", "counting")

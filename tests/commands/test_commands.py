@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfci.cli.main import cli
-from perfci.config import load_config
+from perfci.config.loading import load_config
 from tests.project import Project
 
 COMMANDS = tuple(cli.list_commands(None))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.crowding import ran_out_of_memory
-from perfci.record.case import Failure
+from perfci.model.case import Failure
+from perfci.session.round import ran_out_of_memory
 from tests.project import Project, rows
 
 CARD = """\

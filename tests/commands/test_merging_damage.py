@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from perfci.errors import EXIT_OUTSIDE, EXIT_REGRESSION
-from perfci.record.report import Report, Verdict
-from perfci.record.run import Environment
-from perfci.report.json_report import read_report, render_json
+from perfci.model.report import Report, Verdict
+from perfci.model.run import Environment
+from perfci.render.report_json import read_report, render_json
+from tests.compare.shards import paired, shard
 from tests.project import Done, Project
-from tests.verdict.shards import paired, shard
 
 OTHER = Environment("other-key", {"cpu": "other"})
 Damage = Callable[[dict[str, Any]], None]

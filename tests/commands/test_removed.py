@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.verdict.comparing import LEFT_OUT
+from perfci.compare.comparing import LEFT_OUT
 from tests.project import Project
 
 FILE = "benchmarks/bench_many.py"

@@ -14,21 +14,21 @@ import pytest
 from click.shell_completion import get_completion_class
 
 import perfci
+from perfci.baselines.files import BaselineStore
 from perfci.cli.main import cli
 from perfci.cli.printing import rewrite
-from perfci.record.run import Environment
-from perfci.report.clean import clean_json, clean_styled
-from perfci.report.json_report import render_json
-from perfci.report.trend.trend_json import trend_json
-from perfci.store.files import BaselineStore
-from perfci.store.history.history import open_history
+from perfci.history.history import open_history
+from perfci.model.run import Environment
+from perfci.render.clean import clean_json, clean_styled
+from perfci.render.report_json import render_json
+from perfci.render.trend_json import trend_json
+from tests.baselines.runs import run
+from tests.compare.shards import paired, shard
 from tests.history.nights import night
 from tests.project import NOISE_PASSES, Project
-from tests.report.examples import hostile_report, rich_report
-from tests.report.test_clean import commands
+from tests.render.examples import hostile_report, rich_report
+from tests.render.test_clean import commands
 from tests.site.histories import quiet_trend
-from tests.store.runs import run
-from tests.verdict.shards import paired, shard
 
 BAD = "\x1b]0;t\x07\x1b[2K\n::error file=x::y\r::add-mask::z ##[error]w\u202e\u200b\x9b1m\u2028end"
 """What a terminal obeys, what a runner obeys, and what nobody sees."""
@@ -247,6 +247,6 @@ def test_only_cleaning_makes_text_clean() -> None:
 def test_a_rich_report_is_printed_as_it_was(project: Project) -> None:
     project.write("r.json", render_json(rich_report()))
     done = project.perfci("report", "r.json", "--format", "markdown")
-    from perfci.report.markdown import render_markdown
+    from perfci.render.markdown import render_markdown
 
     assert done.out == render_markdown(rich_report())

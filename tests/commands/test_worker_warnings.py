@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.measure.worker_warnings import warning_notes
-from perfci.record.worker import WorkerOutput
+from perfci.app.concluding import warning_notes
+from perfci.model.worker import WorkerOutput
+from tests.compare.workers import worker
 from tests.project import Project
-from tests.verdict.workers import worker
 
 UNCHECKED = """\
 import perfci
-from perfci.bench.work import Work
+from perfci.api.work import Work
 
 Odd = type("<img src=x>\\n::error::@everyone", (), {})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
-from perfci.measure.trials import TRIED
-from perfci.record.settings import Quiet
+from perfci.app.calibrating.trials import TRIED
+from perfci.model.settings import Quiet
 from tests.docs.pages import page, section
 
 

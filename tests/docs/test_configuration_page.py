@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
-from perfci.config import Config, parse_config
-from perfci.record.metric import METRICS
-from perfci.record.settings import MeasureSettings, Quiet
-from perfci.record.worker import SavedModel
+from perfci.config.loading import Config, parse_config
+from perfci.model.metric import METRICS
+from perfci.model.settings import MeasureSettings, Quiet
+from perfci.model.worker import SavedModel
 from perfci.trend.settings import TrendSettings
 from perfci.units import format_share, format_value
 from tests.docs.pages import page, rows, section

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from perfci.foreign.gathering import Foreign
 from perfci.foreign.reading import foreign_parts, read_foreign
-from perfci.foreign.result import Foreign
-from perfci.record.history import Point, RecordedRun
+from perfci.model.history import Point, RecordedRun
 
 FOLDER = Path(__file__).parent.parent / "data" / "foreign"
 FILES = tuple(sorted(FOLDER.glob("*.json")))

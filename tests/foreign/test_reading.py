@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from perfci.errors import DamagedFile, PerfciError, UsageError
 from perfci.foreign import document
 from perfci.foreign.reading import foreign_parts, read_foreign
-from perfci.record.codec import to_plain
+from perfci.model.codec import to_plain
 from tests.foreign.samples import (
     FILES,
     FOLDER,
@@ -25,7 +25,7 @@ from tests.foreign.samples import (
     read,
     read_folder,
 )
-from tests.report.hostile import NAMES
+from tests.render.hostile import NAMES
 
 TOOLS = ("asv", "google-benchmark", "pyperf", "pytest-benchmark")
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from perfci.github.client import Client
-from perfci.github.issue_client import IssueClient
-from perfci.github.patience import Patience
-from perfci.record.report import Report, Verdict
-from perfci.record.run import Side
-from perfci.report.json_report import render_json
+from perfci.model.report import Report, Verdict
+from perfci.model.run import Side
+from perfci.publish.github.client import Client
+from perfci.publish.github.issue_posting import IssueClient
+from perfci.publish.github.patience import Patience
+from perfci.render.report_json import render_json
 from tests.github.server import TOKEN, FakeGitHub
 from tests.github.state import REPOSITORY, Pull
 from tests.project import Done, Project
-from tests.report.examples import passing_report, rich_report
+from tests.render.examples import passing_report, rich_report
 
 HEAD = "b" * 40
 OLDER = "c" * 40

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.github.annotations import MOST, Annotation, annotations_of
-from perfci.record.case import Failure
-from perfci.record.report import Definition, Explanation
+from perfci.model.case import Failure
+from perfci.model.report import Definition, Explanation
+from perfci.publish.github.annotations import MOST, Annotation, annotations_of
 from tests.github.conftest import report_of
-from tests.report.examples import EAGER, TUNED
+from tests.render.examples import EAGER, TUNED
 
 
 def explained(

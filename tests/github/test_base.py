@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from perfci.github.base import doubt_of_base
-from perfci.github.client import Client
-from perfci.github.event import MergeGroup
-from perfci.github.pull import Pull
-from perfci.record.report import Report
-from perfci.record.run import Side
+from perfci.model.report import Report
+from perfci.model.run import Side
+from perfci.publish.github.base import doubt_of_base
+from perfci.publish.github.client import Client
+from perfci.publish.github.event import MergeGroup
+from perfci.publish.github.pull import Pull
 from tests.github.conftest import BASE, HEAD, MERGE, OLDER, report_of
 from tests.github.server import FakeGitHub, Fault
 from tests.github.state import REPOSITORY

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from perfci.github.check import (
+from perfci.model.report import Explanation, Verdict
+from perfci.publish.github.check import (
     Own,
     Posting,
     beside,
@@ -19,10 +20,9 @@ from perfci.github.check import (
     status_of,
     verdict_title,
 )
-from perfci.record.report import Explanation, Verdict
 from tests.github.conftest import report_of
-from tests.report.examples import hostile_report, passing_report
-from tests.report.hostile import NAMES
+from tests.render.examples import hostile_report, passing_report
+from tests.render.hostile import NAMES
 
 
 @pytest.mark.parametrize(

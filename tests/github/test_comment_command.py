@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from perfci.record.report import Verdict
-from perfci.record.run import Environment
+from perfci.model.report import Verdict
+from perfci.model.run import Environment
 from tests.github import state
 from tests.github.conftest import BASE, FORK, HEAD, MERGE, OLDER, PASSING, Comment
 from tests.github.server import FakeGitHub, Fault
 from tests.project import Project
-from tests.report.examples import FACTS
+from tests.render.examples import FACTS
 
 
 def body_of(project: Project) -> str:

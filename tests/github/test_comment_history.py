@@ -9,11 +9,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from perfci.record.history import Point
-from perfci.report.json_report import render_json
-from perfci.store.history.history import open_history
+from perfci.history.history import open_history
+from perfci.model.history import Point
+from perfci.render.report_json import render_json
 from tests.history.nights import night
-from tests.report.examples import rich_report
+from tests.render.examples import rich_report
 
 
 def test_the_comment_shows_what_moved_beside_its_history(tmp_path: Path) -> None:

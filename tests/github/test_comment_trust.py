@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from perfci.verdict.comparing import adjust
+from perfci.compare.comparing import adjust
+from tests.compare.shards import POLICY, paired
 from tests.github.conftest import BASE, HEAD, OLDER, PASSING, Comment
 from tests.github.server import FakeGitHub
 from tests.project import Project
-from tests.report.examples import bare
-from tests.verdict.shards import POLICY, paired
+from tests.render.examples import bare
 
 LENIENT = '[tool.perfci.metrics.latency_p50]\nundecided = "pass"\n'
 

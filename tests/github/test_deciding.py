@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.github.deciding import Comment, Decision, decide
-from perfci.report.markdown import MARKER
+from perfci.publish.github.deciding import Comment, Decision, decide
+from perfci.render.markdown import MARKER
 
 BOT = "github-actions[bot]"
 BODY = f"{MARKER}\n**perfci: pass**\n"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from perfci.errors import UsageError
-from perfci.github.answers import PullAnswer, parse
-from perfci.github.event import MergeGroup, Nothing, Wanted, read_event
-from perfci.github.pull import Pull, Several, choose, why_not
+from perfci.publish.github.answers import PullAnswer, parse
+from perfci.publish.github.event import MergeGroup, Nothing, Wanted, read_event
+from perfci.publish.github.pull import Pull, Several, choose, why_not
 from tests.github.conftest import BASE, HEAD, OLDER
 
 FORK = "stranger/models"

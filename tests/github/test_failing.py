@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.github.failing import Answer, Missing, Refused, Unsure, judge
-from perfci.github.patience import Patience, Waiting
+from perfci.publish.github.failing import Answer, Missing, Refused, Unsure, judge
+from perfci.publish.github.patience import Patience, Waiting
 
 NOW = 1_000_000.0
 

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from perfci.errors import OutsideError
-from perfci.github.issue import Issue, marks_in
-from perfci.github.issue_client import IssueClient
-from perfci.github.issue_posting import tell_issues
-from perfci.github.posting import Outcome
+from perfci.publish.github.issue import Issue, marks_in
+from perfci.publish.github.issue_posting import IssueClient, tell_issues
+from perfci.publish.github.posting import Outcome
 from perfci.trend.change import Change, Trend
-from perfci.trend.series import SeriesKey
+from perfci.trend.timeline.series import SeriesKey
 from tests.github.server import FakeGitHub, Fault, dropped, limited
 from tests.github.state import BOT
-from tests.report.hostile import NAMES
-from tests.report.rendered import with_markdown_it
+from tests.render.hostile import NAMES
+from tests.render.rendered import with_markdown_it
 from tests.telling.trends import CASE, ENVIRONMENT, SHAS, change, many, trend
 
 TAGS = {"comment", "p", "strong", "code", "table", "thead", "tbody", "tr", "th", "td"}

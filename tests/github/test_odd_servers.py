@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import OutsideError
-from perfci.github.client import Client
-from perfci.github.patience import Patience
+from perfci.publish.github.client import Client
+from perfci.publish.github.patience import Patience
 from tests.github.conftest import HEAD
 from tests.github.server import TOKEN
 from tests.github.state import REPOSITORY

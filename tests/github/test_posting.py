@@ -9,24 +9,24 @@ from itertools import count
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.github.check import CheckContent, Posting, check_content
-from perfci.github.client import Client
-from perfci.github.event import MergeGroup, Nothing, Wanted
-from perfci.github.posting import (
+from perfci.model.report import Explanation
+from perfci.publish.github.check import CheckContent, Posting, check_content
+from perfci.publish.github.client import Client
+from perfci.publish.github.event import MergeGroup, Nothing, Wanted
+from perfci.publish.github.posting import (
     beside_others,
     find_pull,
     leave_comment,
     require_measured,
     set_check,
 )
-from perfci.github.pull import Pull, Several
-from perfci.record.report import Explanation
-from perfci.report.markdown import MARKER
+from perfci.publish.github.pull import Pull, Several
+from perfci.render.markdown import MARKER
 from tests.github import server, state
 from tests.github.conftest import HEAD, MERGE, OLDER, QUICK, report_of
 from tests.github.server import TOKEN, FakeGitHub, Fault, dropped, limited
 from tests.github.state import BOT, REPOSITORY
-from tests.report.examples import passing_report
+from tests.render.examples import passing_report
 
 BODY = f"{MARKER}\n<!-- perfci head={HEAD} -->\n**perfci: pass**\n"
 OLD = f"{MARKER}\n**perfci: fail**\n"

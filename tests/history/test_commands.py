@@ -18,18 +18,18 @@ import pytest
 
 from perfci.checkout.repository import open_repository
 from perfci.cli.recording import Recorder, recorder
-from perfci.config import Config
+from perfci.config.loading import Config
 from perfci.errors import OutsideError
-from perfci.store.history.address import parse_address
-from perfci.store.history.copying import copy_file
-from perfci.store.history.database import Database
-from perfci.store.history.history import open_history
-from perfci.store.history.interchange import from_lines
-from perfci.store.history.migrating import upgrade
+from perfci.history.address import parse_address
+from perfci.history.copying import copy_file
+from perfci.history.database import Database
+from perfci.history.history import open_history
+from perfci.history.interchange import from_lines
+from perfci.history.migrating import upgrade
+from tests.baselines.runs import run
 from tests.history.nights import HERE, THERE, change, in_order, night, outcome
 from tests.project import Project
-from tests.report.examples import rich_report
-from tests.store.runs import run
+from tests.render.examples import rich_report
 
 FOREIGN = Path(__file__).parent.parent / "data" / "foreign"
 

@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import Engine, event
 
 from perfci.errors import UsageError
-from perfci.record.history import Point, RecordedRun
-from perfci.record.run import Environment
-from perfci.store.history.history import History, open_history
-from perfci.trend.series import SeriesKey
+from perfci.history.history import History, open_history
+from perfci.model.history import Point, RecordedRun
+from perfci.model.run import Environment
+from perfci.trend.timeline.series import SeriesKey
 from tests.history.nights import HERE, THERE, change, in_order, night, outcome
 from tests.history.postgres import Server
 

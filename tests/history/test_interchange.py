@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile, UsageError
-from perfci.record.history import Point, RecordedRun
-from perfci.record.run import Environment
-from perfci.store.history.history import open_history
-from perfci.store.history.interchange import from_lines, to_lines
+from perfci.history.history import open_history
+from perfci.history.interchange import from_lines, to_lines
+from perfci.model.history import Point, RecordedRun
+from perfci.model.run import Environment
 from tests.history.nights import HERE, THERE, change, in_order, night, outcome
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -59,7 +59,7 @@ def test_a_whole_history_goes_to_another_database_and_comes_back_the_same(place,
         history.remember([change()])
         history.acknowledge(change().id, "Meant.")
         exported = list(to_lines(history.records()))
-    from perfci.cli.history_import import add_records
+    from perfci.cli.history_files import add_records
 
     with open_history(str(tmp_path / "other.sqlite")) as other:
         said = add_records(other, from_lines(exported, "x"))
@@ -118,7 +118,7 @@ def test_a_newer_export_is_refused_as_one() -> None:
 
 
 def test_what_stands_before_the_damage_is_imported_and_not_twice(tmp_path: Path) -> None:
-    from perfci.cli.history_import import importer
+    from perfci.cli.history_files import importer
 
     file = tmp_path / "x.jsonl"
     whole = list(to_lines(night(number) for number in range(50)))

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import Engine, event
 
 from perfci.errors import OutsideError
-from perfci.store.history import database
-from perfci.store.history.history import open_history
+from perfci.history import database
+from perfci.history.history import open_history
 from tests.history.nights import in_order, night
 from tests.history.postgres import Server
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 
-from perfci.store.history.history import open_history
+from perfci.history.history import open_history
 from tests.history.nights import in_order, night
 
 WRITERS = 8

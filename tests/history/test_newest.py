@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perfci.record.history import Point, RecordedRun
-from perfci.store.history.history import open_history
-from perfci.trend.series import SeriesKey
+from perfci.history.history import open_history
+from perfci.model.history import Point, RecordedRun
+from perfci.trend.timeline.series import SeriesKey
 from tests.history.nights import HERE, THERE, night
 
 KEY = SeriesKey(HERE.key, "case_0[n=1]", "latency_p50")

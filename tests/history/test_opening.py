@@ -14,11 +14,11 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from perfci.errors import DamagedFile, OutsideError, UsageError
-from perfci.store.history import schema
-from perfci.store.history.address import parse_address
-from perfci.store.history.database import Database
-from perfci.store.history.history import open_history
-from perfci.store.history.migrating import MIGRATIONS, upgrade
+from perfci.history import schema
+from perfci.history.address import parse_address
+from perfci.history.database import Database
+from perfci.history.history import open_history
+from perfci.history.migrating import MIGRATIONS, upgrade
 from tests.history.nights import change, in_order, night, outcome
 from tests.history.postgres import PASSWORD, Server
 
@@ -75,7 +75,7 @@ def test_an_older_history_is_upgraded_and_keeps_what_it_holds(place: str) -> Non
         assert "perfci_outcomes" not in _tables(connection)
 
     def fill(connection) -> None:
-        from perfci.store.history.recording import record_runs
+        from perfci.history.recording import record_runs
 
         record_runs(connection, [night(1), night(2)])
 

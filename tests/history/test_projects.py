@@ -12,10 +12,10 @@ from perfci.checkout.repository import open_repository
 from perfci.cli.options import history_place
 from perfci.cli.own_history import own_history
 from perfci.cli.recording import recorder
-from perfci.config import Config
+from perfci.config.loading import Config
 from perfci.errors import UsageError
-from perfci.store.history.address import own_file, shared_file
-from perfci.store.history.history import open_history
+from perfci.history.address import own_file, shared_file
+from perfci.history.history import open_history
 from tests.history.nights import change, night, outcome
 from tests.project import Project
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from perfci.record.case import Failure
-from perfci.record.run import Run
-from perfci.store.history.recorded import outcome_of, recorded_run
-from tests.report.examples import rich_report
-from tests.store.runs import run, worker
+from perfci.history.recorded import outcome_of, recorded_run
+from perfci.model.case import Failure
+from perfci.model.run import Run
+from tests.baselines.runs import run, worker
+from tests.render.examples import rich_report
 
 
 def recorded(one: Run, runner: str = "lab", **said):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.store.history import database
-from perfci.store.history.address import parse_address
-from perfci.store.history.history import open_history
+from perfci.history import database
+from perfci.history.address import parse_address
+from perfci.history.history import open_history
 from tests.history.postgres import PASSWORD, Server
 from tests.history.refusing_server import refusing
 from tests.project import Project

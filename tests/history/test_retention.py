@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from perfci.store.history.retention import superfluous
+from perfci.history.retention import superfluous
 from perfci.trend.change import KnownChange
-from perfci.trend.series import Night
+from perfci.trend.timeline.series import Night
 from tests.history.nights import change
 
 BEGIN = datetime(2025, 1, 6, 3, tzinfo=UTC)  # a Monday

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from perfci.store.history.history import open_history
+from perfci.history.history import open_history
 from tests.history.postgres import Server
 from tests.nightly.branch import QUICKEST, Branch, measured
 from tests.project import Project
 
 _HOLDER = """\
 import sys, time
-from perfci.store.history.history import open_history
+from perfci.history.history import open_history
 
 with open_history(sys.argv[1]) as history, history.claim("environment", "commit") as mine:
     print(mine, flush=True)
@@ -98,7 +98,7 @@ def test_a_claim_ends_with_its_holder_however_it_dies(shared: str) -> None:
 def test_two_runners_of_one_machine_tell_each_other_by_a_file(
     project: Project, tmp_path: Path
 ) -> None:
-    from perfci.measure.claim import claimed
+    from perfci.app.nightly import claimed
 
     place = str(tmp_path / "history.sqlite")
     with open_history(place) as one, open_history(place) as other:

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import UsageError
-from perfci.store.history.history import open_history
-from perfci.store.history.interchange import from_lines
-from perfci.store.history.unrecorded import keeping
+from perfci.history.history import open_history
+from perfci.history.interchange import from_lines, keeping
 from tests.history.nights import night
 from tests.history.refusing_server import refusing
 

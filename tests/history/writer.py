@@ -12,7 +12,7 @@ import sys
 
 from sqlalchemy import Engine, event
 
-from perfci.store.history.history import open_history
+from perfci.history.history import open_history
 from tests.history.nights import night
 
 _LAST_STATEMENT = "INSERT INTO perfci_worker_values"

@@ -8,8 +8,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from perfci.record.history import GateOutcome, RecordedRun
-from perfci.store.history.history import open_history
+from perfci.history.history import open_history
+from perfci.model.history import GateOutcome, RecordedRun
 from tests.project import Project
 
 QUICKEST = """\

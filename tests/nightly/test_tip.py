@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from perfci.cli.nightly import command
-from perfci.measure.workplace import Surroundings
+from perfci.session.workplace import Surroundings
 from tests.nightly.branch import Branch, away_from_midnight, measured
 from tests.project import Project
 
@@ -40,7 +40,7 @@ def test_the_tip_is_measured_and_compared_with_itself_once_a_day(branch: Branch)
 
 AT_MIDNIGHT = """\
 import sys
-from perfci.measure import compare
+from perfci.app import compare
 
 moments = iter(sys.argv.pop(1).split(","))
 last = next(moments)
@@ -116,7 +116,7 @@ def test_the_tip_may_take_all_of_the_budget(
     branch.commit(1000)
     monkeypatch.chdir(branch.project.folder)
     monkeypatch.setenv("PERFCI_CACHE_DIR", str(branch.project.cache))
-    monkeypatch.setattr("perfci.measure.nightly.run", measured_with)
+    monkeypatch.setattr("perfci.app.nightly.run", measured_with)
     arguments = ["--history", str(branch.history), "--budget", "10h", "--quiet"]
     assert command.main(arguments, standalone_mode=False) == 3
     (budget_s,) = given

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perfci.report.trend.site import render_site
+from perfci.render.site.pages import render_site
 from perfci.trend.change import Trend
 from tests.lacking import lacking, needed
 from tests.site.histories import distributions, year

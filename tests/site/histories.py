@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfci.trend.change import Change, ChangeStatus, Drift, Health, RunnerDrift, Trend
-from perfci.trend.series import Night, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import Night, Series, SeriesKey, Timeline
 
 GPU, CPU = "linux-x86_64-h200-torch2.9-py3.12-aa", "linux-x86_64-epyc-torch2.9-py3.12-bb"
 FACTS = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perfci.report.trend.words import change_text, facts
+from perfci.render.site.words import change_text, facts
 from perfci.units import format_value
 from tests.lacking import needed
 from tests.site.conftest import Watched, page_of, write_site

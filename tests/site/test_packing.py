@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.report.trend.packing import pack
+from perfci.render.site.benchmark_data import pack
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

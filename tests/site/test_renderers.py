@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from perfci.report.trend.health_view import tiles
-from perfci.report.trend.markdown import render_trend_markdown
-from perfci.report.trend.releases import release_nights
-from perfci.report.trend.site import render_site
-from perfci.report.trend.terminal import trend_lines
-from perfci.report.trend.trend_json import trend_json
+from perfci.render.site.health_view import tiles
+from perfci.render.site.pages import render_site
+from perfci.render.site.releases import release_nights
+from perfci.render.trend_json import trend_json
+from perfci.render.trend_text import render_trend_markdown, trend_lines
 from perfci.trend.change import Trend
-from tests.report.rendered import with_cmark_gfm
+from tests.render.rendered import with_cmark_gfm
 from tests.site.histories import (
     EMPTY_HEALTH,
     GPU,

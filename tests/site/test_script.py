@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.report.trend.catalogue import benchmark_of
-from perfci.report.trend.script import script
+from perfci.render.site.catalogue import benchmark_of
+from perfci.render.site.data import script
 from perfci.trend.change import Trend
-from tests.report.hostile import NAMES
+from tests.render.hostile import NAMES
 from tests.site.conftest import Watched, write_site
 from tests.site.histories import GPU, Shapes, change, night, quiet_trend, series, timeline
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.site_folder import check_replaceable, replace_folder
-from perfci.cli.site_manifest import MANIFEST
+from perfci.cli.site_folder import MANIFEST, check_replaceable, replace_folder
 from perfci.errors import OutsideError, UsageError
 
 

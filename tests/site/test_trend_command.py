@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.record.history import Point, RecordedRun
-from perfci.record.run import Environment
-from perfci.store.history.history import open_history
-from perfci.store.history.retention import superfluous
+from perfci.history.history import open_history
+from perfci.history.retention import superfluous
+from perfci.model.history import Point, RecordedRun
+from perfci.model.run import Environment
 from tests.project import Project
 
 COMMITS, STEP_AT, TAGGED_AT = 40, 25, 11

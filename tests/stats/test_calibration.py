@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from perfci.stats.evidence import apart, together
-from perfci.stats.holm import holm
+from perfci.stats.multiple_testing import holm
 from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.stats.welch import welch_t_of_sessions
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfci.stats.holm import holm
+from perfci.stats.multiple_testing import holm
 from perfci.stats.quantile import median, quantile, samples_needed
 from perfci.stats.summary import summarise
 

@@ -6,10 +6,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict
 from prometheus_client.parser import text_string_to_metric_families as classic
 
-from perfci.report.openmetrics import render_openmetrics
+from perfci.render.openmetrics import render_openmetrics
 from perfci.trend.change import Trend
-from perfci.trend.series import SeriesKey
-from tests.report.hostile import NAMES
+from perfci.trend.timeline.series import SeriesKey
+from tests.render.hostile import NAMES
 from tests.telling.trends import CASE, ENVIRONMENT, KEY, change, drift, health, series, trend
 
 

@@ -12,9 +12,9 @@ from typing import IO
 
 import pytest
 
-from perfci.record.history import Point, RecordedRun
-from perfci.record.run import Environment
-from perfci.store.history.history import open_history
+from perfci.history.history import open_history
+from perfci.model.history import Point, RecordedRun
+from perfci.model.run import Environment
 from tests.github.server import TOKEN, FakeGitHub
 from tests.github.state import REPOSITORY
 from tests.project import Done

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from perfci.report.webhook_json import webhook_body
+from perfci.render.webhook_message import webhook_body
 from perfci.trend.change import Change, Trend
-from perfci.trend.series import SeriesKey
-from tests.report.hostile import NAMES
+from perfci.trend.timeline.series import SeriesKey
+from tests.render.hostile import NAMES
 from tests.telling.trends import CASE, ENVIRONMENT, KEY, SHAS, change, many, trend
 
 

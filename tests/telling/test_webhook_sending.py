@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from perfci import webhook
-from perfci.deadline import within
 from perfci.errors import OutsideError, UsageError
-from perfci.webhook import MaybeDelivered, Pace, require_webhook, send
+from perfci.publish import webhook
+from perfci.publish.http import within
+from perfci.publish.webhook import MaybeDelivered, Pace, require_webhook, send
 from tests.telling.receiver import DRIPPING, DROPPED, SILENT, Answer, Receiver
 
 NOW = 1_700_000_000.0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perfci.trend.change import Change, Drift, Health, Trend
-from perfci.trend.series import Night, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import Night, Series, SeriesKey, Timeline
 
 ENVIRONMENT = "linux-x86_64-cpu-torch2.13.0-py3.11-1a2b3c4d"
 CASE = "encoder[batch=1,mode=eager]"

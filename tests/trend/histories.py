@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from perfci.trend.series import Night, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import Night, Series, SeriesKey, Timeline
 
 ENVIRONMENT = "machine"
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfci.record.history import GateOutcome
-from perfci.trend.dates import date_of, day_of
+from perfci.model.history import GateOutcome
+from perfci.model.instant import date_of, day_of
 from perfci.trend.health import health
-from perfci.trend.series import Timeline
+from perfci.trend.timeline.series import Timeline
 from tests.trend.histories import ENVIRONMENT, date, night, series, timelines, wobbling
 
 NOW = "2026-03-23T05:00:00Z"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfci.trend.noise import prepare
-from perfci.trend.segmenting import segment
+from perfci.trend.detect.noise import prepare
+from perfci.trend.detect.segmenting import segment
 
 SEEDS = range(60)
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from perfci.trend.series import SeriesKey, Timeline
-from perfci.trend.still_measured import replaced_environments, series_gone
+from perfci.trend.timeline.series import SeriesKey, Timeline
+from perfci.trend.timeline.still_measured import replaced_environments, series_gone
 from tests.trend.histories import ENVIRONMENT, date, night, series, timelines
 
 

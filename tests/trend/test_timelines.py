@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
-from perfci.trend.loaded import LoadedHistory, LoadedRun, LoadedSeries
-from perfci.trend.series import SeriesKey, Timeline, dates_of
-from perfci.trend.timelines import Arranged, arrange, current_name, earlier_names
+from perfci.trend.timeline.series import (
+    LoadedHistory,
+    LoadedRun,
+    LoadedSeries,
+    SeriesKey,
+    Timeline,
+    dates_of,
+)
+from perfci.trend.timeline.timelines import Arranged, arrange, current_name, earlier_names
 from tests.trend.histories import ENVIRONMENT, date, night
 
 KEY = SeriesKey(ENVIRONMENT, "encoder", "latency_p50")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import perfci.worker
-from perfci.record.worker import WorkOrder
+from perfci.model.worker import WorkOrder
 from perfci.worker.protocol import encode
 
 BOOTSTRAP = Path(perfci.worker.__file__).with_name("bootstrap.py")

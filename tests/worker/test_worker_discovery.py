@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.record.worker import SavedModel
+from perfci.model.worker import SavedModel
 from tests.worker.driver import Bench
 
 AXES = """\

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from perfci.record.worker import SavedModel, WorkOrder
+from perfci.model.worker import SavedModel, WorkOrder
 from perfci.worker.protocol import EXIT_PIPE_CLOSED, decode_order, encode
 from tests.worker.driver import Bench, other_python
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from perfci.worker.facts import driver_version
-from perfci.worker.growth import memory_growth, theil_sen
-from perfci.worker.timing import synchronised_burst
-from perfci.worker.warmup import warm_up
+from perfci.worker.bursts import synchronised_burst, warm_up
+from perfci.worker.discovery import driver_version
+from perfci.worker.memory import memory_growth, theil_sen
 
 
 class Recorder:

@@ -10,8 +10,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from perfci.cli.init_github import FOLDER
-from perfci.cli.init_github_report import REQUIREMENTS
+from perfci.cli.init_github import FOLDER, REQUIREMENTS
 from perfci.cli.workflows import WORKFLOWS, WorkflowChoices, render_workflow
 
 ROOT = Path(__file__).resolve().parents[2]

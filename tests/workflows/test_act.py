@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from perfci.record.history import Point
-from perfci.record.run import Environment
-from perfci.store.history.history import open_history
-from perfci.store.history.interchange import to_lines
+from perfci.history.history import open_history
+from perfci.history.interchange import to_lines
+from perfci.model.history import Point
+from perfci.model.run import Environment
 from tests.github.server import TOKEN, FakeGitHub
 from tests.github.state import REPOSITORY, Pull
 from tests.history.nights import night

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from perfci.cli.init_github_report import REQUIREMENTS
+from perfci.cli.init_github import REQUIREMENTS
 from perfci.cli.workflows import WORKFLOWS
 from tests.project import Project
 from tests.workflows.examples import parsed

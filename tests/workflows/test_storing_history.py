@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from perfci.cli.workflows import render_workflow
-from perfci.record.history import RecordedRun
-from perfci.store.history.history import open_history
-from perfci.store.history.interchange import from_lines, to_lines
+from perfci.history.history import open_history
+from perfci.history.interchange import from_lines, to_lines
+from perfci.model.history import RecordedRun
 from tests.history.nights import HERE, THERE, night
 from tests.project import Project
 from tests.workflows.examples import PLAIN, parsed, run_step, step

@@ -1,0 +1,321 @@
+"""``@perfci.benchmark``: a function, its axes and its options, checked where it is written."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+from perfci.errors import BenchmarkError
+from perfci.model.metric import METRICS, Metric
+from perfci.units import parse_share
+
+# Where the user's own code stands, for messages that begin with ``file:line``.
+
+_PACKAGE = str(Path(__file__).parent.parent) + "/"
+
+
+def user_frame() -> str:
+    """Return ``file:line`` of the innermost frame outside perfci, or nothing."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+"""Names end in tables, paths and comments, so they are allow-listed here."""
+LABEL = re.compile(r"[A-Za-z0-9_.:+\-]{1,60}")
+
+Skip = str | Callable[..., str | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of a benchmark's axes: the case's id, its labels, and the values themselves."""
+
+    id: str
+    labels: Mapping[str, str]
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A named piece of work with axes. Made by ``@perfci.benchmark`` only."""
+
+    name: str
+    function: Callable[..., Any]
+    axes: Mapping[str, tuple[Any, ...]]
+    labels: Mapping[str, tuple[str, ...]]
+    tags: tuple[str, ...]
+    skip: Skip
+    timeout: float | None
+    thresholds: Mapping[str, float]
+    metrics: tuple[str, ...] | None
+    file: str
+    line: int
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, so that a benchmark stays usable in tests."""
+        return self.function(*args, **kwargs)
+
+    def points(self) -> Iterator[Point]:
+        """Yield every point of the axes, the last axis fastest."""
+        names = tuple(self.axes)
+        indexes = [range(len(self.axes[name])) for name in names]
+        for chosen in itertools.product(*indexes):
+            at = dict(zip(names, chosen, strict=True))
+            labels = {name: self.labels[name][i] for name, i in at.items()}
+            inner = ",".join(f"{name}={label}" for name, label in labels.items())
+            yield Point(
+                id=f"{self.name}[{inner}]" if inner else self.name,
+                labels=labels,
+                values={name: self.axes[name][i] for name, i in at.items()},
+            )
+
+    def skip_reason(self, point: Point) -> str | None:
+        """Return why this point isn't measured, or None."""
+        reason = self.skip(**point.values) if callable(self.skip) else self.skip
+        if reason is not None and not isinstance(reason, str):
+            raise BenchmarkError(
+                "skip-not-text",
+                f"{self.file}:{self.line}: `skip` of `{self.name}` gave {reason!r}",
+                "Return the reason as text, or None to measure it.",
+            )
+        return reason or None
+
+
+@overload
+def benchmark(function: Callable[..., Any], /) -> Benchmark: ...
+@overload
+def benchmark(
+    *,
+    name: str | None = ...,
+    ids: Mapping[str, Sequence[str]] | None = ...,
+    tags: Sequence[str] = ...,
+    skip: Skip = ...,
+    timeout: float | None = ...,
+    thresholds: Mapping[str, float | str] | None = ...,
+    metrics: Sequence[str] | None = ...,
+    **axes: Sequence[Any],
+) -> Callable[[Callable[..., Any]], Benchmark]: ...
+def benchmark(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    ids: Mapping[str, Sequence[str]] | None = None,
+    tags: Sequence[str] = (),
+    skip: Skip = None,
+    timeout: float | None = None,
+    thresholds: Mapping[str, float | str] | None = None,
+    metrics: Sequence[str] | None = None,
+    **axes: Sequence[Any],
+) -> Benchmark | Callable[[Callable[..., Any]], Benchmark]:
+    """Make a function a benchmark; every other keyword is an axis with its values.
+
+    ``ids`` names an axis' values where their text would not do; ``skip`` is a reason or a
+    function of the axes that returns one or None; ``timeout`` is in s for each of a worker's
+    steps; ``thresholds`` are shares per metric ("5%" or 0.05), or amounts for those that may be
+    zero; ``metrics`` limits what is reported.
+    Raises BenchmarkError, with file and line, where it is written wrongly.
+    """
+
+    def define(target: Callable[..., Any]) -> Benchmark:
+        check = _Definition(target)
+        check.is_plain_function(target)
+        labels = check.labels(axes, ids or {})
+        check.parameters(target, tuple(axes))
+        check.metric_names("metrics", metrics or ())
+        check.metric_names("thresholds", tuple(thresholds or ()))
+        check.timeout(timeout)
+        return Benchmark(
+            name=check.name(name or target.__name__),
+            function=target,
+            axes={axis: tuple(values) for axis, values in axes.items()},
+            labels=labels,
+            tags=check.tags(tags),
+            skip=skip,
+            timeout=timeout,
+            thresholds=check.thresholds(thresholds or {}),
+            metrics=tuple(metrics) if metrics is not None else None,
+            file=check.file,
+            line=check.line,
+        )
+
+    return define(function) if function is not None else define
+
+
+class _Definition:
+    """The checks of one definition; each failure names the place and what to write instead."""
+
+    def __init__(self, target: Any) -> None:
+        code = getattr(target, "__code__", None)
+        called_at, _, line = user_frame().rpartition(":")
+        self.file = code.co_filename if code else called_at
+        self.line = code.co_firstlineno if code else int(line)
+        self.target = getattr(target, "__name__", repr(target))
+
+    def wrong(self, slug: str, what: str, advice: str) -> BenchmarkError:
+        return BenchmarkError(slug, f"{self.file}:{self.line}: {what}", advice)
+
+    def is_plain_function(self, target: Any) -> None:
+        if not inspect.isfunction(target):
+            raise self.wrong(
+                "not-a-function",
+                f"@perfci.benchmark stands on {target!r}, not on a function",
+                "Write it directly above `def`; name the axes as keywords: "
+                "@perfci.benchmark(batch=[1, 16]).",
+            )
+        if inspect.iscoroutinefunction(target) or inspect.isgeneratorfunction(target):
+            raise self.wrong(
+                "not-a-plain-function",
+                f"benchmark `{self.target}` is async or a generator",
+                "Write a plain function that returns the callable to measure.",
+            )
+
+    def name(self, name: str) -> str:
+        if not NAME.fullmatch(name) or len(name) > 120:
+            raise self.wrong(
+                "bad-name",
+                f"{name!r} can't be a benchmark's name",
+                "Use letters, digits, `_`, `.` and `-`, at most 120.",
+            )
+        return name
+
+    def tags(self, tags: Sequence[str]) -> tuple[str, ...]:
+        if isinstance(tags, str) or not all(
+            isinstance(tag, str) and NAME.fullmatch(tag) for tag in tags
+        ):
+            raise self.wrong(
+                "bad-tags", f"tags of `{self.target}` are {tags!r}", 'Write tags=["slow"].'
+            )
+        return tuple(tags)
+
+    def labels(
+        self, axes: Mapping[str, Any], ids: Mapping[str, Sequence[str]]
+    ) -> dict[str, tuple[str, ...]]:
+        for stranger in ids.keys() - axes.keys():
+            raise self.wrong(
+                "unknown-axis",
+                f"ids names `{stranger}`, which is no axis of `{self.target}`",
+                f"The axes are: {', '.join(axes) or 'none'}.",
+            )
+        return {axis: self._axis_labels(axis, values, ids) for axis, values in axes.items()}
+
+    def _axis_labels(
+        self, axis: str, values: Any, ids: Mapping[str, Sequence[str]]
+    ) -> tuple[str, ...]:
+        if isinstance(values, (str, bytes)) or not isinstance(values, (list, tuple, range)):
+            raise self.wrong(
+                "axis-not-a-list",
+                f"axis `{axis}` of `{self.target}` is {values!r}",
+                f"Write a list of values: {axis}=[{values!r}].",
+            )
+        if not values:
+            raise self.wrong(
+                "empty-axis",
+                f"axis `{axis}` of `{self.target}` has no values",
+                "Give it at least one value, or remove it.",
+            )
+        names = tuple(ids[axis]) if axis in ids else tuple(_label(value) for value in values)
+        if len(names) != len(values):
+            raise self.wrong(
+                "ids-length",
+                f"axis `{axis}` has {len(values)} values and {len(names)} ids",
+                "Give one id for each value.",
+            )
+        for text, value in zip(names, values, strict=True):
+            if not isinstance(text, str) or not LABEL.fullmatch(text):
+                raise self.wrong(
+                    "bad-axis-value",
+                    f"axis `{axis}` of `{self.target}`: {value!r} can't be part of an id",
+                    f"Name the values: ids={{{axis!r}: [...]}} with letters, digits and "
+                    "`_.:+-`, at most 60.",
+                )
+        if len(set(names)) != len(names):
+            raise self.wrong(
+                "repeated-axis-value",
+                f"axis `{axis}` of `{self.target}` has a value twice: {', '.join(names)}",
+                "Each value may stand once; tell them apart with ids.",
+            )
+        return names
+
+    def parameters(self, target: Callable[..., Any], axes: tuple[str, ...]) -> None:
+        signature = inspect.signature(target)
+        accepted = signature.parameters
+        if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in accepted.values()):
+            return
+        for axis in axes:
+            if axis not in accepted:
+                near = difflib.get_close_matches(axis, [*accepted, *_OPTIONS], n=1)
+                hint = f" Did you mean `{near[0]}`?" if near else ""
+                raise self.wrong(
+                    "axis-without-parameter",
+                    f"`{self.target}` has no parameter for axis `{axis}`",
+                    f"Add `{axis}` to its parameters.{hint}",
+                )
+        for parameter in accepted.values():
+            needed = parameter.default is inspect.Parameter.empty
+            if needed and parameter.name not in axes and parameter.kind is not _VAR_POSITIONAL:
+                raise self.wrong(
+                    "parameter-without-axis",
+                    f"parameter `{parameter.name}` of `{self.target}` has no axis",
+                    f"Write @perfci.benchmark({parameter.name}=[...]) or give it a default.",
+                )
+
+    def metric_names(self, option: str, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in METRICS:
+                near = difflib.get_close_matches(name, METRICS, n=1)
+                hint = f"Did you mean `{near[0]}`? " if near else ""
+                raise self.wrong(
+                    "unknown-metric",
+                    f"{option} of `{self.target}` names `{name}`, which is no metric",
+                    f"{hint}Metrics: {', '.join(METRICS)}.",
+                )
+
+    def timeout(self, seconds: float | None) -> None:
+        if seconds is not None and not (_is_number(seconds) and seconds > 0):
+            raise self.wrong(
+                "bad-number",
+                f"timeout of `{self.target}` is {seconds!r}",
+                "Write a number of seconds above zero.",
+            )
+
+    def thresholds(self, written: Mapping[str, float | str]) -> dict[str, float]:
+        return {name: self._threshold(METRICS[name], value) for name, value in written.items()}
+
+    def _threshold(self, metric: Metric, value: float | str) -> float:
+        if not metric.absolute:
+            try:
+                return parse_share(value)
+            except ValueError as error:
+                expected = str(error)
+        elif isinstance(value, (int, float)) and _is_number(value) and value >= 0:
+            return float(value)
+        else:
+            expected = f"an amount in {metric.unit}, as a number, at least 0"
+        raise self.wrong(
+            "bad-number",
+            f"the threshold of {metric.name} for `{self.target}` is {value!r}",
+            f"Expected {expected}.",
+        )
+
+
+_OPTIONS = ("name", "ids", "tags", "skip", "timeout", "thresholds", "metrics")
+_VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _label(value: Any) -> str:
+    return str(value)

@@ -1,0 +1,76 @@
+"""The names a benchmark file uses. Importing this never imports torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from perfci.api.definition import benchmark
+from perfci.api.work import Work, metric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import torch
+
+__all__ = ["benchmark", "inference", "metric", "training_step"]
+
+
+def inference(
+    model: Callable[..., Any],
+    *inputs: Any,
+    mode: str = "eager",
+    items: float | None = None,
+    device: str | torch.device | None = None,
+    compile_options: dict[str, Any] | None = None,
+    **keyword_inputs: Any,
+) -> Work:
+    """Return the work of one call ``model(*inputs, **keyword_inputs)`` without gradients.
+
+    ``mode`` is ``eager``, ``default``, ``reduce-overhead``, ``max-autotune`` or a
+    torch.compile backend's name; ``device`` defaults to the accelerator where there is one;
+    model and inputs are moved there. ``items`` counts what one call handles (throughput).
+    """
+    from perfci.api import inference as torch_work
+
+    return torch_work.inference(
+        model,
+        inputs,
+        keyword_inputs,
+        mode=mode,
+        items=items,
+        device=device,
+        compile_options=compile_options,
+    )
+
+
+def training_step(
+    model: Any,
+    inputs: Any,
+    target: Any = None,
+    *,
+    loss: Callable[..., Any] | None = None,
+    optimizer: Any = None,
+    mode: str = "eager",
+    items: float | None = None,
+    device: str | torch.device | None = None,
+    compile_options: dict[str, Any] | None = None,
+) -> Work:
+    """Return the work of one step: forward, loss, backward, and the optimizer's step.
+
+    ``inputs`` is a tensor or a tuple of positional inputs. ``loss(output, target)`` gives a
+    scalar; without it the model's output must be one. ``optimizer`` is an optimizer over
+    ``model``'s parameters, a callable that makes one from them, or None for SGD.
+    """
+    from perfci.api import inference as torch_work
+
+    return torch_work.training_step(
+        model,
+        inputs,
+        target,
+        loss=loss,
+        optimizer=optimizer,
+        mode=mode,
+        items=items,
+        device=device,
+        compile_options=compile_options,
+    )

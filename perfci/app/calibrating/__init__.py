@@ -1,0 +1,1 @@
+"""``calibrate``: what a machine can see, measured on identical sides."""

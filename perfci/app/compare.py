@@ -1,0 +1,219 @@
+"""``compare``: both sides measured together, decided, reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from perfci.app.concluding import Facts, conclude, run_of
+from perfci.compare.sharding import Part, Shard, part_of
+from perfci.config.loading import load_config
+from perfci.errors import UsageError
+from perfci.model.case import Case, Failure
+from perfci.model.report import Report, Timing
+from perfci.model.run import Run
+from perfci.session.discovering import Written, written_in
+from perfci.session.plan import files_in
+from perfci.session.selecting import select
+from perfci.session.session import SessionResult
+from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
+from perfci.units import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a command asks of a session, besides the configuration.
+
+    ``only`` names cases by their ids, besides the user's ``selection``; empty for all. ``shard``
+    asks for a part of what is selected, split by ``durations`` in s by case; None for the whole.
+    """
+
+    selection: str = ""
+    only: tuple[str, ...] = ()
+    fail_fast: bool = False
+    log_folder: Path | None = None
+    shard: Shard | None = None
+    durations: Mapping[str, float] = field(default_factory=dict)
+
+
+def compare(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> Report:
+    """Measure ``base`` and ``head`` together and return the report with its verdict."""
+    return compare_runs(around, base, head, request)[1]
+
+
+def compare_runs(
+    around: Surroundings, base: Wanted, head: Wanted, request: Request
+) -> tuple[tuple[Run, Run], Report]:
+    """Measure both together; return their runs (base's, head's), and the report."""
+    with open_workplace(around, (base, head), request.log_folder) as workplace:
+        part = selected_part(workplace, request)
+        result = workplace.measure(part.cases, fail_fast=request.fail_fast, scale=part.scale)
+        new, gone = one_sided_points(workplace, request, part)
+        removed = (*removed_cases(workplace, request), *gone)
+        facts = facts_of("compare", workplace, request, result, part)
+        environments = workplace.environments
+        runs = (
+            run_of(
+                result, "base", facts.base or facts.head, environments["base"], facts.created_at
+            ),
+            run_of(result, "head", facts.head, environments["head"], facts.created_at),
+        )
+        return runs, conclude(
+            part.cases,
+            tuple(name for name in removed if part.tells(name)),
+            tuple(name for name in new if part.tells(name)),
+            result,
+            told_failures(workplace, part),
+            around.config.policy,
+            facts,
+            written_on_base(workplace),
+        )
+
+
+def selected_cases(workplace: Workplace, request: Request) -> tuple[Case, ...]:
+    """Return head's cases that are asked for; UsageError where there are none."""
+    selected = workplace.cases(request.selection)
+    cases = tuple(case for case in selected if not request.only or case.id in request.only)
+    if not cases:
+        raise UsageError(
+            "nothing-selected",
+            f"-k {request.selection!r} selects no case",
+            "`perfci list` shows all cases.",
+        )
+    return cases
+
+
+def selected_part(workplace: Workplace, request: Request) -> Part:
+    """Return what is measured here of the cases that are asked for: all, or a shard's part."""
+    asked = {case.id for case in selected_cases(workplace, request)}
+    selected = workplace.cases(request.selection)
+    # split as if nothing were left out: a check confirms suspects in the shard that found them
+    return part_of(selected, request.shard, request.durations).only(asked)
+
+
+def told_failures(workplace: Workplace, part: Part) -> tuple[Failure, ...]:
+    """Return those of discovery's failures that this part tells of."""
+    return tuple(one for one in workplace.failures(part.whole) if part.tells(one.case))
+
+
+def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
+    """Return the benchmarks that base's files have and head's no longer have, by their names.
+
+    Both sides run head's files, so base's own are read and never imported. One that names no
+    benchmark stands for itself, by its path, once it is gone. A selection names those it means.
+    """
+    if request.only:
+        return ()
+    plan, head = workplace.plan, workplace.found["head"].discovery
+    before = _on_base(workplace)
+    after = written_in(plan.benchmark_root, plan.benchmark_files(plan.benchmark_root))
+    # a name that head writes and doesn't define is broken, or not meant for this machine
+    kept = {case.benchmark for case in head.cases}.union(*after.values())
+    broken = {failure.case for failure in head.failures}
+    gone = {
+        name: file
+        for file, names in before.items()
+        for name in (names.keys() or {file} - after.keys())
+        if name not in kept and file not in broken
+    }
+    stand_ins = (Case(name, name, {}, file, 0, "") for name, file in sorted(gone.items()))
+    return tuple(case.id for case in select(stand_ins, request.selection))
+
+
+def written_on_base(workplace: Workplace) -> Mapping[str, Written]:
+    """Return the benchmarks that base's own files write, by their names."""
+    return _by_name(_on_base(workplace))
+
+
+def written_on_head(workplace: Workplace) -> Mapping[str, Written]:
+    """Return the benchmarks that head's files write, by their names."""
+    plan = workplace.plan
+    return _by_name(written_in(plan.benchmark_root, plan.benchmark_files(plan.benchmark_root)))
+
+
+def _by_name(of_files: Mapping[str, Mapping[str, Written]]) -> dict[str, Written]:
+    return {name: one for ones in of_files.values() for name, one in ones.items()}
+
+
+def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
+    """Return what base's own files write, by file: those that its own configuration names, too.
+
+    A head that looks for its benchmarks elsewhere hasn't got those of before. The saved models of
+    that configuration are in no file.
+    """
+    plan = workplace.plan
+    root = next(side for side in plan.sides if side.name == "base").root
+    files = plan.benchmark_files(root)
+    try:
+        own = load_config(root)
+    except UsageError:  # of a configuration that was mended since: nobody could measure by it
+        own = None
+    if own is None:
+        return written_in(root, files)
+    files += files_in(root, own.benchmarks, own.pattern)
+    saved = {one.name: Written() for one in own.saved}
+    return {**written_in(root, dict.fromkeys(files)), **({"": saved} if saved else {})}
+
+
+def one_sided_points(
+    workplace: Workplace, request: Request, part: Part
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the cases that head's benchmark files give on head alone, and on base alone.
+
+    An axis whose values come from the library, say, or a skip that asks it. Files that fail on a
+    side are told otherwise.
+    """
+    if request.only:
+        return (), ()
+    base, head = (workplace.found[name].discovery for name in ("base", "head"))
+    broken = {failure.case for side in (base, head) for failure in side.failures}
+    on_base = {case.id for case in base.cases}
+    new = (case for case in part.whole if case.id not in on_base and not case.skip)
+    measurable = {case.id for case in head.cases if not case.skip}
+    gone = (case for case in select(base.cases, request.selection) if case.id not in measurable)
+    return (
+        tuple(case.id for case in new if case.file not in broken),
+        tuple(case.id for case in gone if case.file not in broken and not case.skip),
+    )
+
+
+def _left_out(workplace: Workplace, request: Request) -> tuple[str, ...]:
+    """Return a note on the cases that the user's selection leaves out of the report."""
+    everything = workplace.found["head"].discovery.cases
+    left = len(everything) - len(select(everything, request.selection))
+    if not left or request.only:
+        return ()
+    return (f"-k {request.selection!r} left out {left} of {counted(len(everything), 'case')}.",)
+
+
+def facts_of(
+    command: str, workplace: Workplace, request: Request, result: SessionResult, part: Part
+) -> Facts:
+    """Return what the report says beside the numbers."""
+    sides = {side.name: side.side for side in workplace.plan.sides}
+    environments = workplace.environments
+    head, base = environments["head"], environments.get("base")
+    return Facts(
+        command=command,
+        created_at=now(),
+        base=sides.get("base"),
+        head=sides["head"],
+        environment=head,
+        base_environment=base if base and base.key != head.key else None,
+        notes=(*workplace.notes, *_left_out(workplace, request)),
+        injected=workplace.config.settings.inject,
+        shard=str(part.shard or ""),
+        split=part.split,
+        timing=Timing(
+            wall_s=workplace.elapsed_s(),
+            measured_s=result.measured_s,
+            rounds=result.rounds,
+        ),
+    )
+
+
+def now() -> str:
+    """Return this moment as ISO 8601, to the second, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

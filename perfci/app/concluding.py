@@ -1,0 +1,307 @@
+"""From what a session measured to runs, comparisons, verdict and report. No I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from perfci.compare.comparing import adjust, compare_case, left_out, number_rows
+from perfci.compare.deciding import decide, failure_rows, placeholder, require_gate
+from perfci.compare.explaining import explain
+from perfci.compare.policy import Policy
+from perfci.model.case import Case, Failure
+from perfci.model.report import Comparison, Definition, Explanation, Report, Timing, Verdict
+from perfci.model.run import CaseRun, Environment, Run, Side
+from perfci.model.version import VERSION
+from perfci.model.worker import WorkerOutput
+from perfci.session.discovering import Written
+from perfci.session.session import SessionResult
+from perfci.units import counted
+
+# Pure: what disturbed the bursts of a session's workers, as notes of a report.
+
+
+def set_aside_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
+    """Return how many bursts were left out, and how many workers had too many to leave them out."""
+    notes = []
+    if count := sum(output.bursts_set_aside for output in outputs):
+        said = f"{counted(count, 'burst')} {'was' if count == 1 else 'were'} set aside"
+        reason = _commonest((output.disturbance, output.bursts_set_aside) for output in outputs)
+        notes.append(f"{said}, most often for this: {reason}.")
+    if kept := [output for output in outputs if output.bursts_disturbed]:
+        reason = _commonest((output.disturbance, output.bursts_disturbed) for output in kept)
+        notes.append(
+            f"Most bursts of {counted(len(kept), 'worker')} were disturbed and kept, most often "
+            f"for this: {reason}. Their numbers are those of a busy or slowed machine."
+        )
+    return tuple(notes)
+
+
+def _commonest(reasons: Iterable[tuple[str, int]]) -> str:
+    counts: Counter[str] = Counter()
+    for reason, count in reasons:
+        counts[reason] += count
+    return counts.most_common(1)[0][0]
+
+
+# Pure: what workers warn of, as notes: code that runs in eager, an output that went unchecked.
+
+_MOST_CASES = 3
+_MOST_NOTES = 20
+_LONGEST = 300
+_PLACES = ("on head", "on both sides", "on base")
+"""In this order: what head alone is warned of is new."""
+
+
+def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
+    """Return each warning once, with its cases, and the side where two were measured.
+
+    The benchmark shares the worker's process: a warning may be its own, of any length and number.
+    """
+    sides = {output.side for output in outputs}
+    warned: dict[tuple[str, str], set[str]] = {}
+    for output in outputs:
+        for warning in output.warnings:
+            warned.setdefault((warning[:_LONGEST], output.case), set()).add(output.side)
+    found: dict[tuple[int, str], list[str]] = {}
+    for (warning, case), on in warned.items():
+        place = 1 if len(on) > 1 else 0 if "head" in on else 2
+        found.setdefault((place, warning), []).append(case)
+    ranked = sorted(found.items(), key=lambda one: one[0][0])
+    notes = [
+        f"{_named(cases)}{f', {_PLACES[place]}' if len(sides) > 1 else ''}: {warning}."
+        for (place, warning), cases in ranked[:_MOST_NOTES]
+    ]
+    if len(ranked) > _MOST_NOTES:
+        notes.append(f"Workers gave {counted(len(ranked) - _MOST_NOTES, 'more warning')}.")
+    return tuple(notes)
+
+
+def _named(cases: Sequence[str]) -> str:
+    more = len(cases) - _MOST_CASES
+    return ", ".join(cases[:_MOST_CASES]) + (f" and {more} more" if more > 0 else "")
+
+
+_SLOWER_IMPORT_S = 0.005
+_SHOWN_IMPORTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a report says beside the numbers."""
+
+    command: str
+    created_at: str
+    base: Side | None
+    head: Side
+    environment: Environment
+    timing: Timing
+    base_environment: Environment | None = None
+    notes: tuple[str, ...] = ()
+    injected: Mapping[str, float] = field(default_factory=dict)
+    shard: str = ""
+    split: str = ""
+
+
+def run_of(
+    result: SessionResult, name: str, side: Side, environment: Environment, created_at: str
+) -> Run:
+    """Return one side of a session as a run."""
+    return Run(
+        side=side,
+        environment=environment,
+        created_at=created_at,
+        cases=tuple(
+            CaseRun(
+                case=state.case,
+                workers=tuple(state.outputs[name]),
+                failures=tuple(f for f in state.failures if f.side == name),
+            )
+            for state in result.states
+        ),
+    )
+
+
+def conclude(
+    cases: Sequence[Case],
+    removed: Sequence[str],
+    new: Sequence[str],
+    result: SessionResult,
+    failures: Sequence[Failure],
+    policy: Policy,
+    facts: Facts,
+    before: Mapping[str, Written],
+) -> Report:
+    """Return the report of two sides that were measured together.
+
+    ``before`` are the benchmarks as base's own files write them, by their names.
+    """
+    failed = (*failures, *(failure for state in result.states for failure in state.failures))
+    broken = {failure.case for failure in failed}
+    compared: list[Comparison] = []
+    explanations: list[Explanation] = []
+    for state in result.states:
+        base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
+        if state.case.id in broken:
+            continue
+        rows = compare_case(state.case, base, head, policy, paired=True)
+        if not rows:
+            rows = (placeholder(state.case.id, "inconclusive", policy, _why_unmeasured(result)),)
+        compared += rows
+        written = before.get(state.case.benchmark)
+        if written is not None:
+            compared += left_out(state.case, base, written.metrics, policy)
+    adjusted = adjust(compared, policy, result.scale)
+    for state in result.states:
+        base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
+        mine = tuple(row for row in adjusted if row.case == state.case.id)
+        explanations += explain(state.case, base, head, mine)
+    explanations += slower_imports(result, adjusted)
+    rows_of_failures = failure_rows(failed, removed, policy, new)
+    return assemble(
+        (*adjusted, *rows_of_failures), failed, explanations, cases, result, policy, facts
+    )
+
+
+def alone(
+    cases: Sequence[Case],
+    result: SessionResult,
+    failures: Sequence[Failure],
+    policy: Policy,
+    facts: Facts,
+) -> Report:
+    """Return the report of one side: its numbers, and nothing to compare them with."""
+    failed = (*failures, *(failure for state in result.states for failure in state.failures))
+    rows = [
+        row
+        for state in result.states
+        for row in number_rows(state.case, tuple(state.outputs["head"]), policy)
+    ]
+    return assemble(rows, failed, (), cases, result, policy, facts)
+
+
+def assemble(
+    rows: Sequence[Comparison],
+    failed: Sequence[Failure],
+    explanations: Sequence[Explanation],
+    cases: Sequence[Case],
+    result: SessionResult,
+    policy: Policy,
+    facts: Facts,
+    *,
+    unconfirmed: bool = False,
+) -> Report:
+    """Return the report with its verdict. A shard that has nothing to measure holds nothing up."""
+    empty = bool(facts.shard) and not rows and not failed and result.ended == "done"
+    verdict = (
+        Verdict("pass", ())
+        if empty
+        else decide(rows, failed, policy, unconfirmed=unconfirmed, interrupted=result.cut_short)
+    )
+    if not facts.shard:  # of several shards, the merged report tells
+        verdict = require_gate(verdict, rows)
+    return Report(
+        perfci_version=VERSION,
+        created_at=facts.created_at,
+        command=facts.command,
+        base=facts.base,
+        head=facts.head,
+        environment=facts.environment,
+        base_environment=facts.base_environment,
+        verdict=verdict,
+        timing=facts.timing,
+        results=tuple(rows),
+        failures=tuple(failed),
+        explanations=tuple(explanations),
+        notes=(
+            *facts.notes,
+            *result.notes,
+            *set_aside_notes(_outputs(result)),
+            *warning_notes(_outputs(result)),
+            *([f"Shard {facts.shard} has nothing to measure."] if empty else []),
+        ),
+        skipped={case.id: case.skip for case in cases if case.skip},
+        not_measured=not_measured(result),
+        injected=facts.injected,
+        interrupted=result.cut_short,
+        shard=facts.shard,
+        split=facts.split,
+        durations=durations(result),
+        definitions=definitions(result),
+        ran=result.ran,
+        same_code=() if facts.base_environment else result.same_code,
+    )
+
+
+def durations(result: SessionResult) -> dict[str, float]:
+    """Return how long each case was measured, rounds of both sides' workers, in s."""
+    return {state.case.id: round(state.wall_s, 3) for state in result.states if state.rounds}
+
+
+def definitions(result: SessionResult) -> tuple[Definition, ...]:
+    """Return where the benchmarks of the measured cases are written, each once."""
+    return tuple(
+        dict.fromkeys(
+            Definition(state.case.benchmark, state.case.file, state.case.line)
+            for state in result.states
+            if state.case.line
+        )
+    )
+
+
+def not_measured(result: SessionResult) -> dict[str, str]:
+    """Return each metric that no worker could measure, with the reason the workers gave."""
+    measured = {name for output in _outputs(result) for name in output.values}
+    reasons: dict[str, str] = {}
+    for output in _outputs(result):
+        for name, reason in output.missing.items():
+            if name not in measured:
+                reasons.setdefault(name, reason)
+    return dict(sorted(reasons.items()))
+
+
+def slower_imports(result: SessionResult, rows: Sequence[Comparison]) -> tuple[Explanation, ...]:
+    """Return the modules that got slow to import, where imports or cold start regressed.
+
+    Told from one start a side: it says where to look, and decides nothing.
+    """
+    moved = [
+        row
+        for row in rows
+        if row.status == "regressed" and row.metric in {"cold_start", "import_time"}
+    ]
+    if not moved:
+        return ()
+    base, head = (result.found[name].import_times for name in ("base", "head"))
+    grown = sorted(
+        ((head[name] - base.get(name, 0.0), name) for name in head), key=lambda item: -item[0]
+    )
+    return tuple(
+        Explanation(
+            case=moved[0].case,
+            metric=moved[0].metric,
+            kind="slow_import",
+            text=f"import {name}: {base.get(name, 0.0) * 1e3:.1f} → {head[name] * 1e3:.1f} ms",
+        )
+        for growth, name in grown[:_SHOWN_IMPORTS]
+        if growth > _SLOWER_IMPORT_S
+    )
+
+
+def _outputs(result: SessionResult) -> list[WorkerOutput]:
+    return [
+        output
+        for state in result.states
+        for outputs in state.outputs.values()
+        for output in outputs
+    ]
+
+
+def _why_unmeasured(result: SessionResult) -> str:
+    return {
+        "budget": "the time budget ended before one round was complete",
+        "interrupted": "interrupted before one round was complete",
+        "outside": "the session ended before one round was complete",
+        "fail-fast": "not reached: stopped at the first regression (--fail-fast)",
+    }.get(result.ended, "no round was complete")

@@ -1,0 +1,228 @@
+"""Confirming: what ``check`` suspects is measured again, beside the baseline's commit.
+
+Whatever keeps a suspect from being measured again, what head gave alone is kept: it stays a
+suspicion, and the verdict says why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfci.app.compare import Request, compare
+from perfci.baselines.baseline import Baseline
+from perfci.compare.comparing import adjust
+from perfci.compare.deciding import decide
+from perfci.compare.policy import Policy
+from perfci.compare.same_code import joined_ran, joined_same_code
+from perfci.errors import PerfciError, UsageError, refusal
+from perfci.model.report import Comparison, Report, Timing
+from perfci.model.run import Side
+from perfci.session.workplace import Surroundings, Wanted
+from perfci.units import counted
+
+ENDED_EARLY = "the session ended before every suspect was measured again"
+"""Why suspects stay unconfirmed where it was interrupted, or the disk filled."""
+
+_LEAST_CONFIRMING_S = 10.0
+"""A confirmation gets what head alone has left of the budget, and never less than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """What measuring again gave: a report a commit, of ``cases``; and why others have none."""
+
+    reports: tuple[Report, ...]
+    cases: tuple[str, ...]
+    why_not: tuple[str, ...]
+    interrupted: bool
+
+
+def confirmed(
+    around: Surroundings,
+    report: Report,
+    suspected: Sequence[str],
+    baselines: Mapping[str, Baseline],
+    head: Wanted,
+    request: Request,
+) -> Report:
+    """Measure each suspect's baseline commit and head together; those rows replace the suspicion.
+
+    Suspects that can't be measured again stay suspicions, and the verdict says so.
+    """
+    policy = around.config.policy
+    of_commit: dict[str, list[str]] = {}
+    for case in suspected:
+        of_commit.setdefault(baselines[case].sha, []).append(case)
+    again = _measured_again(around, of_commit, head, request, report.timing.wall_s)
+    together = again.reports
+    kept, why_kept = _kept(report, again, around.config.settings.rounds)
+    cases = [case for case in again.cases if case not in kept]
+    measured = adjust([row for one in together for row in one.results if row.case in cases], policy)
+    rows = (
+        *(row for row in report.results if row.case not in cases),
+        *(replace(row, confirmed=True) for row in measured),
+    )
+    reports = (report, *together)
+    said = counted(len(cases), "suspected case")
+    joined = replace(
+        report,
+        results=rows,
+        failures=tuple(failure for one in reports for failure in one.failures),
+        explanations=(
+            *(one for one in report.explanations if one.case not in cases),
+            *(each for one in together for each in one.explanations if each.case in cases),
+        ),
+        base=named(together[0].base) if len(together) == 1 else report.base,
+        interrupted=again.interrupted or any(one.interrupted for one in reports),
+        durations=_summed(reports),
+        ran=joined_ran(reports),
+        same_code=tuple(case for case in joined_same_code(together) if case in cases),
+        notes=(
+            *report.notes,
+            *([f"{said} measured again, both sides together."] if cases else []),
+            *notes_of_again(report.notes, [n for one in together for n in one.notes]),
+        ),
+        timing=Timing(
+            sum(one.timing.wall_s for one in reports),
+            sum(one.timing.measured_s for one in reports),
+            sum(one.timing.rounds for one in reports),
+        ),
+    )
+    why = "; ".join((*again.why_not, *why_kept))
+    if why:
+        return unconfirmed(joined, policy, why)
+    return replace(joined, verdict=decide(rows, joined.failures, policy))
+
+
+def unconfirmed(report: Report, policy: Policy, why: str) -> Report:
+    """Return ``report`` with what regressed in it called unconfirmed, for the reason ``why``."""
+    rows = tuple(
+        replace(row, confirmed=False)
+        if row.status == "regressed" and row.confirmed is None
+        else row
+        for row in report.results
+    )
+    return replace(
+        report,
+        results=rows,
+        verdict=decide(
+            rows,
+            report.failures,
+            policy,
+            unconfirmed=any(row.confirmed is False for row in rows),
+            interrupted=report.interrupted,
+        ),
+        notes=(*report.notes, f"Unconfirmed: {why}."),
+    )
+
+
+def notes_of_again(own: Sequence[str], again: Sequence[str]) -> tuple[str, ...]:
+    """Return the notes of measuring ``again``, named as that; what ``own`` say too is left out."""
+    return tuple(f"measured again: {note}" for note in again if note not in own)
+
+
+def named(side: Side | None) -> Side | None:
+    """Call a side what it is to a reader: the baseline's commit, whatever rev found it."""
+    return side and replace(side, rev=f"baseline of {side.sha[:12]}")
+
+
+def _measured_again(
+    around: Surroundings,
+    of_commit: Mapping[str, Sequence[str]],
+    head: Wanted,
+    request: Request,
+    spent_s: float,
+) -> _Again:
+    """Measure each commit's suspects beside head, within what the budget has left.
+
+    Each session has log files of its own: rounds are counted from one again.
+    """
+    began = time.monotonic() - spent_s
+    reports: list[Report] = []
+    measured: list[str] = []
+    why_not: list[str] = []
+    interrupted = False
+    try:
+        for sha, cases in of_commit.items():
+            left_s = around.config.settings.budget - (time.monotonic() - began)
+            within = _within(around, max(_LEAST_CONFIRMING_S, left_s))
+            logs = request.log_folder and request.log_folder / f"confirming-{sha[:12]}"
+            asked = replace(request, only=tuple(cases), log_folder=logs)
+            one = _beside_head(within, sha, head, asked)
+            if isinstance(one, str):
+                why_not.append(one)
+                continue
+            reports.append(one)
+            measured += cases
+            if one.interrupted:
+                interrupted = True
+                break
+    except KeyboardInterrupt:  # while a commit was checked out or built; else there is a report
+        interrupted = True
+    if interrupted:
+        why_not.append(ENDED_EARLY)
+    return _Again(tuple(reports), tuple(measured), tuple(why_not), interrupted)
+
+
+def _beside_head(around: Surroundings, sha: str, head: Wanted, request: Request) -> Report | str:
+    """Measure a baseline's commit and head together, or return why that can't be done."""
+    try:
+        resolved = around.repository.resolve(sha)
+    except UsageError:
+        return f"the baseline's commit {sha[:12]} isn't in this clone"
+    try:
+        return compare(around, Wanted("base", resolved, head.python), head, request)
+    except (PerfciError, OSError) as error:
+        told = error if isinstance(error, PerfciError) else refusal(error)
+        what = told.message.splitlines()[0]
+        return f"the baseline's commit {sha[:12]} could not be measured: {what}"
+
+
+def _within(around: Surroundings, seconds: float) -> Surroundings:
+    settings = replace(around.config.settings, budget=seconds)
+    return replace(around, config=replace(around.config, settings=settings))
+
+
+def _kept(report: Report, again: _Again, rounds: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the cases measured again that stay suspicions: their new rows say less. And why.
+
+    Those that base can't be measured at; and those that had regressed and now got fewer than
+    ``rounds``.
+    """
+    regressed = {
+        row.case for row in report.results if row.status == "regressed" and row.gate == "fail"
+    }
+    kept: list[str] = []
+    why: list[str] = []
+    short: list[str] = []
+    for case in again.cases:
+        rows = [row for one in again.reports for row in one.results if row.case == case]
+        if any(row.status == "failed" or _has_workers(row, rounds) for row in rows):
+            continue
+        without_base = next((row for row in rows if row.status == "new"), None)
+        if without_base:
+            kept.append(case)
+            why.append(f"the baseline's commit no longer runs {case} ({without_base.warnings[-1]})")
+        elif not rows:
+            kept.append(case)
+            why.append(f"the baseline's commit hasn't got {case}")
+        elif case in regressed:
+            short.append(case)
+    if short and not again.interrupted:
+        why.append(f"no time was left to measure {', '.join(short)} again; raise --budget")
+    return (*kept, *short), tuple(why)
+
+
+def _has_workers(row: Comparison, least: int) -> bool:
+    return row.base is not None and row.base.workers >= least
+
+
+def _summed(reports: Sequence[Report]) -> dict[str, float]:
+    """Return how long each case was measured in all ``reports`` together, in s."""
+    total: dict[str, float] = {}
+    for report in reports:
+        for case, spent in report.durations.items():
+            total[case] = round(total.get(case, 0.0) + spent, 3)
+    return total

@@ -1,0 +1,255 @@
+"""Baseline files: ``<folder>/<environment>/<case>.json``, one a case, reviewed like code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from perfci.baselines.atomic import disk_errors, locked, replace_file
+from perfci.baselines.baseline import Baseline, DiffRow, continues, diff_rows, with_run
+from perfci.baselines.environment import differences
+from perfci.errors import DamagedFile, OutsideError
+from perfci.files import read_regular
+from perfci.model.codec import encode, from_plain
+from perfci.model.run import Environment, Run
+from perfci.model.version import BASELINE_SCHEMA
+
+# Pure: older schemas to the current one, a step at a time.
+
+Step = Callable[[dict[str, Any]], dict[str, Any]]
+
+STEPS: Mapping[int, Step] = {}
+"""From each older schema number, what makes it the next one. Schema 1 is the first."""
+
+
+def upgraded(
+    plain: dict[str, Any], steps: Mapping[int, Step] = STEPS, current: int = BASELINE_SCHEMA
+) -> dict[str, Any]:
+    """Return ``plain`` in the current schema. ValueError, with the reason, where it can't be."""
+    schema = plain.get("schema")
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise ValueError("it carries no schema number")
+    if schema > current:
+        raise ValueError(f"its schema is {schema} and this perfci knows {current}: update perfci")
+    while schema < current:
+        plain = steps[schema](plain)
+        schema += 1
+    return {**plain, "schema": current}
+
+
+T = TypeVar("T")
+
+_FACTS = "environment.json"
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_CASE_FILE = re.compile(r".+-[0-9a-f]{8}\.json")
+_NUMBERS = re.compile(r"\[\n[-+\d.eE,\s]*\]")
+_ADVICE = "Restore it from git, or remove it and run `perfci baseline update`."
+
+
+class BaselineStore:
+    """The baselines under one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def environments(self) -> tuple[str, ...]:
+        """Return the keys of the environments that have baselines.
+
+        DamagedFile for a folder of baselines whose facts are missing, or another environment's.
+        """
+        found = self._folders()
+        for key in found:
+            self._facts(key)
+        return found
+
+    def load(self, environment: str, case: str) -> Baseline | None:
+        """Return one case's baseline, or None where there is none. DamagedFile for a bad one."""
+        path = self._path(environment, case)
+        return _read(path) if _KEY.fullmatch(environment) and os.path.lexists(path) else None
+
+    def load_all(self, environment: str) -> tuple[Baseline, ...]:
+        """Return an environment's baselines in the order of their cases."""
+        files = self._files(environment)
+        if files:
+            self._facts(environment)
+        found = (_read(path) for path in files if path.name != _FACTS)
+        return tuple(sorted(found, key=lambda baseline: baseline.case))
+
+    def require_writable(self) -> None:
+        """Raise OutsideError now where ``save_run`` could not write later."""
+        with disk_errors(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self._folder) as probe:
+                probe.write(b"x" * 4096)
+
+    def save_run(self, run: Run, session_id: str) -> tuple[Path, ...]:
+        """Store every case that was measured without a failure; return the files written.
+
+        A damaged baseline is left as it is and raised as DamagedFile, after all other cases are
+        stored: what took long to measure isn't lost for it.
+        """
+        folder = self._folder / run.environment.key
+        written = []
+        damaged: list[DamagedFile] = []
+        with disk_errors(folder), locked(folder):
+            replace_file(folder / _FACTS, encode(run.environment))
+            for measured in run.cases:
+                if not measured.workers or measured.failures:
+                    continue
+                path = self._path(run.environment.key, measured.case.id)
+                try:
+                    old = _read(path) if os.path.lexists(path) else None
+                except DamagedFile as error:
+                    damaged.append(error)
+                    continue
+                replace_file(path, _compact(encode(with_run(old, run, measured, session_id))))
+                written.append(path)
+        if damaged:
+            raise damaged[0]
+        return tuple(written)
+
+    def replaced_by(self, run: Run) -> dict[Path, Baseline]:
+        """Return what ``save_run`` would replace: baselines of another commit or source.
+
+        DamagedFile is left to ``save_run``, which stores the other cases first.
+        """
+        found: dict[Path, Baseline] = {}
+        for measured in run.cases:
+            path = self._path(run.environment.key, measured.case.id)
+            try:
+                old = self.load(run.environment.key, measured.case.id)
+            except DamagedFile:
+                continue
+            if old is not None and not continues(old, run, measured):
+                found[path] = old
+        return found
+
+    def remove(self, environment: str, case: str | None = None) -> tuple[Path, ...]:
+        """Remove one case's baseline, or an environment's all; return what was removed.
+
+        An environment goes with its last baseline.
+        """
+        if environment not in self._folders():  # a damaged one can be removed too
+            return ()
+        folder = self._folder / environment
+        with disk_errors(folder), locked(folder):
+            files = self._files(environment)
+            wanted = None if case is None else self._path(environment, case)
+            gone = [path for path in files if wanted in {None, path}]
+            if {path.name for path in files} - {path.name for path in gone} == {_FACTS} and gone:
+                gone.append(folder / _FACTS)
+            for path in gone:
+                path.unlink()
+            if not any(folder.iterdir()):
+                folder.rmdir()
+        return tuple(gone)
+
+    def differences(self, first: str, second: str) -> dict[str, tuple[str, str]]:
+        """Return the facts in which two environments differ."""
+        return differences(self._facts(first), self._facts(second))
+
+    def diff(self, first: str, second: str) -> tuple[DiffRow, ...]:
+        """Return the cases that both environments hold, metric by metric."""
+        others = {baseline.case: baseline for baseline in self.load_all(second)}
+        return tuple(
+            row
+            for baseline in self.load_all(first)
+            if baseline.case in others
+            for row in diff_rows(baseline, others[baseline.case])
+        )
+
+    def _folders(self) -> tuple[str, ...]:
+        """Return the folders that hold baselines, or the facts that belong to some."""
+        if not self._folder.is_dir():
+            return ()
+        return tuple(
+            sorted(
+                entry.name
+                for entry in self._folder.iterdir()
+                if entry.is_dir()
+                and any(
+                    path.name == _FACTS or _CASE_FILE.fullmatch(path.name)
+                    for path in entry.iterdir()
+                )
+            )
+        )
+
+    def _facts(self, key: str) -> dict[str, str]:
+        path = self._folder / key / _FACTS
+        if not os.path.lexists(path):
+            raise DamagedFile(
+                "damaged-baseline",
+                f"the baselines in {path.parent} can't be believed: {path} is missing",
+                "Restore it from git, or remove that folder and run `perfci baseline update`.",
+            )
+        environment = _decoded(path, Environment)
+        if environment.key != key:
+            raise _damaged(path, f"it is of another environment ({environment.key})")
+        return dict(environment.facts)
+
+    def _files(self, environment: str) -> list[Path]:
+        if not _KEY.fullmatch(environment):
+            return []
+        return sorted((self._folder / environment).glob("*.json"))
+
+    def _path(self, environment: str, case: str) -> Path:
+        return self._folder / environment / _file_name(case)
+
+
+def _file_name(case: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_.=-]+", "_", case).strip("_.")[:80]
+    return f"{plain}-{hashlib.sha256(case.encode()).hexdigest()[:8]}.json"
+
+
+def _read(path: Path) -> Baseline:
+    baseline = _decoded(path, Baseline)
+    if baseline.environment != path.parent.name:
+        raise _damaged(path, f"it is of another environment ({baseline.environment})")
+    if _file_name(baseline.case) != path.name:
+        raise _damaged(path, f"it is of another case ({baseline.case})")
+    if not baseline.sessions or not all(session.workers for session in baseline.sessions):
+        raise _damaged(path, "it holds a session without workers, or none")
+    return baseline
+
+
+def _decoded(path: Path, kind: type[T]) -> T:
+    try:
+        if not _stays_inside(path):
+            raise _damaged(path, "it is a link out of the folder of baselines")
+        plain: Any = msgspec.json.decode(read_regular(path))
+        if kind is Baseline:
+            if not isinstance(plain, dict):
+                raise _damaged(path, "it holds no object")
+            plain = upgraded(plain)
+        return from_plain(plain, kind)
+    except (ValueError, RecursionError) as error:  # of msgspec, the codec, and the upgrade
+        raise _damaged(path, str(error)) from error
+    except OSError as error:
+        raise OutsideError(
+            "baseline-unreadable", f"{path} can't be read: {error.strerror}", _ADVICE
+        ) from error
+
+
+def _stays_inside(path: Path) -> bool:
+    """Links are committed like files, and a stranger's can point anywhere."""
+    folder = os.path.realpath(path.parent.parent)
+    return Path(os.path.realpath(path)).is_relative_to(folder)
+
+
+def _damaged(path: Path, why: str) -> DamagedFile:
+    return DamagedFile("damaged-baseline", f"the baseline {path} can't be believed: {why}", _ADVICE)
+
+
+def _compact(text: str) -> str:
+    """Put lists of numbers on one line: a worker's quantiles change together or not at all.
+
+    No string is touched: JSON has no line break inside one.
+    """
+    return _NUMBERS.sub(lambda match: f"[{' '.join(match[0][1:-1].split())}]", text)

@@ -1,0 +1,254 @@
+"""What ``perfci history import`` is given: exports, SQLite histories, other tools' results."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.cli.output import unwritable
+from perfci.cli.printing import show_all
+from perfci.errors import OutsideError, PerfciError, UsageError
+from perfci.files import read_regular, write_lines
+from perfci.render.clean import Clean, clean_json, clean_lines
+from perfci.units import counted
+
+if TYPE_CHECKING:
+    from perfci.foreign.gathering import Foreign
+    from perfci.history.history import History
+    from perfci.history.interchange import Record
+    from perfci.model.history import RecordedRun
+
+
+_SQLITE = b"SQLite format 3\0"
+_SHOWN = 20
+_AT_ONCE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an import tells: one line, and what was left out or assumed."""
+
+    summary: str
+    details: tuple[str, ...] = ()
+
+
+def importer(path: Path) -> Callable[[History], Said]:
+    """Return what adds the content of ``path`` to a history.
+
+    PerfciError where it can't be read or is nothing to import: before a history is opened, which
+    would make one. What is damaged further in is told by the call.
+    """
+    if path.is_dir():
+        return partial(_import_foreign, parts=_folder_parts(path))
+    try:
+        beginning = read_beginning(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    from perfci.history.interchange import BEGINNING
+
+    if beginning.startswith(CSV_BEGINNING):
+        raise UsageError(
+            "history-csv",
+            f"{path} is an export as CSV, which can't be imported: it leaves out too much",
+            "Export without --csv: JSON lines hold all there is.",
+        )
+    if beginning.startswith(_SQLITE):
+        return partial(_import_sqlite, path=path)
+    if beginning.startswith(BEGINNING):
+        return partial(_import_export, path=path)
+    from perfci.foreign.reading import read_foreign
+
+    try:
+        content = read_regular(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return partial(_import_foreign, parts=iter([read_foreign(content, path.name)]))
+
+
+def read_beginning(path: Path) -> bytes:
+    """Return the first bytes of a regular file."""
+    with ExitStack() as stack:
+        if not path.is_file():  # opening a pipe would wait for its writer
+            path.stat()
+            raise OSError(None, "it is no regular file", str(path))
+        return stack.enter_context(path.open("rb")).read(64)
+
+
+def _import_export(history: History, path: Path) -> Said:
+    from perfci.history.interchange import from_lines
+
+    with path.open("rb") as lines:
+        return add_records(history, from_lines(lines, str(path)))
+
+
+def _import_sqlite(history: History, path: Path) -> Said:
+    """Read a copy: the file may be another's, of an older revision, and not for us to change."""
+    from perfci.history.copying import copy_file
+    from perfci.history.history import open_history
+
+    with tempfile.TemporaryDirectory(prefix="perfci-import-") as folder:
+        copy = Path(folder) / path.name
+        try:
+            copy_file(path, copy)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        with open_history(str(copy), create=False) as other:
+            return add_records(history, other.records())
+
+
+def _import_foreign(history: History, parts: Iterator[Foreign]) -> Said:
+    """Add what a file, or each file of a folder in turn, holds of another tool's runs."""
+    tools: set[str] = set()
+    notes: dict[str, None] = {}
+    left: list[str] = []
+    count = 0
+
+    def runs() -> Iterator[RecordedRun]:
+        nonlocal count
+        for part in parts:
+            tools.update(filter(None, (part.tool,)))
+            notes.update(dict.fromkeys(part.notes))
+            count += len(part.skipped)
+            room = _SHOWN - len(left)
+            left.extend(f"left out {one.what}: {one.why}" for one in part.skipped[:room])
+            yield from part.runs
+
+    said = add_records(history, runs())
+    what = f"{tools.pop()}, " if len(tools) == 1 else ""
+    more = [f"… and {count - len(left)} more left out"] if count > len(left) else []
+    return Said(what + said.summary, (*notes, *left, *more))
+
+
+def add_records(history: History, records: Iterable[Record]) -> Said:
+    """Add records, some at a time: those of a whole history may not fit into memory.
+
+    Where reading them fails, those before are added first.
+    """
+    from perfci.model.history import GateOutcome, RecordedRun
+    from perfci.trend.change import KnownChange
+
+    runs = new = 0
+    source = iter(records)
+    trouble: PerfciError | None = None
+    while trouble is None:
+        some, trouble = _some(source)
+        batch = [one for one in some if isinstance(one, RecordedRun)]
+        runs += len(batch)
+        new += history.record(batch)
+        for one in some:
+            if isinstance(one, GateOutcome):
+                history.record_outcome(one)
+        history.remember([one for one in some if isinstance(one, KnownChange)])
+        if not some:
+            break
+    if trouble is not None:
+        raise trouble
+    known = f", {runs - new} were there already" if runs > new else ""
+    return Said(f"{counted(new, 'new run')}{known}")
+
+
+def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
+    """Take the next few, and the error that ended the reading, if one did."""
+    some: list[Record] = []
+    try:
+        some.extend(islice(source, _AT_ONCE))  # keeps what came before an error
+    except PerfciError as error:
+        return some, error
+    return some, None
+
+
+def _folder_parts(path: Path) -> Iterator[Foreign]:
+    """Yield a file at a time: years of asv's results are hundreds of megabytes."""
+    from perfci.foreign.reading import foreign_parts
+
+    def content_of(name: str) -> bytes:
+        try:
+            return read_regular(path / name)
+        except OSError as error:
+            raise _unreadable(path / name, error) from error
+
+    found = (file for ending in ("*.json", "*.json.gz") for file in path.rglob(ending))
+    names = [file.relative_to(path).as_posix() for file in found]
+    if not names:
+        raise UsageError(
+            "nothing-to-import",
+            f"{path} holds no .json file",
+            "Name the folder of results, such as asv's .asv/results.",
+        )
+    return foreign_parts(names, content_of, path.name)
+
+
+def _unreadable(path: Path, error: OSError) -> OutsideError:
+    return OutsideError(
+        "unreadable", f"{path} can't be read: {error.strerror}", "Check the path and its rights."
+    )
+
+
+# Writing an export: to a file that is there whole or not at all, or to standard output.
+
+_COLUMNS = (
+    "environment", "case", "metric", "unit", "direction", "value", "workers", "sha", "subject",
+    "branch", "committed_at", "measured_at", "position", "runner", "source", "run",
+)  # fmt: skip
+
+
+CSV_BEGINNING = ",".join(_COLUMNS[:4]).encode()
+"""What tells an export as CSV from anything else that is given to ``history import``."""
+
+
+def json_lines(history: History) -> Iterator[Clean]:
+    """Yield everything as lines that ``history import`` reads back."""
+    from perfci.history.interchange import to_lines
+
+    return (clean_json(line.decode()) for line in to_lines(history.records()))
+
+
+def csv_lines(history: History) -> Iterator[Clean]:
+    """Yield one line a point. A text that a spreadsheet would compute gets an apostrophe."""
+    from perfci.render.table import spreadsheet_cell
+
+    yield clean_lines(",".join(_COLUMNS) + "\n")
+    for run in history.read():
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        for point in run.points:
+            cells = (
+                run.environment.key,
+                point.case,
+                point.metric,
+                point.unit,
+                point.direction,
+                point.value,
+                len(point.values),
+                run.sha,
+                run.subject,
+                run.branch,
+                run.committed_at,
+                run.measured_at,
+                run.position,
+                run.runner,
+                run.source,
+                run.id,
+            )
+            writer.writerow(spreadsheet_cell(cell) for cell in cells)
+        yield clean_lines(out.getvalue())
+
+
+def deliver(lines: Iterable[Clean], file: Path | None) -> None:
+    """Write to ``file``, whole or not at all, or to standard output."""
+    if file is None:
+        show_all(lines)
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_lines(file, (line.encode("utf-8", "replace") for line in lines))
+    except OSError as error:
+        raise unwritable(file, error) from error

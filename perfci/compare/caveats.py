@@ -1,0 +1,143 @@
+"""Doubt: why a significant change may be the luck of processes, and not of the code.
+
+A process may run in one of two states for as long as it lives (memory layout, alignment). What
+differs then between the sides is the share of slow processes, and a t test of a few of them
+knows nothing of it: when all but one fell alike, their spread is tiny and p too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from perfci.model.report import Comparison
+from perfci.model.settings import DECIDING_ROUNDS
+from perfci.stats.modes import Modes, two_modes
+from perfci.stats.quantile import median
+from perfci.units import format_change, format_value
+
+CLEAR_CHANGE = 1.5
+"""A change this large, as a ratio, isn't the luck of states: those seen are 5 to 30 % apart."""
+ONE_SESSION = "one session of a baseline tells nothing of the spread between sessions"
+_LEAST_ONE_SIDED = 2
+"""One round far out is any neighbour's doing, half of the time on head's side."""
+_LUCKS_PART = 0.25
+_GAP_REACH = 1.5
+
+
+def luck_of_states(base: int, head: int) -> float:
+    """Return the chance that every base worker is fast and every head worker slow, at worst.
+
+    With a share ``p`` of slow processes ``p^head (1 - p)^base``, largest at ``head / (base +
+    head)``: ``4^-n`` for ``n`` pairs. Nothing in the values tells such luck from a slow-down.
+    """
+    share = head / (base + head)
+    return share**head * (1.0 - share) ** base
+
+
+def may_be_luck(base: int, head: int, family: int, alpha: float) -> bool:
+    """Say whether that chance, in a report of ``family`` comparisons, is too large for ``alpha``.
+
+    It may use a quarter of alpha: the rest is for patterns that are nearly as lucky.
+    """
+    return min(base, head) < 1 or max(1, family) * luck_of_states(base, head) > _LUCKS_PART * alpha
+
+
+def rounds_to_believe(family: int, alpha: float) -> int:
+    """Return how many rounds rule the luck of states out: 5 for one comparison, 7 for twenty."""
+    count = DECIDING_ROUNDS
+    while may_be_luck(count, count, family, alpha):
+        count += 1
+    return count
+
+
+def is_clear(ratio: float | None) -> bool:
+    """Say whether a change is too large to be the luck of states."""
+    return ratio is not None and ratio > 0.0 and max(ratio, 1.0 / ratio) >= CLEAR_CHANGE
+
+
+def doubt_of_rounds(base: Sequence[float], head: Sequence[float], ratio: float | None) -> str:
+    """Return why pairs' change ``ratio`` may be luck, or nothing; values far out included.
+
+    Either most rounds don't show half of the change, or the rounds fall into two groups, one
+    with the change and one with none or its opposite: that is what processes of two speeds do.
+    """
+    changes = _ratios(base, head)
+    if ratio is None or ratio <= 0.0 or not changes:
+        return ""
+    if _falls_short(median(changes), ratio):
+        return "most rounds don't show the change"
+    modes = two_modes(changes, fewest=1)
+    if modes is None:
+        return ""
+    with_it, without_it = sorted((modes.high, modes.low), key=lambda r: _along(r, ratio))[::-1]
+    reach = _GAP_REACH * abs(math.log(with_it))
+    if _along(without_it, ratio) > 0.5 * abs(math.log(ratio)) or abs(math.log(without_it)) > reach:
+        return ""
+    return (
+        f"rounds fall into two groups, {format_change(modes.low)} and {format_change(modes.high)}"
+        f" ({_count(modes, len(changes))}): processes may have two speeds"
+    )
+
+
+def why_not_unchanged(row: Comparison) -> str:
+    """Return what keeps an interval within the margin from showing "no change", or nothing."""
+    if row.method == "welch_t" and row.base_sessions < 2:
+        return ONE_SESSION
+    if row.set_aside_worse >= _LEAST_ONE_SIDED and row.set_aside_worse == row.rounds_set_aside:
+        return (
+            f"{row.set_aside_worse} rounds were set aside, all of them worse on head, as they "
+            "are where some of its processes are slow"
+        )
+    return ""
+
+
+def doubt_of_workers(base: Sequence[float], head: Sequence[float], ratio: float | None) -> str:
+    """Return why the change ``ratio`` of sides measured apart may be luck, or nothing.
+
+    As for rounds, of the workers: two modes that both sides' workers are in.
+    """
+    values = (*base, *head)
+    if ratio is None or ratio <= 0.0 or min(values, default=0.0) <= 0.0:
+        return ""
+    if not all(map(math.isfinite, values)):
+        return ""
+    if _falls_short(median(head) / median(base), ratio):
+        return "most workers don't show the change"
+    modes = two_modes(values, fewest=1)
+    if modes is None:
+        return ""
+    border = math.sqrt(modes.low * modes.high)
+    mixed = any(
+        any(value < border for value in side) and any(value > border for value in side)
+        for side in (base, head)
+    )
+    if not mixed or abs(math.log(ratio)) > _GAP_REACH * math.log(modes.high / modes.low):
+        return ""
+    return (
+        f"workers fall into two groups a ratio of {format_value(modes.high / modes.low, 'ratio')} "
+        f"apart ({_count(modes, len(values))}): processes may have two speeds"
+    )
+
+
+def _ratios(base: Sequence[float], head: Sequence[float]) -> list[float]:
+    values = (*base, *head)
+    if len(base) != len(head) or not all(map(math.isfinite, values)):
+        return []
+    if min(values, default=0.0) <= 0.0:
+        return []
+    return [after / before for before, after in zip(base, head, strict=True)]
+
+
+def _along(one: float, change: float) -> float:
+    """Return ``one``'s log in the direction of ``change``: negative where it is the opposite."""
+    return math.log(one) if change >= 1.0 else -math.log(one)
+
+
+def _falls_short(middle: float, ratio: float) -> bool:
+    return _along(middle, ratio) < 0.5 * abs(math.log(ratio))
+
+
+def _count(modes: Modes, count: int) -> str:
+    high = round(modes.share_high * count)
+    return f"{count - high} and {high} of {count}"

@@ -1,0 +1,356 @@
+"""Two sides' workers to comparisons, one per metric. Statuses of tested metrics come later.
+
+``compare_case`` says what was seen; ``adjust`` decides, once every comparison of the report is
+there to be corrected for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from perfci.compare.caveats import doubt_of_rounds, doubt_of_workers
+from perfci.compare.exact import (
+    COUNTS,
+    compare_exactly,
+    exact_value,
+    is_exact,
+    lost_or_gained,
+    without_numbers,
+)
+from perfci.compare.judging import adjust
+from perfci.compare.policy import MetricPolicy, Policy
+from perfci.model.case import Case
+from perfci.model.metric import METRICS, Metric
+from perfci.model.report import Comparison, Estimate, Status
+from perfci.model.settings import DECIDING_ROUNDS
+from perfci.model.worker import WorkerOutput
+from perfci.stats.evidence import Evidence, apart, together
+from perfci.stats.outliers import SIGNIFICANCE
+from perfci.stats.quantile import median
+from perfci.stats.student import no_evidence
+from perfci.stats.summary import summarise
+
+# A round's pair of values: the sides' own, or as their bursts that lay side by side tell it.
+
+
+def pair_values(base: WorkerOutput, head: WorkerOutput, metric: str) -> tuple[float, float]:
+    """Return one round's values of ``metric``, base's and head's.
+
+    Where both sides have bursts of it, their ratio is the median over the bursts' ratios, each
+    to the other side's next to it, and their geometric mean is that of the sides' own values:
+    swapping the sides swaps the values.
+    """
+    before, after = float(base.values[metric]), float(head.values[metric])
+    ratios = _log_ratios(base, head, metric)
+    if not ratios or min(before, after) <= 0.0:
+        return before, after
+    center, half = math.sqrt(before * after), median(ratios) / 2.0
+    return center * math.exp(-half), center * math.exp(half)
+
+
+def _log_ratios(base: WorkerOutput, head: WorkerOutput, metric: str) -> list[float]:
+    """Sides take bursts as A B B A: the k-th of one is next to the k-th of the other."""
+    before, after = base.bursts.get(metric, ()), head.bursts.get(metric, ())
+    if len(before) != len(after):
+        return []
+    return [math.log(h / b) for b, h in zip(before, after, strict=True) if b and h]
+
+
+# A comparison before anything is known: what a metric and its policy alone say.
+
+
+def empty_row(
+    case: str, metric: Metric, rule: MetricPolicy, status: Status, *warnings: str
+) -> Comparison:
+    """Return a comparison without numbers."""
+    return Comparison(
+        case=case,
+        metric=metric.name,
+        unit=metric.unit,
+        status=status,
+        gate=rule.gate,
+        method="none",
+        base=None,
+        head=None,
+        ratio=None,
+        ratio_lo=None,
+        ratio_hi=None,
+        threshold=rule.threshold,
+        p=None,
+        p_adjusted=None,
+        cohens_d=None,
+        detectable=None,
+        warnings=warnings,
+        direction=metric.direction,
+    )
+
+
+__all__ = ["adjust", "compare_case", "left_out", "number_rows"]
+
+LEFT_OUT = "head's benchmark no longer reports it: its `metrics=` leaves it out"
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """One side's values of one metric, with the workers they were taken from."""
+
+    outputs: tuple[WorkerOutput, ...]
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, outputs: Iterable[WorkerOutput], metric: str) -> _Values:
+        having = tuple(output for output in outputs if metric in output.values)
+        return cls(having, tuple(float(output.values[metric]) for output in having))
+
+    def at_least(self, floor: float | None) -> _Values:
+        if floor is None:
+            return self
+        return _Values(self.outputs, tuple(max(value, floor) for value in self.values))
+
+    def without(self, indices: Sequence[int]) -> _Values:
+        kept = [index for index in range(len(self.values)) if index not in indices]
+        return _Values(
+            tuple(self.outputs[index] for index in kept),
+            tuple(self.values[index] for index in kept),
+        )
+
+    @property
+    def samples(self) -> int:
+        return sum(output.samples for output in self.outputs)
+
+    def estimate(self, *, logarithmic: bool) -> Estimate:
+        summary, count = summarise(self.values, logarithmic=logarithmic), len(self.values)
+        lo, hi = (summary.lo, summary.hi) if count >= DECIDING_ROUNDS else (None, None)
+        return Estimate(summary.center, lo, hi, count, self.samples)
+
+    def exact_estimate(self) -> Estimate:
+        """The upper median; the ends are what the workers gave, not an interval."""
+        center, lo, hi = exact_value(self.values), min(self.values), max(self.values)
+        return Estimate(center, lo, hi, len(self.values), self.samples)
+
+
+def compare_case(
+    case: Case,
+    base: Sequence[WorkerOutput],
+    head: Sequence[WorkerOutput],
+    policy: Policy,
+    *,
+    paired: bool,
+    base_sessions: Sequence[int] = (),
+) -> tuple[Comparison, ...]:
+    """Return a comparison for each metric of ``case`` that both sides have.
+
+    ``paired`` sides were measured together: workers of one round make a pair. Otherwise base is
+    a stored baseline, whose workers stand session after session, ``base_sessions`` of them in
+    each. A gating metric that head's workers no longer give is told of, as inconclusive.
+    """
+    rows = []
+    graphs = lost_or_gained(base, head)
+    for metric in _metrics(case, (*base, *head)):
+        empty = empty_row(case.id, metric, policy.for_metric(metric, case), "inconclusive")
+        before, after = _Values.of(base, metric.name), _Values.of(head, metric.name)
+        if graphs and metric.name in COUNTS:
+            sides = (side.exact_estimate() if side.values else None for side in (before, after))
+            rows.append(without_numbers(empty, graphs, *sides))
+        elif before.values and after.values:
+            rule = policy.for_metric(metric, case)
+            if metric.kind == "exact" and is_exact(
+                metric, before.values, after.values, rule.threshold
+            ):
+                row = _exactly(empty, metric, before, after)
+            elif paired:
+                row = _in_pairs(empty, metric, policy.alpha, before, after)
+            else:
+                sessions = _sessions(base, base_sessions, metric.name)
+                row = _apart(empty, metric, policy.alpha, sessions, before, after)
+            center = row.base.center if row.base else None
+            rows.append(replace(row, threshold=rule.threshold_for(center)))
+        elif before.values and head and empty.gate == "fail":
+            rows.append(_vanished(empty, before, head))
+    return tuple(rows)
+
+
+def number_rows(
+    case: Case, outputs: Sequence[WorkerOutput], policy: Policy
+) -> tuple[Comparison, ...]:
+    """Return the metrics of a side that was measured alone: numbers, with nothing beside them."""
+    rows = []
+    for metric in _metrics(case, outputs):
+        side = _Values.of(outputs, metric.name)
+        if side.values:
+            row = empty_row(case.id, metric, policy.for_metric(metric, case), "new")
+            exact = (
+                metric.kind == "exact"
+                and all(map(math.isfinite, side.values))
+                and is_exact(metric, side.values, side.values, row.threshold)
+            )
+            estimate = (
+                side.exact_estimate() if exact else side.estimate(logarithmic=not metric.absolute)
+            )
+            rows.append(replace(row, head=estimate))
+    return tuple(rows)
+
+
+def left_out(
+    case: Case,
+    base: Sequence[WorkerOutput],
+    before: Collection[str] | None,
+    policy: Policy,
+) -> tuple[Comparison, ...]:
+    """Return a ``removed`` row for each metric that base has and ``case`` no longer reports.
+
+    Both sides run head's benchmark, so its ``metrics=`` limits both: ``before`` are those that
+    base's own benchmark reports, None for all.
+    """
+    if case.metrics is None:
+        return ()
+    rows = []
+    for metric in METRICS.values():
+        side = _Values.of(base, metric.name)
+        reported = before is None or metric.name in before
+        if metric.name not in case.metrics and reported and side.values:
+            row = empty_row(case.id, metric, policy.for_metric(metric, case), "removed", LEFT_OUT)
+            rows.append(replace(row, base=side.estimate(logarithmic=not metric.absolute)))
+    return tuple(rows)
+
+
+def _metrics(case: Case, outputs: Sequence[WorkerOutput]) -> Iterator[Metric]:
+    """The metrics to report, in their order; ``Case.metrics`` can't limit those it added itself."""
+    for metric in METRICS.values():
+        if case.metrics is None or metric.name in case.metrics:
+            yield metric
+    extra = {metric.name: metric for output in outputs for metric in output.extra_metrics}
+    for name in sorted(extra.keys() - METRICS.keys()):
+        yield extra[name]
+
+
+def _in_pairs(
+    empty: Comparison, metric: Metric, alpha: float, base: _Values, head: _Values
+) -> Comparison:
+    before = {output.round: output for output in base.outputs}
+    after = {output.round: output for output in head.outputs}
+    rounds = sorted(before.keys() & after.keys())
+    alone = sorted(before.keys() ^ after.keys())
+    if alone:
+        which = ", ".join(map(str, alone))
+        warning = f"left out, with a value on one side only: round {which}"
+        empty = replace(empty, warnings=(*empty.warnings, warning))
+    pairs = [pair_values(before[number], after[number], metric.name) for number in rounds]
+    base = _Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
+    head = _Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
+    base, head = base.at_least(metric.floor), head.at_least(metric.floor)
+    evidence = together(
+        base.values,
+        head.values,
+        alpha=alpha,
+        absolute=metric.absolute,
+        fewest=DECIDING_ROUNDS,
+    )
+    doubt = doubt_of_rounds(base.values, head.values, evidence.ratio)
+    far = evidence.set_aside
+    if far:
+        which = ", ".join(str(rounds[index]) for index in far)
+        warning = (
+            f"{len(far)} of {len(rounds)} rounds set aside as far out "
+            f"(generalized ESD, p < {SIGNIFICANCE:g}): round {which}"
+        )
+        worse = sum(_is_worse(metric, base.values[index], head.values[index]) for index in far)
+        empty = replace(
+            empty,
+            rounds_set_aside=len(far),
+            set_aside_worse=worse,
+            warnings=(*empty.warnings, warning),
+        )
+        base, head = base.without(far), head.without(far)
+    return replace(_tested(empty, evidence, base, head), doubt=doubt)
+
+
+def _apart(
+    empty: Comparison,
+    metric: Metric,
+    alpha: float,
+    sessions: Sequence[Sequence[float]],
+    base: _Values,
+    head: _Values,
+) -> Comparison:
+    base, head = base.at_least(metric.floor), head.at_least(metric.floor)
+    evidence = apart(
+        sessions, head.values, alpha=alpha, absolute=metric.absolute, fewest=DECIDING_ROUNDS
+    )
+    row = _tested(empty, evidence, base, head)
+    return replace(
+        row,
+        doubt=doubt_of_workers(base.values, head.values, row.ratio),
+        base_sessions=len(list(filter(None, sessions))),
+    )
+
+
+def _is_worse(metric: Metric, base: float, head: float) -> bool:
+    return head > base if metric.direction == "lower" else head < base
+
+
+def _exactly(empty: Comparison, metric: Metric, base: _Values, head: _Values) -> Comparison:
+    if problem := no_evidence((*base.values, *head.values)):
+        return replace(empty, method="exact", warnings=(*empty.warnings, problem))
+    change = compare_exactly(metric, base.values, head.values, empty.threshold)
+    return replace(
+        empty,
+        method="exact",
+        status=change.status,
+        base=base.exact_estimate(),
+        head=head.exact_estimate(),
+        ratio=change.ratio,
+        ratio_lo=change.ratio,
+        ratio_hi=change.ratio,
+        difference=change.difference,
+        difference_lo=change.difference,
+        difference_hi=change.difference,
+        warnings=(*empty.warnings, *change.warnings),
+    )
+
+
+def _vanished(empty: Comparison, base: _Values, head: Sequence[WorkerOutput]) -> Comparison:
+    reasons = [o.missing[empty.metric] for o in head if empty.metric in o.missing]
+    why = reasons[0] if reasons else "head's workers gave no value"
+    return replace(
+        empty,
+        base=base.estimate(logarithmic=True),
+        warnings=(*empty.warnings, f"measured on base only: {why}"),
+    )
+
+
+def _sessions(
+    base: Sequence[WorkerOutput], counts: Sequence[int], metric: str
+) -> tuple[tuple[float, ...], ...]:
+    if not counts:
+        return (_Values.of(base, metric).values,)
+    if sum(counts) != len(base):
+        raise ValueError(f"sessions of {sum(counts)} workers, but base has {len(base)}")
+    ends = [sum(counts[: index + 1]) for index in range(len(counts))]
+    return tuple(
+        _Values.of(base[end - count : end], metric).values
+        for end, count in zip(ends, counts, strict=True)
+    )
+
+
+def _tested(empty: Comparison, evidence: Evidence, base: _Values, head: _Values) -> Comparison:
+    return replace(
+        empty,
+        method=evidence.method,
+        base=base.estimate(logarithmic=evidence.logarithmic),
+        head=head.estimate(logarithmic=evidence.logarithmic),
+        ratio=evidence.ratio,
+        ratio_lo=evidence.ratio_lo,
+        ratio_hi=evidence.ratio_hi,
+        difference=evidence.difference,
+        difference_lo=evidence.difference_lo,
+        difference_hi=evidence.difference_hi,
+        p=evidence.p,
+        welch_p=evidence.welch_p,
+        cohens_d=evidence.cohens_d,
+        detectable=evidence.detectable,
+        df=evidence.df,
+        warnings=(*empty.warnings, *evidence.warnings),
+    )

@@ -1,0 +1,260 @@
+"""The verdict: comparisons and failures in one word, with reasons, the most important first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from perfci.compare.caveats import why_not_unchanged
+from perfci.compare.comparing import empty_row
+from perfci.compare.margin import threshold_of, worse_by
+from perfci.compare.policy import Policy, metric_policy
+from perfci.model.case import Failure
+from perfci.model.metric import METRICS
+from perfci.model.ran import WRONG_CODE
+from perfci.model.report import Comparison, Status, Verdict
+from perfci.units import format_change, format_share, format_value
+
+# Rows for what has no numbers: failed, new, removed and unmeasured cases.
+
+_STANDS_FOR_CASE = METRICS["latency_p50"]
+"""The metric every case has; a row needs one, and one row is enough for a case."""
+
+
+def failure_rows(
+    failures: Iterable[Failure],
+    removed: Sequence[str],
+    policy: Policy,
+    new: Sequence[str] = (),
+) -> tuple[Comparison, ...]:
+    """Return one row for each case that failed, or that one side alone has.
+
+    A case that fails on base only is ``new``: head can be measured, there is nothing beside
+    it. One that fails on head, on both sides or not, is ``failed``; and so is one of which either
+    side ran another's code: base has it, and it was not measured.
+    """
+    by_case: dict[str, list[Failure]] = {}
+    for failure in failures:
+        by_case.setdefault(failure.case, []).append(failure)
+    rows = []
+    for case, mine in by_case.items():
+        on_base_only = all(
+            failure.side == "base" and failure.kind != WRONG_CODE for failure in mine
+        )
+        reasons = dict.fromkeys(describe(failure) for failure in mine)
+        rows.append(placeholder(case, "new" if on_base_only else "failed", policy, *reasons))
+    one_sided: tuple[tuple[Sequence[str], Status, str], ...] = (
+        (removed, "removed", "head hasn't got it"),
+        (new, "new", "base hasn't got it"),
+    )
+    rows += [
+        placeholder(case, status, policy, why)
+        for cases, status, why in one_sided
+        for case in cases
+        if case not in by_case
+    ]
+    return tuple(rows)
+
+
+def placeholder(case: str, status: Status, policy: Policy, *reasons: str) -> Comparison:
+    """Return a row without numbers for a whole case, with the reasons as its warnings."""
+    rule = policy.metrics.get(_STANDS_FOR_CASE.name) or metric_policy(_STANDS_FOR_CASE)
+    return empty_row(case, _STANDS_FOR_CASE, rule, status, *reasons)
+
+
+def describe(failure: Failure) -> str:
+    """Return a failure in one line: side, stage and the first line of its message."""
+    lines = failure.message.strip().splitlines()
+    said = f": {lines[0]}" if lines else ""
+    return f"{failure.side} failed in {failure.stage} ({failure.kind}){said}"
+
+
+def decide(
+    comparisons: Sequence[Comparison],
+    failures: Sequence[Failure],
+    policy: Policy,
+    *,
+    unconfirmed: bool = False,
+    interrupted: bool = False,
+) -> Verdict:
+    """Return the verdict.
+
+    ``fail`` where a gating comparison regressed, whatever else went wrong; ``error`` where head
+    fails what base does, a side ran another's code, or nothing was measured; ``inconclusive`` where
+    a regression that would gate can't be excluded. All reasons are kept, the deciding ones first.
+    """
+    regressions = _regressions(comparisons, gating=True)
+    errors = _errors(comparisons, failures)
+    doubts = _doubts(comparisons, failures, policy, interrupted=interrupted)
+    notes = (
+        *(f"warning: {row.case}: {row.metric}{_because(row)}" for row in lost_metrics(comparisons)),
+        *(f"warning: {reason}" for reason in _regressions(comparisons, gating=False)),
+    )
+    if regressions:
+        said = ("unconfirmed: base and head were not measured together",) if unconfirmed else ()
+        return Verdict("fail", (*regressions, *said, *errors, *doubts, *notes))
+    if errors:
+        return Verdict("error", (*errors, *doubts, *notes))
+    if doubts:
+        return Verdict("inconclusive", (*doubts, *notes))
+    return Verdict("pass", notes)
+
+
+def require_gate(verdict: Verdict, rows: Sequence[Comparison]) -> Verdict:
+    """Return a whole report's ``verdict``, which is no pass where nothing could have failed it."""
+    compared = [row for row in rows if row.base is not None and row.head is not None]
+    if verdict.status != "pass" or not compared or any(row.gate == "fail" for row in compared):
+        return verdict
+    why = 'nothing gates: no metric that was compared has gate = "fail"'
+    return Verdict("inconclusive", (why, *verdict.reasons))
+
+
+def lost_metrics(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Return the rows of gating metrics that head no longer reports, of cases that it still has.
+
+    A row that stands for a whole removed case is its case's only one, and has no number.
+    """
+    kept = {row.case for row in rows if row.status != "removed"}
+    return tuple(
+        row
+        for row in rows
+        if row.status == "removed"
+        and row.gate == "fail"
+        and (row.case in kept or row.base is not None)
+    )
+
+
+def was_measured(row: Comparison) -> bool:
+    """Whether ``row`` has numbers of a side: rows of what the time didn't suffice for have none.
+
+    What head no longer reports was measured for nothing.
+    """
+    sides = (row.base, row.head)
+    return row.status != "removed" and any(side is not None and side.workers > 0 for side in sides)
+
+
+def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[str, ...]:
+    found = [
+        row
+        for row in rows
+        if row.status == "regressed" and (row.gate == "fail" if gating else row.gate == "warn")
+    ]
+    return tuple(moved_text(row) for row in sorted(found, key=_severity, reverse=True))
+
+
+def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[str, ...]:
+    on_base = {failure.case for failure in failures if failure.side == "base"}
+    broken = dict.fromkeys(
+        f"{failure.case}: {describe(failure)}"
+        for failure in failures
+        if failure.kind == WRONG_CODE or (failure.side != "base" and failure.case not in on_base)
+    )
+    broken |= dict.fromkeys(
+        f"{row.case}: {row.metric}{_because(row)}" for row in rows if _lost_its_gate(row)
+    )
+    if any(map(was_measured, rows)):
+        return tuple(broken)
+    answers = {"new", "not_comparable"}
+    if any(row.status in answers for row in rows):
+        return tuple(broken)
+    return (*broken, "nothing was measured")
+
+
+def _lost_its_gate(row: Comparison) -> bool:
+    """Whether a benchmark's own metric that may fail the report is no number on head any more.
+
+    perfci's own metrics can go for good reasons: what isn't compiled has no compile time.
+    """
+    return (
+        row.gate == "fail"
+        and row.metric not in METRICS
+        and row.base is not None
+        and row.head is None
+    )
+
+
+def _doubts(
+    rows: Sequence[Comparison],
+    failures: Sequence[Failure],
+    policy: Policy,
+    *,
+    interrupted: bool,
+) -> tuple[str, ...]:
+    on_base = {failure.case for failure in failures if failure.side == "base"}
+    twice = dict.fromkeys(
+        f"{failure.case}: fails on both sides: {describe(failure)}"
+        for failure in failures
+        if failure.side != "base" and failure.case in on_base and failure.kind != WRONG_CODE
+    )
+    undecided = [
+        f"{row.case}: {row.metric} {_seen(row)}inconclusive{_because(row)}"
+        for row in rows
+        if row.status == "inconclusive"
+        and row.gate == "fail"
+        and policy.undecided(row.metric) == "inconclusive"
+        and not _excludes_regression(row)
+    ]
+    strangers = [
+        f"{row.case}: not comparable{_because(row)}"
+        for row in rows
+        if row.status == "not_comparable"
+    ]
+    compared = any(map(was_measured, rows))
+    lonely = sum(row.status == "new" for row in rows)
+    nothing = (
+        (f"nothing to compare with: {lonely} new",)
+        if lonely and not (compared or undecided or strangers)
+        else ()
+    )
+    ended = ("interrupted before everything was measured",) if interrupted else ()
+    return (*ended, *undecided, *twice, *strangers, *nothing)
+
+
+def _excludes_regression(row: Comparison) -> bool:
+    """Between better and unchanged isn't known, and needn't be: it isn't worse by so much.
+
+    The interval from one session of a baseline is too short to exclude anything, and so is one
+    whose worst rounds were set aside.
+    """
+    if why_not_unchanged(row):
+        return False
+    _, _, worst = worse_by(row)
+    return worst is not None and worst < threshold_of(row)
+
+
+def _severity(row: Comparison) -> float:
+    """How far beyond its threshold; counts that may not grow at all come first."""
+    change, _, _ = worse_by(row)
+    threshold = threshold_of(row)
+    if change is None or threshold <= 0.0:
+        return math.inf
+    return change / threshold
+
+
+def moved_text(row: Comparison) -> str:
+    """Return what moved by how much, and how much its threshold is."""
+    if row.difference is not None:
+        sign = "+" if row.difference > 0.0 else "-"
+        change = f"{sign}{format_value(abs(row.difference), row.unit)}"
+        limit = format_value(row.threshold, row.unit)
+    elif row.head is None:  # graph breaks, where there is no graph on head to count them in
+        return f"{row.case}: {row.metric} can't be counted{_because(row)}"
+    elif row.ratio is None:
+        before, after = (side.center if side else None for side in (row.base, row.head))
+        change = f"{format_value(before, row.unit)} → {format_value(after, row.unit)}"
+        limit = format_share(row.threshold)
+    else:
+        change, limit = format_change(row.ratio), format_share(row.threshold)
+    return f"{row.case}: {row.metric} {change} (threshold {limit})"
+
+
+def _seen(row: Comparison) -> str:
+    """Return what was seen of a change that isn't decided, and how surely."""
+    if row.ratio is None or row.ratio_lo is None or row.ratio_hi is None:
+        return ""
+    lo, hi = format_change(row.ratio_lo).removesuffix(" %"), format_change(row.ratio_hi)
+    return f"{format_change(row.ratio)} ({lo} … {hi}), "
+
+
+def _because(row: Comparison) -> str:
+    return f" ({row.warnings[-1]})" if row.warnings else ""

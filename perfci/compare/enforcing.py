@@ -1,0 +1,104 @@
+"""A verdict that was reached elsewhere, held to what is known here: never laxer. Pure.
+
+Whoever measures decides by the configuration of its own checkout, which in a pull request is the
+pull request's. So its rows are judged anew by the policy here, and the worse verdict counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from perfci.compare.comparing import empty_row
+from perfci.compare.deciding import decide, was_measured
+from perfci.compare.exact import judge_exactly
+from perfci.compare.judging import readjust, threshold_of, worse_by
+from perfci.compare.policy import MetricPolicy, Policy, metric_policy
+from perfci.model.metric import METRICS, Gate, Metric
+from perfci.model.report import Comparison, Report, Verdict
+
+ELSEWHERE = "the report says {status}, by the configuration that it was measured with"
+NOT_REPORTED = "{metric} is measured of every case, and the report hasn't got it"
+_WORST_FIRST = ("fail", "error", "inconclusive", "pass")
+_STRICTEST_FIRST: tuple[Gate, ...] = ("fail", "warn", "info")
+
+
+def held(
+    report: Report, policy: Policy, reported: Mapping[str, Collection[str] | None] | None = None
+) -> Report:
+    """Return ``report`` as ``policy`` judges its rows, where that makes it worse.
+
+    Of the two gates and the two thresholds of a row the stricter one counts; what an undecided
+    row does to the verdict is said here alone. ``reported`` are the benchmarks that are known
+    here, with the metrics that each reports, None for all: what every case of theirs has and the
+    report lacks is ``removed``. A shard that had nothing to measure passes everywhere.
+    """
+    status = report.verdict.status
+    if status in {"fail", "error"} or (report.shard and not report.results):
+        return report
+    rows = _judged(report.results, policy)
+    rows += tuple(
+        one for one in _lost(rows, policy, reported or {}) if one.metric not in report.not_measured
+    )
+    again = decide(rows, report.failures, policy, interrupted=report.interrupted)
+    if _WORST_FIRST.index(again.status) < _WORST_FIRST.index(status):
+        said = ELSEWHERE.format(status=status)
+        return replace(report, results=rows, verdict=Verdict(again.status, (*again.reasons, said)))
+    if status == "pass" and again.reasons != report.verdict.reasons:
+        return replace(report, results=rows, verdict=again)
+    return report
+
+
+def doubted(report: Report, why: str) -> Report:
+    """Return ``report``, which ``why`` keeps from passing; nothing keeps it where that is empty.
+
+    What is worse than undecided stays what it is, with ``why`` as its last reason.
+    """
+    if not why:
+        return report
+    status, reasons = report.verdict.status, report.verdict.reasons
+    if status in {"fail", "error"}:
+        return replace(report, verdict=Verdict(status, (*reasons, why)))
+    return replace(report, verdict=Verdict("inconclusive", (why, *reasons)))
+
+
+def _judged(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
+    return readjust([_by_the_stricter(row, policy) for row in rows], policy)
+
+
+def _by_the_stricter(row: Comparison, policy: Policy) -> Comparison:
+    here = _here(row.case, METRICS.get(row.metric), policy)
+    if here is None:
+        return row
+    held_to = replace(
+        row,
+        gate=min(row.gate, here.gate, key=_STRICTEST_FIRST.index),
+        threshold=min(row.threshold, here.threshold_for(row.base.center if row.base else None)),
+    )
+    if row.method != "exact" or held_to.threshold == row.threshold:
+        return held_to
+    change, _, _ = worse_by(held_to)
+    return replace(held_to, status=judge_exactly(row, change, threshold_of(held_to)))
+
+
+def _lost(
+    rows: Sequence[Comparison], policy: Policy, reported: Mapping[str, Collection[str] | None]
+) -> Iterator[Comparison]:
+    there = {(row.case, row.metric) for row in rows}
+    for case in dict.fromkeys(row.case for row in rows if was_measured(row)):
+        only = reported.get(case.partition("[")[0])
+        for metric in METRICS.values():
+            here = _here(case, metric, policy)
+            expected = metric.always and (only is None or metric.name in only)
+            if here and here.gate == "fail" and expected and (case, metric.name) not in there:
+                why = NOT_REPORTED.format(metric=metric.name)
+                yield empty_row(case, metric, here, "removed", why)
+
+
+def _here(case: str, metric: Metric | None, policy: Policy) -> MetricPolicy | None:
+    """Return what ``policy`` says of a case's metric; None for one that it doesn't know."""
+    if metric is None:
+        return None
+    configured = policy.metrics.get(metric.name) or metric_policy(metric)
+    own = policy.thresholds.get(case.partition("[")[0], {}).get(metric.name)
+    return configured if own is None else replace(configured, threshold=own)

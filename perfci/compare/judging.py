@@ -1,0 +1,247 @@
+"""Statuses: every tested comparison of a report, corrected for there being so many.
+
+A change is ``regressed`` or ``improved`` when the adjusted p is below alpha, Cohen's d is large
+enough, and the change reaches the threshold. ``unchanged`` is earned: the interval lies within
+the margin. All else is ``inconclusive``, and says what it would take to know.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from perfci.compare.caveats import (
+    ONE_SESSION,
+    is_clear,
+    may_be_luck,
+    rounds_to_believe,
+    why_not_unchanged,
+)
+from perfci.compare.margin import is_within, margin, threshold_of, worse_by
+from perfci.compare.policy import Policy
+from perfci.compare.sharding import scaled_family
+from perfci.model.metric import METRICS
+from perfci.model.report import Comparison, Status
+from perfci.model.settings import DECIDING_ROUNDS
+from perfci.stats.multiple_testing import holm
+from perfci.stats.power import detectable_difference, pairs_needed
+from perfci.stats.student import CONFIDENCE, t_quantile
+from perfci.units import format_share, format_value
+
+__all__ = ["adjust", "threshold_of", "threshold_text", "worse_by"]
+_TOO_FEW = "too few for an interval or a verdict: "
+_TESTED = ("paired_t", "welch_t")
+_SAID = (
+    "looks regressed: ",
+    "looks improved: ",
+    "looks unchanged: ",
+    "significant, but ",
+    "could have detected a change of ",
+    "not enough evidence either way",
+    _TOO_FEW,
+)
+"""So begin a judgement's own warnings. One of another family (of a shard, of a suspicion) has said
+them before, and they hold for that family only: they are said anew, or no more."""
+
+
+def adjust(
+    comparisons: Sequence[Comparison], policy: Policy, scale: float = 1.0
+) -> tuple[Comparison, ...]:
+    """Return the comparisons with adjusted p and final status, whatever was judged before.
+
+    Gating comparisons are corrected for the gating ones alone, so that watching more metrics
+    doesn't blunt the gate; the others are corrected for all. Only p decides who is corrected
+    for: dropping comparisons after a look at them would undo the correction. ``scale`` is how
+    many times as many there would have been, had the session not been ended by what it saw.
+    """
+    adjusted = list(comparisons)
+    tested = [index for index, row in enumerate(comparisons) if row.method in _TESTED]
+    gating = [index for index in tested if comparisons[index].gate == "fail"]
+    others = [index for index in tested if comparisons[index].gate != "fail"]
+    for members, family in ((set(gating), gating), (set(others), tested)):
+        size = scaled_family(len(family), scale)
+        p_adjusted = _adjusted_p([comparisons[index] for index in family], scale)
+        for index, p in zip(family, p_adjusted, strict=True):
+            if index in members:
+                adjusted[index] = _judge(comparisons[index], p, policy, size)
+    return tuple(adjusted)
+
+
+def readjust(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
+    """Judge a report's rows anew: all together, a check's confirmations among themselves.
+
+    As in a check of the whole: what is measured against the baseline is corrected for all cases,
+    and what was measured again for what was measured again. Of its first p, which a confirmation
+    replaced, nothing is known: at 1 it counts, and eases nobody else's correction.
+    """
+    first = adjust(
+        [replace(row, p=1.0) if row.confirmed and row.p is not None else row for row in rows],
+        policy,
+    )
+    again = iter(adjust([row for row in rows if row.confirmed], policy))
+    return tuple(next(again) if row.confirmed else row for row in first)
+
+
+def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:
+    known = [row.p for row in rows if row.p is not None]
+    corrected = iter(holm(known, scaled_family(len(known), scale)))
+    return [None if row.p is None else next(corrected) for row in rows]
+
+
+def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: int) -> Comparison:
+    change, _, _ = worse_by(row)
+    moved: Status | None = None
+    warnings: tuple[str, ...] = ()
+    if change is not None and p_adjusted is not None and p_adjusted < policy.alpha:
+        large = row.cohens_d is not None and abs(row.cohens_d) >= policy.cohens_d
+        if _reaches(change, threshold_of(row)) and large:
+            why_not = _why_not_believed(row, policy, family)
+            if why_not:
+                warnings = (f"looks {_moved(change)}: {why_not}",)
+            else:
+                moved = _moved(change)
+        elif large:
+            warnings = (f"significant, but below the threshold of {threshold_text(row)}",)
+        else:
+            warnings = (f"significant, but Cohen's d is below {policy.cohens_d:g}",)
+    alpha = policy.alpha / max(1, family)
+    row = replace(
+        row,
+        p_adjusted=p_adjusted,
+        detectable=_detectable(row, alpha),
+        warnings=tuple(one for one in row.warnings if not one.startswith(_SAID)),
+    )
+    earned = _unchanged(row)
+    if earned and (why_not := why_not_unchanged(row)):
+        earned, warnings = False, (*warnings, f"looks unchanged: {why_not}")
+    status: Status = moved or ("unchanged" if earned else "inconclusive")
+    if status == "inconclusive" and not warnings:
+        warnings = (_too_few(row) or _what_it_takes(row, alpha),)
+    return replace(row, status=status, warnings=(*row.warnings, *warnings))
+
+
+def _moved(change: float) -> Status:
+    return "regressed" if change > 0.0 else "improved"
+
+
+def _why_not_believed(row: Comparison, policy: Policy, family: int) -> str:
+    """Return what keeps a significant change from counting, or nothing."""
+    if row.doubt:
+        return row.doubt
+    if is_clear(row.ratio):
+        return ""
+    if row.method == "welch_t" and row.base_sessions < 2:
+        return ONE_SESSION
+    base, head = (side.workers if side else 0 for side in (row.base, row.head))
+    if not may_be_luck(base, head, family, policy.alpha):
+        return ""
+    needed = rounds_to_believe(family, policy.alpha)
+    what = f"{base} rounds" if row.method == "paired_t" else f"{base} and {head} workers"
+    return f"{what} may be the luck of processes; {_rounds(row, needed)} rule it out"
+
+
+def _reaches(change: float, threshold: float) -> bool:
+    return change != 0.0 and abs(change) >= threshold * (1.0 - 1e-12)
+
+
+def _unchanged(row: Comparison) -> bool:
+    _, lo, hi = worse_by(row)
+    if lo is None or hi is None:
+        return False
+    return is_within(lo, hi, threshold_of(row)) or lo == hi == 0.0
+
+
+def _scale_of_test(row: Comparison) -> tuple[float, float] | None:
+    """Return the standard error of the log ratio and its degrees of freedom."""
+    _, lo, hi = worse_by(row)
+    if row.difference is not None or row.p is None or row.df is None or lo is None or hi is None:
+        return None
+    return (hi - lo) / 2.0 / t_quantile(0.5 + CONFIDENCE / 2, row.df), row.df
+
+
+def _spread_of_pairs(row: Comparison) -> tuple[float, int] | None:
+    """Return the standard deviation of the log ratios and their number, from the interval."""
+    known = _scale_of_test(row)
+    if row.method != "paired_t" or known is None:
+        return None
+    pairs = round(known[1]) + 1
+    return known[0] * math.sqrt(pairs), pairs
+
+
+def _detectable(row: Comparison, alpha: float) -> float | None:
+    """Return what this comparison could have found as one of so many: at the family's alpha.
+
+    The first of ``m`` comparisons that Holm calls significant has ``p < alpha / m``.
+    """
+    known = _scale_of_test(row)
+    if known is None:
+        return row.detectable
+    return math.expm1(min(detectable_difference(*known, alpha), 690.0))
+
+
+def _too_few(row: Comparison) -> str:
+    """Say how many rounds carry an interval where there are fewer, or nothing."""
+    fewest = min(side.workers if side else 0 for side in (row.base, row.head))
+    if not 0 < fewest < DECIDING_ROUNDS:
+        return ""
+    what = "round" if row.method == "paired_t" else "worker"
+    plural = "" if fewest == 1 else "s"
+    return f"{_TOO_FEW}{fewest} {what}{plural}, and it takes {_rounds(row, DECIDING_ROUNDS)}"
+
+
+def _what_it_takes(row: Comparison, alpha: float) -> str:
+    if row.p is None or row.detectable is None:
+        return "not enough evidence either way"
+    found = f"could have detected a change of {format_share(row.detectable)}"
+    if row.method == "welch_t":
+        return f"{found}; `perfci compare` measures both sides together and sees less"
+    known = _spread_of_pairs(row)
+    if known is None or row.threshold <= 0.0:
+        return found
+    rounds = pairs_needed(known[0], math.log(margin(row.threshold)[1]), alpha)
+    if rounds is None:
+        return f"{found}; {format_share(row.threshold)} is out of reach at this spread"
+    if rounds <= known[1]:
+        return f"{found}; the change is too near the threshold of {threshold_text(row)} to tell"
+    return f"{found}; about {_rounds(row, rounds)} would show {format_share(row.threshold)}"
+
+
+def _rounds(row: Comparison, count: int) -> str:
+    """Say so many rounds; where `--rounds` doesn't give them, with the setting that does."""
+    setting = METRICS[row.metric].rounds_setting if row.metric in METRICS else "rounds"
+    return f"{count} rounds" + ("" if setting == "rounds" else f" (`{setting}`)")
+
+
+def threshold_text(row: Comparison) -> str:
+    """Return the row's threshold in its metric's unit, or as a share."""
+    if row.difference is not None:
+        return format_value(row.threshold, row.unit)
+    return format_share(row.threshold)
+
+
+# Suspicion: which cases of a check are measured again, both sides together.
+
+_SHARE = 0.5
+
+
+def suspects(rows: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
+    """Return the cases that may have regressed: what a stored baseline can say, and no more.
+
+    Those that regressed; those whose doubt would cost the verdict while they are worse by half
+    of the threshold; and those that may stay undecided (cold start) while worse by all of it. Two
+    or three sessions leave so few degrees of freedom that hardly any change is significant among
+    many; the confirmation, not the suspicion, holds the error rate.
+    """
+    found = [row.case for row in rows if row.gate == "fail" and _is_suspect(row, policy)]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_suspect(row: Comparison, policy: Policy) -> bool:
+    if row.status == "regressed":
+        return True
+    change, _, _ = worse_by(row)
+    if row.status != "inconclusive" or row.method != "welch_t" or change is None:
+        return False
+    share = _SHARE if policy.undecided(row.metric) == "inconclusive" else 1.0
+    return change >= share * threshold_of(row)

@@ -1,0 +1,257 @@
+"""Shards' reports to one: joined, corrected for as one family, and decided again. Pure.
+
+What a shard said itself was corrected for its own comparisons only: it is provisional, and
+nothing here relies on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfci.compare.deciding import decide, require_gate
+from perfci.compare.judging import readjust
+from perfci.compare.policy import Policy
+from perfci.compare.same_code import joined_ran, joined_same_code
+from perfci.compare.sharding import Shard, parse_shard
+from perfci.errors import DamagedFile, UsageError
+from perfci.model.case import Failure
+from perfci.model.codec import CodecError, to_plain
+from perfci.model.report import Comparison, Report, Timing, Verdict
+
+# Whether reports are shards of one report: what has to agree in them. Pure.
+
+Named = tuple[str, Report]
+"""A report with the name of its file, for messages."""
+_Traits = Mapping[str, Callable[[Report], object]]
+
+_OF_ONE_RUN: _Traits = {
+    "perfci's version": lambda report: report.perfci_version,
+    "the command": lambda report: report.command,
+    "head's commit": lambda report: report.head.sha,
+    # a check's cases may have baselines of different commits
+    "base's commit": lambda report: (
+        report.base.sha if report.base and report.command != "check" else ""
+    ),
+    "what is injected": lambda report: dict(report.injected),
+}
+_OF_ONE_ENVIRONMENT: _Traits = {
+    "base's environment": lambda report: (
+        report.base_environment.key if report.base_environment else ""
+    ),
+    "the number of shards": lambda report: report.shard.partition("/")[2],
+    "the split": lambda report: report.split,
+}
+
+
+def require_one_run(named: Sequence[Named]) -> None:
+    """Raise UsageError where two reports are not of one run of one command."""
+    _require_alike(named, _OF_ONE_RUN, "Merge the reports of one run only.")
+
+
+def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
+    """Return one environment's reports by their shards, in order; a whole report is shard 1/1.
+
+    UsageError where they are not shards of one report, one is there twice, or there should be
+    ``expect`` of them and their own number is another.
+    """
+    found: dict[Shard, Named] = {}
+    for name, report in named:
+        shard = _shard(name, report, alone=len(named) == 1)
+        if shard in found:
+            raise UsageError(
+                "shard-twice",
+                f"{name} and {found[shard][0]} are both shard {shard} of "
+                f"{report.environment.key!r}",
+                "Give each shard's report once: of two attempts, the later one.",
+            )
+        if expect is not None and shard.count != expect:
+            raise UsageError(
+                "other-count",
+                f"{name} is shard {shard}, and --expect asks for {expect}",
+                "Give as --expect what the shards were made with: `perfci plan` tells it.",
+            )
+        found[shard] = (name, report)
+    advice = "All shards need the same --shard count, benchmarks, -k and --durations."
+    _require_alike(named, _OF_ONE_ENVIRONMENT, advice)
+    return {shard: found[shard][1] for shard in sorted(found)}
+
+
+def _shard(name: str, report: Report, *, alone: bool) -> Shard:
+    if not report.shard and alone:
+        return Shard(1, 1)
+    if not report.shard:
+        raise UsageError(
+            "no-shard",
+            f"{name} is a whole report, and not the only one of {report.environment.key!r}",
+            "Measure the parts with `--shard 1/2` and `--shard 2/2`.",
+        )
+    try:
+        return parse_shard(report.shard)
+    except ValueError as error:
+        raise UsageError(
+            "bad-shard", f"{name} says it is shard {report.shard!r}: {error}", "Measure it again."
+        ) from error
+
+
+def _require_alike(named: Sequence[Named], traits: _Traits, advice: str) -> None:
+    (name, first), *others = named
+    for other, report in others:
+        for what, of in traits.items():
+            if of(first) != of(report):
+                raise UsageError(
+                    "not-one-report",
+                    f"{name} and {other} are no parts of one report: "
+                    f"{what} is {of(first)!r} and {of(report)!r}",
+                    advice,
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """One environment's report, and the shards that it should have and hasn't."""
+
+    report: Report
+    missing: tuple[Shard, ...] = ()
+
+
+def merge(
+    named: Sequence[Named], policy: Policy, *, expect: int | None = None
+) -> tuple[Merged, ...]:
+    """Return one report for each environment of the shards' reports, by the environment's key.
+
+    Raises UsageError where they are not parts of one report, DamagedFile where their numbers give
+    none. ``expect`` is how many shards every environment should have; without it the shards' own
+    word is taken.
+    """
+    require_one_run(named)
+    groups: dict[str, list[Named]] = {}
+    for one in named:
+        groups.setdefault(one[1].environment.key, []).append(one)
+    environments = {key: numbered(groups[key], expect) for key in sorted(groups)}
+    return tuple(_finite(_merged(key, environments, policy)) for key in environments)
+
+
+def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy: Policy) -> Merged:
+    shards = environments[key]
+    parts = tuple(shards.values())
+    count = next(iter(shards)).count
+    wanted = (Shard(number, count) for number in range(1, count + 1))
+    missing = (
+        *(shard for shard in wanted if shard not in shards),
+        # a merged report that is merged again lacks what it lacked
+        *(parse_shard(lost) for part in parts for lost in part.missing),
+    )
+    rows = readjust(_joined(shards), policy)
+    failures = _once(failure for part in parts for failure in part.failures)
+    interrupted = any(part.interrupted for part in parts)
+    verdict = decide(
+        rows,
+        failures,
+        policy,
+        unconfirmed=any(row.confirmed is False and row.status == "regressed" for row in rows),
+        interrupted=interrupted,
+    )
+    regressed = {row.case for row in rows if row.status == "regressed"}
+    measured = {row.metric for row in rows if row.base or row.head}
+    report = replace(
+        parts[0],
+        created_at=max(part.created_at for part in parts),
+        base=next((part.base for part in parts if part.base), None),
+        verdict=_incomplete(require_gate(verdict, rows), missing),
+        timing=Timing(
+            wall_s=max(part.timing.wall_s for part in parts),
+            measured_s=sum(part.timing.measured_s for part in parts),
+            rounds=sum(part.timing.rounds for part in parts),
+        ),
+        results=rows,
+        failures=failures,
+        explanations=tuple(
+            dict.fromkeys(
+                one for part in parts for one in part.explanations if one.case in regressed
+            )
+        ),
+        notes=tuple(
+            dict.fromkeys(
+                (*(note for part in parts for note in part.notes), *_strays(missing, environments))
+            )
+        ),
+        skipped={case: why for part in parts for case, why in part.skipped.items()},
+        not_measured={
+            metric: why
+            for part in parts
+            for metric, why in part.not_measured.items()
+            if metric not in measured
+        },
+        interrupted=interrupted,
+        shard="",
+        split="",
+        missing=tuple(map(str, missing)),
+        durations={case: spent for part in parts for case, spent in part.durations.items()},
+        ran=joined_ran(parts),
+        same_code=joined_same_code(parts),
+        past=tuple(dict.fromkeys(one for part in parts for one in part.past)),
+        definitions=tuple(dict.fromkeys(one for part in parts for one in part.definitions)),
+    )
+    return Merged(report, missing)
+
+
+def _finite(merged: Merged) -> Merged:
+    """Return ``merged``; DamagedFile where finite numbers of its parts have made one that isn't."""
+    try:
+        to_plain(merged.report)
+    except CodecError as error:
+        raise DamagedFile(
+            "damaged-report",
+            f"the reports of {merged.report.environment.key!r} can't be believed: together they "
+            f"give {error}",
+            "Measure the shards again.",
+        ) from error
+    return merged
+
+
+def _joined(shards: Mapping[Shard, Report]) -> tuple[Comparison, ...]:
+    rows: dict[tuple[str, str], tuple[Shard, Comparison]] = {}
+    for shard, report in shards.items():
+        for row in report.results:
+            where, _ = rows.setdefault((row.case, row.metric), (shard, row))
+            if where != shard:
+                raise UsageError(
+                    "case-twice",
+                    f"{row.case!r} {row.metric!r} is in shard {where} and in shard {shard}",
+                    "Measure the shards of one run, with the same benchmarks on every machine.",
+                )
+    return tuple(row for _, row in rows.values())
+
+
+def _once(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Return failures without their twins, whose addresses and folders alone may differ."""
+    found: dict[tuple[str, ...], Failure] = {}
+    for one in failures:
+        found.setdefault((one.case, one.side, one.stage, one.kind), one)
+    return tuple(found.values())
+
+
+def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
+    """Say what is missing: a report without all its shards never passes."""
+    if not missing:
+        return verdict
+    numbers = ", ".join(str(shard.number) for shard in missing)
+    word, verb = ("shard", "is") if len(missing) == 1 else ("shards", "are")
+    said = f"incomplete: {word} {numbers} of {missing[0].count} {verb} missing"
+    if verdict.status in {"fail", "error"}:
+        deciding, *others = verdict.reasons
+        return Verdict(verdict.status, (deciding, said, *others))
+    return Verdict("inconclusive", (said, *verdict.reasons))
+
+
+def _strays(
+    missing: Sequence[Shard], environments: Mapping[str, Mapping[Shard, Report]]
+) -> tuple[str, ...]:
+    """Say which missing shards are there for another environment: the runners may differ."""
+    return tuple(
+        f"Shard {shard} is there for another environment only: {key}."
+        for shard in missing
+        for key, shards in environments.items()
+        if shard in shards
+    )

@@ -1,0 +1,65 @@
+"""Policy: thresholds, and what each status does to the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from perfci.model.case import Case
+from perfci.model.metric import METRICS, Gate, Metric, Undecided
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPolicy:
+    """One metric's policy: see ``Metric`` for what the fields mean."""
+
+    threshold: float
+    gate: Gate
+    undecided: Undecided
+    share: float = 0.0
+
+    def threshold_for(self, base: float | None) -> float:
+        """Return the threshold where base's value is ``base``: at least ``share`` of it."""
+        return max(self.threshold, self.share * (base or 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What counts as a regression.
+
+    ``alpha`` is the chance of a false alarm in a whole report, ``cohens_d`` the least effect
+    size. ``metrics`` holds what configuration set; a metric that isn't there keeps its own
+    defaults. ``thresholds`` are by benchmark and metric. ``strict`` makes an inconclusive
+    verdict exit with 3.
+    """
+
+    alpha: float = 0.01
+    cohens_d: float = 0.2
+    strict: bool = False
+    metrics: Mapping[str, MetricPolicy] = field(default_factory=dict)
+    thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def for_metric(self, metric: Metric, case: Case) -> MetricPolicy:
+        """Return ``metric``'s policy for ``case``: the benchmark's own threshold wins."""
+        configured = self.metrics.get(metric.name) or metric_policy(metric)
+        given = self.thresholds.get(case.benchmark, {})
+        own = case.thresholds.get(metric.name, given.get(metric.name))
+        if own is None:
+            return configured
+        return replace(configured, threshold=own)
+
+    def undecided(self, metric: str) -> Undecided:
+        """Return what an inconclusive comparison of ``metric`` makes of the verdict."""
+        if metric in self.metrics:
+            return self.metrics[metric].undecided
+        return METRICS[metric].undecided if metric in METRICS else "pass"
+
+
+def metric_policy(metric: Metric) -> MetricPolicy:
+    """Return the defaults that ``metric`` carries."""
+    return MetricPolicy(metric.threshold, metric.gate, metric.undecided, metric.share)
+
+
+def default_policy() -> Policy:
+    """Return the policy without any configuration, every metric spelled out."""
+    return Policy(metrics={name: metric_policy(metric) for name, metric in METRICS.items()})

@@ -1,0 +1,141 @@
+"""Which cases a shard has: one report, measured in parts on several machines. Pure.
+
+Only cases are split, never the sides of one. A split is made of the cases' ids and their known
+durations and of nothing else, so that every machine finds the same one by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfci.model.case import Case
+from perfci.stats.quantile import median
+
+MOST_SHARDS = 256
+"""So many jobs a matrix of GitHub Actions may have."""
+_WRITTEN = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Shard:
+    """One part of ``count``, its ``number`` counted from 1; written ``2/4``."""
+
+    number: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The cases that are measured here, and those measured ``elsewhere`` for the same report.
+
+    Without a ``shard`` it is the whole. Parts of one report have the same ``split``, its mark.
+    ``scale`` is how many times the measurable cases of this part the report has.
+    """
+
+    cases: tuple[Case, ...]
+    elsewhere: tuple[Case, ...] = ()
+    shard: Shard | None = None
+    split: str = ""
+    scale: float = 1.0
+
+    @property
+    def whole(self) -> tuple[Case, ...]:
+        """All cases of the report."""
+        return (*self.cases, *self.elsewhere)
+
+    def tells(self, case: str) -> bool:
+        """Say whether this part tells of ``case``.
+
+        What is no case of head's (a file that can't be imported, a removed benchmark) is told by
+        the first shard alone: a merge then has it once.
+        """
+        if self.shard is None or self.shard.number == 1:
+            return all(one.id != case for one in self.elsewhere)
+        return any(one.id == case for one in self.cases)
+
+    def only(self, ids: Collection[str]) -> Part:
+        """Return this part with fewer cases to measure; what is elsewhere stays elsewhere."""
+        return replace(self, cases=tuple(case for case in self.cases if case.id in ids))
+
+
+def parse_shard(text: str) -> Shard:
+    """Return the shard that ``2/4`` names; ValueError for all else."""
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        raise ValueError("write the second of four as 2/4")
+    shard = Shard(*map(int, found.groups()))
+    if shard.count > MOST_SHARDS:
+        raise ValueError(f"there can be {MOST_SHARDS} shards at most")
+    if shard.number > shard.count:
+        raise ValueError(f"the last of {shard.count} is {shard.count}/{shard.count}")
+    return shard
+
+
+def expected_s(cases: Sequence[Case], durations: Mapping[str, float]) -> dict[str, float]:
+    """Return how long each case takes, in s: as long as the median one where it isn't known.
+
+    All take alike where none is known. What is skipped takes nothing.
+    """
+    measured = [case.id for case in cases if not case.skip]
+    known = [durations[case] for case in measured if case in durations]
+    usual = median(known) if known else 1.0
+    return {case.id: 0.0 if case.skip else durations.get(case.id, usual) for case in cases}
+
+
+def split(
+    cases: Sequence[Case], count: int, durations: Mapping[str, float]
+) -> tuple[tuple[Case, ...], ...]:
+    """Return the cases of each of ``count`` shards: the longest first, to the least loaded.
+
+    The fullest shard then has at most 4/3 of the load that the best split gives it (Graham 1969,
+    SIAM Journal on Applied Mathematics 17:416-429).
+    """
+    cost = expected_s(cases, durations)
+    loads = [0.0] * count
+    shares: list[set[str]] = [set() for _ in range(count)]
+    for case in sorted(cases, key=lambda one: (-cost[one.id], one.id)):
+        least = min(range(count), key=lambda index: (loads[index], len(shares[index])))
+        loads[least] += cost[case.id]
+        shares[least].add(case.id)
+    return tuple(tuple(case for case in cases if case.id in share) for share in shares)
+
+
+def part_of(cases: Sequence[Case], shard: Shard | None, durations: Mapping[str, float]) -> Part:
+    """Return what ``shard`` has of ``cases``: all of them where it is None."""
+    if shard is None:
+        return Part(tuple(cases))
+    shares = split(cases, shard.count, durations)
+    mine = shares[shard.number - 1]
+    ids = {case.id for case in mine}
+    return Part(
+        cases=mine,
+        elsewhere=tuple(case for case in cases if case.id not in ids),
+        shard=shard,
+        split=_mark(shares),
+        scale=times_as_many(cases, mine),
+    )
+
+
+def times_as_many(everything: Sequence[Case], here: Sequence[Case]) -> float:
+    """Return how many times the measurable cases ``here`` there are in ``everything``."""
+    some, many = (sum(not case.skip for case in cases) for cases in (here, everything))
+    return many / some if some else 1.0
+
+
+def scaled_family(comparisons: int, scale: float) -> int:
+    """Return how many comparisons a report has of whose cases one in ``scale`` has so many."""
+    return math.ceil(comparisons * scale - 1e-9)
+
+
+def _mark(shares: Sequence[Sequence[Case]]) -> str:
+    """Return a mark that two splits have in common only where they are the same."""
+    written = json.dumps([sorted(case.id for case in share) for share in shares])
+    return hashlib.sha256(written.encode()).hexdigest()[:12]

@@ -1,0 +1,125 @@
+"""When an interval has settled on which side of the margin around "no change" it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from perfci.compare.caveats import is_clear, may_be_luck, why_not_unchanged
+from perfci.compare.margin import is_beyond, is_within, threshold_of, worse_by
+from perfci.compare.policy import Policy
+from perfci.model.case import Case
+from perfci.model.metric import METRICS
+from perfci.model.report import Comparison
+from perfci.model.settings import DECIDING_ROUNDS
+from perfci.stats.student import CONFIDENCE, t_quantile
+
+_STOP_LEVEL = 0.01
+"""Looking at 95 % after each of 5 to 20 rounds, the report's interval holds a true change at the
+margin in 80 % of runs; at 99 % in 91 %. Surer still takes more rounds everywhere."""
+_ENOUGH_WITHOUT_SPREAD = 10
+
+
+def is_decided(
+    ratio_lo: float | None,
+    ratio_hi: float | None,
+    threshold: float,
+    *,
+    pairs: int = 0,
+    level: float = 1.0 - CONFIDENCE,
+) -> bool:
+    """Say whether more rounds could still change the answer, from the interval alone.
+
+    Decided is an interval of 99 % within the margin: the rule looks after every round, so that
+    it has to be surer than the 95 % of the report. Or one wholly beyond one of its ends which,
+    widened to ``1 - level`` (alpha ÷ the report's gating comparisons, what Holm asks of the first
+    of them), also leaves out "no change": a session that ended earlier would call a clear
+    slow-down inconclusive. ``ratio_lo`` and ``ratio_hi`` are at 95 %, made by ``pairs``. p itself
+    never stops a session: one that measures on until p is small finds a regression in any noise.
+    """
+    if ratio_lo is None or ratio_hi is None or ratio_lo <= 0.0:
+        return False
+    ends = math.log(ratio_lo), math.log(ratio_hi)
+    return _has_settled(*ends, math.log1p(threshold), pairs=pairs, level=level)
+
+
+def _has_settled(lo: float, hi: float, threshold: float, *, pairs: int, level: float) -> bool:
+    """Say the same of an interval of logarithms, or of differences."""
+    sure = _widened(lo, hi, _STOP_LEVEL, pairs)
+    if is_within(*sure, threshold):
+        return True
+    if not is_beyond(*sure, threshold):
+        return False
+    lo, hi = _widened(lo, hi, level, pairs)
+    return pairs < 2 or not lo <= 0.0 <= hi
+
+
+def _widened(lo: float, hi: float, level: float, pairs: int) -> tuple[float, float]:
+    """Return a 95 % interval that ``pairs`` made as one of ``1 - level``."""
+    if pairs < 2:
+        return lo, hi
+    wider = t_quantile(1.0 - level / 2.0, pairs - 1) / t_quantile(0.5 + CONFIDENCE / 2, pairs - 1)
+    center, half = (lo + hi) / 2.0, (hi - lo) / 2.0 * wider
+    return center - half, center + half
+
+
+def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
+    """Say whether more rounds could still decide what a paired ``row`` says of the code.
+
+    Beside an undecided interval: a change that would be believed but for its few rounds, or for
+    a doubt that more rounds may dispel; no change, but for rounds set aside on one side only. Ten
+    rounds without any spread are followed by more of the same.
+    """
+    pairs = row.base.workers if row.base else 0
+    if row.p is None and pairs >= _ENOUGH_WITHOUT_SPREAD:
+        return False
+    _, lo, hi = worse_by(row)
+    if why_not_unchanged(row) or lo is None or hi is None:
+        return True
+    level, threshold = policy.alpha / max(1, family), threshold_of(row)
+    if not _has_settled(lo, hi, threshold, pairs=pairs, level=level):
+        return True
+    return is_beyond(lo, hi, threshold) and (bool(row.doubt) or awaits_rounds(row, policy, family))
+
+
+def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
+    """Say whether a paired ``row`` shows a change that its few rounds alone keep from counting.
+
+    Too few for an interval, it is enough that head looks worse by the threshold.
+    """
+    pairs = row.base.workers if row.base else 0
+    change, lo, hi = worse_by(row)
+    if lo is None or hi is None:
+        return change is not None and pairs < DECIDING_ROUNDS and change >= threshold_of(row)
+    return (
+        is_beyond(lo, hi, threshold_of(row))
+        and not is_clear(row.ratio)
+        and may_be_luck(pairs, pairs, family, policy.alpha)
+    )
+
+
+# Pure: whether a case needs more rounds. The rule looks at intervals, never at p.
+
+
+def undecided_metrics(
+    comparisons: Iterable[Comparison], case: Case, policy: Policy, family: int
+) -> tuple[str, ...]:
+    """Return the metrics that more rounds are for: those whose doubt would cost the verdict.
+
+    A gating metric that policy lets pass undecided (cold start: half an import of torch is
+    noise) prolongs a session only where it shows a change that needs a few more rounds to be
+    believed; and not where it doesn't get more of them (only the first rounds compile anew).
+    ``family`` is how many gating comparisons the report will have.
+    """
+    rows = [row for row in comparisons if row.method == "paired_t" and row.metric in METRICS]
+    return tuple(
+        row.metric
+        for row in rows
+        if (rule := policy.for_metric(METRICS[row.metric], case)).gate == "fail"
+        and (
+            wants_rounds(row, policy, family)
+            if rule.undecided == "inconclusive"
+            else METRICS[row.metric].rounds_setting == "rounds"
+            and awaits_rounds(row, policy, family)
+        )
+    )

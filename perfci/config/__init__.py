@@ -1,0 +1,1 @@
+"""``[tool.perfci]`` of pyproject.toml, or perfci.toml: read, checked, and edited."""

@@ -1,0 +1,135 @@
+"""Reading files that others wrote, or committed: a link to /dev/zero would be read for ever."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+MOST_BYTES = 64 << 20
+"""No baseline, report or configuration comes near it."""
+
+
+def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Return the bytes of a regular file. OSError for anything else, and for one too large."""
+    # not blocking, or opening a pipe would wait for its writer
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(most + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MiB", str(path))
+    return content
+
+
+# Writing files that were named: whole or not at all, and never waiting for a pipe's reader.
+
+_OWN = re.compile(r"/dev/(?:stdout|stderr)|/(?:dev|proc/self)/fd/(?P<number>[0-9]{1,9})")
+"""What this process has open already, so that somebody reads it."""
+_NOT_BESIDE = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS}
+"""No file may be made beside it, or none put in its place: it may be a mount of its own."""
+
+
+def require_file(path: Path) -> None:
+    """Return where ``path`` can be written without waiting: a file, a device, or nothing yet.
+
+    OSError for a pipe or a folder. A pipe that this process was given (``/dev/stdout``) will do.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode) or _own(path) is not None):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+
+
+def require_writable(path: Path) -> None:
+    """Return where ``path`` could be written; its folder is made. OSError where it can't."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    require_file(path)
+    own = _own(path) is not None
+    target = path if own else Path(os.path.realpath(path))  # a link stays, broken or not
+    existed = target.exists()
+    with target.open("ab"):
+        pass
+    if not existed:
+        target.unlink()
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write ``path``. OSError where it can't be, and then a file that was there stays as it was.
+
+    A file that nobody may put another in the place of is written as it stands.
+    """
+    write_lines(path, (text.encode("utf-8"),))
+
+
+def write_lines(path: Path, lines: Iterable[bytes]) -> None:
+    """Write ``lines`` as ``write_file`` does its text; they are taken once, one at a time."""
+    require_file(path)
+    own = _own(path)
+    if own is not None:
+        # its own description: opened anew, it would begin at the beginning of a file that
+        # what is printed goes to as well
+        with os.fdopen(os.dup(own), "wb") as file:
+            file.writelines(lines)
+        return
+    target = Path(os.path.realpath(path))  # where a link leads, there or not yet: the link stays
+    if path.exists() and not path.is_file():
+        _write_as_it_stands(target, lines)
+        return
+    beside = target.with_name(f".perfci-{secrets.token_hex(8)}")
+    try:
+        file = beside.open("xb")  # with the rights that the umask leaves
+    except OSError as error:
+        _require_in_place(target, error)
+        _write_as_it_stands(target, lines)
+        return
+    try:
+        with file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        _put_in_place(beside, target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _put_in_place(beside: Path, target: Path) -> None:
+    try:
+        if target.exists():
+            beside.chmod(stat.S_IMODE(target.stat().st_mode))
+        beside.replace(target)
+    except OSError as error:
+        _require_in_place(target, error)
+        shutil.copyfile(beside, target)
+
+
+def _require_in_place(target: Path, error: OSError) -> None:
+    """Return where ``target`` may be written as it stands, ``error`` being why it has to."""
+    if error.errno not in _NOT_BESIDE or not target.exists():
+        raise error
+
+
+def _write_as_it_stands(target: Path, lines: Iterable[bytes]) -> None:
+    with target.open("wb") as file:
+        file.writelines(lines)
+
+
+def _own(path: Path) -> int | None:
+    """Return the descriptor of this process that ``path`` stands for."""
+    found = _OWN.fullmatch(str(path))
+    if found is None:
+        return None
+    return int(found["number"] or {"/dev/stdout": 1, "/dev/stderr": 2}[found[0]])

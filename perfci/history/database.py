@@ -1,0 +1,121 @@
+"""One history's connection: transactions, patience with a lock, and another try when it is lost."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from perfci.errors import OutsideError
+from perfci.history.address import Address
+from perfci.history.trouble import is_lost, is_momentary, translated
+from perfci.model.version import VERSION
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+T = TypeVar("T")
+
+WAIT_S = 60.0
+"""How long another's lock is waited for."""
+PAUSES_S = (0.2, 0.5, 1.0, 2.0, 4.0)
+"""Before each further try to write over a lost connection."""
+_CONNECT_S = 10
+_WRITES = "perfci_writes"
+
+
+class Database:
+    """A history's database. Every statement runs in a transaction of ``reading`` or ``writing``."""
+
+    def __init__(self, address: Address, wait_s: float = WAIT_S) -> None:
+        self.address = address
+        self.wait_s = wait_s
+        self._engine = _engine(address, wait_s)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Yield a connection that sees one state of the history. Errors are perfci's.
+
+        SQLite's transactions do by themselves. PostgreSQL's usual ones would see, between two
+        statements, what others recorded meanwhile: points of runs that were not read.
+        """
+        engine = self._engine
+        if self.address.path is None:
+            engine = engine.execution_options(isolation_level="REPEATABLE READ")
+        with translated(self), engine.begin() as connection:
+            yield connection
+
+    def own_connection(self) -> Connection:
+        """Return a connection outside transactions, which closing it really ends."""
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        connection.detach()
+        return connection
+
+    def writing(self, work: Callable[[Connection], T]) -> T:
+        """Return what ``work`` returns, done in one transaction.
+
+        It is done again where the connection was lost or a deadlock was broken: it may have been
+        committed or not, so ``work`` has to be such that doing it twice is doing it once.
+        """
+        from sqlalchemy.exc import DBAPIError
+
+        engine = self._engine.execution_options(**{_WRITES: True})
+        tries = 0
+        while True:
+            try:
+                with translated(self), engine.begin() as connection:
+                    return work(connection)
+            except OutsideError as error:
+                cause = error.__cause__
+                told = cause.orig if isinstance(cause, DBAPIError) else None
+                if told is None or tries == len(PAUSES_S):
+                    raise
+                if self.address.path is not None or not (is_lost(told) or is_momentary(told)):
+                    raise
+                time.sleep(PAUSES_S[tries])
+                tries += 1
+
+
+def _engine(address: Address, wait_s: float) -> Engine:
+    from sqlalchemy import create_engine, event
+
+    if address.path is not None:
+        engine = create_engine(address.url, connect_args={"timeout": wait_s})
+        event.listen(engine, "connect", _own_transactions)
+        event.listen(engine, "begin", _begin)
+        return engine
+    given = address.url.query
+    arguments: dict[str, Any] = {
+        "connect_timeout": given.get("connect_timeout", _CONNECT_S),
+        "application_name": given.get(
+            "application_name", f"perfci {VERSION} on {platform.node()}, process {os.getpid()}"
+        ),
+    }
+    # asked first whether it lives: between two uses may lie a build, and a server's restart
+    engine = create_engine(address.url, connect_args=arguments, pool_size=1, pool_pre_ping=True)
+
+    def patience(connection: Any, _record: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = {round(wait_s * 1000)}")
+        connection.commit()
+
+    event.listen(engine, "connect", patience)
+    return engine
+
+
+def _own_transactions(connection: Any, _record: object) -> None:
+    """Keep Python's sqlite3 from beginning transactions at moments of its own."""
+    connection.isolation_level = None
+
+
+def _begin(connection: Connection) -> None:
+    """Take the write lock before reading: two that read first could neither go on nor wait."""
+    writes = connection.get_execution_options().get(_WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

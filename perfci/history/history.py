@@ -1,0 +1,259 @@
+"""The history as the rest of perfci sees it: opened by its address, and used for all else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from perfci.errors import UsageError, extra_advice
+from perfci.history.address import parse_address
+from perfci.history.database import WAIT_S, Database
+from perfci.history.migrating import require_current
+from perfci.model.history import GateOutcome, RecordedRun
+
+if TYPE_CHECKING:
+    from perfci.history.queries import Statistics
+    from perfci.trend.change import KnownChange
+    from perfci.trend.timeline.series import Distributions, LoadedHistory, Night, SeriesKey
+
+_AT_ONCE = 20
+"""Runs in one transaction: waiting for the disk takes longer than writing one."""
+
+
+@contextmanager
+def open_history(
+    url_or_path: str, *, create: bool = True, wait_s: float = WAIT_S
+) -> Iterator[History]:
+    """Yield the history in a file or at a ``postgresql://`` address.
+
+    It is made where it is missing (UsageError where not ``create``), and an older one is
+    upgraded. A damaged one is DamagedFile, a newer one UsageError. Another's lock is waited for
+    ``wait_s``; then, and where the database fails, OutsideError.
+    """
+    address = parse_address(url_or_path)
+    if address.path is None:
+        _require_driver()
+    database = Database(address, wait_s)
+    try:
+        require_current(database, create=create)
+        yield History(database)
+    finally:
+        database.close()
+
+
+class History:
+    """An open history. Made by ``open_history``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def shown(self) -> str:
+        """Where it is, without a password."""
+        return self._database.address.shown
+
+    def record(self, runs: Sequence[RecordedRun]) -> int:
+        """Add those of ``runs`` that aren't there yet, each whole or not at all; return how many.
+
+        UsageError, before anything is written, where one couldn't be read back as it is.
+        """
+        from perfci.history.recording import record_runs, require_recordable
+
+        for run in runs:
+            require_recordable(run)
+        return sum(
+            self._database.writing(partial(record_runs, runs=runs[first : first + _AT_ONCE]))
+            for first in range(0, len(runs), _AT_ONCE)
+        )
+
+    def record_outcome(self, outcome: GateOutcome) -> bool:
+        """Add how a report ended; return whether it was new."""
+        from perfci.history.remembered import write_outcome
+
+        return self._database.writing(lambda connection: write_outcome(connection, outcome))
+
+    def runs(self, *, environment: str | None = None) -> tuple[Night, ...]:
+        """Return the recorded runs, of one environment or of all, as they were measured."""
+        from perfci.history import schema
+        from perfci.history.loading import night_of, nights_query
+
+        query = nights_query()
+        if environment is not None:
+            query = query.where(schema.environments.c.key == environment)
+        with self._database.reading() as connection:
+            return tuple(night_of(row) for row in connection.execute(query))
+
+    def load(self) -> LoadedHistory:
+        """Return all runs, and all series."""
+        from perfci.history.loading import load_history
+
+        with self._database.reading() as connection:
+            return load_history(connection)
+
+    def read(self) -> Iterator[RecordedRun]:
+        """Yield every run as it was recorded, in the order of measuring."""
+        from perfci.history.reading import read_runs
+
+        with self._database.reading() as connection:
+            yield from read_runs(connection)
+
+    def records(self) -> Iterator[RecordedRun | GateOutcome | KnownChange]:
+        """Yield everything there is: what an export holds."""
+        yield from self.read()
+        yield from self.outcomes()
+        yield from self.known_changes()
+
+    def environments(self) -> tuple[str, ...]:
+        """Return the keys of the environments that something was measured in, sorted."""
+        from perfci.history.loading import read_environments
+
+        with self._database.reading() as connection:
+            return read_environments(connection)
+
+    def values(
+        self, key: SeriesKey, run_ids: Collection[str], *, earlier: Collection[str] = ()
+    ) -> Mapping[str, tuple[float, ...]]:
+        """Return one series' workers in those of the runs that have any, by run id.
+
+        ``earlier`` are the case's names of before it was renamed.
+        """
+        from perfci.history.reading import read_values
+
+        with self._database.reading() as connection:
+            return read_values(connection, key, run_ids, earlier)
+
+    def newest(
+        self, names: Mapping[SeriesKey, Collection[str]], last: int, branch: str
+    ) -> Mapping[SeriesKey, tuple[float, ...]]:
+        """Return values in the newest ``last`` runs of ``branch``, oldest first.
+
+        ``names`` maps each series that is wanted to its case's earlier names.
+        """
+        from perfci.history.queries import read_newest
+
+        with self._database.reading() as connection:
+            return read_newest(connection, names, last, branch)
+
+    def distributions(self, run_ids: Iterable[str]) -> Distributions:
+        """Return the workers' values of all series in some runs."""
+        from perfci.history.reading import read_distributions
+
+        with self._database.reading() as connection:
+            return read_distributions(connection, run_ids)
+
+    def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
+        """Return each (sha, case) that was measured there, and with ``failed`` each that failed."""
+        from perfci.history.reading import read_measured
+
+        with self._database.reading() as connection:
+            return read_measured(connection, environment, with_failed=failed)
+
+    def pointless(self, runner: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
+        """Return the sha and the failures of each of ``runner``'s runs that has no point."""
+        from perfci.history.queries import read_pointless
+
+        with self._database.reading() as connection:
+            return read_pointless(connection, runner)
+
+    @contextmanager
+    def claim(self, environment: str, sha: str) -> Iterator[bool]:
+        """Yield whether no other runner of ``environment`` has the commit in the works."""
+        from perfci.history.queries import claimed
+
+        with claimed(self._database, environment, sha) as mine:
+            yield mine
+
+    def outcomes(self) -> tuple[GateOutcome, ...]:
+        """Return how the recorded reports ended, the oldest first."""
+        from perfci.history.remembered import read_outcomes
+
+        with self._database.reading() as connection:
+            return read_outcomes(connection)
+
+    def known_changes(self) -> tuple[KnownChange, ...]:
+        """Return the changes that earlier analyses remembered."""
+        from perfci.history.remembered import read_changes
+
+        with self._database.reading() as connection:
+            return read_changes(connection)
+
+    def remember(self, changes: Sequence[KnownChange]) -> None:
+        """Add or renew changes; when one was first seen, its acknowledgement and its note stay."""
+        from perfci.history.remembered import write_changes
+
+        self._database.writing(lambda connection: write_changes(connection, changes))
+
+    def require_writable(self) -> None:
+        """Raise what recording would raise now, for want of rights or on a disk that is read-only.
+
+        A transaction may begin there all the same, and fails at its first statement.
+        """
+        from sqlalchemy import false, insert, select
+
+        from perfci.history import schema
+
+        table = schema.documents
+        nothing = select(table.c.digest, table.c.content).where(false())
+        adding = insert(table).from_select(["digest", "content"], nothing)
+        self._database.writing(lambda connection: connection.execute(adding))
+
+    def require_project(self, project: str) -> None:
+        """Make this ``project``'s history where it is nobody's yet; UsageError for another's."""
+        from perfci.history.projects import name_project
+
+        owner = self._database.writing(partial(name_project, project=project))
+        if owner != project:
+            raise UsageError(
+                "other-project",
+                f"{self.shown} is the history of another project, {owner}; this one is {project}",
+                "Series of one name would be mixed: give this project a file, a database or a "
+                "PostgreSQL schema of its own (docs/history.md). Where both are one project: "
+                f'project = "{owner}" in [tool.perfci].',
+            )
+
+    def try_remember(self, changes: Sequence[KnownChange]) -> None:
+        """Raise what ``remember`` would raise now: all is written, and taken back."""
+        from perfci.history.remembered import try_changes
+
+        self._database.writing(lambda connection: try_changes(connection, changes))
+
+    def acknowledge(self, change: str, note: str = "", *, undo: bool = False) -> str:
+        """Acknowledge the change with this id, or that alone begins so; return its id.
+
+        Without ``note`` an earlier one stays; ``undo`` takes an acknowledgement and its note back.
+        """
+        from perfci.history.remembered import acknowledge_change
+
+        return self._database.writing(
+            lambda connection: acknowledge_change(connection, change, note, accepted=not undo)
+        )
+
+    def remove(self, run_ids: Collection[str]) -> int:
+        """Remove runs with their points; return how many there were."""
+        from perfci.history.recording import remove_runs
+
+        ids = sorted(run_ids)
+        return sum(
+            self._database.writing(partial(remove_runs, run_ids=ids[first : first + _AT_ONCE]))
+            for first in range(0, len(ids), _AT_ONCE)
+        )
+
+    def statistics(self) -> Statistics:
+        """Return how much there is, after looking the whole database over for damage."""
+        from perfci.history.queries import statistics_of
+
+        with self._database.reading() as connection:
+            return statistics_of(connection, self._database.address)
+
+
+def _require_driver() -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("psycopg") is None:
+        raise UsageError(
+            "no-postgres-driver",
+            "a history in PostgreSQL needs psycopg, which isn't installed",
+            extra_advice("postgres"),
+        )

@@ -1,0 +1,221 @@
+"""A whole history as text: JSON lines that import reads back as they were. Pure.
+
+One object a line: what the file is, then runs, outcomes and changes, then how many there were, so
+that a file cut short is noticed. Nothing in it is of the moment of writing: the same history gives
+the same text, and a new night adds lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from perfci.errors import DamagedFile, PerfciError, UsageError
+from perfci.files import write_lines
+from perfci.model.history import GateOutcome, Point, RecordedRun
+from perfci.model.metric import Direction
+from perfci.model.run import Environment
+from perfci.trend.change import KnownChange
+
+SCHEMA = "perfci.history/1"
+BEGINNING = b'{"type":"perfci.history/'
+Record = RecordedRun | GateOutcome | KnownChange
+
+
+class _Header(msgspec.Struct, tag=SCHEMA, tag_field="type", forbid_unknown_fields=True):
+    pass
+
+
+class _End(msgspec.Struct, tag="end", tag_field="type", forbid_unknown_fields=True):
+    records: int
+
+
+class _Point(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    case: str
+    metric: str
+    unit: str
+    direction: Direction
+    value: float
+    values: tuple[float, ...]
+
+
+class _Run(msgspec.Struct, tag="run", tag_field="type", forbid_unknown_fields=True):
+    id: str
+    source: str
+    sha: str
+    subject: str
+    branch: str
+    committed_at: str
+    measured_at: str
+    position: int | None
+    runner: str
+    environment: str
+    facts: dict[str, str]
+    source_hashes: dict[str, str]
+    failed: dict[str, str]
+    points: list[_Point]
+
+
+class _Outcome(msgspec.Struct, tag="outcome", tag_field="type", forbid_unknown_fields=True):
+    outcome: GateOutcome
+
+
+class _Change(msgspec.Struct, tag="change", tag_field="type", forbid_unknown_fields=True):
+    change: KnownChange
+
+
+_Line = _Header | _End | _Run | _Outcome | _Change
+
+
+def to_lines(records: Iterable[Record]) -> Iterator[bytes]:
+    """Yield the lines of an export, each with its newline."""
+    encoder = msgspec.json.Encoder()
+    yield encoder.encode(_Header()) + b"\n"
+    count = 0
+    for record in records:
+        yield encoder.encode(_line(record)) + b"\n"
+        count += 1
+    yield encoder.encode(_End(count)) + b"\n"
+
+
+def from_lines(lines: Iterable[bytes], name: str) -> Iterator[Record]:
+    """Yield what ``to_lines`` wrote; exports one after the other are read as one.
+
+    DamagedFile, which names the line, for one that can't be believed, and at the end of a file
+    that was cut short; UsageError for a newer perfci's.
+    """
+    decoder: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line)
+    counted: int | None = None  # None outside an export
+    number = 0
+    for number, text in enumerate(lines, 1):
+        try:
+            line = decoder.decode(text)
+        except msgspec.MsgspecError as error:
+            raise _unreadable(text, name, number, error) from error
+        if isinstance(line, _Header) and counted is None:
+            counted = 0
+        elif isinstance(line, _Header) or counted is None:
+            raise _damaged(name, number, "an export begins in the middle of another, or not at all")
+        elif isinstance(line, _End):
+            if line.records != counted:
+                raise _damaged(
+                    name, number, f"{line.records} records were written, {counted} are here"
+                )
+            counted = None
+        else:
+            counted += 1
+            yield _record(line)
+    if counted is not None or number == 0:
+        raise _damaged(name, number, "it ends before its end: it was cut short")
+
+
+def _line(record: Record) -> _Run | _Outcome | _Change:
+    if isinstance(record, GateOutcome):
+        return _Outcome(record)
+    if isinstance(record, KnownChange):
+        return _Change(record)
+    points = sorted(record.points, key=lambda point: (point.case, point.metric))
+    return _Run(
+        id=record.id,
+        source=record.source,
+        sha=record.sha,
+        subject=record.subject,
+        branch=record.branch,
+        committed_at=record.committed_at,
+        measured_at=record.measured_at,
+        position=record.position,
+        runner=record.runner,
+        environment=record.environment.key,
+        facts=dict(sorted(record.environment.facts.items())),
+        source_hashes=dict(sorted(record.source_hashes.items())),
+        failed=dict(sorted(record.failed.items())),
+        points=[
+            _Point(one.case, one.metric, one.unit, one.direction, one.value, one.values)
+            for one in points
+        ],
+    )
+
+
+def _record(line: _Run | _Outcome | _Change) -> Record:
+    if isinstance(line, _Outcome):
+        return line.outcome
+    if isinstance(line, _Change):
+        return line.change
+    return RecordedRun(
+        id=line.id,
+        source=line.source,
+        sha=line.sha,
+        subject=line.subject,
+        branch=line.branch,
+        committed_at=line.committed_at,
+        measured_at=line.measured_at,
+        position=line.position,
+        environment=Environment(line.environment, line.facts),
+        runner=line.runner,
+        points=tuple(
+            Point(one.case, one.metric, one.unit, one.value, one.values, one.direction)
+            for one in line.points
+        ),
+        source_hashes=line.source_hashes,
+        failed=line.failed,
+    )
+
+
+def _unreadable(text: bytes, name: str, number: int, error: Exception) -> Exception:
+    if number == 1 and text.startswith(BEGINNING) and not text.startswith(_opening()):
+        return UsageError(
+            "newer-export",
+            f"{name} was written by a newer perfci",
+            f"Update perfci; this one reads {SCHEMA}.",
+        )
+    return _damaged(name, number, str(error))
+
+
+def _opening() -> bytes:
+    return b'{"type":"' + SCHEMA.encode() + b'"'
+
+
+def _damaged(name: str, number: int, why: str) -> DamagedFile:
+    return DamagedFile(
+        "damaged-export",
+        f"{name} is damaged in line {number}: {why}",
+        "Export it again. What stands before that line was imported, and will not be there twice.",
+    )
+
+
+# What was measured and a failing history did not take: kept in a file, which can be imported.
+
+FOLDER = "unrecorded"
+"""The folder of these files, in the cache folder."""
+_NEVER_TAKEN = "unrecordable-run"
+
+
+@contextmanager
+def keeping(records: Sequence[RecordedRun | GateOutcome], cache: Path) -> Iterator[None]:
+    """Write ``records`` below ``cache`` where the block fails to record them; the error says so.
+
+    Also where the server refuses: a password may be changed while something is measured. What no
+    history would ever take is not kept.
+    """
+    try:
+        yield
+    except PerfciError as error:
+        if error.slug == _NEVER_TAKEN or not records:
+            raise
+        kept = _written(records, cache / FOLDER)
+        raise type(error)(
+            error.slug,
+            error.message,
+            f"What was measured is in {kept}. Once the history is well again: "
+            f"perfci history import {kept}\n{error.advice}",
+        ) from error
+
+
+def _written(records: Sequence[RecordedRun | GateOutcome], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / f"{records[0].id}.jsonl"
+    write_lines(kept, to_lines(records))
+    return kept

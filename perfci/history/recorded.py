@@ -1,0 +1,146 @@
+"""Pure: a run and a report as the history records them. Their ids are made of what was measured."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from perfci.compare.exact import exact_value
+from perfci.model.history import GateOutcome, Point, RecordedRun
+from perfci.model.metric import METRICS, Metric
+from perfci.model.report import Report
+from perfci.model.run import CaseRun, Run
+from perfci.stats.summary import summarise
+
+_ID_DIGITS = 32
+
+
+def recorded_run(
+    run: Run,
+    *,
+    source: str,
+    runner: str,
+    subject: str = "",
+    branch: str = "",
+    committed_at: str = "",
+    position: int | None = None,
+) -> RecordedRun:
+    """Return ``run`` for the history: each case's metrics, and why a case has none.
+
+    The id is of the commit, the machine, the moment and every value: the same run gets the same
+    id wherever it is recorded, and the shards of one session get one each.
+    """
+    points = tuple(point for case in run.cases for point in _points(case))
+    failed = {failure.case: f"{failure.kind}: {failure.message}" for failure in run.failures} | {
+        case.case.id: "; ".join(f"{one.kind}: {one.message}" for one in case.failures)
+        for case in run.cases
+        if case.failures
+    }
+    return RecordedRun(
+        id=_digest(
+            "run",
+            run.side.sha,
+            run.environment.key,
+            run.created_at,
+            runner,
+            [
+                [side, one.case, one.metric, one.value, list(one.values)]
+                for side, one in _sided(run)
+            ],
+            sorted(failed.items()),
+        ),
+        source=source,
+        sha=run.side.sha,
+        subject=subject,
+        branch=branch,
+        committed_at=committed_at,
+        measured_at=run.created_at,
+        position=position,
+        environment=run.environment,
+        runner=runner,
+        points=points,
+        source_hashes={
+            case.case.id: case.case.source_hash
+            for case in run.cases
+            if case.workers and not case.failures
+        },
+        failed=failed,
+    )
+
+
+def outcome_of(report: Report, *, runner: str) -> GateOutcome | None:
+    """Return how ``report`` ended; None where it compared nothing, or was a test of the gate."""
+    if report.base is None or report.injected or report.interrupted:
+        return None
+    gating = [row for row in report.results if row.gate == "fail" and row.method != "none"]
+    return GateOutcome(
+        id=_digest(
+            "outcome",
+            report.command,
+            report.created_at,
+            report.environment.key,
+            runner,
+            report.base.sha,
+            report.head.sha,
+            report.shard,
+            [[row.case, row.metric, row.status, row.ratio, row.difference] for row in gating],
+        ),
+        command=report.command,
+        created_at=report.created_at,
+        environment=report.environment.key,
+        runner=runner,
+        base_sha=report.base.sha,
+        head_sha=report.head.sha,
+        same=report.base.sha == report.head.sha and report.base.python == report.head.python,
+        verdict=report.verdict.status,
+        comparisons=len(gating),
+        regressed=sum(row.status == "regressed" for row in gating),
+        inconclusive=sum(row.status == "inconclusive" for row in gating),
+    )
+
+
+def _points(case: CaseRun) -> Iterable[Point]:
+    """A case that failed has no points: half a case's workers are not its measurement."""
+    if case.failures:
+        return
+    for metric in _metrics(case):
+        values = tuple(
+            float(worker.values[metric.name])
+            for worker in case.workers
+            if math.isfinite(worker.values.get(metric.name, math.nan))
+        )
+        if values:
+            center = _center(metric, values)
+            yield Point(case.case.id, metric.name, metric.unit, center, values, metric.direction)
+
+
+def _center(metric: Metric, values: Sequence[float]) -> float:
+    """Return what a report shows of the same workers: of counts and bytes no mean."""
+    if metric.kind == "exact":
+        return exact_value(values)
+    center = summarise(values, logarithmic=not metric.absolute).center
+    assert center is not None  # noqa: S101 (there are values, and all are finite)
+    return center
+
+
+def _metrics(case: CaseRun) -> Iterable[Metric]:
+    known = dict(METRICS)
+    for worker in case.workers:
+        known |= {one.name: one for one in worker.extra_metrics if one.name not in METRICS}
+    present = {name for worker in case.workers for name in worker.values}
+    return (metric for name, metric in known.items() if name in present)
+
+
+def _sided(run: Run) -> Iterable[tuple[str, Point]]:
+    """Each point with its side: one commit against itself is two runs at one moment."""
+    for case in run.cases:
+        for point in _points(case):
+            yield case.workers[0].side, point
+
+
+def _digest(*parts: Any) -> str:
+    text = json.dumps(parts, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]

@@ -1,0 +1,243 @@
+"""Writing a run, in one transaction: all of it is there afterwards, once, or nothing is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from perfci.errors import UsageError
+from perfci.history import schema
+from perfci.model.history import Point, RecordedRun
+from perfci.model.instant import NoTime, from_text
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
+    from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
+    from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
+
+
+_MOST_COMMITS = 2**31
+"""A database's integer goes as far."""
+
+
+class _Name(NamedTuple):
+    """What tells one series of an environment from another."""
+
+    case: str
+    metric: str
+    unit: str
+    direction: str
+
+
+def record_runs(connection: Connection, runs: Iterable[RecordedRun]) -> int:
+    """Write those of ``runs`` whose ids aren't there yet, and return how many."""
+    return sum(_record(connection, run) for run in runs)
+
+
+def require_recordable(run: RecordedRun) -> None:
+    """Raise UsageError for a run that could not be read back as it is."""
+    names = [_name(point) for point in run.points]
+    if not run.id or not run.measured_at or not run.environment.key:
+        raise _unrecordable(run, "it has no id, no environment or no time")
+    try:
+        from_text(run.measured_at)
+    except NoTime as error:
+        why = f"{run.measured_at[:80]!r} is no time at which it was measured"
+        raise _unrecordable(run, why) from error
+    if run.position is not None and not 0 <= run.position < _MOST_COMMITS:
+        raise _unrecordable(run, f"no branch has {run.position} commits")
+    if len({(name.case, name.metric) for name in names}) < len(names):
+        raise _unrecordable(run, "a metric of a case is there twice")
+    for point in run.points:
+        if not all(map(math.isfinite, (point.value, *point.values))):
+            raise _unrecordable(run, f"{point.case} {point.metric} is not a finite number")
+    for text in _texts(run):
+        if "\0" in text or (not text.isascii() and _is_broken(text)):
+            raise _unrecordable(run, f"{text[:80]!r} is not text that a database takes")
+
+
+def _record(connection: Connection, run: RecordedRun) -> bool:
+    from sqlalchemy import insert, select
+
+    if connection.execute(select(schema.runs.c.number).filter_by(id=run.id)).first():
+        return False
+    environment = _environment_number(connection, run.environment.key)
+    facts, source_hashes, failed = _document_numbers(
+        connection, (run.environment.facts, run.source_hashes, run.failed)
+    )
+    number = connection.execute(
+        insert_into(connection, schema.runs)
+        .values(
+            id=run.id,
+            environment=environment,
+            facts=facts,
+            source_hashes=source_hashes,
+            failed=failed,
+            source=run.source,
+            sha=run.sha,
+            subject=run.subject,
+            branch=run.branch,
+            committed_at=run.committed_at,
+            measured_at=run.measured_at,
+            position=run.position,
+            runner=run.runner,
+        )
+        .on_conflict_do_nothing(index_elements=["id"])
+        .returning(schema.runs.c.number)
+    ).scalar()
+    if number is None:  # another writer committed it since we looked
+        return False
+    numbers = _series_numbers(connection, environment, {_name(point) for point in run.points})
+    placed = [(numbers[_name(point)], point) for point in run.points]
+    placed.sort(key=lambda pair: pair[0])
+    if placed:
+        connection.execute(
+            insert(schema.points),
+            [{"run": number, "series": at, "value": point.value} for at, point in placed],
+        )
+    if packed := [
+        {"run": number, "series": at, "packed": pack(point.values)}
+        for at, point in placed
+        if point.values
+    ]:
+        connection.execute(insert(schema.worker_values), packed)
+    return True
+
+
+def insert_into(connection: Connection, table: Table) -> SqliteInsert | PostgresInsert:
+    """Return the insert of the database's own kind, which knows ``ON CONFLICT``."""
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as postgres_insert
+
+        return postgres_insert(table)
+    from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+    return sqlite_insert(table)
+
+
+def pack(values: Iterable[float]) -> bytes:
+    """Return numbers as little-endian float64."""
+    import sys
+
+    packed = array("d", values)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def _name(point: Point) -> _Name:
+    return _Name(point.case, point.metric, point.unit, point.direction)
+
+
+def _environment_number(connection: Connection, key: str) -> int:
+    from sqlalchemy import select
+
+    table = schema.environments
+    known = select(table.c.number).filter_by(key=key)
+    found = connection.execute(known).scalar()
+    if found is None:
+        connection.execute(
+            insert_into(connection, table)
+            .values(key=key)
+            .on_conflict_do_nothing(index_elements=["key"])
+        )
+        found = connection.execute(known).scalar_one()
+    return int(found)
+
+
+def _document_numbers(
+    connection: Connection, contents: Sequence[Mapping[str, str]]
+) -> tuple[int, ...]:
+    from sqlalchemy import select
+
+    texts = [json.dumps(dict(sorted(one.items())), separators=(",", ":")) for one in contents]
+    digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    table = schema.documents
+    wanted = select(table.c.digest, table.c.number).where(table.c.digest.in_(digests))
+    known = {row.digest: row.number for row in connection.execute(wanted)}
+    by_digest = dict(zip(digests, texts, strict=True))
+    if missing := sorted(by_digest.keys() - known.keys()):
+        connection.execute(
+            insert_into(connection, table).on_conflict_do_nothing(index_elements=["digest"]),
+            [{"digest": digest, "content": by_digest[digest]} for digest in missing],
+        )
+        known = {row.digest: row.number for row in connection.execute(wanted)}
+    return tuple(known[digest] for digest in digests)
+
+
+def _series_numbers(
+    connection: Connection, environment: int, wanted: set[_Name]
+) -> dict[_Name, int]:
+    known = _known_series(connection, environment)
+    # sorted: two writers that add the same series in two orders would wait for each other
+    if missing := sorted(wanted - known.keys()):
+        rows = [{"environment": environment, **name._asdict()} for name in missing]
+        connection.execute(insert_into(connection, schema.series).on_conflict_do_nothing(), rows)
+        known = _known_series(connection, environment)
+    return known
+
+
+def _known_series(connection: Connection, environment: int) -> dict[_Name, int]:
+    from sqlalchemy import select
+
+    columns = schema.series.c
+    rows = connection.execute(
+        select(
+            columns.number, columns.case, columns.metric, columns.unit, columns.direction
+        ).filter_by(environment=environment)
+    )
+    return {_Name(*name): number for number, *name in rows}
+
+
+def _texts(run: RecordedRun) -> Iterable[str]:
+    yield from (run.id, run.source, run.sha, run.subject, run.branch, run.committed_at)
+    yield from (run.measured_at, run.environment.key, run.runner)
+    for point in run.points:
+        yield from _name(point)
+
+
+def _is_broken(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _unrecordable(run: RecordedRun, why: str) -> UsageError:
+    return UsageError(
+        "unrecordable-run",
+        f"the run {run.id[:12]!r} of {run.sha[:12]!r} ({run.source}) can't be recorded: {why}",
+        "Nothing of it was recorded.",
+    )
+
+
+# Removing runs, with what only they needed.
+
+
+def remove_runs(connection: Connection, run_ids: Collection[str]) -> int:
+    """Remove the runs, their points and the documents that no run refers to any more.
+
+    Environments and series stay: a series without points is a name, and may get points again.
+    """
+    from sqlalchemy import delete, select, union
+
+    runs, documents = schema.runs, schema.documents
+    numbers = [
+        number
+        for run in run_ids
+        for number in connection.execute(select(runs.c.number).filter_by(id=run)).scalars()
+    ]
+    for number in numbers:
+        for table in (schema.points, schema.worker_values):
+            connection.execute(delete(table).where(table.c.run == number))
+        connection.execute(delete(runs).where(runs.c.number == number))
+    used = union(
+        *(select(column) for column in (runs.c.facts, runs.c.source_hashes, runs.c.failed))
+    )
+    connection.execute(delete(documents).where(documents.c.number.not_in(used)))
+    return len(numbers)

@@ -1,0 +1,134 @@
+"""What the history holds besides measurements: changes that were seen, and the gate's outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from perfci.errors import UsageError
+from perfci.history import schema
+from perfci.history.recording import insert_into
+from perfci.model.history import GateOutcome
+from perfci.trend.change import KnownChange
+from perfci.trend.timeline.series import SeriesKey
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_SHORTEST = 4
+
+
+def write_outcome(connection: Connection, outcome: GateOutcome) -> bool:
+    """Write ``outcome`` and return True, or False where its id is there already."""
+    import dataclasses
+
+    table = schema.outcomes
+    written = connection.execute(
+        insert_into(connection, table)
+        .values(**dataclasses.asdict(outcome))
+        .on_conflict_do_nothing(index_elements=["id"])
+        .returning(table.c.id)
+    )
+    return written.first() is not None
+
+
+def read_outcomes(connection: Connection) -> tuple[GateOutcome, ...]:
+    """Return every outcome, the oldest first."""
+    from sqlalchemy import select
+
+    table = schema.outcomes
+    rows = connection.execute(select(table).order_by(table.c.created_at, table.c.id))
+    return tuple(GateOutcome(**row) for row in rows.mappings())
+
+
+def read_changes(connection: Connection) -> tuple[KnownChange, ...]:
+    """Return every change that was remembered, in the order of when it was first seen."""
+    from sqlalchemy import select
+
+    table = schema.known_changes
+    rows = connection.execute(select(table).order_by(table.c.first_seen_at, table.c.id))
+    return tuple(
+        KnownChange(
+            id=row.id,
+            series=SeriesKey(row.environment, row.case, row.metric),
+            sha_before=row.sha_before,
+            sha_after=row.sha_after,
+            worse=row.worse,
+            first_seen_at=row.first_seen_at,
+            acknowledged=row.acknowledged,
+            note=row.note,
+        )
+        for row in rows
+    )
+
+
+def write_changes(connection: Connection, changes: Sequence[KnownChange]) -> None:
+    """Write what an analysis saw.
+
+    Of a change that is there already, its place is renewed. When it was first seen stays, and so
+    do an acknowledgement and its note: what is imported may be older than they are.
+    """
+    from sqlalchemy import case, or_
+
+    if not changes:
+        return
+    table = schema.known_changes
+    statement = insert_into(connection, table)
+    new = statement.excluded
+    place = ("environment", "case", "metric", "sha_before", "sha_after", "worse")
+    renewed = {name: new[name] for name in place} | {
+        "acknowledged": or_(table.c.acknowledged, new.acknowledged),
+        "note": case((table.c.note != "", table.c.note), else_=new.note),
+    }
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["id"], set_=renewed),
+        [
+            {
+                "id": one.id,
+                **one.series._asdict(),
+                "sha_before": one.sha_before,
+                "sha_after": one.sha_after,
+                "worse": one.worse,
+                "first_seen_at": one.first_seen_at,
+                "acknowledged": one.acknowledged,
+                "note": one.note,
+            }
+            for one in sorted(changes, key=lambda one: one.id)
+        ],
+    )
+
+
+def try_changes(connection: Connection, changes: Sequence[KnownChange]) -> None:
+    """Do what ``write_changes`` does, and take it back: rights, locks and room are as then."""
+    with connection.begin_nested() as tried:
+        write_changes(connection, changes)
+        tried.rollback()
+
+
+def acknowledge_change(
+    connection: Connection, given: str, note: str, *, accepted: bool = True
+) -> str:
+    """Mark the change whose id is, or alone begins with, ``given``; return its id.
+
+    Accepted again without a note, it keeps the one that it has.
+    """
+    from sqlalchemy import select, update
+
+    table = schema.known_changes
+    every = connection.execute(select(table.c.id).order_by(table.c.first_seen_at)).scalars().all()
+    begin = [one for one in every if one.startswith(given)] if len(given) >= _SHORTEST else []
+    found = [given] if given in every else begin
+    if len(found) != 1:
+        known = f"Known: {', '.join(every[-5:])}." if every else "No change is known yet."
+        raise UsageError(
+            "unknown-change",
+            f"`{given}` is the beginning of {len(found)} changes' ids"
+            if found
+            else f"no change has the id `{given}`",
+            f"`perfci trend` names each change's id. {known}",
+        )
+    kept = table.c.note if accepted and not note else note
+    connection.execute(
+        update(table).where(table.c.id == found[0]).values(acknowledged=accepted, note=kept)
+    )
+    return found[0]

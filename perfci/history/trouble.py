@@ -1,0 +1,207 @@
+"""What a database's errors mean to people: who holds the lock, what is damaged, what was lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfci.errors import DamagedFile, OutsideError, PerfciError, UsageError
+from perfci.history.schema import MIGRATION_LOCK
+
+if TYPE_CHECKING:
+    from perfci.history.database import Database
+
+
+# Whether a PostgreSQL server refused a connection, so that trying again would be refused again.
+
+_REFUSING_STATES = {"28P01", "28000", "3D000"}
+_SERVER_ANSWERED = re.compile(r"failed: [^\s:][^:\n]*:  \S")
+"""libpq puts two spaces after the severity, in every language, and nowhere in errors of its own."""
+_NOT_NOW = re.compile(
+    r"the database system is|too many|connection slots|terminating connection|due to timeout"
+)
+_REFUSED = re.compile(
+    r"does not exist|no pg_hba\.conf entry|authentication failed|is not permitted to log in"
+    r"|permission denied for database|is not currently accepting connections"
+)
+_UNUSABLE = re.compile(r"invalid port number|invalid \w+ value|invalid connection option")
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether the server won't let this user in, or libpq can't read the address.
+
+    ``error`` is the driver's. A server that is starting, stopping or full says so for now only.
+    """
+    import psycopg
+
+    if not isinstance(error, psycopg.Error):
+        return False
+    if error.sqlstate is not None:
+        return error.sqlstate in _REFUSING_STATES
+    said, attempt = str(error), error.pgconn
+    if _UNUSABLE.search(said) or (attempt is not None and attempt.needs_password):
+        return True
+    if attempt is None or not _SERVER_ANSWERED.search(said) or _NOT_NOW.search(said):
+        return False
+    # a server that is starting or full says so before it asks for a password
+    return attempt.used_password or _REFUSED.search(said) is not None
+
+
+_LOCKED = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_BUSY_SNAPSHOT", "SQLITE_BUSY_RECOVERY"}
+_DAMAGED = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
+_UNWRITABLE = {"SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"}
+_LOST = {"57P01", "57P02", "57P03", "08000", "08003", "08006"}
+_HOLDERS = """
+    SELECT DISTINCT activity.pid, activity.application_name, activity.client_addr
+    FROM pg_locks AS held
+    JOIN pg_stat_activity AS activity ON activity.pid = held.pid
+    LEFT JOIN pg_class AS table_of ON table_of.oid = held.relation
+    WHERE held.granted AND held.pid <> pg_backend_pid()
+      AND (table_of.relname LIKE 'perfci\\_%%'
+           OR held.locktype = 'advisory' AND (held.classid, held.objid) = (%s, %s))
+"""
+
+
+@contextmanager
+def translated(database: Database) -> Iterator[None]:
+    """Turn the database's errors into perfci's, whose ``__cause__`` they are."""
+    import sqlite3
+
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except DBAPIError as error:
+        raise _told(database, error.orig or error) from error
+    except sqlite3.Error as error:  # from a cursor of the driver's own, in bulk reading
+        raise _told(database, error) from error
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether a PostgreSQL server went away, or isn't back yet. ``error`` is its driver's."""
+    import psycopg
+
+    return (
+        isinstance(error, psycopg.OperationalError)
+        and (error.sqlstate is None or error.sqlstate in _LOST)
+        and not is_refused(error)
+    )
+
+
+def is_momentary(error: BaseException) -> bool:
+    """Whether the database gave way to another writer, as it may.
+
+    A deadlock, or a document that a run was about to refer to and that pruning removed.
+    """
+    return _state(error) in {"40001", "40P01", "23503"}
+
+
+def _told(database: Database, error: BaseException) -> PerfciError:
+    if database.address.path is not None:
+        return of_sqlite(database.address.path, database.wait_s, error)
+    return _of_postgresql(database, error)
+
+
+def of_sqlite(path: Path, wait_s: float, error: BaseException) -> PerfciError:
+    """Return what SQLite's error means, after a lock was waited for ``wait_s``."""
+    name = getattr(error, "sqlite_errorname", "")
+    kind = "_".join(name.split("_")[:2])
+    if name in _LOCKED or kind in _LOCKED:
+        return OutsideError(
+            "history-locked",
+            f"{path} was locked for {wait_s:g} s by {holders_of_file(path)}",
+            "Wait until that has ended, or end it, and run this again: recording twice is safe.",
+        )
+    if kind in _DAMAGED or (not name and "decode" in str(error)):  # Python's own, on reading text
+        return damaged(path, str(error))
+    if kind in _UNWRITABLE:
+        return OutsideError(
+            "history-unwritable",
+            f"{path} can't be opened for writing: {error}",
+            "Give this user the right to write the file and its folder, or name another.",
+        )
+    return OutsideError(
+        "history-failed",
+        f"{path}: {error}",
+        "Look for room on that disk; what was recorded before is intact.",
+    )
+
+
+def damaged(path: Path, why: str) -> DamagedFile:
+    """Return the error for a history that can't be believed."""
+    return DamagedFile(
+        "damaged-history",
+        f"the history {path} is damaged: {why}",
+        "Restore it from a copy, or move it away and import an export; it is left as it is.",
+    )
+
+
+def holders_of_file(path: Path) -> str:
+    """Return which other processes have ``path`` open, as far as this user may see."""
+    import os
+
+    import psutil
+
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and any(
+                Path(one.path) == path.resolve() for one in process.open_files()
+            ):
+                found.append(f"process {process.pid} ({_command(process)})")
+        except psutil.Error:
+            continue  # it has ended, or is another user's
+    return ", ".join(found) or "a process that can't be seen from here: another user's or machine's"
+
+
+def _command(process: Any) -> str:
+    return " ".join(process.cmdline())[:120] or str(process.name())
+
+
+def _of_postgresql(database: Database, error: BaseException) -> PerfciError:
+    shown, state = database.address.shown, _state(error)
+    said = database.address.scrubbed(" ".join(str(error).split()))
+    if state == "55P03":
+        return OutsideError(
+            "history-locked",
+            f"{shown} was locked for {database.wait_s:g} s by {_holders_in_server(database)}",
+            "Wait until that has ended, or end it, and run this again: recording twice is safe.",
+        )
+    if is_refused(error):
+        return UsageError(
+            "history-refused",
+            f"{shown} doesn't let perfci in: {said}",
+            "Check the address, its port, the user and the password (PGPASSWORD or ~/.pgpass).",
+        )
+    if is_lost(error):
+        return OutsideError(
+            "history-lost",
+            f"{shown} can't be reached, or the connection was lost: {said}",
+            "See that the server runs, and run this again: recording twice is safe, and what "
+            "wasn't recorded whole isn't there at all.",
+        )
+    return OutsideError("history-failed", f"{shown}: {said}", "What was recorded before is intact.")
+
+
+def _holders_in_server(database: Database) -> str:
+    """Ask the server over a connection of its own: the one that waited has failed."""
+    import psycopg
+
+    url = database.address.url.set(drivername="postgresql")
+    try:
+        with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
+            rows = connection.execute(_HOLDERS, divmod(MIGRATION_LOCK, 1 << 32)).fetchall()
+    except psycopg.Error:
+        rows = []
+    told = [
+        f"server process {pid} ({name or 'no name'}, from {address or 'the same machine'})"
+        for pid, name, address in rows
+    ]
+    return ", ".join(told) or "a transaction that has just ended"
+
+
+def _state(error: BaseException) -> str | None:
+    return getattr(error, "sqlstate", None)

@@ -1,0 +1,173 @@
+"""The report: comparisons, verdict and all that a renderer needs. Schema ``perfci.report/1``.
+
+Field names are fixed: scripts read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from perfci.model.case import Failure
+from perfci.model.metric import Gate
+from perfci.model.ran import Ran
+from perfci.model.run import Environment, Side
+from perfci.model.version import REPORT_SCHEMA
+
+Status = Literal[
+    "regressed",
+    "improved",
+    "unchanged",
+    "inconclusive",
+    "new",
+    "removed",
+    "failed",
+    "not_comparable",
+]
+VerdictStatus = Literal["pass", "fail", "inconclusive", "error"]
+Method = Literal["paired_t", "welch_t", "exact", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One side of a comparison: centre and 95 % interval in the metric's unit."""
+
+    center: float | None
+    lo: float | None
+    hi: float | None
+    workers: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The numbers for one case and metric, and what policy made of them.
+
+    ``ratio`` is head ÷ base with its 95 % interval; for absolute metrics it is absent and
+    ``difference`` (head - base, in ``unit``) stands with its interval. ``detectable`` is the
+    smallest change, as a share of base, that this comparison would have called significant in
+    95 % of runs. ``welch_p`` stands beside the paired test. ``rounds_set_aside`` were far out and
+    are in no figure of the row; ``set_aside_worse`` of them were worse on head. ``doubt`` says why
+    a significant change would not be believed; ``base_sessions`` is how many sessions a stored
+    baseline has, 0 where measured together.
+    """
+
+    case: str
+    metric: str
+    unit: str
+    status: Status
+    gate: Gate
+    method: Method
+    base: Estimate | None
+    head: Estimate | None
+    ratio: float | None
+    ratio_lo: float | None
+    ratio_hi: float | None
+    threshold: float
+    p: float | None
+    p_adjusted: float | None
+    cohens_d: float | None
+    detectable: float | None
+    warnings: tuple[str, ...] = ()
+    difference: float | None = None
+    difference_lo: float | None = None
+    difference_hi: float | None = None
+    welch_p: float | None = None
+    direction: str = "lower"
+    confirmed: bool | None = None
+    df: float | None = None
+    rounds_set_aside: int = 0
+    doubt: str = ""
+    set_aside_worse: int = 0
+    base_sessions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The whole in one word, with its reasons, the most important first."""
+
+    status: VerdictStatus
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where the session's time went, in s; ``measured_s`` is inside bursts only."""
+
+    wall_s: float
+    measured_s: float
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a comparison moved: a graph break at file:line, an import, a cold-start phase."""
+
+    case: str
+    metric: str
+    kind: str
+    text: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Where a benchmark is written: ``file`` relative to the repository, ``line`` from 1."""
+
+    benchmark: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A metric's newest recorded values in the report's environment, the oldest first."""
+
+    case: str
+    metric: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One compare, check or run, ready to be rendered.
+
+    ``injected`` is by which shares head was made worse on purpose: such a report is a test of the
+    gate and says nothing of the code. ``interrupted`` reports hold what was measured until the
+    session had to end. ``shard`` is "2/4" in the report of a part, empty in a whole one; parts of
+    one report have the same ``split``. ``missing`` are the shards that a merged report lacks.
+    ``durations`` is how long each case was measured, both sides' workers together, in s of wall
+    time. ``definitions`` says where the measured benchmarks are written, as far as they are
+    functions in a file. ``past`` is what the history says of the rows that moved, where there is a
+    history. ``ran`` is what the workers ran; of the cases in ``same_code`` nothing that ran differs
+    between the sides.
+    """
+
+    perfci_version: str
+    created_at: str
+    command: str
+    base: Side | None
+    head: Side
+    environment: Environment
+    verdict: Verdict
+    timing: Timing
+    results: tuple[Comparison, ...]
+    failures: tuple[Failure, ...]
+    explanations: tuple[Explanation, ...] = ()
+    notes: tuple[str, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    not_measured: Mapping[str, str] = field(default_factory=dict)
+    base_environment: Environment | None = None
+    injected: Mapping[str, float] = field(default_factory=dict)
+    interrupted: bool = False
+    shard: str = ""
+    split: str = ""
+    missing: tuple[str, ...] = ()
+    durations: Mapping[str, float] = field(default_factory=dict)
+    definitions: tuple[Definition, ...] = ()
+    past: tuple[Past, ...] = ()
+    ran: Ran | None = None
+    same_code: tuple[str, ...] = ()
+    schema: str = REPORT_SCHEMA

@@ -1,0 +1,151 @@
+"""What goes into a worker (``WorkOrder``) and what comes out of it (``WorkerOutput``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from perfci.model.case import Failure
+from perfci.model.metric import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class SavedModel:
+    """A benchmark by configuration alone: a saved model and its inputs.
+
+    Paths are absolute. ``kind`` is ``exported`` (a torch.export program), ``torchscript``, or
+    ``pickle`` (needs ``allow_pickle``: unpickling runs code).
+    """
+
+    name: str
+    model_path: str
+    inputs_path: str
+    modes: tuple[str, ...] = ("eager",)
+    items: float | None = None
+    allow_pickle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOrder:
+    """What one worker has to do. Sent as JSON on its order pipe.
+
+    ``root`` is the side's tree (the worker's directory), ``benchmark_root`` the tree whose
+    benchmark files are run; ``benchmark_file`` is an absolute path, empty for a saved model.
+    ``case`` empty asks for discovery of ``benchmark_files``; the worker finds its case again by
+    its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
+    is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
+    ``inject`` makes the work worse on purpose, by shares of its own cost. Without ``cold_start``
+    its start was disturbed, and isn't told. Discovery looks for installed copies of what
+    ``project`` names (normalised distributions) or ``checkout`` holds. Times in s.
+    """
+
+    root: str
+    python_path: tuple[str, ...]
+    benchmark_root: str
+    benchmark_files: tuple[str, ...] = ()
+    benchmark_file: str = ""
+    case: str = ""
+    side: str = "head"
+    saved: tuple[SavedModel, ...] = ()
+    threads: int = 1
+    seed: int = 0
+    cold_cache: bool = False
+    accuracy: bool = True
+    growth: bool = True
+    warmup_s: float = 2.0
+    fork_socket: int = -1
+    cold_start: bool = True
+    inject: Mapping[str, float] = field(default_factory=dict)
+    project: tuple[str, ...] = ()
+    checkout: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEvent:
+    """A graph break or recompile: why, and where (``file`` relative to the side's tree)."""
+
+    kind: str
+    reason: str
+    file: str = ""
+    line: int = 0
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Consecutive samples of one worker. Times in s.
+
+    ``lead_in`` calls were made before the first sample, and not recorded. ``run_delay`` is how
+    long the kernel kept the worker off its core meanwhile; ``set_aside`` gives the reason when
+    the burst was left out.
+    """
+
+    samples: int
+    started: float
+    duration: float
+    run_delay: float = 0.0
+    set_aside: str = ""
+    lead_in: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a worker sends back: raw, before the parent reduces it to a ``WorkerOutput``.
+
+    ``samples_ns`` (and ``device_samples_ns``, where there is a device) are base64 of
+    little-endian signed 64-bit integers, all bursts one after the other. ``values`` holds the
+    metrics that are not derived from samples, in base units; ``missing`` says why one is absent.
+    """
+
+    samples_ns: str
+    bursts: tuple[Burst, ...]
+    first_call_s: float
+    values: Mapping[str, float]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    device_samples_ns: str = ""
+    phases: Mapping[str, float] = field(default_factory=dict)
+    items: float | None = None
+    compiled: bool = False
+    graph_events: tuple[GraphEvent, ...] = ()
+    warnings: tuple[str, ...] = ()
+    extra_metrics: tuple[Metric, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOutput:
+    """One worker's measurement of one case: each metric reduced to one value.
+
+    ``values`` holds metrics in base units; ``missing`` says why a metric is absent.
+    ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
+    ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call.
+    ``bursts`` holds, for metrics that have one, the median of each burst in turn, None where it
+    was set aside. ``bursts_disturbed`` were kept all the same, as they were most of the worker's;
+    ``disturbance`` is the commonest reason of either.
+    """
+
+    case: str
+    side: str
+    round: int
+    values: Mapping[str, float]
+    samples: int
+    missing: Mapping[str, str] = field(default_factory=dict)
+    quantiles: tuple[float, ...] = ()
+    phases: Mapping[str, float] = field(default_factory=dict)
+    graph_events: tuple[GraphEvent, ...] = ()
+    bursts_set_aside: int = 0
+    bursts_disturbed: int = 0
+    disturbance: str = ""
+    bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    extra_metrics: tuple[Metric, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFailure:
+    """A worker that ended without an output."""
+
+    round: int
+    failure: Failure
+
+
+WorkerResult = WorkerOutput | WorkerFailure

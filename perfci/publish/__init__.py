@@ -1,0 +1,1 @@
+"""Everything that leaves the machine: GitHub and webhooks. Nothing here decides."""

@@ -1,0 +1,101 @@
+"""Pure: what an answer of GitHub's means for who asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from perfci.errors import OutsideError, UsageError
+from perfci.publish.http import asked_wait, whole_seconds
+from perfci.render.clean import clean_line
+
+_LIMITED = re.compile(
+    r"rate limit|abuse detection|wait a few minutes|retry your request again later", re.IGNORECASE
+)
+_SECONDARY_WAIT = 60.0
+"""What GitHub's guide asks for where a rate limit names no time, in s."""
+
+
+class Unsure(OutsideError):
+    """Nobody knows whether it took effect, or it came too soon: look, and then repeat it.
+
+    ``wait`` is what GitHub asks for in s, 0 where it names nothing; ``spent`` how long an answer
+    was already waited for in vain.
+    """
+
+    def __init__(
+        self, slug: str, message: str, advice: str = "", wait: float = 0.0, spent: float = 0.0
+    ) -> None:
+        super().__init__(slug, message, advice)
+        self.wait = wait
+        self.spent = spent
+
+
+class Refused(OutsideError):
+    """The token may not do this. Nothing was written."""
+
+
+class Missing(OutsideError):
+    """What was asked for isn't there, or the token may not even know that it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """GitHub's answer to one request; the names in ``headers`` are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+def judge(answer: Answer, request: str, now: float) -> None:
+    """Return where ``answer`` is a success, else raise what it means. ``now`` in s since 1970."""
+    status = answer.status
+    if 200 <= status < 300:
+        return
+    what = f"{request} was answered with {status} {_said(answer)}".rstrip()
+    if status in {403, 429}:
+        wait = _asked_wait(answer, now)
+        if wait is not None:
+            raise Unsure("github-limit", what, "GitHub limits how often it is asked.", wait)
+    if status >= 500 or status in {408, 429}:
+        raise Unsure("github-failed", what, "Run it again; https://www.githubstatus.com may know.")
+    if status == 401:
+        raise UsageError(
+            "bad-token", what, "Give the job a token that is valid: GITHUB_TOKEN in its env."
+        )
+    if status == 403:
+        raise Refused("no-rights", what, "Give the job's token the right: see docs/commenting.md.")
+    if status in {404, 410}:
+        raise Missing(
+            "not-there", what, "Is --repository right, and may the token read that repository?"
+        )
+    raise OutsideError("github-refused", what, "Please report it with this line.")
+
+
+def _asked_wait(answer: Answer, now: float) -> float | None:
+    """Return how long GitHub wants to be left alone, in s; None where it limits no rate."""
+    after = answer.headers.get("retry-after", "")
+    asked = asked_wait(after, now)
+    if asked is not None:
+        return asked
+    if answer.headers.get("x-ratelimit-remaining") == "0":
+        reset = whole_seconds(answer.headers.get("x-ratelimit-reset", ""))
+        # a second more: the header doesn't say when in that second
+        return _SECONDARY_WAIT if reset is None else max(0.0, reset - now) + 1.0
+    if after:  # nothing that names a time
+        return _SECONDARY_WAIT
+    return _SECONDARY_WAIT if _LIMITED.search(_said(answer)) else None
+
+
+def _said(answer: Answer) -> str:
+    """Return GitHub's own words, or nothing: a proxy's page of HTML says nothing."""
+    try:
+        plain = msgspec.json.decode(answer.text)
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    said = plain.get("message") if isinstance(plain, dict) else None
+    return clean_line(said, 200) if isinstance(said, str) else ""

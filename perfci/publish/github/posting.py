@@ -1,0 +1,230 @@
+"""Brings GitHub to say what a report says: look, decide, write one thing, and look again.
+
+A write whose answer is lost may have been done. So no write is repeated as such: after a failure
+the loop looks at what is there now, which a write that was done after all has changed. The pull
+request's head is looked at just before each write; between that look and the write a push can
+still come in, and then that push's own run writes over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from perfci.errors import UsageError
+from perfci.publish.github.answers import CheckAnswer
+from perfci.publish.github.check import (
+    NAME,
+    CheckContent,
+    Status,
+    beside,
+    read_identity,
+    status_of,
+)
+from perfci.publish.github.deciding import Decision, decide
+from perfci.publish.github.event import SHA, MergeGroup, Nothing, Wanted
+from perfci.publish.github.failing import Refused, Unsure
+from perfci.publish.github.pull import Pull, Several, choose, why_not
+from perfci.render.clean import clean_line
+from perfci.units import counted
+
+if TYPE_CHECKING:  # PyGithub may be missing, and `cli` says so in a better way
+    from perfci.publish.github.client import Client
+
+_A_REQUEST = 50
+"""Annotations that GitHub takes at once."""
+_PARENTS_OF_A_MERGE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a comment or a check.
+
+    ``refused``: the token hasn't the right. ``stale``: the pull request has moved on; nothing was
+    written.
+    """
+
+    kind: Literal["posted", "refused", "stale"]
+    text: str
+
+
+def find_pull(client: Client, wanted: Wanted | MergeGroup) -> Pull | MergeGroup | Several | Nothing:
+    """Return the pull request as GitHub has it now, or why there is nothing to post to.
+
+    A merge group is its commit, of which there is nothing to ask.
+    """
+    if isinstance(wanted, MergeGroup):
+        return wanted
+    if not wanted.number:
+        return choose(client.open_pulls(wanted.branch), wanted)
+    pull = client.pull(wanted.number)
+    return why_not(pull, wanted.head_sha or pull.head_sha) or pull
+
+
+def require_measured(client: Client, measured: Sequence[str], found: Pull | MergeGroup) -> None:
+    """Return where each of the commits ``measured`` is the head of ``found``; else UsageError.
+
+    `actions/checkout` checks out the merge of a pull request into its base, so a commit that
+    GitHub knows as a merge of its head will do. The parents are asked for: the pull request's
+    ``merge_commit_sha`` is of the base's tip now, and was another one when it was measured. Of a
+    merge group it checks out the head; a child of that is the next group's.
+    """
+    head_sha = found.head_sha
+    merged = isinstance(found, Pull)
+    wanted = f"neither {head_sha[:12]} nor a merge of it" if merged else f"not {head_sha[:12]}"
+    for sha in dict.fromkeys(measured):
+        if sha == head_sha or (merged and _is_merge(client, sha, head_sha)):
+            continue
+        raise UsageError(
+            "other-head",
+            f"the report is of {clean_line(sha, 40) or 'no commit'}, which is {wanted}",
+            "Hand over the report of the run that the event is about, and of a commit.",
+        )
+
+
+def _is_merge(client: Client, sha: str, head_sha: str) -> bool:
+    """GitHub's own merge has two parents, the target first and the head second.
+
+    A commit on top of the head, as in a stacked pull request, has the head as its first.
+    """
+    # only a whole SHA is asked for: what a report says must not become another request
+    if SHA.fullmatch(sha) is None:
+        return False
+    parents = client.parents(sha)
+    return len(parents) == _PARENTS_OF_A_MERGE and parents[1] == head_sha
+
+
+def beside_others(client: Client, found: Pull | MergeGroup, check: CheckContent) -> CheckContent:
+    """Return ``check`` as it may stand beside the checks of its name that ``found``'s head has.
+
+    Of another pull request its newest counts, while that is open and has this head.
+    """
+    try:
+        runs = client.checks(found.head_sha)
+    except Refused:  # then it is a status, or none
+        return check
+    number = found.number if isinstance(found, Pull) else 0
+    newest: dict[int, str] = {}
+    for run in sorted(runs, key=lambda one: one.id):
+        own = read_identity(run.external_id)
+        if own is not None and own.pull not in {0, number}:
+            newest[own.pull] = own.conclusion
+    worse = [
+        (other, concluded)
+        for other, concluded in newest.items()
+        if concluded != "success" and why_not(client.pull(other), found.head_sha) is None
+    ]
+    strangers = any(read_identity(run.external_id) is None for run in runs)
+    return beside(check, worse, strangers=strangers)
+
+
+def leave_comment(
+    client: Client, pull: Pull, author: str, body: str, *, dry_run: bool = False
+) -> Outcome:
+    """Leave ``body`` as the one comment of ``author`` on ``pull``, whose head was measured."""
+    waiting = client.waiting()
+    try:
+        while True:
+            decision = decide(client.comments(pull.number), author, body)
+            if dry_run:
+                return Outcome("posted", f"would {_told(decision)} on #{pull.number}")
+            stale = why_not(client.pull(pull.number), pull.head_sha)
+            if stale is not None:
+                return Outcome("stale", stale.reason)
+            try:
+                return Outcome("posted", _carry_out(client, pull, decision, body))
+            except Unsure as failure:
+                waiting.before_next(failure)
+    except Refused as failure:
+        return Outcome("refused", failure.message)
+
+
+def set_check(
+    client: Client, head_sha: str, check: CheckContent, *, dry_run: bool = False
+) -> Outcome:
+    """Set the check run of ``head_sha``, or its commit status where checks may not be written."""
+    if dry_run:
+        lines = counted(len(check.annotations), "annotation")
+        return Outcome(
+            "posted", f"would set check `{NAME}` of {head_sha[:12]} to {check.conclusion}, {lines}"
+        )
+    try:
+        return _set_check_run(client, head_sha, check)
+    except Refused as no_checks:
+        try:
+            return _set_status(client, head_sha, status_of(check), check.conclusion)
+        except Refused as no_statuses:
+            return Outcome("refused", f"{no_checks.message}; {no_statuses.message}")
+
+
+def _told(decision: Decision) -> str:
+    twins = f" and delete {counted(len(decision.twins), 'twin')}" if decision.twins else ""
+    return f"{decision.action} the comment{twins}"
+
+
+def _carry_out(client: Client, pull: Pull, decision: Decision, body: str) -> str:
+    old = decision.comment
+    if old is None:
+        said = f"comment created: {client.create_comment(pull.number, body)}"
+    elif decision.action == "update":
+        said = f"comment updated: {client.update_comment(old, body)}"
+    else:
+        said = f"comment is up to date: {old.url}"
+    for twin in decision.twins:
+        client.delete_comment(twin)
+    deleted = f"; {counted(len(decision.twins), 'twin')} deleted" if decision.twins else ""
+    return clean_line(said) + deleted
+
+
+def _set_check_run(client: Client, head_sha: str, check: CheckContent) -> Outcome:
+    """Create the run with its first annotations, then add the others, a request's worth at once.
+
+    How many are there is GitHub's own count: after a failure it says whether a batch arrived.
+    """
+    waiting = client.waiting()
+    known: CheckAnswer | None = None
+    while True:
+        run = known or _posted(client, head_sha, check.identity)
+        try:
+            if run is None:
+                lines = check.annotations[:_A_REQUEST]
+                known = _with(client.create_check(head_sha, check, lines), len(lines))
+                continue
+            there = run.output.annotations_count
+            batch = check.annotations[there : there + _A_REQUEST]
+            if not batch:
+                where = f": {run.html_url}" if run.html_url else ""
+                return Outcome("posted", clean_line(f"check is {check.conclusion}{where}"))
+            client.annotate(run.id, check, batch)
+            known = _with(run, there + len(batch))
+        except Unsure as failure:
+            waiting.before_next(failure)
+            known = None
+
+
+def _posted(client: Client, head_sha: str, identity: str) -> CheckAnswer | None:
+    runs = client.checks(head_sha)
+    return next((run for run in runs if run.external_id == identity), None)
+
+
+def _with(run: CheckAnswer, annotations: int) -> CheckAnswer:
+    return replace(run, output=replace(run.output, annotations_count=annotations))
+
+
+def _set_status(client: Client, head_sha: str, status: Status, conclusion: str) -> Outcome:
+    waiting = client.waiting()
+    done = Outcome("posted", f"status is {status.state} ({conclusion}): no right to set checks")
+    while True:
+        newest = next(
+            (one for one in client.statuses(head_sha) if one.context.casefold() == NAME), None
+        )
+        found = (newest.state, newest.description, newest.target_url or "") if newest else None
+        if found == (status.state, status.description, status.url):
+            return done
+        try:
+            client.create_status(head_sha, status)
+        except Unsure as failure:
+            waiting.before_next(failure)
+        else:
+            return done

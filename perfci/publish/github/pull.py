@@ -1,0 +1,60 @@
+"""Pure: a pull request as GitHub has it now, and whether it is the one that was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfci.publish.github.event import Nothing, Wanted, same_name
+from perfci.render.clean import clean_line
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """A pull request into the branch ``target``.
+
+    ``source`` is the repository of its own branch, empty where that is gone.
+    """
+
+    number: int
+    head_sha: str
+    source: str
+    open: bool
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """One branch in several pull requests: of which of them a check is can't be told."""
+
+    head_sha: str
+    reason: str
+
+
+def choose(pulls: Sequence[Pull], wanted: Wanted) -> Pull | Several | Nothing:
+    """Return the one of a branch's open ``pulls`` whose head was measured."""
+    branch = clean_line(wanted.branch, 200)
+    mine = [one for one in pulls if one.open and same_name(one.source, wanted.source)]
+    if not mine:
+        return Nothing(f"no open pull request comes from {branch}: closed or merged meanwhile")
+    heads = [one for one in mine if one.head_sha == wanted.head_sha]
+    if not heads:
+        return Nothing(_moved(branch, wanted.head_sha, mine[0].head_sha))
+    if len(heads) > 1:
+        numbers = ", ".join(f"#{one.number}" for one in heads)
+        why = f"{branch} is in several pull requests ({numbers}), and a commit has one check"
+        return Several(wanted.head_sha, f"{why}: close all but one, or choose by --pull NUMBER")
+    return heads[0]
+
+
+def why_not(pull: Pull, head_sha: str) -> Nothing | None:
+    """Return why nothing is posted to ``pull`` about ``head_sha``; None where it may be."""
+    if not pull.open:
+        return Nothing(f"pull request #{pull.number} is closed")
+    if pull.head_sha != head_sha:
+        return Nothing(_moved(f"pull request #{pull.number}", head_sha, pull.head_sha))
+    return None
+
+
+def _moved(what: str, measured: str, now: str) -> str:
+    return f"{what} has a newer head: {measured[:12]} was measured, {now[:12]} is there now"

@@ -1,0 +1,1 @@
+"""A calibration as text, in each of its formats."""

@@ -1,0 +1,192 @@
+"""Pure: what no measurement gives. A report that says it was edited or cut, not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
+
+from perfci.compare.deciding import was_measured
+from perfci.compare.sharding import parse_shard
+from perfci.model.ran import WRONG_CODE
+from perfci.model.report import Comparison, Estimate, Report
+from perfci.render.row_checks import why_untrue
+
+# Pure: where a report contradicts itself: a verdict, a status or a shard that its rest denies.
+
+
+def why_contradicted(report: Report) -> Iterator[str]:
+    """Yield what can't be true together, gravest first."""
+    yield from _of_the_shards(report)
+    yield from _of_the_verdict(report)
+
+
+def _of_the_shards(report: Report) -> Iterator[str]:
+    for name, text in (("shard", report.shard), *(("missing", one) for one in report.missing)):
+        if not text:
+            continue
+        try:
+            parse_shard(text)
+        except ValueError:
+            yield f"{name} is {text!r}, not like 2/4"
+    if report.missing and report.shard:
+        yield "it is a shard, and says that shards are missing: a merged report says that"
+    if report.missing and report.verdict.status == "pass":
+        yield "the verdict is `pass`, and shards are missing"
+
+
+def _of_the_verdict(report: Report) -> Iterator[str]:
+    """``fail`` means that a gating row regressed, and nothing else means it."""
+    gating = [row for row in report.results if row.status == "regressed" and row.gate == "fail"]
+    status = report.verdict.status
+    if gating and status != "fail":
+        row = gating[0]
+        yield f"the verdict is `{status}`, and {row.case} {row.metric} regressed"
+    if not gating and status == "fail":
+        yield "the verdict is `fail`, and no row that gates regressed"
+    if status == "pass":
+        yield from _of_a_pass(report)
+
+
+def _of_a_pass(report: Report) -> Iterator[str]:
+    """What fails on head is an error, or undecided where base fails alike: never a pass."""
+    broken = next(
+        (one for one in report.failures if one.side != "base" or one.kind == WRONG_CODE), None
+    )
+    if broken is not None:
+        yield f"the verdict is `pass`, and {broken.case} failed on {broken.side}"
+    without_cases = report.shard and not report.results
+    if not any(map(was_measured, report.results)) and not without_cases:
+        yield "the verdict is `pass`, and nothing was measured"
+
+
+_SLACK = 1e-9
+"""An interval's ends are computed apart from its middle: they may differ by rounding."""
+_DIRECTIONS = ("lower", "higher")
+_LEAST_DF = 1.0
+"""Of one pair more than one; Welch's has at least those of its smaller side."""
+_LONGEST = 1e9
+"""More s than any session takes, and more rounds: 31 years. What is merged is added up."""
+
+Named = tuple[str, float | None]
+
+
+def why_impossible(report: Report) -> str:
+    """Return the first thing in ``report`` that can't be, naming its row; empty where all can."""
+    return next(_reasons(report), "")
+
+
+def _reasons(report: Report) -> Iterator[str]:
+    yield from _of_the_date(report.created_at)
+    timing = report.timing
+    yield from _below_zero(
+        "timing",
+        ("wall_s", timing.wall_s),
+        ("measured_s", timing.measured_s),
+        ("rounds", timing.rounds),
+    )
+    yield from _below_zero("injected", *report.injected.items())
+    yield from _below_zero("durations", *report.durations.items())
+    yield from _above(
+        ("timing.wall_s", timing.wall_s),
+        ("timing.measured_s", timing.measured_s),
+        ("timing.rounds", timing.rounds),
+        *((f"durations.{case}", spent) for case, spent in report.durations.items()),
+    )
+    for number, explanation in enumerate(report.explanations):
+        yield from _below_zero(f"explanations[{number}]", ("line", explanation.line))
+    for number, definition in enumerate(report.definitions):
+        yield from _below_zero(f"definitions[{number}]", ("line", definition.line))
+    first: dict[tuple[str, str], int] = {}
+    for number, row in enumerate(report.results):
+        where = f"results[{number}] ({row.case} {row.metric})"
+        before = first.setdefault((row.case, row.metric), number)
+        if before != number:
+            yield f"{where} stands there twice, first as results[{before}]"
+        for reason in tuple(_of_a_row(row)) or why_untrue(row):
+            yield f"{where}: {reason}"
+    yield from _of_what_ran(report)
+    yield from why_contradicted(report)
+
+
+def _of_what_ran(report: Report) -> Iterator[str]:
+    if report.same_code and (report.ran is None or report.ran.base is None):
+        yield "same_code names cases, and what base ran isn't told"
+    known = {row.case for row in report.results}
+    for case in report.same_code:
+        if case not in known:
+            yield f"same_code names {case!r}, which has no row"
+            return
+        told = (
+            [side.cases.get(case) for side in (report.ran.base, report.ran.head) if side]
+            if report.ran
+            else []
+        )
+        if None in told or len(set(told)) > 1:
+            yield f"same_code names {case!r}, of which the sides ran different code"
+
+
+def _of_the_date(text: str) -> Iterator[str]:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        yield f"created_at is {text!r}, no ISO 8601 date"
+
+
+def _of_a_row(row: Comparison) -> Iterator[str]:
+    shares = (("p", row.p), ("p_adjusted", row.p_adjusted), ("welch_p", row.welch_p))
+    for name, value in shares:
+        if value is not None and not 0.0 <= value <= 1.0:
+            yield f"{name} is {value:g}, and a probability is from 0 to 1"
+    yield from _below_zero(
+        "",
+        ("threshold", row.threshold),
+        ("detectable", row.detectable),
+        ("rounds_set_aside", row.rounds_set_aside),
+        ("base_sessions", row.base_sessions),
+    )
+    if row.df is not None and row.df < _LEAST_DF - _SLACK:
+        yield f"df is {row.df:g}, and no test has fewer than {_LEAST_DF:g}"
+    if row.ratio is not None and row.ratio < 0.0 and not _has_negative(row.base, row.head):
+        yield f"ratio is {row.ratio:g}, and no side is below zero"
+    if row.direction not in _DIRECTIONS:
+        yield f"direction is {row.direction!r}, not one of {', '.join(_DIRECTIONS)}"
+    yield from _disordered(
+        ("ratio_lo", row.ratio_lo), ("ratio", row.ratio), ("ratio_hi", row.ratio_hi)
+    )
+    yield from _disordered(
+        ("difference_lo", row.difference_lo),
+        ("difference", row.difference),
+        ("difference_hi", row.difference_hi),
+    )
+    for name, side in (("base", row.base), ("head", row.head)):
+        if side is not None:
+            counts = (("workers", side.workers), ("samples", side.samples))
+            yield from _below_zero(f"{name}.", *counts)
+            ends = ((f"{name}.lo", side.lo), (f"{name}.center", side.center))
+            yield from _disordered(*ends, (f"{name}.hi", side.hi))
+
+
+def _has_negative(*sides: Estimate | None) -> bool:
+    """A metric of the benchmark's own may be below zero, and with it the ratio of its means."""
+    return any(side is not None and (side.center or 0.0) < 0.0 for side in sides)
+
+
+def _below_zero(where: str, *numbers: Named) -> Iterator[str]:
+    prefix = f"{where}." if where and not where.endswith(".") else where
+    for name, value in numbers:
+        if value is not None and value < 0:
+            yield f"{prefix}{name} is {value:g}, below zero"
+
+
+def _above(*numbers: Named) -> Iterator[str]:
+    for name, value in numbers:
+        if value is not None and value > _LONGEST:
+            yield f"{name} is {value:g}, more than any session has"
+
+
+def _disordered(*numbers: Named) -> Iterator[str]:
+    known = [(name, value) for name, value in numbers if value is not None]
+    for (name, value), (other, bound) in pairwise(known):
+        if value - bound > _SLACK * max(abs(value), abs(bound)):
+            yield f"{name} is {value:g}, above {other}, which is {bound:g}"

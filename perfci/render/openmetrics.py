@@ -1,0 +1,230 @@
+"""Pure: a trend's latest values and statuses as OpenMetrics text, for Prometheus to read.
+
+Gauges only, without time stamps: so the text is also the older Prometheus format, which is all
+that node_exporter's textfile collector takes (it knows neither ``info`` nor ``stateset``).
+Rules: https://github.com/prometheus/OpenMetrics, version 1.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from perfci.trend.change import Change, ChangeStatus, Trend
+from perfci.trend.timeline.series import Series, SeriesKey
+
+_UNITS = {
+    "s": "seconds",
+    "items/s": "items_per_second",
+    "bytes/s": "bytes_per_second",
+    "bytes/call": "bytes_per_call",
+    "J/call": "joules_per_call",
+    "count": "",
+}
+"""Units as names end in them. A count's name tells its unit, and ``_count`` is reserved."""
+_RESERVED = ("_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcount", "_info")
+_NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
+_STATUSES: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
+_WAYS = ("worse", "better")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric family, a gauge: its samples are labels and values."""
+
+    name: str
+    help: str
+    samples: tuple[tuple[Labels, float], ...]
+    unit: str = ""
+
+
+def render_openmetrics(trend: Trend) -> str:
+    """Return the text. Lines of a family stand together; the last line is ``# EOF``."""
+    own = (*_about(trend), *_statuses(trend), *_health(trend))
+    families = (*own, *_values(trend.series, {family.name for family in own}))
+    lines = [line for family in families if family.samples for line in _lines(family)]
+    return "\n".join([*lines, "# EOF"]) + "\n"
+
+
+def _about(trend: Trend) -> tuple[Family, ...]:
+    latest = {
+        environment: max(
+            filter(None, (_seconds(one.measured_at) for one in line.nights)), default=0
+        )
+        for environment, line in sorted(trend.timelines.items())
+    }
+    created = _seconds(trend.created_at)
+    return (
+        Family(
+            "perfci_build_info",
+            "The version of perfci that wrote this; always 1.",
+            (({"version": trend.perfci_version}, 1),),
+        ),
+        Family(
+            "perfci_trend_created_timestamp_seconds",
+            "When the history was analysed.",
+            (({}, created),) if created else (),
+            "seconds",
+        ),
+        Family(
+            "perfci_latest_run_timestamp_seconds",
+            "When an environment was last measured.",
+            tuple(({"environment": name}, at) for name, at in latest.items() if at),
+            "seconds",
+        ),
+    )
+
+
+def _statuses(trend: Trend) -> tuple[Family, ...]:
+    newest: dict[SeriesKey, Change] = {}
+    for change in trend.changes:
+        if change.series not in newest or change.after > newest[change.series].after:
+            newest[change.series] = change
+    counted = Counter((one.series.environment, one.status, _way(one)) for one in trend.changes)
+    each_count = tuple(
+        ({"environment": name, "status": status, "way": way}, counted[name, status, way])
+        for name in sorted(trend.timelines)
+        for status in _STATUSES
+        for way in _WAYS
+    )
+    each_status = tuple(
+        (_named(one.key) | _status(newest.get(one.key)), 1) for one in _ordered(trend.series)
+    )
+    each_change = tuple(
+        (_named(one.series) | _status(one) | {"kind": one.kind, "change": one.id}, one.ratio)
+        for one in sorted(trend.changes, key=lambda one: (one.series, one.after, one.id))
+        if one.ratio is not None
+    )
+    each_drift = tuple(
+        (_named(one.series), one.ratio) for one in sorted(trend.drifts, key=lambda one: one.series)
+    )
+    return (
+        Family("perfci_changes", "How many change points there are.", each_count),
+        Family(
+            "perfci_series_status",
+            "The status of a series' newest change point, none without one; always 1.",
+            each_status,
+        ),
+        Family("perfci_change_ratio", "New level / old level at a change.", each_change, "ratio"),
+        Family(
+            "perfci_drift_ratio",
+            "The last days / the last accepted level, where a series drifted.",
+            each_drift,
+            "ratio",
+        ),
+    )
+
+
+def _health(trend: Trend) -> tuple[Family, ...]:
+    health = trend.health
+    nights = tuple(
+        ({"environment": name}, len(missing))
+        for name, missing in sorted(health.missing_nights.items())
+    )
+    return (
+        Family("perfci_gate_reports", "The gate's recorded reports.", (({}, health.reports),)),
+        Family(
+            "perfci_gate_same_reports",
+            "Those of a commit against itself.",
+            (({}, health.same_reports),),
+        ),
+        Family(
+            "perfci_gate_false_alarm_ratio",
+            "Failed reports of a commit against itself / all of these.",
+            _if_known(health.false_alarm_rate),
+            "ratio",
+        ),
+        Family(
+            "perfci_gate_inconclusive_ratio",
+            "Inconclusive / all gating comparisons.",
+            _if_known(health.inconclusive_share),
+            "ratio",
+        ),
+        Family("perfci_missing_nights", "Nights that an environment has no run of.", nights),
+    )
+
+
+def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Family]:
+    """Yield a family for each metric and unit; ``taken`` are the names it can't have."""
+    groups: dict[tuple[str, str], list[tuple[Labels, float]]] = {}
+    for one in _ordered(series):
+        if len(one.values):
+            sample = (_named(one.key, metric=False), float(one.values[-1]))
+            groups.setdefault((one.key.metric, one.unit), []).append(sample)
+    for (metric, unit), samples in sorted(groups.items()):
+        name, shown_unit = _family_name(metric, unit, taken)
+        taken.add(name)
+        said = f"Latest {_plain(metric)} of a case, as measured on the branch's newest commit."
+        yield Family(name, said, tuple(samples), shown_unit)
+
+
+def _family_name(metric: str, unit: str, taken: set[str]) -> tuple[str, str]:
+    """Return a metric family's name and unit; a name has to end in its unit."""
+    suffix = _UNITS.get(unit, _plain(unit.replace("/", " per "))) if unit else ""
+    name = f"perfci_{_plain(metric)}"
+    if suffix and not name.endswith(f"_{suffix}"):
+        name = f"{name}_{suffix}"
+    if not name.endswith(_RESERVED) and name not in taken:
+        return name, suffix
+    number = 1
+    while (other := f"{name}_value{number if number > 1 else ''}") in taken:
+        number += 1
+    return other, ""
+
+
+def _lines(family: Family) -> Iterable[str]:
+    yield f"# TYPE {family.name} gauge"
+    if family.unit:
+        yield f"# UNIT {family.name} {family.unit}"
+    yield f"# HELP {family.name} {family.help}"
+    for labels, value in family.samples:
+        inner = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
+        yield f"{family.name}{{{inner}}} {value!r}" if inner else f"{family.name} {value!r}"
+
+
+def _named(key: SeriesKey, *, metric: bool = True) -> dict[str, str]:
+    named = {"environment": key.environment, "case": key.case}
+    return named | {"metric": key.metric} if metric else named
+
+
+def _status(change: Change | None) -> dict[str, str]:
+    if change is None:
+        return {"status": "none", "way": "none"}
+    return {"status": change.status, "way": _way(change)}
+
+
+def _way(change: Change) -> str:
+    return "worse" if change.worse else "better"
+
+
+def _ordered(series: Iterable[Series]) -> list[Series]:
+    return sorted(series, key=lambda one: one.key)
+
+
+def _if_known(value: float | None) -> tuple[tuple[Labels, float], ...]:
+    return () if value is None else (({}, value),)
+
+
+def _escaped(text: str) -> str:
+    """Escape as the format asks; what can't be seen is spelled out, so that two names stay two."""
+    return "".join(
+        _ESCAPES.get(one) or (one if one.isprintable() else f"\\\\u{ord(one):04x}") for one in text
+    )
+
+
+def _plain(text: str) -> str:
+    return _NOT_IN_A_NAME.sub("_", text.lower()).strip("_")[:80] or "value"
+
+
+def _seconds(text: str) -> float:
+    """Return a time in s since 1970; 0 where it is none."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0

@@ -1,0 +1,235 @@
+"""What of a report is said first, what next, and what is folded: the same in every format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from perfci.compare.deciding import lost_metrics
+from perfci.model.case import Failure
+from perfci.model.report import Comparison, Report
+from perfci.render.rows import change_text, size
+from perfci.units import counted, format_share
+
+# Which failures a reader is shown beside the rows, and which of them are one and the same.
+
+_WORD = re.compile(r"[^\s\"'`]+")
+_TREE = re.compile(r"/(?:trees|builds)(?=/[^/])")
+_NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
+"""Addresses, process ids and line numbers differ between two runs of one failure."""
+
+
+def shown_failures(report: Report) -> tuple[Failure, ...]:
+    """Return the failures to show; one that both sides had alike is ``base and head``'s.
+
+    A case that failed on base only is a ``new`` row, which says why: it isn't shown again.
+    """
+    new = {row.case for row in report.results if row.status == "new"}
+    shown: dict[tuple[str, ...], Failure] = {}
+    for failure in report.failures:
+        if failure.side == "base" and failure.case in new:
+            continue
+        alike = likeness(failure)
+        before = shown.get(alike)
+        if before is None:
+            shown[alike] = failure
+        elif failure.side not in before.side.split():
+            shown[alike] = replace(before, side=f"{before.side} and {failure.side}")
+    return tuple(shown.values())
+
+
+def likeness(failure: Failure) -> tuple[str, ...]:
+    """Return what is alike in two failures that a reader would act on in the same way."""
+    said = (failure.message, failure.log_tail)
+    places = (_NUMBER.sub("0", _WORD.sub(_without_tree, text)) for text in said)
+    return (failure.case, failure.stage, failure.kind, *places)
+
+
+def _without_tree(found: re.Match[str]) -> str:
+    """Return a word of a log without the folder that perfci made, and all before it.
+
+    Two passes, each linear: one expression for both tried every place a word could begin at.
+    """
+    word = found[0]
+    *_, last = (0, *(tree.end() for tree in _TREE.finditer(word)))
+    if not last:
+        return word
+    rest = word.find("/", last + 1)
+    return "tree" + (word[rest:] if rest >= 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A report's rows by what a reader does with them; every row stands in exactly one."""
+
+    moved: tuple[Comparison, ...]
+    undecided: tuple[Comparison, ...]
+    unchanged: tuple[Comparison, ...]
+    informative: tuple[Comparison, ...]
+    new: tuple[Comparison, ...]
+    removed: tuple[Comparison, ...]
+    not_comparable: tuple[Comparison, ...]
+    cases: int
+
+
+def outline(report: Report) -> Outline:
+    """Sort the rows. What moved comes worst first; all else keeps the report's order."""
+    rows = report.results
+    moved = [row for row in rows if _is_loud(row)]
+    return Outline(
+        moved=tuple(sorted(moved, key=_rank)),
+        undecided=_with(rows, "inconclusive"),
+        unchanged=_with(rows, "unchanged"),
+        informative=tuple(
+            row for row in rows if row.status in {"regressed", "improved"} and not _is_loud(row)
+        ),
+        new=_with(rows, "new"),
+        removed=_with(rows, "removed"),
+        not_comparable=_with(rows, "not_comparable"),
+        cases=len({row.case for row in rows} | {failure.case for failure in report.failures}),
+    )
+
+
+def headline(report: Report) -> str:
+    """Return the one thing that matters, without the status word."""
+    found = outline(report)
+    cases = counted(found.cases, "case")
+    reasons = report.verdict.reasons
+    if report.base is None and report.command == "run":
+        failed = {failure.case for failure in report.failures}
+        measured = counted(len({row.case for row in report.results if row.head} - failed), "case")
+        said = f"; {len(failed)} failed" if failed else ""
+        return f"{measured} measured, nothing compared{said}"
+    match report.verdict.status:
+        case "fail":
+            worst = [row for row in found.moved if row.status == "regressed" and gates(row)]
+            text = f"{counted(len(worst), 'regression')} in {cases}"
+            if worst:
+                which = "" if len(worst) == 1 else "worst "
+                text += f": {which}{worst[0].case} {worst[0].metric} {change_text(worst[0])}"
+            return text
+        case "pass":
+            compared = {row.case for row in report.results} - _one_sided(found)
+            also = _also(found, lost_metrics(report.results), len(report.skipped))
+            return f"{_passed(compared, set(report.same_code))}{also}"
+        case _:
+            more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+            first = reasons[0] if reasons else f"no verdict on {cases}"
+            # the message stands below, with what the benchmark printed
+            broken = (
+                f"{one.case} failed on {one.side} in {one.stage}"
+                for one in shown_failures(report)
+                if first.startswith(f"{one.case}: ")
+            )
+            return next(broken, first) + more
+
+
+def _passed(compared: set[str], same: set[str]) -> str:
+    """A case that ran the same code on both sides can't regress: that is no finding."""
+    alike, others = compared & same, compared - same
+    told = f"nothing that ran differs in {counted(len(alike), 'case')}" if alike else ""
+    if others or not alike:
+        found = f"no regression in {counted(len(others), 'case')}"
+        return f"{found}; {told}" if told else found
+    return told
+
+
+def same_code_text(report: Report) -> str:
+    """Return which cases moved, or are undecided, though nothing that ran differs; or nothing."""
+    moved = {
+        row.case
+        for row in report.results
+        if row.gate == "fail" and row.status in {"regressed", "improved", "inconclusive"}
+    }
+    alike = [case for case in report.same_code if case in moved]
+    if not alike:
+        return ""
+    more = f" and {len(alike) - 5} more" if len(alike) > 5 else ""
+    return (
+        f"nothing that ran differs between the sides in {', '.join(alike[:5])}{more}: "
+        "what is told of it is noise of the machine"
+    )
+
+
+def injected_text(report: Report) -> str:
+    """Return what was made worse on purpose, or nothing."""
+    made = ", ".join(f"{name} +{format_share(share)}" for name, share in report.injected.items())
+    return (
+        f"injected into head on purpose: {made}; this tests the gate, not the code" if made else ""
+    )
+
+
+def part_text(report: Report) -> str:
+    """Return that this is a part of a report only, or nothing."""
+    return (
+        f"shard {report.shard} alone: other cases were measured elsewhere, `perfci merge` joins all"
+        if report.shard
+        else ""
+    )
+
+
+def other_reasons(report: Report) -> tuple[str, ...]:
+    """Return the verdict's reasons that neither the headline nor a row already tells."""
+    told = {
+        f"{prefix}{row.case}: {row.metric} "
+        for row in outline(report).moved
+        for prefix in ("", "warning: ")
+    }
+    told |= {f"{failure.case}: " for failure in report.failures}
+    reasons = report.verdict.reasons
+    if report.verdict.status in {"error", "inconclusive"}:
+        reasons = reasons[1:]
+    return tuple(reason for reason in reasons if not reason.startswith(tuple(told)))
+
+
+def gates(row: Comparison) -> bool:
+    """Return whether this row can fail the report."""
+    return row.gate == "fail"
+
+
+def _also(found: Outline, lost: Sequence[Comparison], skipped: int) -> str:
+    """What a pass doesn't say: what got slower passes, too, where it was removed."""
+    improved = sum(row.status == "improved" for row in found.moved)
+    warned = sum(row.status == "regressed" for row in found.moved)
+    measured_no_more = {row.case for row in found.removed} & _one_sided(found)
+    new = {row.case for row in found.new}
+    parts = [
+        counted(number, what)
+        for number, what in (
+            (improved, "improvement"),
+            (warned, "warning"),
+            (len(measured_no_more), "removed case"),
+            (len(new), "new case"),
+            (skipped, "skipped case"),
+            (len(lost), "removed metric"),
+        )
+        if number
+    ]
+    if lost:
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        parts[-1] += f" ({lost[0].case} {lost[0].metric}{more})"
+    return "; " + ", ".join(parts) if parts else ""
+
+
+def _one_sided(found: Outline) -> set[str]:
+    """Return the cases of which there is nothing but what one side alone has."""
+    compared = (*found.moved, *found.undecided, *found.unchanged, *found.informative)
+    kept = {row.case for row in (*compared, *found.not_comparable)}
+    return {row.case for row in (*found.removed, *found.new)} - kept
+
+
+def _is_loud(row: Comparison) -> bool:
+    if row.status == "failed":
+        return True
+    return row.status in {"regressed", "improved"} and row.gate != "info"
+
+
+def _rank(row: Comparison) -> tuple[int, float]:
+    if row.status == "regressed":
+        return (0 if gates(row) else 2, -size(row))
+    return (1 if row.status == "failed" else 3, -size(row))
+
+
+def _with(rows: Iterable[Comparison], status: str) -> tuple[Comparison, ...]:
+    return tuple(row for row in rows if row.status == status)

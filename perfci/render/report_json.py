@@ -1,0 +1,205 @@
+"""The report file, ``perfci.report/1``: scripts read its field names, so they stay."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from perfci.errors import DamagedFile
+from perfci.model.codec import CodecError, from_plain, to_plain
+from perfci.model.report import Report
+from perfci.model.version import REPORT_SCHEMA
+from perfci.render.checks import why_impossible
+from perfci.render.clean import Clean, clean_json, clean_line
+from perfci.render.limits import (
+    KEY,
+    LARGEST_WHOLE,
+    LIMITS,
+    MOST_BYTES,
+    Fields,
+    Many,
+    Named,
+    Shape,
+    Text,
+    shape_of,
+)
+from perfci.render.scanning import check_amounts
+
+# A report cut to the table of limits, so that perfci reads whatever perfci wrote.
+
+_SHORT = 300
+"""Names and all else that is short is never cut for the sake of the file's size."""
+_WORTH = {"regressed": 0, "failed": 1, "improved": 2, "inconclusive": 3}
+
+
+def fit(plain: dict[str, Any], shape: Fields, share: int = 1) -> dict[str, Any]:
+    """Return a report's ``plain`` form cut to ``shape``; a note says what was left out.
+
+    ``share`` divides every limit but those of names: the whole file has one, too.
+    """
+    left_out: Counter[str] = Counter()
+    fitted: dict[str, Any] = _fitted(plain, shape, share, "", left_out)
+    if any(left_out.values()):
+        said = ", ".join(f"{count:,} of {name}" for name, count in left_out.items() if count)
+        most = LIMITS["Report.notes"].most
+        fitted["notes"] = [
+            *fitted["notes"][: most - 1],
+            f"this file would be too large: left out are {said}",
+        ]
+    return fitted
+
+
+def shortened(text: str, limit: Text, share: int = 1) -> str:
+    """Return ``text`` if it is short enough, else its part that ``limit`` keeps, with a mark.
+
+    A name ends with a digest of the whole, so that two that begin alike stay two.
+    """
+    longest = max(min(limit.longest, _SHORT), limit.longest // share)
+    if len(text) <= longest:
+        return text
+    match limit.keep:
+        case "end":
+            return "…" + text[1 - longest :]
+        case "name":
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+            return f"{text[: longest - 9]}…{digest}"
+        case "start":
+            return text[: longest - 1] + "…"
+
+
+def _fitted(plain: Any, shape: Shape, share: int, name: str, left_out: Counter[str]) -> Any:
+    if isinstance(shape, Text) and isinstance(plain, str):
+        return shortened(plain, shape, share)
+    if isinstance(shape, Many) and isinstance(plain, (list, tuple)):
+        kept = _worthiest(plain, max(1, shape.most // share))
+        left_out[name] += len(plain) - len(kept)
+        return [_fitted(one, shape.item, share, name, left_out) for one in kept]
+    if isinstance(shape, Named) and isinstance(plain, dict):
+        entries = dict(islice(plain.items(), max(1, shape.most // share)))
+        left_out[name] += len(plain) - len(entries)
+        return {
+            shortened(key, KEY): _fitted(value, shape.item, share, name, left_out)
+            for key, value in entries.items()
+        }
+    if isinstance(shape, Fields) and isinstance(plain, dict):
+        return {
+            field: _fitted(value, shape.of[field], share, field, left_out)
+            for field, value in plain.items()
+        }
+    if isinstance(plain, int) and not isinstance(plain, bool):
+        return max(-LARGEST_WHOLE, min(LARGEST_WHOLE, plain))
+    return plain
+
+
+def _worthiest(items: list[Any] | tuple[Any, ...], most: int) -> list[Any]:
+    """Return the first ``most``; of comparisons those that moved, in the order they had."""
+    if len(items) <= most:
+        return list(items)
+    ranked = sorted(range(len(items)), key=lambda index: _worth(items[index]))
+    return [items[index] for index in sorted(ranked[:most])]
+
+
+def _worth(item: Any) -> tuple[int, bool]:
+    if not isinstance(item, dict):
+        return (len(_WORTH), False)
+    return (_WORTH.get(item.get("status", ""), len(_WORTH)), item.get("gate") != "fail")
+
+
+_FIRST = (
+    "schema", "perfci_version", "created_at", "command", "base", "head", "environment",
+    "verdict", "timing", "results", "failures",
+)  # fmt: skip
+_FRONT = re.compile(r'\s*\{\s*"schema"\s*:\s*"([^"\\]{1,100})"')
+_SCHEMA = re.compile(r"perfci\.report/(\d{1,9})")
+
+
+def render_json(report: Report) -> Clean:
+    """Return the report as JSON that ``read_report`` takes. CodecError on a number not finite.
+
+    What is read and written again has the same bytes: a whole number where the record says
+    ``float`` (4 degrees of freedom) is written as one, ``4.0``, from the start. What goes beyond
+    ``limits`` is cut, and a note says so; indentation goes first.
+    """
+    plain = encodable(to_plain(from_plain(to_plain(report), Report)))
+    share = 1
+    while True:
+        fitted = fit(plain, shape_of(Report), share)
+        ordered = {name: fitted.pop(name) for name in _FIRST} | fitted
+        encoded = clean_json(msgspec.json.encode(ordered).decode()).encode()
+        if len(encoded) < MOST_BYTES:
+            break
+        share *= 2
+    indented = msgspec.json.format(encoded, indent=2)
+    return clean_json((indented if len(indented) < MOST_BYTES else encoded).decode() + "\n")
+
+
+def read_report(text: str, name: str = "the report") -> Report:
+    """Return the report that ``text`` holds; DamagedFile, naming it, on anything else.
+
+    The text may be a stranger's: amounts are checked before anything is built of it.
+    """
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    if size > MOST_BYTES:
+        raise _damaged(name, f"it is larger than {MOST_BYTES >> 20} MiB")
+    if text.startswith("\ufeff"):
+        raise _damaged(name, "it begins with a byte order mark, so something else has written it")
+    front = _FRONT.match(text)
+    if front is not None:
+        _require_schema(front[1], name)
+    elif text.strip() and not text.lstrip().startswith("{"):
+        _require_schema(None, name)
+    try:
+        check_amounts(text, shape_of(Report))
+        plain = msgspec.json.decode(text)
+        _require_schema(plain.get("schema"), name)
+        report = from_plain(plain, Report)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise _damaged(name, f"not JSON: {error}") from error
+    except CodecError as error:
+        raise _damaged(name, str(error)) from error
+    if impossible := why_impossible(report):
+        raise _damaged(name, impossible)
+    return report
+
+
+def _require_schema(schema: Any, name: str) -> None:
+    """Raise DamagedFile where ``schema`` is another than this perfci writes."""
+    if schema == REPORT_SCHEMA:
+        return
+    found = f"its schema is {str(schema)[:100]!r}" if schema else "it names no schema"
+    known, own = _SCHEMA.fullmatch(str(schema)), _SCHEMA.fullmatch(REPORT_SCHEMA)
+    if known and own and int(known[1]) > int(own[1]):
+        raise DamagedFile(
+            "newer-report",
+            f"{name} was written by a newer perfci: {found}",
+            f"Read it with that perfci; this one reads {REPORT_SCHEMA}.",
+        )
+    raise DamagedFile(
+        "other-report",
+        f"{name} is no report this perfci can read: {found}",
+        f"Name a file that --json of a perfci that writes {REPORT_SCHEMA} wrote.",
+    )
+
+
+def _damaged(name: str, why: str) -> DamagedFile:
+    # what is wrong with a stranger's file is told in the stranger's words
+    said = clean_line(why, 600)
+    return DamagedFile(
+        "damaged-report", f"{name} can't be believed: {said}", "Write it again with --json."
+    )
+
+
+def encodable(plain: Any) -> Any:
+    """Spell out lone surrogates (an undecodable file name has them): UTF-8 can't hold them."""
+    if isinstance(plain, str):
+        return plain.encode("utf-8", "backslashreplace").decode()
+    if isinstance(plain, dict):
+        return {encodable(key): encodable(value) for key, value in plain.items()}
+    if isinstance(plain, (list, tuple)):
+        return [encodable(value) for value in plain]
+    return plain

@@ -1,0 +1,96 @@
+"""One comparison in words: change, interval, sides, and what it was measured on."""
+
+from __future__ import annotations
+
+import math
+
+from perfci.model.report import Comparison, Estimate
+from perfci.units import counted, format_change, format_share, format_value
+
+
+def change_text(row: Comparison) -> str:
+    """Return the change head against base: ``+5.2 %``, or ``+1`` for an absolute metric."""
+    if row.difference is not None:
+        return _signed(row.difference, row.unit)
+    if row.status == "regressed" and row.head is None:  # graph breaks, where there is no graph
+        return "not compiled"
+    return format_change(row.ratio)
+
+
+def interval_text(row: Comparison) -> str:
+    """Return the change's 95 % interval, ``+4.1 … +6.3 %``, or nothing where there is none."""
+    if row.difference is not None:
+        lo, hi = row.difference_lo, row.difference_hi
+        if lo is None or hi is None or lo == hi:
+            return ""
+        return f"{_signed(lo, row.unit)} … {_signed(hi, row.unit)}"
+    if row.ratio_lo is None or row.ratio_hi is None or row.ratio_lo == row.ratio_hi:
+        return ""
+    lo_text, hi_text = format_change(row.ratio_lo), format_change(row.ratio_hi)
+    return f"{lo_text.removesuffix(' %')} … {hi_text}"
+
+
+def side_text(estimate: Estimate | None, unit: str) -> str:
+    """Return one side's centre; a dash where that side has none."""
+    return format_value(estimate.center if estimate else None, unit)
+
+
+def side_interval(estimate: Estimate | None, unit: str) -> str:
+    """Return one side's own interval, ``1.2 ms … 1.3 ms``, or nothing."""
+    if estimate is None or estimate.lo is None or estimate.hi is None:
+        return ""
+    if estimate.lo == estimate.hi:
+        return ""
+    return f"{format_value(estimate.lo, unit)} … {format_value(estimate.hi, unit)}"
+
+
+def measured_text(row: Comparison) -> str:
+    """Return what the numbers rest on: pairs, workers of both sides, or an exact count."""
+    base = row.base.workers if row.base else 0
+    head = row.head.workers if row.head else 0
+    match row.method:
+        case "paired_t":
+            return counted(head, "pair")
+        case "welch_t":
+            return f"{base} + {counted(head, 'worker')}"
+        case "exact":
+            return "exact"
+        case "none":
+            return counted(head, "worker") if head else ""
+
+
+def note(row: Comparison) -> str:
+    """Return what a reader of the row has to know beside its numbers."""
+    parts = [measured_text(row)]
+    if row.confirmed is not None:
+        measured = "confirmed" if row.status == "regressed" else "measured together"
+        parts.append(measured if row.confirmed else "unconfirmed")
+    if row.status == "regressed" and row.gate != "fail":
+        parts.append("warns only" if row.gate == "warn" else "for information")
+    parts += row.warnings
+    return "; ".join(part for part in parts if part)
+
+
+def detectable_text(row: Comparison) -> str:
+    """Return the smallest change the row could have shown."""
+    return format_share(row.detectable)
+
+
+def has_numbers(row: Comparison) -> bool:
+    """Return whether a side of the row has a number, or the row stands for a whole case."""
+    return row.base is not None or row.head is not None
+
+
+def size(row: Comparison) -> float:
+    """Return how far the change goes in units of its threshold, whatever its direction."""
+    if row.difference is not None:
+        return abs(row.difference) / row.threshold if row.threshold > 0 else math.inf
+    if row.ratio is None or row.ratio <= 0:
+        return math.inf
+    change = abs(math.log(row.ratio))
+    return change / math.log1p(row.threshold) if row.threshold > 0 else math.inf
+
+
+def _signed(value: float, unit: str) -> str:
+    sign = "+" if value > 0 else "-" if value < 0 else "±"
+    return f"{sign}{format_value(abs(value), unit)}"

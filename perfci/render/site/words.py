@@ -1,0 +1,153 @@
+"""What the report says in words: the one thing first, sizes, ranges, dates."""
+
+from __future__ import annotations
+
+import math
+
+from perfci.render.clean import clean_line
+from perfci.render.site.catalogue import Sorted, series_of, shown
+from perfci.trend.change import Change, Drift, Trend
+from perfci.trend.detect.examining import NOISY_SERIES
+from perfci.units import format_change, format_value
+
+SHORT = 10
+"""Characters of a commit's hash that are shown."""
+SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
+
+
+def headline(trend: Trend, groups: Sorted) -> str:
+    """Return what matters first, in one sentence."""
+    if not trend.series:
+        return "Nothing is recorded yet"
+    worse, better = series_of(groups.new_worse), series_of(groups.new_better)
+    if worse == 1:
+        key = groups.new_worse[0].series
+        return f"{shown(key.metric)} of {shown(key.case)} got worse"
+    since = " since the last report" if trend.told_before else ""
+    if worse:
+        return f"{_series(worse)} got worse{since}"
+    told = len(trend.series) - len(trend.too_few)
+    those = f" in the {_series(told)} that can be told" if trend.too_few else ""
+    if better:
+        return f"Nothing got worse{those}; {_series(better)} got better{since}"
+    if not told:
+        return too_early(trend)
+    return f"Nothing moved{those}{since}"
+
+
+def too_early(trend: Trend) -> str:
+    """Return of how many series nothing can be told yet; nothing where there is none."""
+    if not trend.too_few:
+        return ""
+    few = f"{len(trend.too_few):,} of {_series(len(trend.series))}"
+    return f"Too early to tell: {few} have fewer than {NOISY_SERIES} nights"
+
+
+def still_open(groups: Sorted) -> str:
+    """Return what was told before and still stands; nothing where there is none."""
+    told = []
+    if worse := series_of(groups.open_worse):
+        told.append(f"{_series(worse)} {'is' if worse == 1 else 'are'} still worse")
+    if drifting := series_of(groups.drifts_worse):
+        told.append(f"{_series(drifting)} {'drifts' if drifting == 1 else 'drift'}")
+    return " and ".join(told)
+
+
+def change_text(change: Change, unit: str) -> str:
+    """Return a change's size: ``+5.2 %``, or ``+1`` where the old level is zero."""
+    if change.ratio is not None and math.isfinite(change.ratio):
+        return ratio_text(change.ratio)
+    return signed(change.difference, unit)
+
+
+def size_text(change: Change, unit: str) -> str:
+    """Return the same with its 95 % interval, where there is one: ``+5.2 % (+4.1 … +6.3 %)``."""
+    known = change.ratio is not None
+    interval = interval_text(change.ratio_lo, change.ratio_hi) if known else ""
+    return change_text(change, unit) + (f" ({interval})" if interval else "")
+
+
+def interval_text(lo: float | None, hi: float | None) -> str:
+    """Return a ratio's 95 % interval, ``+4.1 … +6.3 %``; nothing where there is none."""
+    if lo is None or hi is None or lo == hi or not (math.isfinite(lo) and math.isfinite(hi)):
+        return ""
+    return f"{ratio_text(lo).removesuffix(' %')} … {ratio_text(hi)}"
+
+
+def ratio_text(ratio: float) -> str:
+    """Return new ÷ old as a change; from three times on, a factor reads better."""
+    return format_change(ratio) if ratio < 3.0 else f"×{ratio:.3g}"
+
+
+def signed(value: float, unit: str) -> str:
+    """Return a difference with its sign and unit."""
+    sign = "+" if value > 0 else "-" if value < 0 else "±"
+    return f"{sign}{format_value(abs(value), unit)}"
+
+
+def rises(change: Change) -> bool:
+    """Return whether the values went up: the arrow's direction, which is not the verdict."""
+    return change.difference > 0 if change.ratio is None else change.ratio > 1.0
+
+
+def meaning(worse: bool) -> str:
+    """Return the word beside the arrow and the colour."""
+    return "worse" if worse else "better"
+
+
+def range_text(change: Change) -> str:
+    """Return ``a1b2c3..d4e5f6`` for git, the newer commit alone, or nothing where none is known."""
+    return _range(change.commits)
+
+
+def place_text(change: Change) -> str:
+    """Return the range in which it is with 95 % confidence; nothing where that is the range."""
+    if change.same_commit or change.commits_within == change.commits:
+        return ""
+    return f"with 95 % confidence in {_range(change.commits_within)}"
+
+
+def facts(change: Change) -> tuple[str, ...]:
+    """Return what a reader has to know of a change beside its size and its status."""
+    told = (
+        SAME_COMMIT if change.same_commit else place_text(change),
+        "a ramp, not a step" if change.kind == "ramp" else "",
+        "the benchmark itself changed here" if change.benchmark_changed else "",
+    )
+    return tuple(filter(None, told))
+
+
+def kind_text(change: Change) -> str:
+    """Return the same in a line, with the status where nothing more is to be done."""
+    over = (change.status,) if change.status in {"acknowledged", "fixed"} else ()
+    return "; ".join((*facts(change), *over))
+
+
+def surety_text(q: float) -> str:
+    """Return q itself: 1 - q would read as the chance that this one change is real."""
+    return "q < 0.001" if q < 0.001 else f"q = {q:.2g}"
+
+
+def drift_text(drift: Drift) -> str:
+    """Return over what a drift was seen."""
+    return f"the last {drift.days} days against the last accepted level"
+
+
+def day(moment: str) -> str:
+    """Return the date of an ISO 8601 time."""
+    return moment[:10]
+
+
+def short(sha: str) -> str:
+    """Return the beginning of a commit's hash, which may be anything in what was imported."""
+    return clean_line(sha)[:SHORT]
+
+
+def _range(commits: tuple[str, str]) -> str:
+    before, after = map(short, commits)
+    several = before and after and commits[0] != commits[1]
+    return f"{before}..{after}" if several else after or before
+
+
+def _series(number: int) -> str:
+    return f"{number:,} series"

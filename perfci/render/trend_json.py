@@ -1,0 +1,130 @@
+"""The trend as JSON, ``perfci.trend/1``: scripts read its names, so they stay.
+
+``docs/trend-report.md`` says what each field means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from perfci.render.clean import Clean, clean_json
+from perfci.render.report_json import encodable
+from perfci.render.site.catalogue import Standing, standings
+from perfci.trend.change import Change, Drift, Trend
+from perfci.trend.timeline.series import Series, SeriesKey, Timeline, dates_of
+
+TREND_SCHEMA = "perfci.trend/1"
+
+
+def trend_json(trend: Trend) -> Clean:
+    """Return ``trend`` as JSON. What can't be told (not a number, unknown) is null."""
+    standing = standings(trend)
+    by_key = {series.key: series for series in trend.series}
+    health = asdict(trend.health)
+    dates = {key: dates_of(timeline) for key, timeline in trend.timelines.items()}
+    plain = {
+        "schema": TREND_SCHEMA,
+        "perfci_version": trend.perfci_version,
+        "created_at": trend.created_at,
+        "environments": [_environment(one) for one in trend.timelines.values()],
+        "changes": [_change(one, trend, by_key) for one in trend.changes],
+        "drifts": [_drift(one, by_key) for one in trend.drifts],
+        "health": health
+        | {
+            "false_alarm_rate": trend.health.false_alarm_rate,
+            "inconclusive_share": trend.health.inconclusive_share,
+        },
+        "series": [
+            _series(one, standing.get(one.key), trend.timelines[one.key.environment], dates)
+            | {"gone": one.key in trend.gone}
+            for one in trend.series
+        ],
+        "releases": {sha: ", ".join(names) for sha, names in trend.releases.items()},
+        "notes": list(trend.notes),
+    }
+    # numpy's numbers are not Python's
+    encoded = msgspec.json.encode(encodable(plain), enc_hook=float)
+    return clean_json(msgspec.json.format(encoded, indent=1).decode() + "\n")
+
+
+def _environment(timeline: Timeline) -> dict[str, Any]:
+    nights = timeline.nights
+    return {
+        "key": timeline.environment,
+        "facts": dict(timeline.facts),
+        "runs": len(nights),
+        "oldest_sha": nights[0].sha if nights else None,
+        "newest_sha": nights[-1].sha if nights else None,
+        "newest_at": max((night.measured_at for night in nights), default=None),
+        "vanished": list(timeline.vanished),
+    }
+
+
+def _change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
+    series = by_key.get(change.series)
+    subject = ""
+    if series is not None:
+        row = int(series.rows[change.after])
+        subject = trend.timelines[series.key.environment].nights[row].subject
+    return {
+        "id": change.id,
+        **_named(change.series, series),
+        "kind": change.kind,
+        "status": change.status,
+        "worse": change.worse,
+        "sha_before": change.commits[0],
+        "sha_after": change.commits[1],
+        "sha_before_lo": change.commits_within[0],
+        "sha_after_hi": change.commits_within[1],
+        "subject": subject,
+        "at": change.at,
+        "ratio": change.ratio,
+        "ratio_lo": change.ratio_lo,
+        "ratio_hi": change.ratio_hi,
+        "difference": change.difference,
+        "p": change.p,
+        "q": change.q,
+        "confidence": change.confidence,
+        "first_seen_at": change.first_seen_at,
+        "note": change.note,
+        "benchmark_changed": change.benchmark_changed,
+    }
+
+
+def _drift(drift: Drift, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
+    told = asdict(drift)
+    del told["series"]
+    return {**_named(drift.series, by_key.get(drift.series)), **told}
+
+
+def _series(
+    series: Series,
+    standing: Standing | None,
+    timeline: Timeline,
+    dates: Mapping[str, Sequence[str]],
+) -> dict[str, Any]:
+    count = len(series.values)
+    newest = int(series.rows[-1]) if count else None
+    return {
+        **_named(series.key, series),
+        "direction": series.direction,
+        "status": standing.word if standing else "steady",
+        "new": standing.new if standing else False,
+        "points": count,
+        "latest": float(series.values[-1]) if count else None,
+        "latest_sha": None if newest is None else timeline.nights[newest].sha,
+        "latest_at": None if newest is None else dates[series.key.environment][newest],
+    }
+
+
+def _named(key: SeriesKey, series: Series | None) -> dict[str, Any]:
+    return {
+        "case": key.case,
+        "metric": key.metric,
+        "environment": key.environment,
+        "unit": series.unit if series else None,
+    }

@@ -1,0 +1,65 @@
+"""The session's log files: one line an event, and what workers printed."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from perfci.model.worker import WorkerFailure, WorkerOutput, WorkerResult
+
+
+def slug(text: str) -> str:
+    """Return ``text`` as part of a file name; different texts may give the same."""
+    return re.sub(r"[^A-Za-z0-9_.=-]+", "_", text).strip("_")[:100] or "case"
+
+
+class Journal:
+    """Writes ``session.log`` and ``workers/*.log`` under one folder.
+
+    A log is never worth a session: what can't be written any more is told by ``notes``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "workers").mkdir(parents=True, exist_ok=True)
+        self._path = folder / "session.log"
+        self._started = time.monotonic()
+        self._trouble = ""
+
+    def note(self, text: str) -> None:
+        """Append one line with the time since the start, in s."""
+        self._write(self._path, "a", f"{time.monotonic() - self._started:9.2f} {text}\n")
+
+    def result(self, case_slug: str, result: WorkerResult, printed: str) -> None:
+        """Note one worker's result and keep what it printed."""
+        match result:
+            case WorkerOutput() as output:
+                p50 = output.values.get("latency_p50")
+                self.note(
+                    f"{output.case} round {output.round} {output.side}: "
+                    f"{output.samples} samples, p50 {p50 if p50 is None else f'{p50:.6g} s'}, "
+                    f"{output.bursts_set_aside} bursts set aside"
+                )
+                side, number = output.side, output.round
+            case WorkerFailure(round=number, failure=failure):
+                side = failure.side
+                self.note(
+                    f"{failure.case} round {number} {side}: FAILED {failure.kind}: "
+                    f"{failure.message}"
+                )
+        if printed.strip():
+            path = self.folder / "workers" / f"{case_slug}-{number}-{side}.log"
+            self._write(path, "w", printed)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the report should say of the log: what it lacks, if it lacks anything."""
+        return (self._trouble,) if self._trouble else ()
+
+    def _write(self, path: Path, mode: str, text: str) -> None:
+        try:
+            with path.open(mode, encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            why = f"{path} can't be written: {error.strerror}"
+            self._trouble = self._trouble or f"The session's log is incomplete: {why}."

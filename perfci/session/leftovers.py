@@ -1,0 +1,101 @@
+"""Finding and ending every process that a worker started, wherever it hid.
+
+A process that double-forks leaves its group and its parent, but not its environment: each
+worker carries ``PERFCI_WORKER`` and each session ``PERFCI_SESSION``. Standard library only:
+the guardian runs this file by path.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+SESSION_VARIABLE = "PERFCI_SESSION"
+WORKER_VARIABLE = "PERFCI_WORKER"
+
+
+def carrying(variable: str, value: str) -> list[int]:
+    """Return the ids of the living processes (this one apart) that carry ``variable=value``."""
+    needle = f"{variable}={value}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes()
+        except OSError:  # another user's, or gone meanwhile
+            continue
+        if needle in environment.split(b"\0"):
+            found.append(int(entry.name))
+    return found
+
+
+def end_all(variable: str, value: str, within_s: float = 2.0, *, spared: int = 0) -> int:
+    """Kill every process that carries ``variable=value``; return how many there were.
+
+    ``spared`` is the id of one that lives on. Repeats until none is left, because a dying
+    process may still fork.
+    """
+    ended: set[int] = set()
+    deadline = time.monotonic() + within_s
+    while pids := [pid for pid in carrying(variable, value) if pid != spared]:
+        ended.update(pids)
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.005)
+    return len(ended)
+
+
+# A tiny process that outlives the parent: when the parent dies, however, it ends the workers.
+
+_KEPT = ("PATH", "LD_LIBRARY_PATH")
+"""No secret among them: it lives beside the workers, and they are of the same user."""
+
+
+class Guardian:
+    """Guards one session while it is open."""
+
+    def __init__(self, token: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, token],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None  # noqa: S101 (asked for above)
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def _watch(token: str) -> None:
+    sys.stdin.buffer.read()
+    leftovers = runpy.run_path(str(Path(__file__).with_name("leftovers.py")))
+    leftovers["end_all"](leftovers["SESSION_VARIABLE"], token)
+
+
+if __name__ == "__main__":
+    _watch(sys.argv[1])

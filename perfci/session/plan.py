@@ -1,0 +1,174 @@
+"""What each worker of a session is told and how it is started: orders, caches, environments."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from perfci.machine.quiet import CorePlan, child_environment
+from perfci.model.case import Case
+from perfci.model.run import Side
+from perfci.model.settings import DECIDING_ROUNDS, MeasureSettings, Quiet
+from perfci.model.worker import SavedModel, WorkOrder
+from perfci.session.launch import Launch
+from perfci.session.leftovers import SESSION_VARIABLE
+from perfci.session.ran.findings import Watched
+from perfci.session.ran.places import Places
+from perfci.session.ran.tally import TreeOf
+from perfci.session.round import Task
+from perfci.session.schedule import has_cold_cache
+
+
+def files_in(root: Path, benchmarks: str, pattern: str) -> tuple[str, ...]:
+    """Return the absolute paths of ``root``'s benchmark files, as these keys say, sorted."""
+    folder = root / benchmarks
+    return tuple(str(path) for path in sorted(folder.rglob(pattern)) if path.is_file())
+
+
+@dataclass(frozen=True, slots=True)
+class SidePlan:
+    """One side of a session: its name (base or head), what it is, its tree and its Python.
+
+    ``tree`` is git's hash of what was checked out, ``built`` whether a build was made in it.
+    """
+
+    name: str
+    side: Side
+    root: Path
+    tree: str = ""
+    built: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    """All that a session needs to know before it starts.
+
+    ``benchmark_root`` is the tree whose benchmark files both sides run: head's.
+    ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
+    begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
+    distributions that the trees declare.
+    """
+
+    sides: tuple[SidePlan, ...]
+    benchmark_root: Path
+    benchmarks: str
+    pattern: str
+    python_path: tuple[str, ...]
+    saved: tuple[SavedModel, ...]
+    settings: MeasureSettings
+    quiet: Quiet
+    cores: CorePlan
+    passed: tuple[str, ...]
+    inherited: Mapping[str, str]
+    scratch: Path
+    token: str
+    enter: tuple[str, ...] = ()
+    places: Mapping[str, Places] = field(default_factory=dict)
+    project: tuple[str, ...] = ()
+
+    def benchmark_files(self, root: Path) -> tuple[str, ...]:
+        """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
+        return files_in(root, self.benchmarks, self.pattern)
+
+    def discovery_order(self, side: SidePlan) -> WorkOrder:
+        """Return the order that makes a worker list the benchmarks."""
+        return WorkOrder(
+            root=str(side.root),
+            python_path=self.python_path_of(side),
+            benchmark_root=str(self.benchmark_root),
+            benchmark_files=self.benchmark_files(self.benchmark_root),
+            saved=self.saved,
+            side=side.name,
+            threads=self.cores.threads,
+            seed=self.settings.seed,
+            project=self.project,
+            checkout=self.places[side.name].checkout.rstrip("/") if self.places else "",
+        )
+
+    def starter_order(self, side: SidePlan, cases: Sequence[Case]) -> WorkOrder:
+        """Return the order of a starter for ``cases``, all of one benchmark file."""
+        file = next((case.file for case in cases if case.line), "")
+        return replace(
+            self.discovery_order(side),
+            benchmark_file=str(self.benchmark_root / file) if file else "",
+            benchmark_files=(),
+        )
+
+    def watched(self, side: SidePlan) -> Watched | None:
+        """Return the watch of one more worker of this side; None where nothing is watched."""
+        if side.name not in self.places:
+            return None
+        folder = self.scratch / "ran"
+        folder.mkdir(exist_ok=True)
+        findings = folder / f"{side.name}-{secrets.token_hex(8)}"
+        return Watched(findings, self.places[side.name], self.python_path, side.built)
+
+    def trees(self) -> dict[str, TreeOf]:
+        """Return each side's tree, and the benchmarks'."""
+        return {side.name: TreeOf(side.root, self.benchmark_root, side.tree) for side in self.sides}
+
+    def launch(self, side: SidePlan, watched: Watched | None = None) -> Launch:
+        """Return how this side's processes are started, ``watched`` or on a watch of their own."""
+        temporary = self.scratch / "tmp"
+        temporary.mkdir(exist_ok=True)
+        extra = {"TMPDIR": str(temporary), SESSION_VARIABLE: self.token}
+        watched = watched or self.watched(side)
+        if watched:
+            extra |= watched.environment()
+        return Launch(
+            python=side.side.python,
+            environment=child_environment(
+                self.inherited, self.quiet, self.cores.threads, self.passed, extra
+            ),
+            affinity=self.cores.workers,
+            memory_limit=self.settings.memory_limit,
+            enter=self.enter,
+        )
+
+    def task(self, side: SidePlan, case: Case, round_number: int, slug: str) -> Task:
+        """Return one worker's task in one round.
+
+        The first round fills the cache that the warm rounds share; other cold ones get their own.
+        """
+        cold = has_cold_cache(round_number, self.settings.compile_rounds, compiled=case.compiled)
+        name = f"cold-{round_number}" if cold and round_number > 1 else "warm"
+        caches = self.scratch / "caches" / side.name / slug / name
+        caches.mkdir(parents=True, exist_ok=True)
+        order = replace(
+            self.starter_order(side, (case,)),
+            case=case.id,
+            cold_cache=cold,
+            accuracy=round_number <= DECIDING_ROUNDS,
+            growth=round_number <= DECIDING_ROUNDS,
+            warmup_s=self.settings.warmup,
+            inject={
+                name: share if side.name == "head" else 0.0
+                for name, share in self.settings.inject.items()
+            },
+        )
+        watched = self.watched(side)
+        return Task(
+            order=order,
+            launch=self.launch(side, watched),
+            watched=watched,
+            environment=(watched.environment() if watched else {})
+            | {
+                "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+                "TRITON_CACHE_DIR": str(caches / "triton"),
+            },
+            timeout_s=case.timeout or self.settings.timeout,
+        )
+
+    def forget_cold_caches(self, slug: str) -> None:
+        """Remove the caches that only one cold round used: Inductor's grow large."""
+        for side in self.sides:
+            for folder in (self.scratch / "caches" / side.name / slug).glob("cold-*"):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def python_path_of(self, side: SidePlan) -> tuple[str, ...]:
+        """Return the folders of this side's tree that go first on ``sys.path``."""
+        folders = (side.root / entry for entry in self.python_path)
+        return tuple(str(folder.resolve()) for folder in folders if folder.is_dir())

@@ -1,0 +1,87 @@
+"""What the processes of one worker wrote down, read and made sense of. Pure but for ``read``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfci.session.ran.judging import Judged, judge
+from perfci.session.ran.places import Places
+from perfci.worker.hook.perfci_watch import VARIABLE, decoded_findings
+
+_BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
+_CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
+_LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a worker or a child of it ran, read or started.
+
+    ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program),
+    ``kept out`` (an import that was refused) or ``missing`` (one that nobody has); of a child
+    ``watched``, ``living`` (with its process id as the ``name``) or ``unwatched``; ``program`` for
+    one that is no Python.
+    """
+
+    how: str
+    path: str
+    name: str = ""
+
+
+def read_findings(file: Path) -> tuple[Finding, ...]:
+    """Return what is written in ``file``; a line that no watch writes is one more finding.
+
+    The benchmark can write to it: it is the same user's. That makes it no worse than its numbers.
+    """
+    if not file.exists():
+        return ()
+    found = []
+    for told in decoded_findings(file.read_bytes()):
+        if len(told) == 3:
+            how, path, name = told
+            found.append(Finding(how, source_of(path), name))
+        else:
+            found.append(Finding("unreadable", repr(told)[:80]))
+    return tuple(dict.fromkeys(found))
+
+
+def source_of(path: str) -> str:
+    """Return the source file of bytecode that Python wrote beside it; others as they are."""
+    return _BYTECODE.sub(r"/\1.py", path)
+
+
+def is_library(path: str) -> bool:
+    """Whether it is a shared library."""
+    return _LIBRARY.search(path) is not None
+
+
+def is_code(path: str) -> bool:
+    """Whether what lies there is run rather than read."""
+    inside = ".egg/" in path or ".zip/" in path
+    return inside or path.endswith((*_CODE, ".zip")) or is_library(path)
+
+
+# The watch of one worker, as its parent holds it: where it writes, and what that comes to.
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The file that one worker and its children write to, and whose files are whose."""
+
+    findings: Path
+    places: Places
+    python_path: Sequence[str]
+    built: bool
+
+    def environment(self) -> dict[str, str]:
+        """Return what its environment has to say."""
+        return {VARIABLE: self.places.settings(str(self.findings))}
+
+    def judged(self) -> Judged:
+        """Return what it ran until now; once it has ended, all of it. The file is removed."""
+        found = read_findings(self.findings)
+        self.findings.unlink(missing_ok=True)
+        return judge(found, self.places, self.python_path, built=self.built)

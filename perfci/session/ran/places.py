@@ -1,0 +1,139 @@
+"""Whose file is whose, for one side: the settings of its watch, and the same rule here."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Sequence
+from configparser import ConfigParser, Error
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+import perfci
+from perfci.worker.hook.perfci_watch import Watch, encoded
+from perfci.worker.own_packages import normalised, packages_in, project_folders
+
+_HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where one side's code is, and where it must not come from. Paths are absolute and real.
+
+    ``cache`` holds the trees of all sides and commits: what lies there and is not ``own`` is
+    another's. ``own`` are the side's tree and the benchmarks, ``spared`` what no side is to blame
+    for. ``copies`` are installed copies of the project, ``clones`` other folders that it is
+    installed from, ``pythons`` where interpreters and what is installed in them lie. ``installed``
+    are packages whose installed copy is meant. Folders end in a slash, but for ``python_path``.
+    """
+
+    root: str
+    checkout: str
+    cache: str
+    own: tuple[str, ...]
+    spared: tuple[str, ...]
+    python_path: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    installed: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    clones: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
+
+    def settings(self, findings: str) -> str:
+        """Return the settings of a watch that writes to the file ``findings``."""
+        return encoded(
+            {
+                "python_path": self.python_path,
+                "own": self.own,
+                "spared": self.spared,
+                "harness": (_HARNESS,),
+                "strange": (*self.others, self.cache),
+                "copies": self.copies,
+                "pythons": tuple(
+                    one
+                    for one in self.pythons
+                    if one.startswith((self.checkout, *self.clones)) and one != self.checkout
+                ),
+                "clones": self.clones,
+                "checkout": (self.checkout,),
+                "names": self.names,
+                "installed": self.installed,
+                "findings": (findings,),
+            }
+        )
+
+    def place(self, path: str) -> str:
+        """Return whose the real ``path`` is, as a watched child tells it."""
+        return Watch(self.settings(""), in_child=True).place(path)
+
+
+def benchmark_places(
+    folder: Path, files: Sequence[str], pattern: str, libraries: Collection[Path]
+) -> tuple[str, ...]:
+    """Return what both sides run of head's tree: the benchmarks' folder, helpers included.
+
+    Where ``libraries`` are imported from that folder too (``benchmarks = "."``), only its benchmark
+    files: what lies beside them may be the library.
+    """
+    if any(library.is_relative_to(folder) for library in libraries):
+        return tuple(file for file in files if fnmatch(Path(file).name, pattern))
+    return (f"{folder}/",)
+
+
+# Which distributions a tree says it is the source of. Reads its project files.
+
+_NAME = re.compile(r"""\bname\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+
+
+def distributions_of(tree: Path) -> tuple[str, ...]:
+    """Return the normalised names that ``tree``'s project files declare; several in a monorepo."""
+    found = {
+        normalised(name)
+        for folder, _ in project_folders(str(tree))
+        for name in (
+            *_in_pyproject(folder / "pyproject.toml"),
+            *_in_setup_cfg(folder / "setup.cfg"),
+            *_in_setup_py(folder / "setup.py"),
+        )
+    }
+    return tuple(sorted(found))
+
+
+def packages_of(tree: Path) -> tuple[str, ...]:
+    """Return the names of the packages in ``tree`` that lie in no other."""
+    return tuple(sorted(packages_in(str(tree))))
+
+
+def _in_pyproject(file: Path) -> tuple[str, ...]:
+    try:
+        table = tomllib.loads(_text(file))
+    except tomllib.TOMLDecodeError:  # another commit's mistake: its benchmarks will tell
+        return ()
+    tool = table.get("tool", {})
+    sections = (table.get("project", {}), tool.get("poetry", {}) if isinstance(tool, dict) else {})
+    return tuple(
+        str(section["name"])
+        for section in sections
+        if isinstance(section, dict) and section.get("name")
+    )
+
+
+def _in_setup_cfg(file: Path) -> tuple[str, ...]:
+    parser = ConfigParser(interpolation=None)
+    try:
+        parser.read_string(_text(file))
+    except Error:
+        return ()
+    name = parser.get("metadata", "name", fallback="")
+    return (name,) if name else ()
+
+
+def _in_setup_py(file: Path) -> tuple[str, ...]:
+    found = _NAME.search(_text(file))
+    return (found[1],) if found else ()
+
+
+def _text(file: Path) -> str:
+    return file.read_text("utf-8", "replace") if file.is_file() else ""

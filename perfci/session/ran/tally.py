@@ -1,0 +1,128 @@
+"""What all workers of a session ran, case by case, as hashes: is it the same on both sides?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perfci.model.ran import Compiled, SideRan
+from perfci.session.ran.advice import folder_of
+from perfci.session.ran.findings import is_library
+from perfci.session.ran.judging import Judged
+from perfci.worker.loading import PREFIX
+
+_TOOLS = frozenset(
+    {
+        "as",
+        "c++",
+        "cc",
+        "clang",
+        "clang++",
+        "g++",
+        "gcc",
+        "ld",
+        "ldconfig",
+        "lscpu",
+        "nvcc",
+        "openssl",
+        "ptxas",
+    }
+)
+"""Programs that read what their command line names, which somebody who is watched wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOf:
+    """One side's tree, git's hash of it, and the tree whose benchmark files it runs."""
+
+    root: Path
+    benchmark_root: Path
+    tree: str
+
+
+@dataclass(slots=True)
+class CaseFiles:
+    """The files that one case used on one side, as ``(path, sha256)``, and what isn't known."""
+
+    files: set[tuple[str, str]] = field(default_factory=set)
+    unknown: set[str] = field(default_factory=set)
+
+
+class Tally:
+    """Grows round by round. Each version of a file is read once."""
+
+    def __init__(self, trees: Mapping[str, TreeOf]) -> None:
+        self._trees = trees
+        self._cases: dict[tuple[str, str], CaseFiles] = {}
+        self._folders: dict[str, set[str]] = {name: set() for name in trees}
+        self._outside: dict[str, set[str]] = {name: set() for name in trees}
+        self._hashes: dict[tuple[str, int, int], str] = {}
+
+    def add(self, case: str, side: str, judged: Judged) -> None:
+        """Add what one worker of ``case`` ran; its trees are there still."""
+        tree = self._trees[side]
+        mine = self._cases.setdefault((case, side), CaseFiles())
+        for path in judged.used:
+            digest = self._digest(path)
+            mine.files.add((self._label(path, tree), digest))
+            if not digest:
+                mine.unknown.add(f"gone {self._label(path, tree)}")
+        mine.unknown |= {one for one in judged.unknown if one.partition(" ")[2] not in _TOOLS}
+        self._outside[side] |= set(judged.outside)
+        for module in judged.modules:
+            of_library = not module.name.startswith(PREFIX)
+            if of_library and Path(module.path).is_relative_to(tree.root):
+                relative = str(Path(module.path).relative_to(tree.root))
+                self._folders[side].add(folder_of(tree.root, relative, module.name))
+
+    def side(self, name: str) -> SideRan:
+        """Return what this side's workers ran, all cases together."""
+        mine = [one for (_, side), one in self._cases.items() if side == name]
+        files = {pair for one in mine for pair in one.files}
+        return SideRan(
+            tree=self._trees[name].tree,
+            folders=tuple(sorted(self._folders[name])),
+            compiled=tuple(Compiled(*pair) for pair in sorted(files) if is_library(pair[0])),
+            outside=tuple(sorted(self._outside[name])),
+            unknown=tuple(sorted({reason for one in mine for reason in one.unknown})),
+            cases={
+                case: digest
+                for case, side in self._cases
+                if side == name and (digest := self.digest(case, side))
+            },
+        )
+
+    def is_same(self, case: str) -> bool:
+        """Whether all that ran of both sides' trees is the same, and all of it is known."""
+        base, head = (self.digest(case, side) for side in ("base", "head"))
+        return base != "" and base == head
+
+    def digest(self, case: str, side: str) -> str:
+        """Return one hash of all that ``case`` used on ``side``; empty where not all is known."""
+        mine = self._cases.get((case, side))
+        if mine is None or mine.unknown or not mine.files:
+            return ""
+        text = "\n".join(f"{digest} {path}" for path, digest in sorted(mine.files))
+        return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+    def _label(self, path: str, tree: TreeOf) -> str:
+        for root in (tree.root, tree.benchmark_root):
+            if Path(path).is_relative_to(root):
+                return str(Path(path).relative_to(root))
+        return path
+
+    def _digest(self, path: str) -> str:
+        """Return the file's SHA-256, of one in an archive the archive's; empty where it is gone."""
+        place = Path(path)
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        if not place.is_file():
+            return ""
+        status = place.stat()
+        key = (str(place), status.st_mtime_ns, status.st_size)
+        if key not in self._hashes:
+            with place.open("rb") as file:
+                self._hashes[key] = hashlib.file_digest(file, "sha256").hexdigest()
+        return self._hashes[key]

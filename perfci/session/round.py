@@ -1,0 +1,295 @@
+"""One round: a worker of each side, alive together, taking bursts in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from perfci.api.work import why_unfit
+from perfci.compare.reducing import reduce
+from perfci.machine.gpu_watch import (
+    GpuState,
+    GpuWatch,
+    GpuWatches,
+    energy_between,
+    set_aside_reason,
+)
+from perfci.model.case import Failure
+from perfci.model.codec import to_plain
+from perfci.model.settings import MeasureSettings
+from perfci.model.worker import (
+    Burst,
+    Measurement,
+    WorkerFailure,
+    WorkerOutput,
+    WorkerResult,
+    WorkOrder,
+)
+from perfci.session.launch import ChildEnds, Executed, Launch, Started
+from perfci.session.process import WorkerEnded, WorkerProcess
+from perfci.session.ran.findings import Watched
+from perfci.session.ran.judging import Judged, failure_of, untold
+from perfci.session.schedule import burst_count, burst_order, lead_in_s
+from perfci.session.starter import OpenStarters
+
+# Pure: both sides of a round live at once, and need room for both.
+
+KIND = "no_room_for_both"
+_KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
+_WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
+"""Of CUDA, of its libraries, and of torch on the host, in RuntimeErrors that have no name."""
+
+
+def ran_out_of_memory(failure: Failure) -> bool:
+    """Say whether it failed for memory, the device's or the host's."""
+    said = failure.message.lower()
+    return failure.kind in _KINDS or any(word in said for word in _WORDS)
+
+
+def no_room_for_both(failure: Failure, side: str) -> Failure:
+    """Return ``side``'s failure where ``failure`` came up beside the other side, and not alone.
+
+    Which side got the memory first is the luck of the order: neither is to blame.
+    """
+    first_line = next(iter(failure.message.strip().splitlines()), failure.kind)
+    return replace(
+        failure,
+        side=side,
+        kind=KIND,
+        message=f"both sides don't fit at once: beside the other one {failure.side} failed in "
+        f"{failure.stage}, and alone it ran: {first_line}\n"
+        "Make the benchmark smaller (its batch, say), or measure where there is more memory: a "
+        "round needs it for both sides.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One worker of a round: what it does, how it is started, and where it says what it ran."""
+
+    order: WorkOrder
+    launch: Launch
+    environment: Mapping[str, str]
+    timeout_s: float
+    watched: Watched | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """What a round gave: a result a side, what the workers printed, and time inside bursts.
+
+    ``ran`` is what each side's worker and its children ran.
+    """
+
+    results: tuple[WorkerResult, ...]
+    logs: Mapping[str, str]
+    measured_s: float
+    ran: Mapping[str, Judged] = field(default_factory=dict)
+
+
+class _Seat:
+    """One side's place in a round: its worker while it lives, then its result."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.worker: WorkerProcess | None = None
+        self.call_s = 0.0
+        self.result: WorkerResult | None = None
+        self.log = ""
+        self.measured_s = 0.0
+        self.bursts: list[Burst] = []
+        self.on_device = False
+        self.watch: GpuWatch | None = None
+        self.energy = 0.0
+        self.crowded = False
+        self.ran: Judged | None = None
+
+
+def measure_round(
+    tasks: Sequence[Task],
+    round_number: int,
+    settings: MeasureSettings,
+    *,
+    budget_end: float,
+    starters: OpenStarters | None = None,
+    gpu: GpuWatches,
+) -> RoundResult:
+    """Measure one round; ``tasks`` come in starting order. A failed side leaves the other going.
+
+    Where a side has no memory beside the other, and enough alone, both fail: they don't fit at
+    once. Workers are forked by their side's starter where there are ``starters`` and all live, else
+    both are started afresh.
+    Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
+    """
+    seats = [_Seat(task) for task in tasks]
+
+    def measure(seats: Sequence[_Seat]) -> None:
+        forking = starters if starters and starters.alive() else None
+        _take_turns(seats, round_number, settings, budget_end, forking, gpu)
+
+    measure(seats)
+    crowded = next((seat for seat in seats if seat.crowded), None)
+    if crowded and isinstance(crowded.result, WorkerFailure):
+        alone = _Seat(crowded.task)
+        measure([alone])
+        if isinstance(alone.result, WorkerOutput):
+            failure = crowded.result.failure
+            for seat in seats:
+                told = no_room_for_both(failure, seat.task.order.side)
+                seat.result = WorkerFailure(round_number, told)
+    return RoundResult(
+        results=tuple(seat.result for seat in seats if seat.result is not None),
+        logs={seat.task.order.side: seat.log for seat in seats},
+        measured_s=sum(seat.measured_s for seat in seats),
+        ran={seat.task.order.side: seat.ran for seat in seats if seat.ran},
+    )
+
+
+def _take_turns(
+    seats: Sequence[_Seat],
+    round_number: int,
+    settings: MeasureSettings,
+    budget_end: float,
+    forking: OpenStarters | None,
+    gpu: GpuWatches,
+) -> None:
+    """Start the workers of ``seats``, let them take bursts in turn, and end them."""
+
+    def attempt(seat: _Seat, step: Callable[[_Seat], None]) -> None:
+        if seat.result is None:
+            try:
+                step(seat)
+            except WorkerEnded as ended:  # of a starter that died, it doesn't name the case
+                failure = replace(ended.failure, case=seat.task.order.case)
+                seat.crowded = ran_out_of_memory(failure) and _lives_beside(seat, seats)
+                seat.result = WorkerFailure(round_number, failure)
+
+    def start(seat: _Seat) -> None:
+        task = seat.task
+        order = replace(task.order, cold_start=not (forking and forking.at_once))
+        seat.worker = WorkerProcess(order, _way_to_start(task, forking), budget_end)
+        said = seat.worker.expect("ready", task.timeout_s)
+        seat.call_s = max(0.0, seat.worker.field(said, "call_s", float))
+        seat.on_device = seat.worker.field(said, "on_device", bool)
+        if seat.on_device:
+            seat.watch = gpu.of(seat.worker.field(said, "uuid", str))
+
+    def burst(seat: _Seat) -> None:
+        before = seat.watch.read() if seat.watch else None
+        worker = _alive(seat)
+        worker.send({"do": "burst", "seconds": settings.burst, "least": 1, "lead_in": lead_in})
+        said = worker.expect("burst", seat.task.timeout_s)
+        after = seat.watch.read() if seat.watch else None
+        done = _watched(worker, said, before, after, seats)
+        seat.measured_s += done.duration
+        seat.bursts.append(done)
+        seat.energy += energy_between(before, after)
+
+    def finish(seat: _Seat) -> None:
+        worker = _alive(seat)
+        worker.send({"do": "finish"})
+        said = worker.expect("output", seat.task.timeout_s)
+        worker.stage = "done"
+        seat.result = _result(seat, said, round_number)
+
+    try:
+        for seat in seats:  # one after the other: cold starts never overlap
+            attempt(seat, start)
+        slowest = max(seat.call_s for seat in seats)
+        lead_in = lead_in_s(slowest, settings.burst)
+        bursts = burst_count(slowest, settings.burst, settings.round_time)
+        for seat in burst_order(seats, bursts):
+            attempt(seat, burst)
+        for seat in seats:
+            attempt(seat, finish)
+    finally:
+        for seat in seats:
+            _end(seat, round_number)
+
+
+def _lives_beside(seat: _Seat, seats: Sequence[_Seat]) -> bool:
+    """Say whether the other side's worker is there too, and so holds memory."""
+    others = (other for other in seats if other is not seat)
+    return any(other.worker and not isinstance(other.result, WorkerFailure) for other in others)
+
+
+def _way_to_start(task: Task, starters: OpenStarters | None) -> Callable[[ChildEnds], Started]:
+    if starters:
+        return partial(starters.by_side[task.order.side].fork, task.environment)
+    launch = replace(task.launch, environment={**task.launch.environment, **task.environment})
+    return partial(Executed, launch, task.order.root)
+
+
+def _alive(seat: _Seat) -> WorkerProcess:
+    assert seat.worker is not None  # noqa: S101 (a seat without a worker has a result)
+    return seat.worker
+
+
+def _end(seat: _Seat, round_number: int) -> None:
+    if seat.worker is None:
+        return
+    left = seat.worker.close()
+    seat.log = seat.worker.log
+    finished = not isinstance(seat.result, WorkerFailure) and seat.result is not None
+    if left and finished:
+        seat.result = WorkerFailure(round_number, seat.worker.left_behind(left))
+    if seat.task.watched and seat.result is not None:
+        _judge(seat, seat.task.watched, round_number)
+
+
+def _judge(seat: _Seat, watched: Watched, round_number: int) -> None:
+    """Fail a worker that ran what isn't its side's, whatever else it came to."""
+    seat.ran = watched.judged()
+    failure = seat.result.failure if isinstance(seat.result, WorkerFailure) else None
+    if seat.ran.wrong:
+        order = seat.task.order
+        tail = failure.log_tail if failure else ""
+        failure = failure_of(seat.ran.wrong, order.case, order.side, tail)
+    elif failure is None and not seat.ran.told:
+        failure = untold(seat.task.order.case, seat.task.order.side)
+    elif failure and seat.ran.advice:
+        failure = replace(failure, message=f"{failure.message}\n{seat.ran.advice}")
+    if failure:
+        seat.result = WorkerFailure(round_number, failure)
+
+
+def _watched(
+    worker: WorkerProcess,
+    said: Mapping[str, object],
+    before: GpuState | None,
+    after: GpuState | None,
+    seats: Sequence[_Seat],
+) -> Burst:
+    fields = {name: value for name, value in said.items() if name != "say"}
+    burst = worker.field({"say": "burst", "burst": fields}, "burst", Burst)
+    if before is None or after is None:
+        return burst
+    own = [seat.worker.pid for seat in seats if seat.worker]
+    return replace(burst, set_aside=set_aside_reason(before, after, own))
+
+
+def _result(seat: _Seat, said: Mapping[str, object], round_number: int) -> WorkerResult:
+    raw = _alive(seat).field(said, "measurement", Measurement)
+    for metric in raw.extra_metrics:
+        if wrong := why_unfit(metric):
+            raise _alive(seat).nonsense(f"a metric of the benchmark's own: {wrong}")
+    calls = sum(burst.samples + burst.lead_in for burst in seat.bursts)
+    values, missing = dict(raw.values), dict(raw.missing)
+    if seat.energy > 0.0 and calls:  # not so where a reading was unknown: NaN
+        values["energy"] = seat.energy / calls
+    elif seat.on_device:
+        missing["energy"] = "NVML can't tell the card's energy"
+    order = seat.task.order
+    try:
+        output = reduce(
+            replace(raw, bursts=tuple(seat.bursts), values=values, missing=missing),
+            case=order.case,
+            side=order.side,
+            round_number=round_number,
+            cold_cache=order.cold_cache,
+        )
+        to_plain(output.values)
+    except (ValueError, ArithmeticError) as error:  # CodecError for what isn't finite
+        raise _alive(seat).nonsense(f"its samples can't be reduced: {error}") from error
+    return output

@@ -1,0 +1,388 @@
+"""The session: every case gets its minimum of rounds, then the undecided ones get more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from perfci.compare.comparing import adjust, compare_case
+from perfci.compare.policy import Policy
+from perfci.compare.sharding import scaled_family
+from perfci.compare.stopping import awaits_rounds, undecided_metrics
+from perfci.errors import OutsideError, refusal
+from perfci.machine.gpu_watch import GpuWatches
+from perfci.model.case import Case, Failure
+from perfci.model.ran import Ran
+from perfci.model.report import Comparison
+from perfci.model.worker import WorkerFailure, WorkerOutput
+from perfci.session.discovering import Found
+from perfci.session.journal import Journal, slug
+from perfci.session.launch import TreeDeleted
+from perfci.session.plan import SessionPlan
+from perfci.session.process import BudgetEnded
+from perfci.session.ran.tally import Tally
+from perfci.session.round import measure_round
+from perfci.session.schedule import (
+    least_rounds,
+    starting_order,
+    visiting_order,
+    visiting_order_by,
+)
+from perfci.session.starter import OpenStarters
+from perfci.session.starters import Starters
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a session is. ``left_s`` is an estimate of the time to go, or None at first."""
+
+    case: str
+    round: int
+    done: int
+    planned: int
+    elapsed_s: float
+    left_s: float | None
+
+
+@dataclass(slots=True)
+class CaseState:
+    """What is known of one case so far. Grows only; owned by the session."""
+
+    case: Case
+    slug: str
+    outputs: dict[str, list[WorkerOutput]]
+    failures: list[Failure] = field(default_factory=list)
+    rounds: int = 0
+    longest_round_s: float = 0.0
+    undecided: tuple[str, ...] = ()
+    wall_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """All that was measured.
+
+    ``ended`` is done, budget or fail-fast; or interrupted, tree-deleted or outside (a disk that
+    filled, say), and then it is a part of what was to be measured. ``scale`` is how many times the
+    comparisons there would be, had it not ended by what it saw. ``ran`` is what the workers ran,
+    ``same_code`` the cases of which that is the same on both sides.
+    """
+
+    states: tuple[CaseState, ...]
+    found: Mapping[str, Found]
+    wall_s: float
+    measured_s: float
+    rounds: int
+    ended: str
+    notes: tuple[str, ...]
+    scale: float = 1.0
+    ran: Ran | None = None
+    same_code: tuple[str, ...] = ()
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether something other than the session's own rules ended it."""
+        return self.ended in {"interrupted", "tree-deleted", "outside"}
+
+
+class Session:
+    """Measures cases of one side (run, check) or of two together (compare).
+
+    ``scale`` is how many times this session's comparisons its report will have: a shard's session
+    is as sure as one that measures everything.
+    """
+
+    def __init__(
+        self,
+        plan: SessionPlan,
+        policy: Policy,
+        journal: Journal,
+        *,
+        budget_end: float,
+        gpu: GpuWatches | None = None,
+        fail_fast: bool = False,
+        scale: float = 1.0,
+        progress: Callable[[Progress], None] = lambda _: None,
+    ) -> None:
+        self._plan = plan
+        self._policy = policy
+        self._journal = journal
+        self._budget_end = budget_end
+        self._gpu = gpu or GpuWatches()
+        self._fail_fast = fail_fast
+        self._scale = scale
+        self._progress = progress
+        self._starters = Starters(plan, journal, budget_end)
+        cold = plan.settings.cold_start_rounds
+        self._states: list[CaseState] = []
+        self._tally = Tally({})
+        self._cold_starts = plan.settings.rounds if cold is None else cold
+        self._sweeps = 0
+        self._rng = Random(plan.settings.seed)  # noqa: S311 (an order, not a secret)
+        self._measured_s = 0.0
+        self._rounds = 0
+        self._round_time_s = 0.0
+        self._started = time.monotonic()
+
+    def measure(self, cases: tuple[Case, ...], found: Mapping[str, Found]) -> SessionResult:
+        """Measure ``cases`` until all are decided, the budget ends, or the user interrupts."""
+        sides = [side.name for side in self._plan.sides]
+        slugs = _slugs(cases)
+        states = [CaseState(case, slugs[case.id], {name: [] for name in sides}) for case in cases]
+        self._states = states
+        self._tally = Tally(self._plan.trees())
+        notes: list[str] = []
+        ended = "done"
+        try:
+            ended = self._minimum(states) or self._more(states) or "done"
+        except KeyboardInterrupt:
+            ended = "interrupted"
+            notes.append("Interrupted: this is what was measured until then.")
+        except BudgetEnded:
+            ended = "budget"
+        except TreeDeleted:
+            ended = "tree-deleted"
+            notes.append("The session ended early: a benchmark deleted the tree it is measured in.")
+        except (OSError, OutsideError) as error:
+            ended = "outside"
+            told = error if isinstance(error, OutsideError) else refusal(error)
+            notes.append(f"The session ended early: {told.message}. {told.advice}")
+        if ended == "budget":
+            notes += self._budget_notes(states)
+        if ended == "fail-fast":
+            notes.append("Stopped at the first regression or failure (--fail-fast).")
+        return SessionResult(
+            states=tuple(states),
+            found=found,
+            wall_s=time.monotonic() - self._started,
+            measured_s=self._measured_s,
+            rounds=self._rounds,
+            ended=ended,
+            notes=(*notes, *self._starters.notes(), *self._gpu.notes(), *self._journal.notes()),
+            scale=_times_seen(states) if ended == "fail-fast" else 1.0,
+            ran=self._ran(),
+            same_code=self._same_code(),
+        )
+
+    def _ran(self) -> Ran | None:
+        if not self._plan.places:
+            return None
+        base = self._tally.side("base") if len(self._plan.sides) > 1 else None
+        return Ran(base, self._tally.side("head"))
+
+    def _same_code(self) -> tuple[str, ...]:
+        """Return the cases of which both sides ran the same, under one Python, nothing injected."""
+        if not self._plan.places or any(self._plan.settings.inject.values()):
+            return ()
+        if len({side.side.python for side in self._plan.sides}) > 1:
+            return ()
+        measured = (one for one in self._states if all(one.outputs.values()) and not one.failures)
+        return tuple(one.case.id for one in measured if self._tally.is_same(one.case.id))
+
+    def _minimum(self, states: list[CaseState]) -> str:
+        """Sweep over all cases again and again, so that drift meets all alike.
+
+        With --fail-fast each case gets it before the next, and what it takes to believe a change
+        that shows: there the first answer counts.
+        """
+        planned = sum(self._least(state) for state in states)
+        batches = (
+            [[state] for state in visiting_order(states, self._rng)]
+            if self._fail_fast
+            else [states]
+        )
+        for batch in batches:
+            while due := [state for state in batch if self._is_due(state)]:
+                if ended := self._sweep(due, planned):
+                    return ended
+        return ""
+
+    def _is_due(self, state: CaseState) -> bool:
+        if state.failures or state.rounds < self._least(state):
+            return not state.failures
+        if not self._fail_fast or state.rounds >= self._plan.settings.max_rounds:
+            return False
+        family, _ = self._expected()
+        return any(
+            comparison.gate == "fail" and awaits_rounds(comparison, self._policy, family)
+            for comparison in self._compared(state)
+        )
+
+    def _more(self, states: list[CaseState]) -> str:
+        if len(self._plan.sides) < 2:
+            return ""
+        family = scaled_family(self._gating_comparisons(states), self._scale)
+        while undecided := [state for state in states if self._wants_more(state, family)]:
+            if ended := self._sweep(undecided, self._rounds + len(undecided)):
+                return ended
+        return ""
+
+    def _sweep(self, states: list[CaseState], planned: int) -> str:
+        """Measure one round of each state, a benchmark file's together: they share starters."""
+        self._sweeps += 1
+        for group in visiting_order_by(states, lambda state: state.case.file, self._rng):
+            if not self._has_time_for(group[0]):
+                return "budget"
+            with self._starters.of(
+                [state.case for state in group],
+                self._sweeps,
+                at_once=self._may_start_at_once(group),
+            ) as starters:
+                for state in group:
+                    if not self._has_time_for(state):
+                        return "budget"
+                    self._round(state, planned, starters)
+                    if self._fail_fast and self._is_bad():
+                        return "fail-fast"
+        return ""
+
+    def _round(self, state: CaseState, planned: int, starters: OpenStarters | None) -> None:
+        number = state.rounds + 1
+        elapsed = time.monotonic() - self._started
+        left = None
+        if self._rounds:
+            to_do = self._round_time_s / self._rounds * (planned - self._rounds)
+            left = max(0.0, min(to_do, self._budget_end - time.monotonic()))
+        self._progress(Progress(state.case.id, number, self._rounds, planned, elapsed, left))
+        started = time.monotonic()
+        result = measure_round(
+            [
+                self._plan.task(side, state.case, number, state.slug)
+                for side in starting_order(self._plan.sides, number)
+            ],
+            number,
+            self._plan.settings,
+            budget_end=self._budget_end,
+            starters=starters,
+            gpu=self._gpu,
+        )
+        self._plan.forget_cold_caches(state.slug)
+        took = time.monotonic() - started
+        state.longest_round_s = max(state.longest_round_s, took)
+        state.wall_s += took
+        state.rounds = number
+        self._rounds += 1
+        self._round_time_s += took
+        self._measured_s += result.measured_s
+        self._accuse(state)
+        for name, judged in result.ran.items():
+            self._tally.add(state.case.id, name, judged)
+        for worker_result in result.results:
+            match worker_result:
+                case WorkerOutput() as output:
+                    state.outputs[output.side].append(output)
+                    self._journal.result(state.slug, output, result.logs.get(output.side, ""))
+                case WorkerFailure(failure=failure):
+                    state.failures.append(failure)
+                    log = result.logs.get(failure.side, "")
+                    self._journal.result(state.slug, worker_result, log)
+
+    def _accuse(self, state: CaseState) -> None:
+        """Fail the case whose round ended with a side's tree gone; the session ends there."""
+        for side in self._plan.sides:
+            if not side.root.is_dir():
+                message = "its workers left no tree: the benchmark deleted the folder it ran in"
+                state.failures.append(
+                    Failure(state.case.id, side.name, "done", "deleted_tree", message)
+                )
+
+    def _may_start_at_once(self, group: Sequence[CaseState]) -> bool:
+        """Say whether no case of ``group`` needs more cold starts, and nothing else would differ.
+
+        Without a fixed number of threads each side would take its own from the cores it starts on.
+        """
+        return (
+            len(self._plan.sides) > 1
+            and self._plan.quiet.threads
+            and all(state.rounds >= self._cold_starts for state in group)
+            and not any("cold_start" in state.undecided for state in group)
+        )
+
+    def _least(self, state: CaseState) -> int:
+        settings = self._plan.settings
+        return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.case.compiled)
+
+    def _has_time_for(self, state: CaseState) -> bool:
+        left = self._budget_end - time.monotonic()
+        return left > 0 and (state.rounds < 2 or left > state.longest_round_s)
+
+    def _wants_more(self, state: CaseState, family: int) -> bool:
+        if state.failures or state.rounds >= max(
+            self._plan.settings.max_rounds, self._least(state)
+        ):
+            return False
+        compared = self._compared(state)
+        state.undecided = undecided_metrics(compared, state.case, self._policy, family)
+        return bool(state.undecided)
+
+    def _gating_comparisons(self, states: list[CaseState]) -> int:
+        """Return how many there are so far that Holm will correct for."""
+        return sum(
+            comparison.gate == "fail" and comparison.method == "paired_t"
+            for state in states
+            for comparison in self._compared(state)
+        )
+
+    def _is_bad(self) -> bool:
+        """Say whether a case failed on head, or one that is decided regressed.
+
+        By the rule that ends a case in any session, and as one of all cases: looking after every
+        round, or for the cases so far alone, would find a regression in noise.
+        """
+        if any(failure.side == "head" for state in self._states for failure in state.failures):
+            return True
+        ready = self._ready()
+        family, scale = self._expected()
+        decided = {state.case.id for state in ready if not self._wants_more(state, family)}
+        compared = [comparison for state in ready for comparison in self._compared(state)]
+        return any(
+            comparison.status == "regressed"
+            and comparison.gate == "fail"
+            and comparison.case in decided
+            for comparison in adjust(compared, self._policy, scale)
+        )
+
+    def _ready(self) -> list[CaseState]:
+        return [state for state in self._states if state.rounds >= self._least(state)]
+
+    def _expected(self) -> tuple[int, float]:
+        """Return how many gating comparisons all cases will have, and per one that is ready."""
+        ready = self._ready()
+        scale = self._scale * len(self._states) / max(1, len(ready))
+        return scaled_family(self._gating_comparisons(ready), scale), scale
+
+    def _compared(self, state: CaseState) -> tuple[Comparison, ...]:
+        if len(self._plan.sides) < 2:
+            return ()
+        base, head = (state.outputs[side.name] for side in self._plan.sides)
+        return compare_case(state.case, tuple(base), tuple(head), self._policy, paired=True)
+
+    def _budget_notes(self, states: list[CaseState]) -> list[str]:
+        short = [s for s in states if s.rounds < self._least(s) and not s.failures]
+        if not short:
+            return ["The time budget ended before every case was decided; raise --budget."]
+        names = ", ".join(state.case.id for state in short[:5])
+        more = f" and {len(short) - 5} more" if len(short) > 5 else ""
+        early = f"{names}{more} had fewer rounds than the minimum"
+        return [f"The time budget ended first: {early}. Raise --budget, or choose with -k."]
+
+
+def _times_seen(states: Sequence[CaseState]) -> float:
+    """Return how many times the cases that were measured there are."""
+    seen = sum(bool(state.rounds) for state in states)
+    return len(states) / seen if seen else 1.0
+
+
+def _slugs(cases: tuple[Case, ...]) -> dict[str, str]:
+    """Return a file name for each case; a number tells those apart that would be alike."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for case in cases:
+        name, number = slug(case.id), 2
+        while name in taken:
+            name, number = f"{slug(case.id)}-{number}", number + 1
+        taken.add(name)
+        names[case.id] = name
+    return names

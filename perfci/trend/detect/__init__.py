@@ -1,0 +1,1 @@
+"""PURE maths on one series: noise, change points, ramps, drift. Knows nothing of benchmarks."""

@@ -1,0 +1,216 @@
+"""The noise of a series whose level may move: its scale, its autocorrelation, its outliers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+WINDOW = 7
+ODD = 4.0
+"""Scales off the nights around it: an odd night."""
+
+SMALLEST_SCALE = 0.0005
+"""A share of the level: noise is taken for at least this much, so that no digit is a change."""
+
+LARGEST_RHO = 0.8
+SHIFT = 0.5
+"""By how many 1/√n the estimate of rho is raised: too small a rho makes false alarms, too large a
+one costs little. From benchmarks/trend/critical_values.py."""
+_NORMAL = 0.6744897501960817
+_TRIM = 0.1
+_STEPS = 2
+"""So many steps may be in the shortest series without telling on its noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A series ready to be segmented.
+
+    ``levels`` (n,) are logarithms where all values are positive (``logarithmic``), else shares
+    of the largest magnitude ``unit``; ``cleaned`` (n,) the same without odd nights.
+    ``sigma`` is the marginal standard deviation around the level, ``rho`` its lag-1
+    autocorrelation, both robust to steps. ``exact``: nearly every night repeats the last value to
+    the last digit, as counts and bytes do.
+    """
+
+    levels: NDArray[Any]
+    cleaned: NDArray[Any]
+    sigma: float
+    rho: float
+    logarithmic: bool
+    unit: float
+    exact: bool
+
+    @property
+    def shortest(self) -> int:
+        """Points that a level has at least: an exact value that is there twice is meant."""
+        return 2 if self.exact else 4
+
+
+def prepare(values: NDArray[Any]) -> Prepared:
+    """Transform, clean and measure the noise of ``values`` (n,), n ≥ 4."""
+    import numpy as np
+
+    logarithmic = bool(values.min() > 0.0)
+    if logarithmic:
+        unit = 1.0
+        levels = np.log(values)
+    else:
+        unit = float(np.abs(values).max()) or 1.0
+        levels = values / unit
+    differences = np.abs(np.diff(levels))
+    exact = bool(np.count_nonzero(differences) <= 2 + len(levels) // 20)
+    local = float(np.median(differences)) / (_NORMAL * np.sqrt(2.0))
+    if local == 0.0 and not exact:  # most nights repeat the last value, but noise it is
+        local = float(np.sqrt(_trimmed(differences) / 2.0))
+    cleaned = without_odd_nights(levels, max(local, SMALLEST_SCALE), mirrored=exact)
+    sigma, rho = (SMALLEST_SCALE, 0.0) if exact else scale_and_correlation(cleaned)
+    return Prepared(levels, cleaned, sigma, rho, logarithmic, unit, exact)
+
+
+def without_odd_nights(levels: NDArray[Any], scale: float, *, mirrored: bool) -> NDArray[Any]:
+    """Replace each point more than ``ODD`` scales off the median of the seven around it by that.
+
+    Up to three odd nights in a row are thus no level of their own, while a step stays where and
+    as large as it is. The first and last three points have the first and last seven around
+    them; where ``mirrored``, the window is mirrored at the ends instead, so that already two equal
+    newest nights make a level and one does not. (Hampel's filter: Pearson 2002, IEEE Transactions
+    on Control Systems Technology 10:55-63.)
+    """
+    import numpy as np
+    from scipy import ndimage
+
+    size = min(WINDOW, (len(levels) - 1) // 2 * 2 + 1)  # odd, or it would lean to one side
+    middle = ndimage.median_filter(levels, size=size, mode="reflect")
+    if not mirrored:
+        half = WINDOW // 2
+        middle[:half] = np.median(levels[:WINDOW])
+        middle[-half:] = np.median(levels[-WINDOW:])
+    return np.where(np.abs(levels - middle) > ODD * scale, middle, levels)
+
+
+def scale_and_correlation(cleaned: NDArray[Any]) -> tuple[float, float]:
+    """Return sigma and rho of AR(1) noise, from the differences at lag 1 and 2.
+
+    Notes
+    -----
+    For AR(1), ``E (x[t+k] - x[t])² = 2 σ² (1 - ρ^k)``, so the ratio of lag 2 to lag 1 is ``1 + ρ``
+    (Chakar, Lebarbier, Lévy-Leduc and Robin 2017, Bernoulli 23:1408-1447). A step touches k of the
+    differences at lag k. The largest tenth is trimmed, and never fewer than two steps touch: one
+    that is left in at lag 2 alone would be taken for correlation, and hide behind it.
+    """
+    import numpy as np
+
+    one = _trimmed(np.diff(cleaned), _STEPS)
+    two = _trimmed(cleaned[2:] - cleaned[:-2], 2 * _STEPS)
+    if one <= 0.0:
+        return SMALLEST_SCALE, 0.0
+    raised = two / one - 1.0 + SHIFT / np.sqrt(len(cleaned))
+    rho = float(min(max(raised, 0.0), LARGEST_RHO))
+    return max(float(np.sqrt(one / 2.0 / (1.0 - rho))), SMALLEST_SCALE), rho
+
+
+def _trimmed(differences: NDArray[Any], least: int = 0) -> float:
+    """Return the mean square of normal ``differences`` from all but the largest.
+
+    A tenth of them is left out, ``least`` of them at the least; half at the most. With a share
+    ``s`` kept, those are below ``q = Φ⁻¹((1 + s)/2)``, and ``s - 2 q φ(q)`` of the whole.
+    """
+    import numpy as np
+
+    squares = differences * differences
+    left_out = min(max(int(_TRIM * len(squares)), least), len(squares) // 2)
+    kept = len(squares) - left_out
+    return float(np.partition(squares, kept - 1)[:kept].sum() / len(squares)) / _kept(
+        kept / len(squares)
+    )
+
+
+@cache
+def _kept(share: float) -> float:
+    """Return what the smallest ``share`` of squared standard normals have of the sum of all."""
+    if share >= 1.0:
+        return 1.0
+    normal = NormalDist()
+    largest = normal.inv_cdf((1.0 + share) / 2.0)
+    return share - 2.0 * largest * normal.pdf(largest)
+
+
+def inflation(count: NDArray[Any] | float, rho: float) -> NDArray[Any] | float:
+    """Return Var(mean of ``count`` points of AR(1)) · count ÷ σ²: 1 for independent noise."""
+    if rho <= 0.0:
+        return count * 0.0 + 1.0
+    return 1.0 + 2.0 * rho / (1.0 - rho) * (1.0 - (1.0 - rho**count) / (count * (1.0 - rho)))
+
+
+# Noise that wanders: how far neighbouring blocks of nights differ beyond what AR(1) explains.
+
+LARGEST_BLOCK = 30
+"""Nights."""
+BLOCKS = 36
+"""Blocks that a series is made of: enough for a median that a handful of steps does not move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wander:
+    """A variance that every difference of two levels has on top, and its degrees of freedom."""
+
+    variance: float = 0.0
+    df: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """``gaps`` (n - 2 size + 1,): |mean of the next block - mean of this one|, at every offset.
+
+    ``expected`` is the variance that such a gap has by AR(1) noise alone.
+    """
+
+    gaps: NDArray[Any]
+    size: int
+    expected: float
+
+    def wander(self, moving: Sequence[tuple[int, int]] = ()) -> Wander:
+        """Return the wander, leaving out the gaps over each first..last place that moved.
+
+        The median makes it robust to a few steps that are not known yet. A series whose
+        level moves all the time by itself thus has to jump further before it is a change.
+        """
+        import numpy as np
+
+        kept = np.ones(len(self.gaps), dtype=bool)
+        for first, last in moving:
+            kept[max(0, first - 2 * self.size + 1) : last] = False
+        count = int(np.count_nonzero(kept))
+        if count < self.size:
+            return Wander()
+        scale = float(np.median(self.gaps[kept])) / _NORMAL
+        return Wander(max(0.0, scale * scale - self.expected), max(2.0, count / self.size))
+
+
+def measure_blocks(prepared: Prepared, sums: NDArray[Any]) -> Blocks:
+    """Return the gaps between neighbouring blocks; ``sums`` (n + 1,) are cumulated from 0.
+
+    Notes
+    -----
+    ``Var(next - this) = 4 Var(mean of b) - 4 Var(mean of 2b)`` for any stationary noise.
+    """
+    import numpy as np
+
+    size = max(2, min(LARGEST_BLOCK, (len(sums) - 1) // BLOCKS))
+    means = (sums[size:] - sums[:-size]) / size
+    one = float(inflation(float(size), prepared.rho)) / size
+    two = float(inflation(float(2 * size), prepared.rho)) / (2 * size)
+    return Blocks(
+        gaps=np.abs(means[size:] - means[:-size]),
+        size=size,
+        expected=prepared.sigma**2 * 4.0 * (one - two),
+    )

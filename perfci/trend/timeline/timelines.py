@@ -1,0 +1,216 @@
+"""From a loaded history to timelines and series: order, aliases, and what can't be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from perfci.model.instant import in_utc
+from perfci.trend.timeline.ordering import order_nights, whole_commits
+from perfci.trend.timeline.series import (
+    LoadedHistory,
+    LoadedSeries,
+    Night,
+    Series,
+    SeriesKey,
+    Timeline,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CHAIN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """Timelines by environment, the series sorted by key, and what was left out and why."""
+
+    timelines: Mapping[str, Timeline]
+    series: tuple[Series, ...]
+    notes: tuple[str, ...] = ()
+
+
+def arrange(
+    loaded: LoadedHistory,
+    *,
+    order: Sequence[str] = (),
+    branch: str = "",
+    aliases: Mapping[str, str] | None = None,
+) -> Arranged:
+    """Put a loaded history in order.
+
+    ``order`` holds the branch's commits, the oldest first, or nothing where no repository can be
+    asked. A recorded hash that is the beginning of one of them alone stands for it. ``aliases`` map
+    an old benchmark name or case id to its new one. Where a run holds both names the new one
+    counts. Where a metric was recorded in two units the newest unit counts.
+    """
+    import numpy as np
+
+    ranks = {sha: place for place, sha in enumerate(order)}
+    whole = whole_commits((run.night.sha for run in loaded.runs), ranks)
+    members: dict[str, list[int]] = {environment: [] for environment in loaded.environments}
+    for index, run in enumerate(loaded.runs):
+        members.setdefault(run.environment, []).append(index)
+    rows = np.full(len(loaded.runs), -1, dtype=np.int32)
+    timelines = {}
+    notes: list[str] = []
+    for environment, indices in members.items():
+        nights = [_with_whole_commit(loaded.runs[index].night, whole) for index in indices]
+        ordered = order_nights(nights, ranks=ranks, branch=branch)
+        for row, place in enumerate(ordered.kept):
+            rows[indices[place]] = row
+        timelines[environment] = Timeline(
+            environment=environment,
+            nights=tuple(_in_utc(nights[place]) for place in ordered.kept),
+            facts=loaded.environments.get(environment, {}),
+            vanished=ordered.vanished,
+        )
+        notes += [f"{environment}: {note}" for note in ordered.notes]
+    merged: dict[SeriesKey, list[LoadedSeries]] = {}
+    for part in loaded.series:
+        name = current_name(part.key.case, aliases or {})
+        merged.setdefault(part.key._replace(case=name), []).append(part)
+    series: list[Series] = []
+    for key in sorted(merged):
+        made = _series(key, merged[key], rows, loaded, notes)
+        if made is not None:
+            series.append(made)
+    notes += _alias_notes({part.key.case for part in loaded.series}, aliases or {})
+    notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
+    return Arranged(timelines=timelines, series=tuple(series), notes=tuple(notes))
+
+
+def current_name(case: str, aliases: Mapping[str, str]) -> str:
+    """Return the case's newest name: an alias may name the case or its benchmark, or be chained."""
+    for _ in range(_CHAIN):
+        benchmark, bracket, axes = case.partition("[")
+        if case in aliases:
+            renamed = aliases[case]
+        elif benchmark in aliases:
+            renamed = aliases[benchmark] + bracket + axes
+        else:
+            return case
+        if renamed == case:
+            return case
+        case = renamed
+    return case
+
+
+def earlier_names(case: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the other names under which ``case`` may have been recorded, before it was renamed."""
+    found: list[str] = []
+    waiting = [case]
+    while waiting:
+        name = waiting.pop()
+        benchmark, bracket, axes = name.partition("[")
+        olds = [old for old, new in aliases.items() if new == name]
+        if bracket:
+            olds += [old + bracket + axes for old, new in aliases.items() if new == benchmark]
+        waiting += (fresh := [old for old in olds if old not in found and old != case])
+        found += fresh
+    return tuple(name for name in found if current_name(name, aliases) == case)
+
+
+def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str]:
+    """Say which aliases name what was never recorded: a mistyped name joins nothing, silently."""
+    names = {*cases, *(case.partition("[")[0] for case in cases)}
+    notes = []
+    for old, new in sorted(aliases.items()) if names else ():
+        absent = " nor ".join(f"`{name}`" for name in (old, new) if name not in names)
+        if absent:
+            notes.append(f"The alias of `{old}` for `{new}`: no run has a case named {absent}.")
+    return notes
+
+
+def _with_whole_commit(night: Night, whole: Mapping[str, str]) -> Night:
+    return replace(night, sha=whole[night.sha]) if night.sha in whole else night
+
+
+def _in_utc(night: Night) -> Night:
+    """Return the night with its times in UTC; empty where they can't be read."""
+    return replace(
+        night, committed_at=in_utc(night.committed_at), measured_at=in_utc(night.measured_at)
+    )
+
+
+def _series(
+    key: SeriesKey,
+    parts: list[LoadedSeries],
+    rows: NDArray[Any],
+    loaded: LoadedHistory,
+    notes: list[str],
+) -> Series | None:
+    """Join the parts that go under one name.
+
+    Values too large or too small to be computed with are left out, so that one such night takes no
+    series with it, and one such benchmark no report. None where nothing is left.
+    """
+    import numpy as np
+
+    from perfci.stats.student import LARGEST
+
+    units = {part.unit for part in parts}
+    if len(units) > 1:
+        newest = max(parts, key=lambda part: int(rows[part.runs].max(initial=-1)))
+        left_out = ", ".join(sorted(units - {newest.unit}))
+        notes.append(
+            f"{key.case} {key.metric}: values in {left_out} are left out; "
+            f"it is now in {newest.unit}."
+        )
+        parts = [part for part in parts if part.unit == newest.unit]
+    # the newest name comes last, and so wins in a run that has both
+    parts = sorted(parts, key=lambda part: part.key.case == key.case)
+    at = np.concatenate([rows[part.runs] for part in parts])
+    values = np.concatenate([np.asarray(part.values, dtype=np.float64) for part in parts])
+    hashes = np.concatenate([_hashes(part, loaded) for part in parts])
+    good = (at >= 0) & np.isfinite(values)
+    sizes = np.abs(values)
+    extreme = good & ((sizes > LARGEST) | ((sizes > 0.0) & (sizes < 1.0 / LARGEST)))
+    if extreme.any():
+        notes.append(
+            f"{key.case} {key.metric}: left out on {key.environment}: {int(extreme.sum())} of "
+            f"{int(good.sum())} values, beyond {LARGEST:g} or its inverse, which can't be "
+            "computed with."
+        )
+        good &= ~extreme
+    if not good.any():
+        return None
+    at, values, hashes = at[good], values[good], hashes[good]
+    by_row = np.argsort(at, kind="stable")
+    at, values, hashes = at[by_row], values[by_row], hashes[by_row]
+    last = np.append(at[1:] != at[:-1], True)
+    return Series(
+        key=key,
+        unit=parts[-1].unit,
+        direction=parts[-1].direction,
+        rows=at[last].astype(np.int32),
+        values=values[last],
+        source_changes=_source_changes(hashes[last]),
+    )
+
+
+def _hashes(part: LoadedSeries, loaded: LoadedHistory) -> NDArray[Any]:
+    import numpy as np
+
+    known = loaded.sources.get((part.key.environment, part.key.case))
+    return np.full(len(part.runs), -1) if known is None else np.asarray(known)[part.runs]
+
+
+def _source_changes(hashes: NDArray[Any]) -> tuple[int, ...]:
+    """Indices where the known hash differs from the last known one."""
+    import numpy as np
+
+    known = np.flatnonzero(hashes >= 0)
+    moved = np.flatnonzero(np.diff(hashes[known])) + 1
+    return tuple(int(index) for index in known[moved])
+
+
+def _vanished_note(timeline: Timeline) -> str:
+    count = len(timeline.vanished)
+    commits = "1 commit is" if count == 1 else f"{count} commits are"
+    return (
+        f"{timeline.environment}: {commits} no longer on the branch (a force-push?); "
+        "their runs are kept but not shown."
+    )

@@ -1,0 +1,118 @@
+import collections
+import dataclasses
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+from perfci.worker.accuracy import AccuracyMismatch, AccuracyUnsupported, accuracy_loss  # noqa: E402
+
+EPS = torch.finfo(torch.float32).eps
+
+
+def wide(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def test_the_loss_is_the_relative_distance_in_units_of_eps():
+    reference = wide(3.0, 4.0)
+    candidate = torch.tensor([3.0, 4.5])
+    assert accuracy_loss(candidate, reference) == pytest.approx(0.5 / 5.0 / EPS)
+    assert accuracy_loss(reference.float(), reference) == 0
+
+
+def test_all_outputs_count_jointly():
+    reference = {"large": wide(300.0, 400.0), "small": wide(0.0)}
+    candidate = {"large": torch.tensor([300.0, 400.0]), "small": torch.tensor([5.0])}
+    assert accuracy_loss(candidate, reference) == pytest.approx(5 / 500 / EPS)
+
+
+def test_the_coarsest_dtype_gives_the_unit():
+    candidate = (torch.tensor([1.0]), torch.tensor([1.5], dtype=torch.bfloat16))
+    eps = torch.finfo(torch.bfloat16).eps
+    expected = 0.5 / math.sqrt(2) / eps
+    assert accuracy_loss(candidate, (wide(1.0), wide(1.0))) == pytest.approx(expected)
+
+
+def test_a_reference_of_zeros_gives_the_absolute_distance():
+    assert accuracy_loss(torch.zeros(2), wide(0, 0)) == 0
+    assert accuracy_loss(torch.tensor([0.0, 1.0]), wide(0, 0)) == pytest.approx(1 / EPS)
+
+
+def test_complex_outputs_are_compared_part_by_part():
+    reference = torch.tensor([3 + 4j], dtype=torch.complex128)
+    assert accuracy_loss(torch.tensor([3 + 3j]), reference) == pytest.approx(1 / 5 / EPS)
+
+
+def test_non_finite_values_may_agree():
+    reference = wide(math.nan, math.inf, -math.inf, 2.0)
+    assert accuracy_loss(reference.float(), reference) == 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [(1.0, math.inf), (math.nan, math.nan), (1.0, 1.0), (-math.inf, 1.0), (math.inf, math.inf)],
+)
+def test_non_finite_values_in_other_places_are_a_mismatch(values):
+    with pytest.raises(AccuracyMismatch, match="`output`"):
+        accuracy_loss(torch.tensor(values), wide(math.inf, 1.0))
+
+
+def test_integers_have_to_be_equal():
+    reference = {"ids": torch.tensor([1, 2]), "x": wide(1.0)}
+    same = {"x": torch.tensor([1.0]), "ids": torch.tensor([1, 2])}
+    assert accuracy_loss(same, reference) == 0
+    with pytest.raises(AccuracyMismatch, match=r"ids.*equal"):
+        accuracy_loss({**same, "ids": torch.tensor([1, 3])}, reference)
+    with pytest.raises(AccuracyMismatch, match="ids"):
+        accuracy_loss({**same, "ids": torch.tensor([1.0, 2.0])}, reference)
+    assert accuracy_loss(torch.tensor([1, 2]), torch.tensor([1, 2])) == 0
+
+
+def test_another_structure_or_shape_is_a_mismatch():
+    with pytest.raises(AccuracyMismatch, match="structure"):
+        accuracy_loss((torch.ones(1),), {"x": wide(1)})
+    with pytest.raises(AccuracyMismatch, match="structure"):
+        accuracy_loss((torch.ones(1), torch.ones(1)), (wide(1),))
+    with pytest.raises(AccuracyMismatch, match="shape"):
+        accuracy_loss(torch.ones(1), wide(1, 1))
+    with pytest.raises(AccuracyMismatch, match="None"):
+        accuracy_loss((torch.ones(1), None), (wide(1), wide(1)))
+
+
+def test_mappings_that_torch_does_not_know_are_opened():
+    class ModelOutput(collections.OrderedDict):
+        pass
+
+    candidate = ModelOutput(logits=torch.ones(2), cache=(torch.ones(1),))
+    reference = ModelOutput(logits=wide(1, 2), cache=(wide(1),))
+    assert accuracy_loss(candidate, reference) == pytest.approx(1 / math.sqrt(6) / EPS)
+
+
+def test_an_unregistered_dataclass_is_an_error_and_no_silent_pass():
+    @dataclasses.dataclass
+    class Output:
+        logits: object
+
+    with pytest.raises(AccuracyUnsupported, match="register_dataclass"):
+        accuracy_loss(Output(torch.ones(1)), Output(wide(2)))
+
+
+def test_unknown_and_empty_outputs_are_errors():
+    with pytest.raises(AccuracyUnsupported, match="object"):
+        accuracy_loss(object(), object())
+    for nothing in (None, (), "text"):
+        with pytest.raises(AccuracyUnsupported, match="no tensor"):
+            accuracy_loss(nothing, nothing)
+
+
+def test_python_numbers_are_compared_too():
+    assert accuracy_loss(2.0, 1.0) == pytest.approx(1 / EPS)
+    with pytest.raises(AccuracyMismatch):
+        accuracy_loss((1, torch.ones(1)), (2, wide(1)))
+
+
+def test_sparse_outputs_are_compared_by_value():
+    assert accuracy_loss(torch.ones(2).to_sparse(), wide(1, 1).to_sparse()) == 0

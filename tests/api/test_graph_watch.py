@@ -1,0 +1,192 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+from tests.api import programs  # noqa: E402
+
+HERE = str(Path(__file__).parent)
+ROOT = str(Path(__file__).parents[2])
+
+SCRIPT = """
+import json, sys, warnings
+from dataclasses import asdict
+import torch
+from perfci.api import inference as torch_work
+from perfci.worker.graphs import GraphWatch
+from tests.api import programs
+
+name, mode, calls = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+function = getattr(programs, name)
+works = [
+    torch_work.inference(function, (torch.ones(shape),), {}, mode=mode, items=None, device="cpu",
+                         compile_options={"dynamic": False} if mode != "eager" else None)
+    for shape in calls
+]
+watch = GraphWatch()
+watch.install()
+for work in works:
+    work.call()
+    work.call()
+values, missing, events, found = watch.summary(sys.argv[4])
+print(json.dumps([values, missing, [asdict(event) for event in events], found]))
+"""
+
+
+@pytest.fixture(scope="module")
+def quiet() -> set[str]:
+    """What torch's libraries say on this machine by themselves, as of a /sys that is not there."""
+    program = "import torch; torch.ones(4) + 1"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return {"", *done.stderr.splitlines()}
+
+
+def watched(function, mode="backend:eager", shapes=((4,),), root=ROOT, **variables):
+    """Compile one program in a process of its own, as a worker does; its stderr has to be empty."""
+    arguments = [function.__name__, mode, json.dumps(shapes), root]
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": ROOT, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    values, missing, events, warnings = json.loads(done.stdout.splitlines()[-1])
+    return values, missing, events, warnings, done.stderr
+
+
+def test_a_whole_graph_has_no_breaks(quiet):
+    values, missing, events, warnings, noise = watched(programs.whole)
+    assert values == {"graph_breaks": 0, "recompiles": 0, "graphs": 1}
+    assert (missing, events, warnings) == ({}, [], [])
+    assert set(noise.splitlines()) <= quiet
+
+
+@pytest.mark.parametrize(
+    ("function", "mark", "graphs"),
+    [
+        (programs.breaks_once, "plain", 2),
+        (programs.breaks_inside_a_call, "nested", None),
+        (programs.branches_on_data, "data-dependent", 2),
+        (programs.breaks_over_several_lines, "several lines", 2),
+    ],
+)
+def test_a_break_is_counted_once_at_its_own_line(function, mark, graphs):
+    values, missing, events, warnings, noise = watched(function)
+    assert values["graph_breaks"] == 1
+    assert graphs is None or values["graphs"] == graphs
+    (event,) = events
+    assert event["kind"] == "graph_break"
+    assert event["file"] == "tests/api/programs.py"
+    assert event["line"] == programs.line_of(mark)
+    assert 10 < len(event["reason"]) <= 300
+    assert not event["reason"].startswith("Encountered")
+    assert (missing, warnings) == ({}, [])
+    assert "graph_breaks" not in noise
+
+
+def test_the_same_break_met_again_is_one_break_with_a_count():
+    values, _, events, _, _ = watched(programs.breaks_inside_two_calls)
+    assert values["graph_breaks"] == 1
+    assert events[0]["count"] >= 2
+
+
+def test_a_break_in_a_loop_is_no_graph_and_not_zero_breaks():
+    values, missing, events, warnings, _ = watched(programs.breaks_in_a_loop)
+    assert values["graphs"] == 0
+    assert "graph_breaks" not in values
+    assert missing == {"graph_breaks": "no graph was compiled"}
+    (event,) = events
+    assert event["kind"] == "skipped_frame"
+    assert (event["file"], event["line"]) == ("tests/api/programs.py", programs.line_of("loop"))
+    assert any("gave up" in warning for warning in warnings)
+
+
+def test_a_function_without_tensor_work_compiles_no_graph():
+    values, missing, events, _, _ = watched(programs.returns_its_input)
+    assert values["graphs"] == 0
+    assert missing["graph_breaks"] == "no graph was compiled"
+    assert [event["kind"] for event in events] == ["skipped_frame"]
+
+
+def test_recompiles_are_counted_with_their_reason(quiet):
+    values, _, events, _, noise = watched(programs.whole, shapes=((4,), (5,), (6, 2)))
+    assert values["recompiles"] == 2
+    assert values["graphs"] == 3
+    assert {event["kind"] for event in events} == {"recompile"}
+    assert all("mismatch" in event["reason"] for event in events)
+    assert all(event["file"] == "tests/api/programs.py" for event in events)
+    assert set(noise.splitlines()) <= quiet
+
+
+def test_reaching_the_recompile_limit_is_a_finding():
+    values, _, events, warnings, _ = watched(programs.whole, shapes=[[n] for n in range(2, 13)])
+    assert values["recompiles"] >= 7
+    assert any(event["kind"] == "recompile_limit" for event in events)
+    assert any("recompile limit" in warning for warning in warnings)
+    assert not any("gave up" in warning for warning in warnings)
+
+
+def test_files_outside_the_root_keep_their_whole_path():
+    _, _, events, _, _ = watched(programs.breaks_once, root="/elsewhere")
+    assert events[0]["file"] == str(Path(HERE) / "programs.py")
+
+
+def test_without_a_compilation_nothing_is_claimed():
+    values, missing, events, _, _ = watched(programs.whole, mode="eager")
+    assert values == {}
+    assert set(missing) == {"graph_breaks", "recompiles", "graphs"}
+    assert events == []
+
+
+def test_torch_logs_in_the_environment_makes_the_counts_missing():
+    values, missing, _, _, _ = watched(programs.breaks_once, TORCH_LOGS="graph_breaks")
+    assert values == {}
+    assert "TORCH_LOGS" in missing["graph_breaks"]
+
+
+def test_a_watch_that_was_never_installed_says_so():
+    from perfci.worker.graphs import GraphWatch
+
+    values, missing, events, warnings = GraphWatch().summary("/")
+    assert (values, events, warnings) == ({}, (), ())
+    assert set(missing) == {"graph_breaks", "recompiles", "graphs"}
+
+
+@pytest.mark.compile
+def test_cuda_graphs_skipped_on_a_cpu_are_a_warning():
+    values, _, _, warnings, _ = watched(programs.whole, mode="reduce-overhead")
+    assert values["graphs"] == 1
+    assert any("CUDA graphs" in warning for warning in warnings)
+
+
+def test_a_break_inside_torch_is_placed_at_the_users_line():
+    import torch
+
+    from perfci.worker.graphs import break_place
+
+    inside = str(Path(torch.__file__).parent / "nn/modules/rnn.py")
+    message = (
+        f"Graph break in user code at {inside}:12\nGraph Break Reason: why\n\n"
+        f'User code traceback:\n  File "/side/model.py", line 7, in forward\n    self.rnn(x)\n'
+        f'  File "{inside}", line 12, in forward\n    pass\n'
+    )
+    place = break_place(message)
+    assert (place.file, place.line, place.leaf) == ("/side/model.py", 7, (inside, 12))
+
+
+def test_reasons_lose_addresses_that_differ_in_every_process():
+    from perfci.worker.graphs import reason_of
+
+    message = "Graph break in user code at /a.py:1\nReason: call of <function f at 0x7f00aa>\n"
+    assert reason_of(message) == "call of <function f>"

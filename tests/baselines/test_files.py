@@ -1,0 +1,426 @@
+"""Baselines on a real disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfci.baselines.environment import make_environment
+from perfci.baselines.files import BaselineStore
+from perfci.errors import DamagedFile, OutsideError
+from tests.baselines.runs import BREAK, FACTS, HERE, OWN, QUANTILES, run
+
+CASE = "encoder[batch=1,mode=eager]"
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BaselineStore:
+    return BaselineStore(tmp_path / "baselines")
+
+
+def test_what_is_stored_is_read_back(store: BaselineStore) -> None:
+    (path,) = store.save_run(run(CASE), "one")
+    baseline = store.load(HERE.key, CASE)
+    assert baseline is not None
+    assert path.parent.name == HERE.key
+    assert (baseline.case, baseline.sha, baseline.source_hash) == (CASE, "a" * 40, "s1")
+    outputs = baseline.outputs()
+    assert [output.round for output in outputs] == [0, 1, 2]
+    assert outputs[0].values == {"latency_p50": 1.2, "graph_breaks": 1.0, "tokens": 10.0}
+    assert outputs[0].quantiles == QUANTILES
+    assert outputs[0].graph_events == (BREAK,)
+    assert outputs[0].extra_metrics == (OWN,)
+    assert {output.side for output in outputs} == {"base"}
+
+
+def test_nothing_stored_is_no_error(store: BaselineStore) -> None:
+    assert store.environments() == ()
+    assert store.load(HERE.key, CASE) is None
+    assert store.load_all(HERE.key) == ()
+    assert store.remove(HERE.key) == ()
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    first, second = BaselineStore(tmp_path / "a"), BaselineStore(tmp_path / "b")
+    (one,), (other,) = first.save_run(run(CASE), "x"), second.save_run(run(CASE), "x")
+    assert one.read_bytes() == other.read_bytes()
+    assert one.name == other.name
+
+
+def test_a_quantile_list_takes_one_line(store: BaselineStore) -> None:
+    (path,) = store.save_run(run(CASE), "one")
+    text = path.read_text(encoding="utf-8")
+    assert '"quantiles": [1.0, 1.01, 1.05, 1.1, 1.2, 1.3, 1.5, 1.9, 2.5]\n' in text
+    assert len(text.splitlines()) < 75
+
+
+def test_measuring_a_commit_again_adds_a_session(store: BaselineStore) -> None:
+    store.save_run(run(CASE), "one")
+    (path,) = store.save_run(run(CASE, latency=1.3), "two")
+    baseline = store.load(HERE.key, CASE)
+    assert baseline is not None
+    assert [session.id for session in baseline.sessions] == ["one", "two"]
+    assert [output.values["latency_p50"] for output in baseline.outputs()][::3] == [1.2, 1.3]
+    assert path.exists()
+
+
+def test_the_same_session_twice_is_there_once(store: BaselineStore) -> None:
+    store.save_run(run(CASE), "one")
+    store.save_run(run(CASE), "one")
+    baseline = store.load(HERE.key, CASE)
+    assert baseline is not None
+    assert len(baseline.sessions) == 1
+
+
+def test_the_last_ten_sessions_are_kept(store: BaselineStore) -> None:
+    for number in range(13):
+        store.save_run(run(CASE), str(number))
+    baseline = store.load(HERE.key, CASE)
+    assert baseline is not None
+    assert [session.id for session in baseline.sessions] == [str(n) for n in range(3, 13)]
+
+
+@pytest.mark.parametrize("change", [{"sha": "b" * 40}, {"source_hash": "s2"}])
+def test_another_commit_or_source_replaces_all(
+    store: BaselineStore, change: dict[str, str]
+) -> None:
+    (path,) = store.save_run(run(CASE), "one")
+    assert store.replaced_by(run(CASE)) == {}
+    assert store.replaced_by(run(CASE, **change)) == {path: store.load(HERE.key, CASE)}
+    store.save_run(run(CASE, **change), "two")
+    baseline = store.load(HERE.key, CASE)
+    assert baseline is not None
+    assert [session.id for session in baseline.sessions] == ["two"]
+
+
+def test_a_case_that_failed_is_not_stored(store: BaselineStore) -> None:
+    written = store.save_run(run("a", "b", failed=("b",)), "one")
+    assert len(written) == 1
+    assert [baseline.case for baseline in store.load_all(HERE.key)] == ["a"]
+
+
+def test_cases_with_the_same_slug_have_files_of_their_own(store: BaselineStore) -> None:
+    names = ("a[x=1]", "a[x:1]", "a" * 300, "a" * 301)
+    store.save_run(run(*names), "one")
+    assert {baseline.case for baseline in store.load_all(HERE.key)} == set(names)
+
+
+def test_removing_a_case_leaves_the_others_and_the_last_takes_the_environment(
+    store: BaselineStore,
+) -> None:
+    store.save_run(run("a", "b"), "one")
+    assert len(store.remove(HERE.key, "a")) == 1
+    assert store.remove(HERE.key, "a") == ()
+    assert [baseline.case for baseline in store.load_all(HERE.key)] == ["b"]
+    assert len(store.remove(HERE.key, "b")) == 2
+    assert store.environments() == ()
+
+
+def test_removing_an_environment_leaves_the_others(store: BaselineStore) -> None:
+    other = make_environment({**FACTS, "cpu": "another"})
+    store.save_run(run("a"), "one")
+    store.save_run(run("a", environment=other), "one")
+    store.remove(HERE.key)
+    assert store.environments() == (other.key,)
+
+
+@pytest.mark.parametrize("key", ["..", ".", "../outside", "/", ""])
+def test_a_key_that_is_a_path_reaches_nothing(store: BaselineStore, key: str) -> None:
+    outside = BaselineStore(Path(str(store._folder)).parent)
+    outside.save_run(run("a"), "one")
+    store.save_run(run("a"), "one")
+    assert store.load_all(key) == ()
+    assert store.load(key, "a") is None
+    assert store.remove(key) == ()
+
+
+def test_two_environments_are_told_apart(store: BaselineStore) -> None:
+    other = make_environment({**FACTS, "cpu": "another"})
+    store.save_run(run("a", "b"), "one")
+    store.save_run(run("a", environment=other, latency=2.4), "one")
+    assert store.differences(HERE.key, other.key) == {"cpu": ("AMD EPYC 9654", "another")}
+    rows = {row.metric: row for row in store.diff(HERE.key, other.key)}
+    assert (rows["latency_p50"].first, rows["latency_p50"].second) == (1.2, 2.4)
+    assert rows["latency_p50"].ratio == 2.0
+    assert rows["tokens"].unit == "tokens/s"
+
+
+def _changed(**fields: Any) -> Callable[[str], str]:
+    return lambda text: json.dumps({**json.loads(text), **fields})
+
+
+DAMAGES: dict[str, Callable[[str], str]] = {
+    "truncated": lambda text: text[: len(text) // 2],
+    "empty": lambda text: "",
+    "NaN": lambda text: text.replace("1.01", "NaN"),
+    "infinite": lambda text: text.replace("1.01", "1e999"),
+    "conflict": lambda text: f"<<<<<<< HEAD\n{text}",
+    "newer": _changed(schema=99),
+    "no schema": _changed(schema=None),
+    "unknown field": _changed(colour="red"),
+    "text for a number": lambda text: text.replace('"samples": 300', '"samples": "300"'),
+    "another environment": _changed(environment="elsewhere"),
+    "another case": _changed(case="decoder"),
+    "no sessions": _changed(sessions=[]),
+    "no workers": _changed(sessions=[{"id": "x", "created_at": "x", "workers": []}]),
+    "a list": lambda text: f"[{text}]",
+    "deep": lambda text: "[" * 100_000,
+    "not text": lambda text: text.replace("encoder", "\udcff"),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_damaged_file_is_named_and_never_no_baseline(store: BaselineStore, how: str) -> None:
+    (path,) = store.save_run(run(CASE), "one")
+    text = DAMAGES[how](path.read_text(encoding="utf-8"))
+    broken = text.encode("utf-8", "surrogateescape")
+    path.write_bytes(broken)
+    for reading in (
+        lambda: store.load(HERE.key, CASE),
+        lambda: store.load_all(HERE.key),
+        lambda: store.save_run(run(CASE), "two"),
+    ):
+        with pytest.raises(DamagedFile) as caught:
+            reading()
+        assert str(path) in caught.value.message
+        assert "perfci baseline update" in caught.value.advice
+    assert path.read_bytes() == broken
+
+
+def test_a_damaged_baseline_does_not_cost_the_other_cases(store: BaselineStore) -> None:
+    bad, _ = store.save_run(run("a", "b"), "one")
+    bad.write_text("{", encoding="utf-8")
+    with pytest.raises(DamagedFile):
+        store.save_run(run("a", "b", "c"), "two")
+    assert len(store.load(HERE.key, "b").sessions) == 2
+    assert store.load(HERE.key, "c") is not None
+
+
+def test_damaged_facts_are_named(store: BaselineStore) -> None:
+    store.save_run(run("a"), "one")
+    facts = store._folder / HERE.key / "environment.json"
+    facts.write_text('{"key": "elsewhere", "facts": {}}', encoding="utf-8")
+    with pytest.raises(DamagedFile, match=r"environment\.json"):
+        store.differences(HERE.key, HERE.key)
+
+
+def damaged_everywhere(store: BaselineStore, key: str) -> DamagedFile:
+    """Return the error that listing, and reading for a check, both end with."""
+    with pytest.raises(DamagedFile) as caught:
+        store.environments()
+    with pytest.raises(DamagedFile) as again:
+        store.load_all(key)
+    assert again.value.message == caught.value.message
+    return caught.value
+
+
+def test_an_environment_without_its_facts_is_damaged_and_never_no_baseline(
+    store: BaselineStore,
+) -> None:
+    store.save_run(run("a"), "one")
+    facts = store._folder / HERE.key / "environment.json"
+    facts.unlink()
+    error = damaged_everywhere(store, HERE.key)
+    assert str(facts) in error.message
+    assert "missing" in error.message
+    assert "git" in error.advice
+    assert len(store.remove(HERE.key)) == 1
+    assert store.environments() == ()
+
+
+def test_a_renamed_environment_is_damaged(store: BaselineStore) -> None:
+    store.save_run(run("a"), "one")
+    (store._folder / HERE.key).rename(store._folder / "renamed")
+    error = damaged_everywhere(store, "renamed")
+    assert HERE.key in error.message
+    assert "renamed" in error.message
+
+
+def test_other_folders_beside_the_baselines_are_left_alone(store: BaselineStore) -> None:
+    store.save_run(run("a"), "one")
+    (store._folder / "notes").mkdir()
+    (store._folder / "notes" / "thoughts.json").write_text("[]", encoding="utf-8")
+    (store._folder / "README.md").write_text("ours", encoding="utf-8")
+    assert store.environments() == (HERE.key,)
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "elsewhere", "nowhere"])
+def test_a_link_out_of_the_folder_is_damaged_and_not_followed(
+    store: BaselineStore, tmp_path: Path, target: str
+) -> None:
+    (path,) = store.save_run(run(CASE), "one")
+    if target == "elsewhere":
+        path.rename(tmp_path / target)
+    path.unlink(missing_ok=True)
+    path.symlink_to(tmp_path / target)
+    for reading in (
+        lambda: store.load(HERE.key, CASE),
+        lambda: store.load_all(HERE.key),
+        lambda: store.save_run(run(CASE), "two"),
+    ):
+        with pytest.raises(DamagedFile, match="link"):
+            reading()
+
+
+def test_what_is_no_regular_file_is_damaged_and_does_not_hang(store: BaselineStore) -> None:
+    (path,) = store.save_run(run(CASE), "one")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(OutsideError, match="no regular file"):
+        store.load_all(HERE.key)
+
+
+def test_a_file_too_large_for_a_baseline_is_not_read(store: BaselineStore) -> None:
+    (path,) = store.save_run(run(CASE), "one")
+    os.truncate(path, 1 << 40)
+    with pytest.raises(OutsideError, match="64 MiB"):
+        store.load_all(HERE.key)
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from perfci.baselines.files import BaselineStore
+from tests.baselines.runs import run
+store = BaselineStore(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(int(sys.argv[3])):
+    store.save_run(run("a", "b"), f"{sys.argv[2]}-{number}")
+    print("saved", flush=True)
+"""
+
+
+def writer(folder: Path, name: str, times: int) -> subprocess.Popen[str]:
+    """Start a process that adds sessions once its standard input says so."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _WRITER, str(folder), name, str(times)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_eight_writers_at_once_lose_nothing(tmp_path: Path) -> None:
+    writers = [writer(tmp_path, f"w{number}", 1) for number in range(8)]
+    for process in writers:
+        assert process.stdout.readline() == "ready\n"
+    for process in writers:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in writers:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    wanted = {f"w{number}-0" for number in range(8)}
+    for baseline in BaselineStore(tmp_path).load_all(HERE.key):
+        assert {session.id for session in baseline.sessions} == wanted
+
+
+def test_a_killed_writer_leaves_a_whole_file_and_its_rest_is_swept(tmp_path: Path) -> None:
+    store = BaselineStore(tmp_path)
+    for times in (1, 2, 3, 5):
+        process = writer(tmp_path, "w", 10_000)
+        process.stdout.readline()
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        for _ in range(times):
+            assert process.stdout.readline() == "saved\n"
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        store.load_all(HERE.key)
+    leftover = tmp_path / HERE.key / ".writing-abc"
+    leftover.write_text("half", encoding="utf-8")
+    store.save_run(run("a", "b"), "last")
+    assert {path.suffix for path in (tmp_path / HERE.key).iterdir()} == {".json"}
+    assert len(store.load_all(HERE.key)) == 2
+
+
+def test_a_writer_waits_for_the_lock_and_survives_the_removal(tmp_path: Path) -> None:
+    from perfci.baselines.atomic import locked
+
+    store = BaselineStore(tmp_path)
+    store.save_run(run("a"), "one")
+    folder = tmp_path / HERE.key
+    with locked(folder):
+        process = writer(tmp_path, "w", 1)
+        process.stdout.readline()
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.5)
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert [session.id for session in store.load(HERE.key, "a").sessions] == ["w-0"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 256 KiB. Needs the right to mount."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    done = subprocess.run(mounting, capture_output=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("needs the right to mount")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)  # whoever looks in
+
+
+def test_a_full_disk_leaves_the_old_file_whole(small_disk: Path) -> None:
+    store = BaselineStore(small_disk / "baselines")
+    (path,) = store.save_run(run(CASE), "one")
+    before = path.read_bytes()
+    with pytest.raises(OSError, match="No space"), (small_disk / "filler").open("wb") as filler:
+        filler.write(b"x" * (1 << 20))
+    with pytest.raises(OutsideError, match="No space") as caught:
+        store.save_run(run(CASE), "two")
+    assert "Make room" in caught.value.advice
+    with pytest.raises(OutsideError, match="No space"):
+        store.require_writable()
+    assert path.read_bytes() == before
+    (small_disk / "filler").unlink()
+    assert len(store.load(HERE.key, CASE).sessions) == 1
+    assert not list(path.parent.glob(".writing-*"))
+
+
+def test_a_read_only_disk_is_said_before_anything_is_measured(small_disk: Path) -> None:
+    store = BaselineStore(small_disk / "baselines")
+    (path,) = store.save_run(run(CASE), "one")
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    for writing in (
+        store.require_writable,
+        lambda: store.save_run(run(CASE), "two"),
+        lambda: store.remove(HERE.key),
+    ):
+        with pytest.raises(OutsideError, match="Read-only") as caught:
+            writing()
+        assert "choose another folder" in caught.value.advice
+    assert store.load(HERE.key, CASE) is not None
+    assert path.exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_of_anothers_is_said(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(OutsideError, match="Permission"):
+        BaselineStore(tmp_path / "baselines").require_writable()
+    tmp_path.chmod(0o700)
+
+
+def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:
+    (tmp_path / "baselines").write_text("x", encoding="utf-8")
+    with pytest.raises(OutsideError):
+        BaselineStore(tmp_path / "baselines").save_run(run(CASE), "one")

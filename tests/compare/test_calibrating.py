@@ -1,0 +1,201 @@
+"""What identical sides say, on made-up workers whose spread is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from random import Random
+from statistics import mean
+
+import pytest
+
+from perfci.compare.calibrating import Pairs, calibrate, judge_setting
+from perfci.compare.policy import MetricPolicy, default_policy
+from perfci.compare.promise import SessionRounds, detectable, detectable_in
+from perfci.compare.stopping import is_decided
+from perfci.stats.student import mean as average
+from perfci.stats.student import t_quantile, variance
+from tests.compare.identical import SPREAD, identical, outputs
+from tests.compare.workers import case
+
+ROUNDS = SessionRounds(5, 20)
+
+
+def test_a_known_spread_is_found() -> None:
+    found = [
+        calibrate([identical(seed=seed, rounds=20)], default_policy(), ROUNDS).seen[0].spread
+        for seed in range(30)
+    ]
+    assert mean(filter(None, found)) == pytest.approx(SPREAD, rel=0.06)
+
+
+def test_the_upper_bound_of_the_spread_holds_in_95_of_100() -> None:
+    rows = [
+        calibrate([identical(seed=seed, rounds=8)], default_policy(), ROUNDS).seen[0]
+        for seed in range(300)
+    ]
+    held = sum(row.spread_hi is not None and row.spread_hi >= SPREAD for row in rows)
+    assert 270 <= held <= 297
+
+
+def test_more_comparisons_and_more_spread_see_less() -> None:
+    alone = calibrate([identical()], default_policy(), ROUNDS)
+    many = calibrate([identical(f"c{n}") for n in range(20)], default_policy(), ROUNDS)
+    noisy = calibrate([identical(spread=0.03)], default_policy(), ROUNDS)
+    assert (alone.comparisons, many.comparisons) == (1, 20)
+    assert _detectable(alone) < _detectable(many)
+    assert _detectable(alone) < _detectable(noisy)
+    assert alone.seen[0].rounds_5 < alone.seen[0].rounds_2 < alone.seen[0].rounds_1
+
+
+def test_a_promise_is_never_smaller_than_what_is_seen() -> None:
+    for seed in range(20):
+        row = calibrate([identical(seed=seed, spread=0.02)], default_policy(), ROUNDS).seen[0]
+        assert row.promised >= row.detectable > 0.0
+
+
+@pytest.mark.parametrize("spread", [0.003, 0.01, 0.02])
+def test_a_session_that_stops_when_decided_finds_what_is_called_detectable(spread: float) -> None:
+    alpha, threshold, runs = 0.01 / 12, 0.05, 400
+    change = detectable(spread, threshold, ROUNDS, alpha, prolongs=True)
+    rng = Random(5)
+    found = sum(_finds(rng, spread, change, threshold, alpha) for _ in range(runs))
+    assert found / runs >= 0.93  # 95 %, and three standard errors of 400 runs
+    half = sum(_finds(rng, spread, change / 2, threshold, alpha) for _ in range(runs))
+    assert half / runs < 0.93
+
+
+def _finds(rng: Random, spread: float, change: float, threshold: float, alpha: float) -> bool:
+    """One session: log ratios until decided or out of rounds; whether it called a change."""
+    logs: list[float] = []
+    while True:
+        logs.append(rng.gauss(math.log1p(change), spread))
+        count = len(logs)
+        if count < ROUNDS.least:
+            continue
+        se = math.sqrt(variance(logs) / count)
+        half = t_quantile(0.975, count - 1) * se
+        lo, hi = math.exp(average(logs) - half), math.exp(average(logs) + half)
+        decided = is_decided(lo, hi, threshold, pairs=count, level=alpha)
+        if decided or count == ROUNDS.most:
+            return average(logs) / se > t_quantile(1.0 - alpha / 2, count - 1)
+
+
+def test_without_rounds_for_doubt_only_the_least_rounds_count() -> None:
+    assert detectable(0.02, 0.05, ROUNDS, 0.001, prolongs=False) == detectable_in(0.02, 5, 0.001)
+    assert detectable(0.02, 0.05, ROUNDS, 0.001, prolongs=True) < detectable_in(0.02, 5, 0.001)
+
+
+def test_identical_sides_give_no_false_alarm_and_different_ones_do() -> None:
+    calm = calibrate([identical(f"c{n}", seed=n) for n in range(10)], default_policy(), ROUNDS)
+    assert calm.false_alarms.alarms == 0
+    assert calm.false_alarms.comparisons == 10
+    assert calm.false_alarms.chance > 0.01
+    shifted = [identical(f"c{n}", seed=n, slow_down=0.2) for n in range(10)]
+    odd = calibrate(shifted, default_policy(), ROUNDS)
+    assert odd.false_alarms.alarms == 10
+    assert all(row.false_alarm for row in odd.seen)
+    assert odd.false_alarms.chance < 1e-9
+
+
+def test_processes_of_two_speeds_are_told_with_both_modes() -> None:
+    row = calibrate([_two_speeds(shared=False)], default_policy(), ROUNDS).seen[0]
+    assert row.modes is not None
+    assert row.modes.high / row.modes.low == pytest.approx(1.3, rel=0.02)
+    assert row.modes.share_high == pytest.approx(0.5, abs=0.1)
+    assert row.promised is None
+
+
+def test_a_machine_of_two_speeds_that_both_sides_share_is_not_bimodal() -> None:
+    row = calibrate([_two_speeds(shared=True)], default_policy(), ROUNDS).seen[0]
+    assert row.modes is None
+    assert row.spread < 0.02
+
+
+def _two_speeds(*, shared: bool) -> Pairs:
+    rng = Random(3)
+    base, head = [], []
+    for number in range(16):
+        slow = number % 2 == 0
+        base.append(0.001 * (1.3 if slow else 1.0) * math.exp(rng.gauss(0, 0.005)))
+        other = slow if shared else number % 4 < 2
+        head.append(0.001 * (1.3 if other else 1.0) * math.exp(rng.gauss(0, 0.005)))
+    name = "encoder[batch=1]"
+    return Pairs(case(), outputs(name, "base", base), outputs(name, "head", head))
+
+
+def test_too_few_pairs_promise_nothing_and_say_so() -> None:
+    row = calibrate([identical(rounds=2)], default_policy(), ROUNDS).seen[0]
+    assert row.detectable is None
+    assert "fewer than 3 pairs" in row.warnings[0]
+
+
+def test_the_same_value_in_every_pair_promises_nothing() -> None:
+    name = "encoder[batch=1]"
+    same = Pairs(case(), outputs(name, "base", [1.0] * 6), outputs(name, "head", [1.0] * 6))
+    row = calibrate([same], default_policy(), ROUNDS).seen[0]
+    assert (row.spread, row.detectable) == (0.0, None)
+
+
+def test_a_metric_that_only_warns_is_no_comparison_of_the_family() -> None:
+    policy = default_policy()
+    quiet = {**policy.metrics, "latency_p50": MetricPolicy(0.05, "warn", "pass")}
+    found = calibrate([identical()], replace(policy, metrics=quiet), ROUNDS)
+    assert (found.comparisons, found.seen) == (0, ())
+
+
+def test_a_setting_that_halves_the_spread_helps() -> None:
+    names = [f"c{n}" for n in range(4)]
+    on = {name: identical(name, 20, seed=n) for n, name in enumerate(names)}
+    off = [identical(name, 10, seed=50 + n, spread=0.04) for n, name in enumerate(names)]
+    trial = judge_setting("malloc", on, off)
+    assert trial.helped == "helps"
+    assert trial.lo < 4.0 < trial.hi
+    assert trial.pairs == 40
+
+
+def test_a_setting_that_does_nothing_can_seldom_be_told() -> None:
+    unknown = 0
+    for run in range(0, 2000, 100):
+        on = {f"c{n}": identical(f"c{n}", 12, seed=run + n) for n in range(4)}
+        off = [identical(f"c{n}", 4, seed=run + 90 + n) for n in range(4)]
+        trial = judge_setting("gc", on, off)
+        assert (trial.helped == "unknown") == (trial.lo <= 1.0 <= trial.hi)
+        unknown += trial.helped == "unknown"
+    assert unknown >= 17  # 19 of 20 expected
+
+
+def test_a_setting_that_makes_it_worse_hurts() -> None:
+    on = {"c": identical("c", 20, spread=0.08)}
+    assert judge_setting("pin", on, [identical("c", 12, seed=7)]).helped == "hurts"
+
+
+def test_two_pairs_of_a_setting_are_left_out() -> None:
+    trial = judge_setting("pin", {"c": identical("c")}, [identical("c", 2)])
+    assert trial.helped == "left_out"
+    assert trial.reason
+
+
+def _detectable(found: object) -> float:
+    return found.seen[0].detectable  # type: ignore[attr-defined]
+
+
+def test_rounds_are_read_as_comparisons_read_them_by_bursts_side_by_side() -> None:
+    noisy = identical(rounds=8, spread=0.2)
+    metric = "latency_p50"
+    level = {metric: (1.0, 1.0, 1.0)}
+    quiet = Pairs(
+        noisy.case,
+        tuple(replace(one, bursts=level) for one in noisy.base),
+        tuple(replace(one, bursts=level) for one in noisy.head),
+    )
+    assert max(map(abs, quiet.log_ratios(metric))) < 1e-9
+    assert max(map(abs, noisy.log_ratios(metric))) > 0.1
+
+
+def test_a_part_of_the_cases_is_judged_as_part_of_the_whole() -> None:
+    pairs = [identical()]
+    alone = calibrate(pairs, default_policy(), ROUNDS)
+    many = calibrate(pairs, default_policy(), ROUNDS, scale=20.0)
+    assert many.comparisons == 20 * alone.comparisons
+    assert _detectable(many) > 1.2 * _detectable(alone)

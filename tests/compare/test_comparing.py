@@ -1,0 +1,259 @@
+"""From workers to judged comparisons."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from perfci.compare.comparing import adjust, compare_case, number_rows
+from perfci.compare.policy import MetricPolicy, Policy, default_policy
+from perfci.compare.stopping import is_decided
+from perfci.model.metric import Metric
+from perfci.model.report import Comparison
+from tests.compare.workers import OWN, STEADY, both, case, side, worker
+
+POLICY = default_policy()
+
+
+def judged(metric: str, ratio: float, policy: Policy = POLICY, **noise: float) -> Comparison:
+    (row,) = adjust(
+        compare_case(case(), *both(metric, ratio, **noise), policy, paired=True), policy
+    )
+    return row
+
+
+def exact(metric: str, base: list[float], head: list[float], **changes: object) -> Comparison:
+    sides = side("base", metric, base), side("head", metric, head)
+    (row,) = adjust(compare_case(case(**changes), *sides, POLICY, paired=True), POLICY)
+    return row
+
+
+def test_a_slowdown_beyond_the_threshold_is_regressed() -> None:
+    row = judged("latency_p50", 1.08)
+    assert (row.status, row.method, row.gate) == ("regressed", "paired_t", "fail")
+    assert row.ratio == pytest.approx(1.08, rel=1e-3)
+    assert row.head.center / row.base.center == pytest.approx(row.ratio)
+    assert row.p_adjusted < 0.01
+    assert row.welch_p is not None
+    assert (row.base.workers, row.base.samples) == (6, 600)
+
+
+def test_a_speedup_beyond_the_threshold_is_improved() -> None:
+    assert judged("latency_p50", 1 / 1.08).status == "improved"
+
+
+def test_the_same_speed_is_shown_to_be_unchanged() -> None:
+    assert judged("latency_p50", 1.0).status == "unchanged"
+
+
+def test_a_significant_change_below_the_threshold_is_a_warning_only() -> None:
+    row = judged("latency_p50", 1.03)
+    assert row.p_adjusted < 0.01
+    assert row.status == "unchanged"
+    assert row.warnings == ("significant, but below the threshold of 5 %",)
+
+
+def test_noise_is_inconclusive_and_says_what_it_would_take() -> None:
+    row = judged("latency_p50", 1.03, noise=60.0)
+    assert row.status == "inconclusive"
+    assert row.detectable > 0.05
+    assert "could have detected" in row.warnings[-1]
+    assert "rounds would show 5 %" in row.warnings[-1]
+
+
+def test_a_change_small_beside_the_spread_of_workers_is_not_regressed() -> None:
+    row = judged("latency_p50", 1.08, replace(POLICY, cohens_d=100.0))
+    assert row.status == "inconclusive"
+    assert row.warnings == ("significant, but Cohen's d is below 100",)
+
+
+def test_more_is_better_for_throughput() -> None:
+    assert judged("throughput", 1 / 1.08).status == "regressed"
+    assert judged("throughput", 1.08).status == "improved"
+    assert judged("throughput", 1.0).status == "unchanged"
+
+
+def test_the_threshold_is_met_by_the_change_not_by_its_difference() -> None:
+    # 0.96 is a change of 4 % and of 1/0.96: 4.2 %; both ends of the margin are one threshold away
+    assert judged("throughput", 1 / 1.06).status == "regressed"
+    assert judged("throughput", 1 / 1.04).status == "unchanged"
+
+
+def test_the_benchmarks_own_threshold_wins_over_configuration() -> None:
+    configured = Policy(metrics={"latency_p50": MetricPolicy(0.5, "warn", "pass")})
+    sides = both("latency_p50", 1.08)
+    row, own = (
+        adjust(compare_case(one, *sides, configured, paired=True), configured)[0]
+        for one in (case(), case(thresholds={"latency_p50": 0.01}))
+    )
+    assert (row.threshold, row.gate, row.status) == (0.5, "warn", "unchanged")
+    assert (own.threshold, own.gate, own.status) == (0.01, "warn", "regressed")
+
+
+def test_pairs_are_matched_by_round_and_lonely_rounds_are_left_out_with_a_warning() -> None:
+    base, head = both("latency_p50", 1.08)
+    whole = compare_case(case(), base[:-1], head[:-1], POLICY, paired=True)[0]
+    shuffled = (base[5], *reversed(base[:-1]))
+    row = compare_case(case(), shuffled, head[:-1], POLICY, paired=True)[0]
+    assert row.p == whole.p
+    assert row.base.workers == 5
+    assert "round 6" in row.warnings[0]
+
+
+@pytest.mark.parametrize("count", [1, 0])
+def test_one_round_is_no_evidence(count: int) -> None:
+    base, head = both("latency_p50", 2.0)
+    rows = adjust(compare_case(case(), base[:count], head[:count], POLICY, paired=True), POLICY)
+    assert [(row.status, row.p) for row in rows] == [("inconclusive", None)] * count
+
+
+def test_a_change_without_any_spread_is_not_called_significant() -> None:
+    row = exact("peak_host_memory", [100.0] * 5, [200.0] * 5)
+    assert (row.status, row.p, row.p_adjusted) == ("inconclusive", None, None)
+    assert "no spread" in row.warnings[0]
+
+
+def test_values_that_agree_to_the_last_digit_are_unchanged() -> None:
+    row = exact("peak_host_memory", [4096.0] * 5, [4096.0] * 5)
+    assert (row.status, row.p) == ("unchanged", None)
+
+
+def test_nan_is_no_evidence() -> None:
+    row = exact("latency_p50", [1.0, 1.1, math.nan, 1.0], [2.0, 2.1, 2.2, 2.1])
+    assert (row.status, row.p, row.base.center) == ("inconclusive", None, None)
+    assert exact("graph_breaks", [0.0], [math.nan]).status == "inconclusive"
+
+
+def test_one_new_graph_break_is_one_new_graph_break() -> None:
+    row = exact("graph_breaks", [0.0, 0.0], [1.0, 1.0])
+    assert (row.status, row.difference, row.ratio, row.p) == ("regressed", 1.0, None, None)
+    assert exact("graph_breaks", [2.0], [1.0]).status == "improved"
+    assert exact("graph_breaks", [2.0], [2.0]).status == "unchanged"
+
+
+def test_exact_memory_is_compared_by_its_share() -> None:
+    assert exact("peak_device_memory", [100.0], [110.0]).status == "regressed"
+    assert exact("peak_device_memory", [100.0], [109.0]).status == "unchanged"
+    assert exact("peak_device_memory", [0.0], [0.0]).status == "unchanged"
+    from_nothing = exact("peak_device_memory", [0.0], [5.0])
+    assert (from_nothing.status, from_nothing.ratio) == ("regressed", None)
+
+
+def test_a_leak_is_compared_by_its_amount() -> None:
+    assert exact("memory_growth", [0.0], [15.0]).status == "unchanged"
+    assert exact("memory_growth", [-3.0], [393.0]).status == "regressed"
+
+
+def test_accuracy_below_the_floor_counts_as_the_floor() -> None:
+    assert exact("accuracy_loss", [0.01], [0.9]).status == "unchanged"
+    assert exact("accuracy_loss", [0.01], [2.5]).status == "regressed"
+
+
+def test_absolute_metrics_are_tested_by_their_difference() -> None:
+    mebibyte = float(1 << 20)
+    base = [100.0 * mebibyte + 1e4 * luck for luck in STEADY]
+    head = [value + 12 * mebibyte + 1e6 * own for value, own in zip(base, OWN, strict=True)]
+    row = exact("host_memory_over_setup", base, head)
+    assert (row.status, row.ratio) == ("regressed", None)
+    assert row.difference == pytest.approx(12 * mebibyte, rel=0.01)
+    assert row.difference_lo < row.difference < row.difference_hi
+    assert exact("host_memory_over_setup", base, base[1:] + base[:1]).status == "unchanged"
+
+
+def test_only_the_metrics_a_benchmark_asks_for_are_reported_and_its_own() -> None:
+    own = Metric("tokens", "count", "exact", 0.1, "fail")
+    values = {"latency_p50": 1.0, "latency_mean": 1.0, "tokens": 5.0}
+    base, head = (
+        [worker(name, n, values, extra_metrics=(own,)) for n in (1, 2)] for name in ("base", "head")
+    )
+    limited = case(metrics=("latency_p50",))
+    rows = compare_case(limited, base, head, POLICY, paired=True)
+    assert [row.metric for row in rows] == ["latency_p50", "tokens"]
+
+
+def test_a_gating_metric_that_head_no_longer_gives_is_told_of() -> None:
+    base = [worker("base", 1, {"graph_breaks": 0.0, "latency_p95": 1.0})]
+    head = [worker("head", 1, {}, missing={"graph_breaks": "no graph was compiled"})]
+    (row,) = compare_case(case(), base, head, POLICY, paired=True)
+    assert (row.metric, row.status, row.method) == ("graph_breaks", "inconclusive", "none")
+    assert row.warnings == ("measured on base only: no graph was compiled",)
+
+
+def test_a_stored_baseline_is_compared_with_welch_and_its_sessions_widen_the_interval() -> None:
+    head = side("head", "latency_p50", [1.081, 1.079, 1.080, 1.082, 1.078])
+    base = side("base", "latency_p50", [1.0, 1.01, 0.99, 1.05, 1.06, 1.04])
+    one, two = (
+        compare_case(case(), base, head, POLICY, paired=False, base_sessions=counts)[0]
+        for counts in ((), (3, 3))
+    )
+    assert one.method == two.method == "welch_t"
+    assert any("one session" in warning for warning in one.warnings)
+    assert two.ratio_hi - two.ratio_lo > 3 * (one.ratio_hi - one.ratio_lo)
+
+
+def test_sessions_that_do_not_add_up_are_refused() -> None:
+    base, head = both("latency_p50", 1.0)
+    with pytest.raises(ValueError, match="sessions of 4 workers"):
+        compare_case(case(), base, head, POLICY, paired=False, base_sessions=(2, 2))
+
+
+def test_holm_corrects_gating_comparisons_for_gating_ones_alone() -> None:
+    fails = compare_case(case(), *both("latency_p50", 1.08), POLICY, paired=True)
+    warns = compare_case(case(), *both("latency_p95", 1.08), POLICY, paired=True)
+    assert fails[0].p == pytest.approx(warns[0].p)
+    rows = adjust([*fails, *warns, *warns], POLICY)
+    assert rows[0].p_adjusted == pytest.approx(fails[0].p)
+    assert rows[1].p_adjusted == pytest.approx(3 * warns[0].p)
+    many = adjust(fails * 20, POLICY)
+    assert many[0].p_adjusted == pytest.approx(20 * fails[0].p)
+    assert many[0].detectable > rows[0].detectable
+
+
+def test_adjusting_twice_is_adjusting_once() -> None:
+    rows = [
+        row
+        for ratio, noise in ((1.0, 1.0), (1.08, 1.0), (1.03, 60.0))
+        for row in compare_case(
+            case(), *both("latency_p50", ratio, noise=noise), POLICY, paired=True
+        )
+    ]
+    once = adjust(rows, POLICY)
+    assert {row.status for row in once} == {"unchanged", "regressed", "inconclusive"}
+    assert adjust(once, POLICY) == once
+
+
+def test_numbers_of_one_side_stand_alone() -> None:
+    base, _ = both("latency_p50", 1.0)
+    (row,) = number_rows(case(), base, POLICY)
+    assert (row.status, row.method, row.base) == ("new", "none", None)
+    assert row.head.center == pytest.approx(0.01, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "decided"),
+    [
+        (0.99, 1.01, True),
+        (1.06, 1.20, True),
+        (0.80, 0.90, True),
+        (0.99, 1.06, False),
+        (0.94, 1.01, False),
+        (0.50, 2.00, False),
+        (None, None, False),
+        (1.051, 1.052, True),
+        (0.951, 0.953, False),
+    ],
+)
+def test_measuring_goes_on_while_an_end_of_the_margin_is_inside_the_interval(
+    lo: float | None, hi: float | None, decided: bool
+) -> None:
+    assert is_decided(lo, hi, 0.05) is decided
+
+
+def test_a_clear_but_noisy_slow_down_is_measured_until_the_report_can_call_it_significant() -> None:
+    lo, hi = 1.10, 1.20  # 95 %, of ten pairs
+    assert is_decided(lo, hi, 0.05, pairs=10)
+    assert is_decided(lo, hi, 0.05, pairs=10, level=0.01 / 20)
+    assert not is_decided(lo, hi, 0.05, pairs=10, level=1e-5)
+    assert is_decided(1.13, 1.16, 0.05, pairs=5, level=0.01 / 20)

@@ -1,0 +1,147 @@
+"""The verdict and its reasons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfci.compare.comparing import adjust, compare_case, number_rows
+from perfci.compare.deciding import decide, failure_rows, placeholder, require_gate
+from perfci.compare.policy import MetricPolicy, default_policy
+from perfci.model.report import Comparison, Estimate
+from tests.compare.workers import both, case, failure, side
+
+POLICY = default_policy()
+
+
+def rows(metric: str, ratio: float, noise: float = 1.0) -> tuple[Comparison, ...]:
+    compared = compare_case(case(), *both(metric, ratio, noise=noise), POLICY, paired=True)
+    return adjust(compared, POLICY)
+
+
+def new_break() -> tuple[Comparison, ...]:
+    sides = side("base", "graph_breaks", [0.0]), side("head", "graph_breaks", [1.0])
+    return adjust(compare_case(case(), *sides, POLICY, paired=True), POLICY)
+
+
+def test_a_gating_regression_fails_and_says_by_how_much() -> None:
+    verdict = decide(rows("latency_p50", 1.123), (), POLICY)
+    assert verdict.status == "fail"
+    assert verdict.reasons == ("encoder[batch=1]: latency_p50 +12.3 % (threshold 5 %)",)
+
+
+def test_the_worst_regression_is_named_first_and_counts_before_shares() -> None:
+    found = (*rows("cold_start", 1.2), *rows("latency_p50", 1.3), *new_break())
+    metrics = [reason.split()[1] for reason in decide(found, (), POLICY).reasons]
+    assert metrics == ["graph_breaks", "latency_p50", "cold_start"]
+    assert "graph_breaks +1 (threshold 0)" in decide(found, (), POLICY).reasons[0]
+
+
+def test_an_improvement_never_fails() -> None:
+    assert decide(rows("latency_p50", 0.5), (), POLICY).status == "pass"
+
+
+def test_a_regression_that_only_warns_passes_with_a_warning() -> None:
+    verdict = decide(rows("latency_p95", 1.5), (), POLICY)
+    assert verdict.status == "pass"
+    assert verdict.reasons[0].startswith("warning: encoder[batch=1]: latency_p95 +50")
+
+
+def test_head_failing_what_base_does_is_an_error() -> None:
+    verdict = decide(rows("latency_p50", 1.0), (failure("b", "head"),), POLICY)
+    assert verdict.status == "error"
+    assert verdict.reasons == ("b: head failed in setup (RuntimeError): boom",)
+
+
+def test_a_regression_beats_an_error_and_keeps_its_reason() -> None:
+    verdict = decide(rows("latency_p50", 1.2), (failure("b", "head"),), POLICY)
+    assert verdict.status == "fail"
+    assert len(verdict.reasons) == 2
+
+
+def test_a_case_that_fails_on_both_sides_is_inconclusive_and_one_on_base_only_is_new() -> None:
+    steady = rows("latency_p50", 1.0)
+    twice = (failure("b", "base"), failure("b", "head"))
+    assert decide(steady, twice, POLICY).status == "inconclusive"
+    assert decide(steady, twice[:1], POLICY).status == "pass"
+    assert [row.status for row in failure_rows(twice, ("c", "b"), POLICY)] == ["failed", "removed"]
+    assert [row.status for row in failure_rows(twice[:1], (), POLICY)] == ["new"]
+    assert [row.status for row in failure_rows(twice[1:], (), POLICY)] == ["failed"]
+
+
+def test_an_undecided_metric_makes_the_verdict_inconclusive_only_where_policy_says_so() -> None:
+    assert decide(rows("latency_p50", 1.03, 60.0), (), POLICY).status == "inconclusive"
+    assert decide(rows("cold_start", 1.03, 60.0), (), POLICY).status == "pass"
+    lenient = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
+    assert decide(rows("latency_p50", 1.03, 60.0), (), lenient).status == "pass"
+
+
+def test_an_undecided_metric_that_cannot_be_worse_is_no_doubt() -> None:
+    (row,) = rows("latency_p50", 0.90, 30.0)
+    assert row.ratio_hi < 1.05
+    assert decide((replace(row, status="inconclusive"),), (), POLICY).status == "pass"
+
+
+def test_nothing_measured_is_an_error() -> None:
+    assert decide((), (), POLICY).status == "error"
+    waiting = placeholder("a", "inconclusive", POLICY, "the time budget ended")
+    assert decide((waiting,), (), POLICY).status == "error"
+    assert decide((waiting, *rows("cold_start", 1.0)), (), POLICY).status == "inconclusive"
+
+
+def test_what_was_not_measured_is_not_compared_even_where_doubt_passes() -> None:
+    lenient = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
+    waiting = placeholder("a", "inconclusive", POLICY, "the time budget ended")
+    fresh = placeholder("b", "new", POLICY, "base hasn't got it")
+    verdict = decide((waiting, fresh), (), lenient)
+    assert verdict.status == "inconclusive"
+    assert verdict.reasons == ("nothing to compare with: 1 new",)
+    without_pairs = replace(waiting, base=Estimate(None, None, None, 0, 0))
+    assert decide((without_pairs,), (), lenient).reasons == ("nothing was measured",)
+
+
+def test_what_cannot_be_compared_is_an_answer() -> None:
+    stranger = placeholder("a", "not_comparable", POLICY, "another GPU")
+    verdict = decide((stranger, *rows("latency_p50", 1.0)), (), POLICY)
+    assert verdict.status == "inconclusive"
+    assert verdict.reasons == ("a: not comparable (another GPU)",)
+    fresh = placeholder("a", "new", POLICY, "no baseline yet")
+    assert decide((fresh,), (), POLICY).reasons == ("nothing to compare with: 1 new",)
+    assert decide((fresh, *rows("latency_p50", 1.0)), (), POLICY).status == "pass"
+
+
+def test_numbers_of_a_side_measured_alone_pass() -> None:
+    numbers = number_rows(case(), both("latency_p50", 1.0)[1], POLICY)
+    assert decide(numbers, (), POLICY).status == "pass"
+
+
+def test_an_interrupted_session_passes_nothing_but_still_fails_what_it_found() -> None:
+    assert decide(rows("latency_p50", 1.0), (), POLICY, interrupted=True).status == "inconclusive"
+    assert decide(rows("latency_p50", 1.2), (), POLICY, interrupted=True).status == "fail"
+
+
+def test_an_unconfirmed_regression_says_so() -> None:
+    verdict = decide(rows("latency_p50", 1.2), (), POLICY, unconfirmed=True)
+    assert verdict.status == "fail"
+    assert verdict.reasons[1].startswith("unconfirmed")
+
+
+def test_a_gating_metric_of_the_benchmarks_own_that_is_no_number_on_head_is_an_error() -> None:
+    lost = placeholder("a", "inconclusive", POLICY, "measured on base only: the benchmark gave nan")
+    estimate = Estimate(1.0, 1.0, 1.0, 5, 100)
+    lost = replace(lost, metric="loss", gate="fail", base=estimate)
+    verdict = decide((lost,), (), POLICY)
+    assert verdict.status == "error"
+    assert verdict.reasons == ("a: loss (measured on base only: the benchmark gave nan)",)
+    assert decide((replace(lost, gate="warn"),), (), POLICY).status == "pass"
+    assert decide((replace(lost, metric="compile_time"),), (), POLICY).status == "pass"
+
+
+def test_a_report_that_nothing_could_have_failed_is_no_pass() -> None:
+    """``gate = "info"`` on every metric read "no regression" beside a slow-down of 260 %."""
+    quiet = tuple(replace(row, gate="info") for row in rows("latency_p50", 3.6))
+    verdict = require_gate(decide(quiet, (), POLICY), quiet)
+    assert verdict.status == "inconclusive"
+    assert verdict.reasons == ('nothing gates: no metric that was compared has gate = "fail"',)
+    both = (*quiet, *rows("cold_start", 1.0))
+    assert require_gate(decide(both, (), POLICY), both).status == "pass"
+    assert require_gate(decide((), (), POLICY), ()) == decide((), (), POLICY)

@@ -1,0 +1,194 @@
+"""What keeps a significant change from counting: few rounds, two speeds, one session."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from perfci.compare.caveats import (
+    doubt_of_rounds,
+    doubt_of_workers,
+    is_clear,
+    luck_of_states,
+    rounds_to_believe,
+)
+from perfci.compare.comparing import adjust, compare_case
+from perfci.compare.deciding import decide
+from perfci.compare.judging import suspects
+from perfci.compare.policy import default_policy
+from perfci.compare.stopping import undecided_metrics
+from perfci.model.report import Comparison
+from tests.compare.workers import case, side
+
+POLICY = default_policy()
+LUCK = (1.001, 0.999, 1.002, 0.998, 1.0, 1.001, 0.999, 1.0015, 0.9985, 1.0)
+
+
+def paired(ratios: list[float], metric: str = "latency_p50") -> tuple[Comparison, ...]:
+    """Rounds whose sides are ``ratios`` apart, and a little luck."""
+    head = [ratio * luck for ratio, luck in zip(ratios, LUCK, strict=False)]
+    sides = side("base", metric, [1.0] * len(ratios)), side("head", metric, head)
+    return compare_case(case(), *sides, POLICY, paired=True)
+
+
+def apart(
+    base: list[float],
+    head: list[float],
+    sessions: tuple[int, ...] = (),
+    metric: str = "latency_p50",
+) -> tuple[Comparison, ...]:
+    sides = side("base", metric, base), side("head", metric, head)
+    return compare_case(case(), *sides, POLICY, paired=False, base_sessions=sessions)
+
+
+def judged(rows: tuple[Comparison, ...], family: int = 1) -> Comparison:
+    return adjust(rows * family, POLICY)[0]
+
+
+def test_the_luck_of_states_is_at_worst_one_in_four_for_each_pair() -> None:
+    rng = np.random.default_rng(1)
+    slow = rng.random((100_000, 2, 3)) < 0.5
+    seen = np.mean(slow[:, 1].all(axis=1) & ~slow[:, 0].any(axis=1))
+    assert luck_of_states(3, 3) == pytest.approx(4.0**-3)
+    assert seen == pytest.approx(4.0**-3, rel=0.1)
+    assert luck_of_states(15, 5) == pytest.approx(0.25**5 * 0.75**15)
+
+
+def test_more_comparisons_ask_for_more_rounds() -> None:
+    assert [rounds_to_believe(family, 0.01) for family in (1, 4, 20, 100)] == [5, 6, 7, 8]
+
+
+def test_a_change_of_few_rounds_is_not_yet_believed_and_more_rounds_are_asked_for() -> None:
+    rows = paired([1.10] * 5)
+    assert judged(rows).status == "regressed"
+    row = judged(rows, 20)
+    assert (row.status, row.p_adjusted < 0.01) == ("inconclusive", True)
+    assert row.warnings[-1].startswith("looks regressed: 5 rounds may be the luck of processes; 7")
+    assert undecided_metrics(rows, case(), POLICY, 20) == ("latency_p50",)
+    enough = paired([1.10] * 7)
+    assert judged(enough, 20).status == "regressed"
+    assert undecided_metrics(enough, case(), POLICY, 20) == ()
+
+
+def test_a_change_too_large_for_luck_counts_at_once() -> None:
+    rows = paired([1.6] * 5)
+    assert is_clear(rows[0].ratio)
+    assert judged(rows, 20).status == "regressed"
+    assert undecided_metrics(rows, case(), POLICY, 20) == ()
+
+
+def test_rounds_of_two_speeds_are_doubted_and_the_two_are_named() -> None:
+    row = judged(paired([1.10] * 8 + [1.0]))
+    assert (row.status, row.p_adjusted < 0.01) == ("inconclusive", True)
+    assert "rounds fall into two groups, -0.1 % and +10.0 % (1 and 8 of 9)" in row.warnings[-1]
+    assert "9 rounds set aside as far out (generalized ESD, p < 0.001): round 9" in row.warnings[0]
+    assert (row.rounds_set_aside, row.base.workers) == (1, 8)
+
+
+def test_a_disturbed_round_is_set_aside_and_casts_no_doubt() -> None:
+    row = judged(paired([1.10] * 8 + [1.45]))
+    assert (row.status, row.rounds_set_aside, row.doubt) == ("regressed", 1, "")
+    assert row.ratio == pytest.approx(1.10, rel=1e-3)
+
+
+def test_a_change_that_most_rounds_do_not_show_is_doubted() -> None:
+    assert "most rounds" in doubt_of_rounds([1.0] * 5, [1.0, 1.0, 1.0, 1.3, 1.3], 1.11)
+    assert "most workers" in doubt_of_workers([1.0] * 5, [1.0, 1.0, 1.0, 1.3, 1.3], 1.11)
+
+
+def test_two_speeds_of_one_side_only_are_no_doubt_for_what_lies_beyond_both() -> None:
+    base = [1.0, 1.1, 1.001, 1.101, 0.999]
+    head = [1.5 * value for value in reversed(base)]
+    assert doubt_of_workers(base, head, 1.5) == ""
+    assert "two groups" in doubt_of_workers([1.0] * 4 + [1.1], [1.1] * 5, 1.08)
+
+
+def test_a_baseline_of_one_session_makes_a_suspicion_and_no_regression() -> None:
+    base, head = list(LUCK[:6]), [1.12 * v for v in LUCK[:6]]
+    row = judged(apart(base, head))
+    assert (row.status, row.base_sessions) == ("inconclusive", 1)
+    assert "one session" in row.warnings[-1]
+    assert suspects([row], POLICY) == (row.case,)
+    assert judged(apart(base, [1.6 * v for v in base])).status == "regressed"
+
+
+def test_what_is_worse_by_less_than_half_of_the_threshold_is_no_suspect() -> None:
+    wide = [0.9, 1.0, 1.1, 0.95, 1.05, 1.0]
+    assert suspects([judged(apart(wide, [1.01 * v for v in wide]))], POLICY) == ()
+    assert suspects([judged(apart(wide, [v / 1.2 for v in wide]))], POLICY) == ()
+    assert suspects([judged(apart(wide, [1.04 * v for v in wide]))], POLICY) == (
+        "encoder[batch=1]",
+    )
+
+
+def test_cold_start_asks_for_rounds_only_where_a_change_waits_for_them() -> None:
+    assert undecided_metrics(paired([1.3] * 5, "cold_start"), case(), POLICY, 20) == ("cold_start",)
+    noisy = paired([1.3, 0.8, 1.2, 0.9, 1.4], "cold_start")
+    assert undecided_metrics(noisy, case(), POLICY, 20) == ()
+
+
+def test_a_metric_that_gets_no_more_rounds_does_not_ask_for_any() -> None:
+    compiling, latency = paired([1.3] * 3, "compile_time"), paired([1.0] * 6)
+    assert undecided_metrics((*compiling, *latency), case(), POLICY, 20) == ()
+
+
+def test_what_compile_time_needs_is_said_with_the_setting_that_gives_it() -> None:
+    (noisy,) = paired([1.3, 0.9, 1.2, 1.0, 1.1], "compile_time")
+    assert "rounds (`compile_rounds`) would show 10 %" in judged([noisy]).warnings[-1]
+    (few,) = paired([1.0, 1.01, 0.99, 1.02, 0.98], "latency_p50")
+    assert "compile_rounds" not in " ".join(judged([few]).warnings)
+
+
+def test_rounds_alike_to_the_last_digit_ask_for_no_more() -> None:
+    same = side("base", "latency_p50", [1.0] * 10), side("head", "latency_p50", [1.1] * 10)
+    rows = compare_case(case(), *same, POLICY, paired=True)
+    assert rows[0].p is None
+    assert undecided_metrics(rows, case(), POLICY, 20) == ()
+
+
+def test_the_detectable_change_of_sessions_is_that_of_one_among_many() -> None:
+    base = [1.0, 1.01, 0.99, 1.02, 1.03, 1.01, 0.98, 0.99, 0.97]
+    rows = apart(base, [1.0, 1.01, 0.99, 1.0, 1.0], (3, 3, 3))
+    alone, among = judged(rows), judged(rows, 20)
+    assert rows[0].df == 2
+    assert among.detectable > 3 * alone.detectable
+
+
+def test_rounds_set_aside_that_are_all_worse_on_head_keep_it_from_being_unchanged() -> None:
+    quiet = [1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.003, 0.997]
+    slow_at_times = paired([*quiet, 1.3, 1.31])
+    row = judged(slow_at_times)
+    assert (row.rounds_set_aside, row.set_aside_worse, row.status) == (2, 2, "inconclusive")
+    assert "worse on head" in row.warnings[-1]
+    assert undecided_metrics(slow_at_times, case(), POLICY, 1) == ("latency_p50",)
+    assert judged(paired([*quiet, 1.3, 1 / 1.3])).status == "unchanged"
+    assert judged(paired([*quiet, 1 / 1.3, 1 / 1.31])).status == "unchanged"
+
+
+def test_what_is_worse_of_a_throughput_is_less_of_it() -> None:
+    quiet = [1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.003, 0.997]
+    (row,) = paired([*quiet, 0.7, 0.71], "throughput")
+    assert (row.rounds_set_aside, row.set_aside_worse) == (2, 2)
+
+
+def test_one_session_of_a_baseline_never_shows_that_nothing_changed() -> None:
+    steady = [1.0, 1.001, 0.999, 1.0005, 0.9995]
+    row = judged(apart(steady, steady))
+    assert row.status == "inconclusive"
+    assert "one session" in row.warnings[-1]
+    assert decide([row], [], POLICY).status == "inconclusive"
+    worse = judged(apart(steady, [1.02 * v for v in steady]))
+    assert worse.status == "inconclusive"
+    assert any("below the threshold" in warning for warning in worse.warnings)
+    several = [luck * v for luck in (1.0, 1.0004, 0.9996, 1.0002, 0.9998) for v in steady]
+    assert judged(apart(several, steady, sessions=(5,) * 5)).status == "unchanged"
+
+
+def test_cold_start_that_may_be_slower_is_a_suspect_whatever_its_p() -> None:
+    base = [1.0, 1.02, 0.98, 1.04, 1.06, 1.02]
+    slow = judged(apart(base, [1.2 * v for v in base], (3, 3), "cold_start"))
+    assert (slow.status, suspects([slow], POLICY)) == ("inconclusive", (slow.case,))
+    assert slow.p is not None
+    assert slow.p > POLICY.alpha
+    near = judged(apart(base, [1.05 * v for v in base], (3, 3), "cold_start"))
+    assert suspects([near], POLICY) == ()

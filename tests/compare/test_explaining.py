@@ -1,0 +1,56 @@
+"""Why a comparison regressed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfci.compare.deciding import placeholder
+from perfci.compare.explaining import explain, new_events
+from perfci.compare.policy import default_policy
+from perfci.model.worker import GraphEvent, WorkerOutput
+from tests.compare.workers import case, worker
+
+ROW = placeholder(case().id, "regressed", default_policy())
+
+
+def with_event(side: str, *events: GraphEvent, **more: object) -> tuple[WorkerOutput, ...]:
+    return tuple(worker(side, number, {}, graph_events=events, **more) for number in (1, 2))
+
+
+def test_a_new_graph_break_is_named_once_with_its_place() -> None:
+    event = GraphEvent("graph_break", "print is called", "zoo/gate.py", 12)
+    (said,) = explain(case(), with_event("base"), with_event("head", event), [ROW])
+    assert (said.kind, said.text, said.file, said.line) == (
+        "graph_break",
+        "print is called",
+        "zoo/gate.py",
+        12,
+    )
+    breaks = replace(ROW, metric="graph_breaks")
+    both_rows = explain(case(), with_event("base"), with_event("head", event), [ROW, breaks])
+    assert [one.metric for one in both_rows] == ["graph_breaks"]
+
+
+def test_nothing_is_explained_where_nothing_regressed() -> None:
+    event = GraphEvent("graph_break", "print is called", "zoo/gate.py", 12)
+    steady = replace(ROW, status="unchanged")
+    assert explain(case(), with_event("base"), with_event("head", event), [steady]) == ()
+
+
+def test_a_break_whose_line_moved_is_not_new_but_one_more_in_that_file_is() -> None:
+    old = GraphEvent("graph_break", "print is called", "a.py", 10)
+    moved = replace(old, line=14)
+    added = GraphEvent("graph_break", "data-dependent branch", "a.py", 20)
+    elsewhere = replace(added, file="b.py")
+    assert new_events([old], [moved]) == ()
+    assert new_events([old], [replace(moved, reason="print() is called")]) == ()
+    assert new_events([old], [added, moved]) == (added,)
+    assert new_events([old], [moved, elsewhere]) == (elsewhere,)
+    assert new_events([old], [old, replace(old, kind="recompile")])[0].kind == "recompile"
+
+
+def test_the_phase_that_grew_most_explains_a_cold_start() -> None:
+    base = with_event("base", phases={"imports": 1.0, "setup": 0.02})
+    head = with_event("head", phases={"imports": 1.05, "setup": 0.32})
+    (said,) = explain(case(), base, head, [replace(ROW, metric="cold_start")])
+    assert (said.kind, said.text) == ("phase", "setup: 20.0 ms → 320 ms")

@@ -1,0 +1,170 @@
+"""A pass that another configuration gave is held to the one here, and nothing is made laxer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfci.compare.comparing import compare_case
+from perfci.compare.deciding import decide, placeholder
+from perfci.compare.enforcing import ELSEWHERE, doubted, held
+from perfci.compare.policy import MetricPolicy
+from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
+from perfci.render.outline import headline
+from tests.compare.shards import POLICY, paired, shard
+from tests.compare.workers import case, failure, side
+
+LENIENT = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
+UNDECIDED = replace(paired("a", 1.03, noise=30.0), status="inconclusive")
+ELSE = ELSEWHERE.format(status="pass")
+
+
+def passing(*rows: Comparison, **changes: object) -> Report:
+    unknown = ("peak_host_memory", "host_memory_over_setup")
+    machine = {"not_measured": dict.fromkeys(unknown, "no memory in /proc")}
+    one = replace(shard(1, 1), results=rows, shard="", verdict=Verdict("pass", ()))
+    return replace(one, **machine | changes)
+
+
+def test_a_pass_over_what_is_undecided_here_is_inconclusive() -> None:
+    report = held(passing(UNDECIDED), POLICY)
+    assert report.verdict.status == "inconclusive"
+    assert report.verdict.reasons[0].startswith("a: latency_p50 +")
+    assert report.verdict.reasons[-1] == ELSE
+    assert [row.status for row in report.results] == ["inconclusive"]
+
+
+def test_a_pass_that_the_policy_here_gives_too_stays_as_it_is() -> None:
+    for row in (UNDECIDED, paired("a", 1.0)):
+        report = passing(row)
+        assert held(report, LENIENT) is report
+
+
+DOUBLED = paired("a", 2.0)
+
+
+@pytest.mark.parametrize("status", ["pass", "inconclusive"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        replace(DOUBLED, status="unchanged", threshold=9.0),
+        replace(DOUBLED, status="regressed", gate="info"),
+        replace(DOUBLED, status="inconclusive"),  # for an alpha of 1e-9, or a cohens_d of 1e9
+        replace(DOUBLED, status="inconclusive", metric="cold_start", threshold=0.1),
+    ],
+)
+def test_what_only_a_laxer_configuration_lets_pass_fails(
+    row: Comparison, status: VerdictStatus
+) -> None:
+    report = replace(passing(row), verdict=Verdict(status, ()))
+    share = "5 %" if row.metric == "latency_p50" else "10 %"
+    now = held(report, POLICY)
+    assert now.verdict.status == "fail"
+    assert now.verdict.reasons[0] == f"a: {row.metric} +100.0 % (threshold {share})"
+    assert now.verdict.reasons[-1] == ELSEWHERE.format(status=status)
+
+
+@pytest.mark.parametrize("row", [replace(UNDECIDED, gate="info"), replace(UNDECIDED, gate="warn")])
+def test_an_undecided_row_that_gates_here_alone_is_no_pass(row: Comparison) -> None:
+    assert decide((row,), (), POLICY).status == "pass"
+    assert held(passing(row), POLICY).verdict.status == "inconclusive"
+
+
+def test_what_is_unchanged_by_a_wider_threshold_alone_is_undecided() -> None:
+    row = replace(paired("a", 1.03, noise=30.0), status="unchanged", threshold=9.0)
+    now = held(passing(row), POLICY)
+    assert (now.verdict.status, now.results[0].status) == ("inconclusive", "inconclusive")
+    assert now.results[0].threshold == 0.05
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "expected"),
+    [
+        ("graph_breaks", ((0.0,) * 6, (2.0,) * 6), "fail"),
+        ("peak_device_memory", ((100.0,) * 6, (150.0,) * 6), "fail"),
+        ("peak_device_memory", ((100.0, 170.0) * 3, (150.0,) * 6), "pass"),
+        ("peak_device_memory", ((100.0,) * 6, (101.0,) * 6), "pass"),
+    ],
+)
+def test_an_exact_metric_is_judged_by_the_threshold_here(
+    metric: str, values: tuple[tuple[float, ...], ...], expected: VerdictStatus
+) -> None:
+    sides = side("base", metric, values[0]), side("head", metric, values[1])
+    wide = replace(POLICY, metrics={metric: MetricPolicy(1e9, "fail", "pass")})
+    rows = compare_case(case("a"), *sides, wide, paired=True)
+    assert held(passing(paired("b"), *rows), wide).verdict.status == "pass"
+    assert held(passing(paired("b"), *rows), LENIENT).verdict.status == expected
+
+
+def test_a_wider_threshold_that_is_configured_here_or_lets_nothing_more_pass_is_as_good() -> None:
+    wide_here = replace(POLICY, thresholds={"a": {"latency_p50": 9.0}})
+    wide = replace(DOUBLED, status="unchanged", threshold=9.0)
+    unknown = replace(wide, metric="loss", gate="fail")
+    quiet = replace(paired("a", 1.0), threshold=9.0, gate="warn")
+    known = paired("a")
+    for rows, policy in (((wide,), wide_here), ((known, unknown), POLICY), ((quiet,), POLICY)):
+        report = passing(*rows)
+        assert held(report, policy) is report
+
+
+def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -> None:
+    report = passing(replace(paired("a"), metric="cold_start"), not_measured={})
+    now = held(report, POLICY)
+    assert now.verdict.status == "pass"
+    assert [row.metric for row in now.results if row.status == "removed"] == [
+        "latency_p50",
+        "peak_host_memory",
+        "host_memory_over_setup",
+    ]
+    assert now.verdict.reasons[0].startswith("warning: a: latency_p50 (latency_p50 is measured")
+    assert headline(now).endswith("3 removed metrics (a latency_p50 and 2 more)")
+    here_too = {"a": ("cold_start",)}
+    assert held(report, POLICY, here_too) is report
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (placeholder("b", "not_comparable", POLICY, "another GPU"), "inconclusive"),
+        (replace(paired("b"), metric="loss", head=None, status="inconclusive"), "error"),
+    ],
+)
+def test_what_no_policy_lets_pass_is_no_pass(row: Comparison, expected: VerdictStatus) -> None:
+    assert held(passing(paired("a"), row), LENIENT).verdict.status == expected
+
+
+def test_a_pass_with_failures_on_both_sides_or_of_half_a_session_is_none() -> None:
+    both = (failure("b", "base"), failure("b", "head"))
+    assert held(passing(paired("a"), failures=both), POLICY).verdict.status == "inconclusive"
+    assert held(passing(paired("a"), interrupted=True), POLICY).verdict.status == "inconclusive"
+
+
+def test_a_shard_that_had_nothing_to_measure_passes() -> None:
+    report = replace(passing(), shard="2/4")
+    assert held(report, POLICY) is report
+    assert held(passing(), POLICY).verdict.status == "error"
+
+
+@pytest.mark.parametrize("status", ["fail", "error", "inconclusive"])
+def test_what_is_no_pass_is_made_no_better(status: VerdictStatus) -> None:
+    report = replace(passing(paired("a")), verdict=Verdict(status, ("why",)))
+    assert decide(report.results, (), POLICY).status == "pass"
+    assert held(report, POLICY) is report
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("pass", ("inconclusive", ("doubt", "why"))),
+        ("inconclusive", ("inconclusive", ("doubt", "why"))),
+        ("fail", ("fail", ("why", "doubt"))),
+        ("error", ("error", ("why", "doubt"))),
+    ],
+)
+def test_a_doubt_keeps_a_report_from_passing_and_is_told(
+    status: VerdictStatus, expected: tuple[VerdictStatus, tuple[str, ...]]
+) -> None:
+    report = replace(passing(paired("a")), verdict=Verdict(status, ("why",)))
+    assert doubted(report, "doubt").verdict == Verdict(*expected)
+    assert doubted(report, "") is report

@@ -1,0 +1,59 @@
+"""What a round says: the sides' own values, or their bursts side by side."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from perfci.compare.comparing import compare_case, pair_values
+from perfci.compare.policy import Policy
+from perfci.model.worker import WorkerOutput
+from tests.compare.workers import case, worker
+
+METRIC = "latency_p50"
+
+
+def of(side: str, value: float, *bursts: float | None, number: int = 1) -> WorkerOutput:
+    return worker(side, number, {METRIC: value}, bursts={METRIC: bursts})
+
+
+def test_bursts_side_by_side_give_the_ratio_and_the_sides_their_level() -> None:
+    base, head = pair_values(of("base", 2.0, 1.0, 4.0, 2.0), of("head", 8.0, 1.1, 4.4, 2.2), METRIC)
+    assert head / base == pytest.approx(1.1)
+    assert base * head == pytest.approx(16.0)
+
+
+def test_swapping_the_sides_swaps_the_values() -> None:
+    one, other = of("base", 2.0, 1.0, 4.0, 2.5, 3.0), of("head", 3.0, 1.3, 4.1, 2.2, 5.0)
+    assert pair_values(other, one, METRIC) == pytest.approx(pair_values(one, other, METRIC)[::-1])
+
+
+def test_a_burst_set_aside_leaves_out_its_neighbour_too() -> None:
+    base, head = of("base", 2.0, None, 2.0, 2.0), of("head", 2.0, 50.0, 2.0, 2.0)
+    assert pair_values(base, head, METRIC) == pytest.approx((2.0, 2.0))
+
+
+@pytest.mark.parametrize("bursts", [(), (1.0, 2.0), (None, None, None)])
+def test_without_bursts_side_by_side_the_values_are_the_sides_own(bursts: tuple) -> None:
+    assert pair_values(of("base", 2.0, 1.0, 1.0, 1.0), of("head", 3.0, *bursts), METRIC) == (2, 3)
+
+
+def test_a_machine_that_slows_within_each_round_hides_no_regression() -> None:
+    """One side met the busy half of each round more often; its neighbours tell that."""
+    base, head = [], []
+    for number in range(1, 7):
+        busy = [1.0 + 0.3 * ((index * number) % 3) for index in range(9)]
+        own = 1.0 + 0.2 * (-1) ** number
+        noise = 1.0 + 0.0005 * number
+        base.append(of("base", 1.0, *busy, number=number))
+        slowed = [1.05 * noise * one for one in busy]
+        head.append(of("head", 1.05 * own, *slowed, number=number))
+    (row,) = (r for r in compare_case(case(), base, head, Policy(), paired=True))
+    assert row.ratio == pytest.approx(1.05, rel=0.01)
+    assert row.p is not None
+    assert row.p < 1e-6
+    own_values = [
+        math.log(h.values[METRIC] / b.values[METRIC]) for b, h in zip(base, head, strict=True)
+    ]
+    assert max(own_values) - min(own_values) > 0.3

@@ -1,0 +1,109 @@
+"""From raw samples to one value per metric."""
+
+from __future__ import annotations
+
+import array
+import base64
+from dataclasses import replace
+
+import pytest
+
+from perfci.compare.reducing import reduce
+from perfci.model.worker import Burst, Measurement, WorkerOutput
+from perfci.stats.quantile import samples_needed
+
+
+def encoded(samples: list[int]) -> str:
+    return base64.b64encode(array.array("q", samples).tobytes()).decode()
+
+
+def raw(samples: list[int], *bursts: Burst, **fields: object) -> Measurement:
+    measured = Measurement(
+        samples_ns=encoded(samples),
+        bursts=bursts or (Burst(len(samples), 0.0, 1.0),),
+        first_call_s=2.0,
+        values={"cold_start": 1.5},
+    )
+    return replace(measured, **fields)
+
+
+def reduced(measurement: Measurement, *, cold_cache: bool = False) -> WorkerOutput:
+    return reduce(measurement, case="c", side="head", round_number=1, cold_cache=cold_cache)
+
+
+def test_latencies_come_in_seconds() -> None:
+    output = reduced(raw([1_000_000] * 500 + [3_000_000] * 500))
+    assert output.values["latency_mean"] == pytest.approx(0.002)
+    assert output.values["latency_p99"] == pytest.approx(0.003)
+    assert output.values["cold_start"] == 1.5
+    assert output.samples == 1000
+
+
+def test_a_percentile_with_too_few_samples_is_missing_and_says_how_many_it_needs() -> None:
+    output = reduced(raw([1_000_000] * 30))
+    assert "latency_p99" not in output.values
+    assert str(samples_needed(0.99)) in output.missing["latency_p99"]
+    assert "jitter" not in output.values
+
+
+def test_a_burst_whose_core_was_taken_is_set_aside_and_counted() -> None:
+    bursts = (Burst(2, 0.0, 0.02), Burst(2, 0.0, 0.02), Burst(2, 0.0, 0.02, run_delay=0.01))
+    output = reduced(raw([10, 10, 10, 10, 9000, 9000], *bursts))
+    assert output.bursts_set_aside == 1
+    assert output.values["latency_mean"] == pytest.approx(10e-9)
+
+
+def test_where_most_bursts_are_disturbed_none_is_set_aside_and_they_are_counted() -> None:
+    taken = Burst(2, 0.0, 0.02, run_delay=0.01)
+    output = reduced(raw([10, 10, 20, 20, 30, 30], taken, taken, Burst(2, 0.0, 0.02)))
+    assert (output.bursts_set_aside, output.bursts_disturbed) == (0, 2)
+    assert output.disturbance == "core taken"
+    assert output.samples == 6
+
+
+def test_half_of_the_bursts_may_be_set_aside() -> None:
+    taken = Burst(2, 0.0, 0.02, run_delay=0.01)
+    output = reduced(raw([10, 10, 20, 20], taken, Burst(2, 0.0, 0.02)))
+    assert (output.bursts_set_aside, output.bursts_disturbed) == (1, 0)
+    assert output.disturbance == "core taken"
+
+
+def test_the_commonest_disturbance_stands_for_all() -> None:
+    capped = Burst(1, 0.0, 0.02, set_aside="power cap")
+    bursts = (capped, Burst(1, 0.0, 0.02, run_delay=0.01), capped)
+    output = reduced(raw([10, 20, 30], *bursts))
+    assert (output.bursts_disturbed, output.disturbance) == (3, "power cap")
+
+
+def test_undisturbed_bursts_have_no_disturbance() -> None:
+    output = reduced(raw([10] * 10))
+    assert (output.bursts_set_aside, output.bursts_disturbed, output.disturbance) == (0, 0, "")
+
+
+def test_compile_time_is_first_call_minus_warm_median_and_knows_its_cache() -> None:
+    measurement = raw([1_000_000_000] * 5, compiled=True)
+    cold, warm = reduced(measurement, cold_cache=True), reduced(measurement)
+    assert cold.values["compile_time"] == pytest.approx(1.0)
+    assert "compile_time" not in warm.values
+    assert warm.values["compile_time_cached"] == pytest.approx(1.0)
+
+
+def test_what_the_worker_says_of_a_device_it_had_not_is_kept() -> None:
+    output = reduced(raw([10] * 10, missing={"device_time_p50": "it ran on the host"}))
+    assert "device_time_p50" not in output.values
+    assert output.missing["device_time_p50"] == "it ran on the host"
+
+
+def test_device_samples_are_reduced_beside_the_wall_time() -> None:
+    output = reduced(raw([1000] * 10, device_samples_ns=encoded([400] * 10)))
+    assert output.values["device_time_p50"] == pytest.approx(400e-9)
+
+
+def test_throughput_is_items_over_mean_latency() -> None:
+    assert reduced(raw([1_000_000] * 10, items=16)).values["throughput"] == pytest.approx(16_000)
+
+
+def test_each_burst_has_its_median_and_none_where_it_was_set_aside() -> None:
+    bursts = (Burst(3, 0.0, 0.02), Burst(2, 0.0, 0.02, run_delay=0.01), Burst(1, 0.0, 0.02))
+    output = reduced(raw([10, 20, 90, 7, 7, 40], *bursts))
+    assert output.bursts == {"latency_p50": pytest.approx((20e-9, None, 40e-9))}

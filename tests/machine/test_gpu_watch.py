@@ -1,0 +1,198 @@
+"""What NVML tells of a card: the right card, each reading for itself, and what is unknown said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from perfci.machine.gpu_watch import (
+    GpuState,
+    GpuWatches,
+    Unwatchable,
+    energy_between,
+    open_gpu_watch,
+    set_aside_reason,
+    slowdown_name,
+)
+from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
+
+GOOD = GpuState(energy=1.0, slowdown="", compute_pids=frozenset({10}))
+READINGS = {
+    "energy": "nvmlDeviceGetTotalEnergyConsumption",
+    "slowdowns": "nvmlDeviceGetCurrentClocksEventReasons",
+    "processes": "nvmlDeviceGetComputeRunningProcesses",
+}
+
+
+def state(**fields: object) -> GpuState:
+    return GpuState(**{"energy": 1.0, "slowdown": "", "compute_pids": frozenset({10}), **fields})
+
+
+def test_the_card_is_the_one_that_torch_names_and_not_nvmls_first() -> None:
+    slowed = card(nvmlDeviceGetCurrentClocksEventReasons=0x40)
+    nvml = FakeNvml({f"GPU-{FIRST}": slowed, f"GPU-{SECOND}": card()})
+    watch = GpuWatches(nvml).of(SECOND)
+    assert watch is not None
+    assert watch.read().slowdown == ""
+    assert {handle for _, handle in nvml.asked if handle} == {f"GPU-{SECOND}"}
+
+
+def test_a_card_is_opened_once() -> None:
+    nvml = FakeNvml({f"GPU-{FIRST}": card()})
+    watches = GpuWatches(nvml)
+    assert watches.of(FIRST) is watches.of(FIRST)
+    assert [name for name, _ in nvml.asked].count("nvmlInit") == 1
+
+
+def test_a_sound_card_is_read_and_nothing_is_noted() -> None:
+    watches = GpuWatches(
+        FakeNvml(
+            {f"GPU-{FIRST}": card(nvmlDeviceGetComputeRunningProcesses=processes(7, 8))},
+        )
+    )
+    watch = watches.of(FIRST)
+    assert watch is not None
+    assert watch.read() == GpuState(energy=0.0, slowdown="", compute_pids=frozenset({7, 8}))
+    assert watch.read().energy == 0.25
+    assert (watch.temperature(), watch.sm_clock()) == (34, 1980)
+    assert watches.notes() == ()
+
+
+@pytest.mark.parametrize("code", ["NOT_SUPPORTED", "NO_PERMISSION", "GPU_IS_LOST", "UNKNOWN"])
+@pytest.mark.parametrize("what", READINGS)
+def test_a_reading_that_nvml_refuses_is_unknown_and_the_others_are_made(
+    what: str, code: str
+) -> None:
+    watches = GpuWatches(FakeNvml({f"GPU-{FIRST}": card(**{READINGS[what]: error(code)})}))
+    watch = watches.of(FIRST)
+    assert watch is not None
+    told = watch.read()
+    watch.read()
+    fields = {"energy": told.energy, "slowdowns": told.slowdown, "processes": told.compute_pids}
+    assert [name for name, value in fields.items() if value is None] == [what]
+    assert watches.notes() == (f"NVML can't tell the card's {what} ({error(code)}).",)
+
+
+def test_a_driver_that_knows_the_older_name_of_slowdowns_is_asked_by_it() -> None:
+    old = card(
+        nvmlDeviceGetCurrentClocksEventReasons=error("FUNCTION_NOT_FOUND"),
+        nvmlDeviceGetCurrentClocksThrottleReasons=0x20,
+    )
+    watch = open_gpu_watch(FakeNvml({f"GPU-{FIRST}": old}), FIRST)
+    assert watch.read().slowdown == "software thermal slowdown"
+    assert watch.unknown == {}
+
+
+@pytest.mark.parametrize(
+    ("nvml", "uuid", "said"),
+    [
+        (FakeNvml({}), "", "torch doesn't tell"),
+        (FakeNvml({}), FIRST, "Not Found"),
+        (FakeNvml({}, init=error("LIBRARY_NOT_FOUND")), FIRST, "Library Not Found"),
+        (FakeNvml({}, init=error("LIB_RM_VERSION_MISMATCH")), FIRST, "version mismatch"),
+        (FakeNvml({f"MIG-{FIRST}": card()}), FIRST, "MIG"),
+        (FakeNvml({f"GPU-{FIRST}": card(nvmlDeviceGetMigMode=[1, 1])}), FIRST, "MIG"),
+    ],
+    ids=["no UUID", "unknown", "no NVML", "mismatch", "instance's UUID", "card's UUID"],
+)
+def test_a_card_that_cannot_be_watched_is_noted_with_the_reason(
+    nvml: FakeNvml, uuid: str, said: str
+) -> None:
+    watches = GpuWatches(nvml)
+    assert watches.of(uuid) is None
+    assert watches.of(uuid) is None
+    (note,) = watches.notes()
+    assert "was not watched" in note
+    assert said in note
+    with pytest.raises(Unwatchable, match=said):
+        open_gpu_watch(nvml, uuid)
+
+
+@pytest.mark.parametrize("code", ["NOT_SUPPORTED", "FUNCTION_NOT_FOUND"])
+def test_a_card_that_knows_no_mig_is_watched(code: str) -> None:
+    nvml = FakeNvml({f"GPU-{FIRST}": card(nvmlDeviceGetMigMode=error(code))})
+    assert GpuWatches(nvml).of(FIRST) is not None
+
+
+def test_a_session_without_a_device_asks_nvml_nothing() -> None:
+    assert GpuWatches(nvml=None).notes() == ()
+
+
+def test_the_gravest_slowdown_is_named_and_idling_is_none() -> None:
+    assert slowdown_name(0x4 | 0x40) == "hardware thermal slowdown"
+    assert slowdown_name(0x4) == "power cap"
+    assert slowdown_name(0x1 | 0x2 | 0x10 | 0x100) == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        (GOOD, GOOD, ""),
+        (state(slowdown="power cap"), GOOD, "power cap"),
+        (GOOD, state(slowdown="power brake"), "power brake"),
+        (GOOD, state(compute_pids=frozenset({10, 99})), "beside a foreign process (99)"),
+        (state(compute_pids=frozenset({10, 99})), GOOD, "beside a foreign process (99)"),
+        # in a container the ids are others: ours aren't seen either
+        (state(compute_pids=frozenset({99})), state(compute_pids=frozenset({99})), ""),
+        (state(slowdown=None, compute_pids=None), state(slowdown=None, compute_pids=None), ""),
+        (state(slowdown=None), state(slowdown="power cap"), "power cap"),
+    ],
+)
+def test_a_burst_is_set_aside_for_a_slowdown_or_a_foreign_process(
+    before: GpuState, after: GpuState, reason: str
+) -> None:
+    assert set_aside_reason(before, after, own_pids=(10, 11)) == reason
+
+
+def test_energy_is_the_difference_and_unknown_where_a_reading_is() -> None:
+    assert energy_between(state(energy=2.0), state(energy=2.5)) == 0.5
+    assert energy_between(state(energy=None), GOOD) != energy_between(state(energy=None), GOOD)
+    assert energy_between(None, None) != energy_between(None, None)
+
+
+HOLDING = """
+import torch
+held = torch.ones(1, device="cuda")
+print("there", flush=True)
+input()
+"""
+
+
+@contextmanager
+def holder() -> Iterator[int]:
+    """A process that has memory on the card; its id."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "there\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+@pytest.mark.gpu
+@pytest.mark.torch
+def test_a_real_card_is_read_and_a_process_beside_ours_is_seen() -> None:
+    import torch
+
+    gpu = GpuWatches()
+    watch = gpu.of(str(torch.cuda.get_device_properties(0).uuid))
+    if watch is None:
+        pytest.skip(gpu.notes()[0])
+    with holder() as ours, holder() as foreign:
+        told = watch.read()
+        assert told.slowdown is not None or "slowdowns" in watch.unknown
+        assert told.compute_pids is not None or "processes" in watch.unknown
+        temperature = watch.temperature()
+        assert temperature is None or 0 < temperature < 120
+        if not {ours, foreign} <= (told.compute_pids or frozenset()):
+            pytest.skip("NVML shows other process ids here: a container's")
+        unslowed = replace(told, slowdown="")
+        assert "foreign process" in set_aside_reason(unslowed, unslowed, (ours,))

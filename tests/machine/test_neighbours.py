@@ -1,0 +1,69 @@
+"""Sessions beside each other on one machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from perfci.machine.neighbours import SHARED, own_cores
+from perfci.machine.quiet import plan_cores
+
+PLAN = partial(plan_cores, cores=1, threads=1, pin=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+
+def test_a_session_alone_has_the_last_core_and_the_next_one_another() -> None:
+    with own_cores((0, 1, 2), PLAN) as (first, said):
+        assert (first.workers, first.parent, said) == ((2,), (0, 1), ())
+        with own_cores((0, 1, 2), PLAN) as (second, notes):
+            assert (second.workers, second.parent, notes) == ((1,), (0,), ())
+    with own_cores((0, 1, 2), PLAN) as (again, _):
+        assert again.workers == (2,)
+
+
+def test_without_a_free_core_the_report_says_so() -> None:
+    with own_cores((0, 1), PLAN), own_cores((0, 1), PLAN), own_cores((0, 1), PLAN) as (third, said):
+        assert third.workers == (1,)
+        assert said == (SHARED,)
+
+
+def test_a_killed_sessions_cores_are_free_again(tmp_path: Path) -> None:
+    holder = (
+        "import time; from perfci.measure.neighbours import own_cores\n"
+        "from tests.machine.test_neighbours import PLAN\n"
+        "with own_cores((0, 1), PLAN):\n    print('held', flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", holder], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    with own_cores((0, 1), PLAN) as (beside, _):
+        assert beside.workers == (0,)
+    process.kill()
+    process.communicate()
+    with own_cores((0, 1), PLAN) as (after, _):
+        assert after.workers == (1,)
+
+
+def test_where_nothing_is_pinned_nothing_is_held() -> None:
+    unpinned = partial(plan_cores, cores=1, threads=1, pin=False)
+    with own_cores((0,), unpinned) as (_, first), own_cores((0,), unpinned) as (_, second):
+        assert (first, second) == ((), ())
+
+
+def test_another_users_folder_is_left_alone(tmp_path: Path) -> None:
+    import os
+
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / f"perfci-cores-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
+    with own_cores((0, 1), PLAN) as (plan, notes):
+        assert (plan.workers, notes) == ((1,), ())
+    assert not list((tmp_path / "elsewhere").iterdir())

@@ -1,0 +1,65 @@
+"""A worker's environment: quiet settings in, secrets out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfci.machine.quiet import child_environment, plan_cores, quiet_facts
+from perfci.model.settings import Quiet
+
+INHERITED = {
+    "PATH": "/bin",
+    "HOME": "/home/me",
+    "GITHUB_TOKEN": "t",
+    "ACTIONS_RUNTIME_TOKEN": "t",
+    "AWS_SECRET_ACCESS_KEY": "k",
+    "CUDA_VISIBLE_DEVICES": "1",
+    "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1",
+    "TORCH_LOGS": "+dynamo",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "LD_PRELOAD": "/evil.so",
+    "MY_DATA": "/data",
+}
+
+
+QUIET = Quiet()
+
+
+def made(quiet: Quiet = QUIET, passed: tuple[str, ...] = ()) -> dict[str, str]:
+    return child_environment(INHERITED, quiet, 2, passed, {"TMPDIR": "/scratch"})
+
+
+def test_only_allow_listed_names_pass() -> None:
+    inherited = {name for name in INHERITED if name in made()}
+    assert inherited == {"PATH", "HOME", "CUDA_VISIBLE_DEVICES"}
+
+
+def test_pass_env_lets_a_name_through() -> None:
+    assert made(passed=("MY_DATA",))["MY_DATA"] == "/data"
+
+
+def test_quiet_settings_are_set_and_each_can_be_switched_off() -> None:
+    quiet = made()
+    assert quiet["PYTHONHASHSEED"] == "0"
+    assert quiet["OMP_NUM_THREADS"] == "2"
+    assert quiet["MALLOC_TRIM_THRESHOLD_"] == "1073741824"
+    assert "PERFCI_GC" not in quiet
+    off = made(Quiet(malloc=False, hash_seed=False, gc=False, threads=False, vec_isa=False))
+    assert not {"PYTHONHASHSEED", "OMP_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_"} & off.keys()
+    assert "TORCHINDUCTOR_VEC_ISA_OK" not in off
+    assert off["PERFCI_GC"] == "1"
+
+
+def test_every_setting_is_a_fact_of_the_environment() -> None:
+    plan = plan_cores((0, 1), cores=0, threads=0, pin=True)
+    one, other = quiet_facts(Quiet(), plan), quiet_facts(replace(Quiet(), malloc=False), plan)
+    assert one != other
+
+
+def test_workers_and_parent_get_cores_of_their_own() -> None:
+    plan = plan_cores((0, 1), cores=0, threads=0, pin=True)
+    assert (plan.workers, plan.parent, plan.threads) == ((1,), (0,), 1)
+    alone = plan_cores((0,), cores=0, threads=0, pin=True)
+    assert (alone.workers, alone.parent) == ((0,), ())
+    assert plan_cores(tuple(range(16)), cores=0, threads=0, pin=True).threads == 4
+    assert plan_cores((0, 1), cores=0, threads=0, pin=False).workers == ()

@@ -1,0 +1,113 @@
+"""The comment on a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from perfci.model.report import Report, Verdict
+from perfci.render.cutting import cut
+from perfci.render.markdown import LIMIT, render_markdown
+from tests.render.examples import (
+    EAGER,
+    alone_report,
+    passing_report,
+    rich_report,
+    row,
+)
+from tests.render.rendered import with_markdown_it
+
+REPORTS = {"fail": rich_report, "pass": passing_report, "run": alone_report}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_comment_is_as_it_was(name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"comment-{name}.md", render_markdown(REPORTS[name]()))
+
+
+def test_the_verdict_comes_first_and_names_the_worst() -> None:
+    lines = render_markdown(rich_report()).splitlines()
+    assert lines[0] == "<!-- perfci -->"
+    assert lines[1].startswith("**perfci: fail** — 2 regressions in 8 cases: worst encoder")
+
+
+def test_before_the_folds_stand_only_rows_that_moved() -> None:
+    open_part = render_markdown(rich_report()).split("<details>")[0]
+    page = with_markdown_it(open_part)
+    assert set(page.cells[::7]) == {"regressed", "improved"}  # what failed is told below, once
+    assert "latency_mean" not in page.cells
+
+
+def test_every_row_of_the_report_stands_somewhere() -> None:
+    report = rich_report()
+    page = with_markdown_it(render_markdown(report))
+    text = "\n".join(page.cells) + page.everything
+    for one in report.results:
+        assert one.case in text
+        assert one.head is None or one.metric in page.cells
+
+
+def test_an_unconfirmed_regression_says_so() -> None:
+    report = rich_report(
+        results=(row(EAGER, "latency_p50", 1.0, 1.2, "regressed", confirmed=False),),
+        verdict=Verdict(
+            "fail",
+            (f"{EAGER}: latency_p50 +20.0 %", "unconfirmed: base and head were not together"),
+        ),
+    )
+    text = render_markdown(report)
+    assert "; unconfirmed" in text
+    assert "\n- unconfirmed: base and head" in text
+
+
+def test_no_baseline_at_all_is_said() -> None:
+    report = replace(
+        rich_report(verdict=Verdict("inconclusive", ("nothing to compare with: 1 new",))),
+        base=None,
+        command="check",
+    )
+    text = render_markdown(report)
+    assert "**perfci: inconclusive** — nothing to compare with: 1 new" in text
+    assert "<code>no baseline</code>" in text
+
+
+def test_a_huge_report_is_cut_and_still_renders() -> None:
+    rows = tuple(
+        row(f"case_{number}", "latency_p50", 1.0, 1.2, "regressed") for number in range(2000)
+    )
+    text = render_markdown(rich_report(results=rows))
+    page = with_markdown_it(text)
+    shown = sum(cell.startswith("case_") for cell in page.cells)
+    assert len(text) <= LIMIT
+    assert f"{2000 - shown} table rows" in text
+
+
+def test_a_cut_closes_what_is_open() -> None:
+    for limit in range(700, 7000, 53):
+        text = render_markdown(rich_report(), limit=limit)
+        assert len(text) <= limit
+        assert text.count("<details>") == text.count("</details>")
+        assert sum(line.startswith("```") for line in text.splitlines()) % 2 == 0
+        assert "pre" not in with_markdown_it(text).tags[-1]
+
+
+def test_a_cut_between_header_and_separator_drops_the_header() -> None:
+    table = "x\n\n| a |\n|---|\n" + "| 1 |\n" * 200
+    for limit in range(404, 440):
+        kept = cut(table, limit)
+        assert kept.count("| a |") == kept.count("|---|")
+        assert f"{200 - kept.count('| 1 |')} table rows" in kept
+
+
+def test_a_line_longer_than_the_limit_leaves_the_note_alone() -> None:
+    text = cut("short\n" + "x" * 1000, 500)
+    assert text.startswith("short\n")
+    assert "left out" in text
+
+
+@pytest.mark.parametrize("report", [rich_report(), passing_report(), alone_report()])
+def test_no_two_blank_lines_follow_each_other(report: Report) -> None:
+    for one in (report, replace(report, notes=()), replace(report, explanations=(), results=())):
+        assert "\n\n\n" not in render_markdown(one)
