@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
@@ -57,6 +58,11 @@ def counted(number: int, word: str) -> str:
     if number == 1:
         return f"1 {word}"
     return f"{number:,} {word}{'es' if word.endswith('s') else 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them: ``a, b and c``."""
+    return " and ".join((*(", ".join(words[:-1]),) * (len(words) > 1), *words[-1:]))
 
 
 def parse_duration(text: str) -> float:

@@ -4,87 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from perfci.errors import PerfciError, UsageError
-from perfci.foreign import asv, google_benchmark, pyperf, pytest_benchmark
 from perfci.foreign.document import keys_of, load
 from perfci.foreign.gathering import Foreign, Skipped, visible
-
-# A folder of result files: each file by itself, asv's with what lies beside it.
-
-_BENCHMARKS = "benchmarks.json"
-_MACHINE = "machine.json"
-
-
-def parts(
-    paths: Iterable[str],
-    content_of: Callable[[str], bytes],
-    name: str,
-    read: Callable[[Any, str], Foreign],
-) -> Iterator[Foreign]:
-    """Yield what each file says; ``read`` is for those that stand alone.
-
-    A file that can't be believed is yielded as skipped. UsageError where no file was one of
-    results.
-    """
-    beside: dict[str, Any] = {}
-    found = 0
-    reasons: list[str] = []
-    for path in sorted(paths, key=lambda one: (_last(one) not in {_BENCHMARKS, _MACHINE}, one)):
-        content = content_of(path)
-        try:
-            part = _part(load(content, path), path, beside, read)
-        except PerfciError as error:
-            part = Foreign("", (), (Skipped(visible(path, 300), visible(error.message, 300)),))
-            reasons.append(error.message)
-        else:
-            found += part is not None
-        if part is not None:
-            yield part
-    if not found:
-        why = f"; {reasons[0]}" if reasons else ""
-        raise UsageError(
-            "foreign-nothing",
-            f"{visible(name, 300)} holds no file of results{why}",
-            "Give asv's results folder (the one with benchmarks.json), or one with JSON files.",
-        )
-
-
-def _part(
-    plain: Any, path: str, beside: dict[str, Any], read: Callable[[Any, str], Foreign]
-) -> Foreign | None:
-    """Return what a file says; None where it is one that others need, kept in ``beside``."""
-    if asv.recognised(plain):
-        return asv.read(plain, path, *_near(beside, path))
-    if _last(path) not in {_BENCHMARKS, _MACHINE}:
-        return read(plain, path)
-    beside[path] = asv.described(plain, path) if _last(path) == _BENCHMARKS else plain
-    return None
-
-
-def _near(beside: Mapping[str, Any], path: str) -> tuple[Any, Any]:
-    """Return what the nearest ``benchmarks.json`` and the machine's own file say."""
-    folder = path.rpartition("/")[0]
-    machine = beside.get(f"{folder}/{_MACHINE}" if folder else _MACHINE)
-    while True:
-        found = beside.get(f"{folder}/{_BENCHMARKS}" if folder else _BENCHMARKS)
-        if found is not None or not folder:
-            return found, machine if isinstance(machine, dict) else {}
-        folder = folder.rpartition("/")[0]
-
-
-def _last(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-_TOOLS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str], Foreign]], ...] = (
-    (asv.recognised, asv.read),
-    (pytest_benchmark.recognised, pytest_benchmark.read),
-    (google_benchmark.recognised, google_benchmark.read),
-    (pyperf.recognised, pyperf.read),
-)
-_KNOWN = "asv, pytest-benchmark, pyperf and Google Benchmark"
+from perfci.foreign.tools import Importer, importers
+from perfci.units import listed
 
 
 def read_foreign(content: bytes, name: str, measured_at: str = "") -> Foreign:
@@ -94,7 +21,8 @@ def read_foreign(content: bytes, name: str, measured_at: str = "") -> Foreign:
     skipped. UsageError for JSON that is no file of results, DamagedFile for one that can't be
     believed.
     """
-    return _dated(_read(load(content, name), name), name, measured_at)
+    plain = load(content, name)
+    return _dated(_importer_of(plain, name).read(plain, name, lambda _: None), name, measured_at)
 
 
 def foreign_parts(
@@ -102,12 +30,48 @@ def foreign_parts(
 ) -> Iterator[Foreign]:
     """Yield what each file of a folder holds, one at a time: years of asv's results are large.
 
-    ``paths`` are relative to the folder, with ``/``. An asv results folder is read with its
-    ``benchmarks.json`` and ``machine.json``. A file that can't be read is yielded as skipped.
+    ``paths`` are relative to the folder, with ``/``. A tool's companions (asv's ``benchmarks.json``
+    and ``machine.json``) are read first. A file that can't be read is yielded as skipped.
     UsageError, at the end, where no file was one of results.
     """
-    for part in parts(paths, content_of, name, _read):
+    readers = {file: read for one in importers() for file, read in one.COMPANIONS.items()}
+    beside: dict[str, Any] = {}
+    found = 0
+    reasons: list[str] = []
+    for path in sorted(paths, key=lambda one: (_last(one) not in readers, one)):
+        try:
+            plain = load(content_of(path), path)
+            if _last(path) in readers and not _is_results(plain):
+                beside[path] = readers[_last(path)](plain, path)
+                continue
+            part = _importer_of(plain, path).read(plain, path, partial(_nearest, beside, path))
+        except PerfciError as error:
+            reasons.append(error.message)
+            part = Foreign("", (), (Skipped(visible(path, 300), visible(error.message, 300)),))
+        else:
+            found += 1
         yield _dated(part, name, measured_at)
+    if not found:
+        why = f"; {reasons[0]}" if reasons else ""
+        raise UsageError(
+            "foreign-nothing",
+            f"{visible(name, 300)} holds no file of results{why}",
+            "Give asv's results folder (the one with benchmarks.json), or one with JSON files.",
+        )
+
+
+def _nearest(beside: Mapping[str, Any], path: str, companion: str) -> Any:
+    """Return the companion of the file's folder, or of the nearest folder above it, or None."""
+    folder = path.rpartition("/")[0]
+    while (
+        found := beside.get(f"{folder}/{companion}" if folder else companion)
+    ) is None and folder:
+        folder = folder.rpartition("/")[0]
+    return found
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _dated(foreign: Foreign, name: str, measured_at: str) -> Foreign:
@@ -119,13 +83,18 @@ def _dated(foreign: Foreign, name: str, measured_at: str) -> Foreign:
     return replace(foreign, runs=runs, skipped=skipped)
 
 
-def _read(plain: Any, name: str) -> Foreign:
-    for recognised, read in _TOOLS:
-        if recognised(plain):
-            return read(plain, name)
+def _is_results(plain: Any) -> bool:
+    return any(importer.recognised(plain) for importer in importers())
+
+
+def _importer_of(plain: Any, name: str) -> Importer:
+    for importer in importers():
+        if importer.recognised(plain):
+            return importer
     raise UsageError(
         "foreign-unknown",
-        f"{visible(name, 300)} is no file of results of {_KNOWN}: {_seen(plain)}",
+        f"{visible(name, 300)} is no file of results of "
+        f"{listed([one.TOOL for one in importers()])}: {_seen(plain)}",
         "Give the JSON that the tool itself writes; docs/foreign.md says how.",
     )
 

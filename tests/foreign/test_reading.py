@@ -96,7 +96,7 @@ def test_json_that_is_no_result_says_what_it_is(file: Any, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(file)
     assert said in caught.value.message
-    assert "asv, pytest-benchmark, pyperf and Google Benchmark" in caught.value.message
+    assert "asv, google-benchmark, pyperf and pytest-benchmark" in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from perfci.foreign.gathering import Foreign, Gathering, case_id, environment_of
 from perfci.model.run import Environment
 
 TOOL = "pytest-benchmark"
+COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
 _METRICS = {"median": "latency_p50", "mean": "latency_mean", "min": "latency_min"}
 _NO_BRANCH = {"(unknown)", "(detached head)", "HEAD"}
 _NO_VALUE = "UNSERIALIZABLE["
@@ -50,7 +51,7 @@ def recognised(plain: Any) -> bool:
     return isinstance(plain, dict) and {"machine_info", "benchmarks"} <= plain.keys()
 
 
-def read(plain: Any, name: str) -> Foreign:
+def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:  # noqa: ARG001 (no companions)
     """Return the one run of a file."""
     file = fill(plain, _File, name, TOOL)
     gathering = Gathering(TOOL)

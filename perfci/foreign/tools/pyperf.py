@@ -7,7 +7,7 @@ that warm up stand apart from the others; both are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from perfci.model.history import RecordedRun
 from perfci.model.run import Environment
 
 TOOL = "pyperf"
+COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
 _FORMATS = {5, 6, "1.0"}
 _METRICS = {
     "second": ("latency_mean", "s"),
@@ -64,7 +65,7 @@ def recognised(plain: Any) -> bool:
     return all(isinstance(one, dict) and "runs" in one for one in benchmarks)
 
 
-def read(plain: Any, name: str) -> Foreign:
+def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:  # noqa: ARG001 (no companions)
     """Return a run for each machine and Python that the file's benchmarks were measured on."""
     file = fill(plain, _File, name, TOOL)
     if not isinstance(file.version, (str, int)) or file.version not in _FORMATS:

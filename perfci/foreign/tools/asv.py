@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,19 +72,22 @@ def recognised(plain: Any) -> bool:
     return isinstance(plain, dict) and {"commit_hash", "results"} <= plain.keys()
 
 
-def described(plain: Any, name: str) -> Mapping[str, Described]:
-    """Return what ``benchmarks.json`` says of each benchmark; DamagedFile where it is none."""
+def _described(plain: Any, name: str) -> Mapping[str, Described]:
+    """Return what ``benchmarks.json`` says of each benchmark; DamagedFile for anything else."""
     named = {key: plain[key] for key in keys_of(plain) if key != "version"}
     return fill(named, dict[str, Described], name, TOOL)
 
 
-def read(
-    plain: Any,
-    name: str,
-    benchmarks: Mapping[str, Described] | None = None,
-    machine: Mapping[str, Any] | None = None,
-) -> Foreign:
-    """Return the one run of a file; ``benchmarks`` and ``machine`` are what lay beside it."""
+COMPANIONS = {
+    "benchmarks.json": _described,
+    "machine.json": lambda plain, _: plain if isinstance(plain, dict) else {},
+}
+
+
+def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:
+    """Return the one run of a file, as ``beside`` explains it."""
+    benchmarks: Mapping[str, Described] | None = beside("benchmarks.json")
+    machine: Mapping[str, Any] | None = beside("machine.json")
     file = fill(plain, _File, name, TOOL)
     gathering = Gathering(TOOL)
     if benchmarks is None:

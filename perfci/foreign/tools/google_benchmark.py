@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ from perfci.model.metric import Direction
 from perfci.model.run import Environment
 
 TOOL = "google-benchmark"
+COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
 _A_SECOND = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 _OLD_AGGREGATE = re.compile(r"(?P<run>.+)_(?P<kind>mean|median|stddev|cv|BigO|RMS)")
 _NO_COUNTERS = {
@@ -85,7 +86,7 @@ def recognised(plain: Any) -> bool:
     return isinstance(context, dict) and bool({"num_cpus", "library_build_type"} & context.keys())
 
 
-def read(plain: Any, name: str) -> Foreign:
+def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:  # noqa: ARG001 (no companions)
     """Return the one run of a file."""
     file = fill(plain, _File, name, TOOL)
     gathering = Gathering(TOOL)
