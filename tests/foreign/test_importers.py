@@ -32,6 +32,7 @@ def read(plain, name, beside):
 def project(tmp_path: Path) -> Project:
     project = Project(tmp_path / "project")
     project.write("times.json", '{"stopwatch": {"boil": 180.5, "toast": 90.25}}')
+    project.commit("base")
     return project
 
 
