@@ -38,7 +38,7 @@ def main() -> None:
     kept: dict[str, Words] = {}
     if options.findings and options.findings.exists():
         kept = json.loads(options.findings.read_text(encoding="utf-8"))
-    for cell in CELLS:
+    for cell in reversed(CELLS):
         if cell.left_out or str(cell) in kept or options.only not in str(cell):
             continue
         started = time.monotonic()
@@ -83,7 +83,14 @@ def table(kept: Mapping[str, Words]) -> str:
     for layout in LAYOUTS:
         for how in INSTALLS:
             cells = (Cell(layout, how, content) for content in contents)
-            texts = ["–" if one.left_out else summary(kept[str(one)]) for one in cells]
+            texts = [
+                "–"
+                if one.left_out
+                else summary(kept[str(one)])
+                if str(one) in kept
+                else "not tried"
+                for one in cells
+            ]
             lines.append(f"| {layout.name} | {how.name} | {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
 

@@ -19,13 +19,13 @@ from tests.matrix.outcome import Outcome
 
 
 def _covering() -> list[Cell]:
-    """Return a cell for each layout and install; contents take turns."""
+    """Return a cell for each layout and install. Contents take turns, the quick one twice."""
+    turns: tuple[Content, ...] = ("pure", "compiled", "pure", "compiled beside")
     cells = []
     for row, layout in enumerate(LAYOUTS):
         for column, how in enumerate(INSTALLS):
-            every = [Cell(layout, how, content) for content in get_args(Content)]
-            there = [cell for cell in every if not cell.left_out]
-            cells.append(there[(row + column) % len(there)])
+            cell = Cell(layout, how, turns[(row + column) % len(turns)])
+            cells.append(Cell(layout, how, "pure") if cell.left_out else cell)
     return cells
 
 
