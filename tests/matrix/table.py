@@ -38,7 +38,7 @@ def main() -> None:
     kept: dict[str, Words] = {}
     if options.findings and options.findings.exists():
         kept = json.loads(options.findings.read_text(encoding="utf-8"))
-    for cell in reversed(CELLS):
+    for cell in CELLS:
         if cell.left_out or str(cell) in kept or options.only not in str(cell):
             continue
         started = time.monotonic()

@@ -26,7 +26,7 @@ def _covering() -> list[Cell]:
         for column, how in enumerate(INSTALLS):
             cell = Cell(layout, how, turns[(row + column) % len(turns)])
             cells.append(Cell(layout, how, "pure") if cell.left_out else cell)
-    return cells
+    return [cell for cell in cells if not cell.left_out]
 
 
 @pytest.mark.parametrize("cell", _covering(), ids=str)
@@ -47,7 +47,10 @@ def _names_a_file_of(built: Built, outcome: Outcome) -> bool:
 def test_each_pair_is_there() -> None:
     cells = _covering()
     assert {(one.layout.name, one.install.name) for one in cells} == {
-        (layout.name, how.name) for layout in LAYOUTS for how in INSTALLS
+        (layout.name, how.name)
+        for layout in LAYOUTS
+        for how in INSTALLS
+        if layout.name not in how.left_out
     }
     for content in get_args(Content):
         those = [one for one in cells if one.content == content]
