@@ -12,6 +12,8 @@ import signal
 import time
 from pathlib import Path
 
+GRACE_S = 0.3
+"""For what ends with its worker, but a little later."""
 SESSION_VARIABLE = "PERFCI_SESSION"
 WORKER_VARIABLE = "PERFCI_WORKER"
 
@@ -32,15 +34,22 @@ def carrying(variable: str, value: str) -> list[int]:
     return found
 
 
-def end_all(variable: str, value: str, within_s: float = 2.0, *, spared: int = 0) -> int:
+def end_all(
+    variable: str, value: str, within_s: float = 2.0, *, spared: int = 0, grace_s: float = 0.0
+) -> int:
     """Kill every process that carries ``variable=value``; return how many there were.
 
-    ``spared`` is the id of one that lives on. Repeats until none is left, because a dying
-    process may still fork.
+    ``spared`` is the id of one that lives on. What ends by itself within ``grace_s`` isn't counted:
+    it is about to, as the resource tracker of a pool whose worker has ended. Repeats until none is
+    left, because a dying process may still fork.
     """
     ended: set[int] = set()
-    deadline = time.monotonic() + within_s
+    patience = time.monotonic() + grace_s
+    deadline = patience + within_s
     while pids := [pid for pid in carrying(variable, value) if pid != spared]:
+        if time.monotonic() < patience:
+            time.sleep(0.005)
+            continue
         ended.update(pids)
         for pid in pids:
             try:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from perfci.measure.launch import ChildEnds, Executed, Launch
-from perfci.measure.leftovers import WORKER_VARIABLE, end_all
+from perfci.measure.leftovers import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.measure.process import WorkerEnded, WorkerProcess
 from perfci.record.worker import WorkOrder
 
@@ -82,7 +82,12 @@ class Starter:
     def _end(self) -> int:
         """End all that carries the starter's token, but not the starter."""
         assert self._executed is not None  # noqa: S101 (it forked)
-        return end_all(WORKER_VARIABLE, self._executed.token, spared=self._executed.pid)
+        return end_all(
+            WORKER_VARIABLE,
+            self._executed.token,
+            spared=self._executed.pid,
+            grace_s=GRACE_S,
+        )
 
 
 @dataclass(frozen=True, slots=True)
