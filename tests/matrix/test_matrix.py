@@ -39,9 +39,9 @@ def test_each_side_runs_its_own_code(cell: Cell, tmp_path: Path) -> None:
 
 
 def _names_a_file_of(built: Built, outcome: Outcome) -> bool:
-    folder = str(built.project.folder.parent)
-    named = re.findall(re.escape(folder) + r"/[^\s`'\",:]+", outcome.refusal)
-    return any(Path(one).is_file() for one in named)
+    """Files of the checkout are named relative to it."""
+    named = re.findall(r"[^\s`'\",;()]+\.(?:py|so)\b", outcome.refusal)
+    return any((built.project.folder / one).is_file() for one in named)
 
 
 def test_each_pair_is_there() -> None:
