@@ -18,7 +18,7 @@ from typing import Protocol
 
 import perfci.worker
 from perfci.errors import OutsideError
-from perfci.session.leftovers import WORKER_VARIABLE, end_all
+from perfci.session.leftovers import GRACE_S, WORKER_VARIABLE, end_all
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.05
 _BOOTSTRAP = str(Path(perfci.worker.__file__).with_name("bootstrap.py"))
@@ -137,7 +137,7 @@ class Executed:
 
     def end_leftovers(self) -> int:
         """Kill what left the group; return how many processes that were."""
-        return end_all(WORKER_VARIABLE, self.token)
+        return end_all(WORKER_VARIABLE, self.token, grace_s=GRACE_S)
 
 
 def _has_ended(pid: int, within_s: float) -> bool:

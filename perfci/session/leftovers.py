@@ -2,13 +2,12 @@
 
 A process that double-forks leaves its group and its parent, but not its environment: each
 worker carries ``PERFCI_WORKER`` and each session ``PERFCI_SESSION``. Standard library only:
-the guardian runs this file by path.
+the guardian is this file, run by path.
 """
 
 from __future__ import annotations
 
 import os
-import runpy
 import signal
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+GRACE_S = 0.3
+"""For what ends with its worker, but a little later."""
 SESSION_VARIABLE = "PERFCI_SESSION"
 WORKER_VARIABLE = "PERFCI_WORKER"
 
@@ -37,15 +38,22 @@ def carrying(variable: str, value: str) -> list[int]:
     return found
 
 
-def end_all(variable: str, value: str, within_s: float = 2.0, *, spared: int = 0) -> int:
+def end_all(
+    variable: str, value: str, within_s: float = 2.0, *, spared: int = 0, grace_s: float = 0.0
+) -> int:
     """Kill every process that carries ``variable=value``; return how many there were.
 
-    ``spared`` is the id of one that lives on. Repeats until none is left, because a dying
-    process may still fork.
+    ``spared`` is the id of one that lives on. What ends by itself within ``grace_s`` isn't counted:
+    it is about to, as the resource tracker of a pool whose worker has ended. Repeats until none is
+    left, because a dying process may still fork.
     """
     ended: set[int] = set()
-    deadline = time.monotonic() + within_s
+    patience = time.monotonic() + grace_s
+    deadline = patience + within_s
     while pids := [pid for pid in carrying(variable, value) if pid != spared]:
+        if time.monotonic() < patience:
+            time.sleep(0.005)
+            continue
         ended.update(pids)
         for pid in pids:
             try:
@@ -58,14 +66,12 @@ def end_all(variable: str, value: str, within_s: float = 2.0, *, spared: int = 0
     return len(ended)
 
 
-# A tiny process that outlives the parent: when the parent dies, however, it ends the workers.
-
 _KEPT = ("PATH", "LD_LIBRARY_PATH")
 """No secret among them: it lives beside the workers, and they are of the same user."""
 
 
 class Guardian:
-    """Guards one session while it is open."""
+    """A tiny process that outlives the parent: when that dies, however, it ends the workers."""
 
     def __init__(self, token: str) -> None:
         self._process = subprocess.Popen(
@@ -93,8 +99,7 @@ class Guardian:
 
 def _watch(token: str) -> None:
     sys.stdin.buffer.read()
-    leftovers = runpy.run_path(str(Path(__file__).with_name("leftovers.py")))
-    leftovers["end_all"](leftovers["SESSION_VARIABLE"], token)
+    end_all(SESSION_VARIABLE, token)
 
 
 if __name__ == "__main__":

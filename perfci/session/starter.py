@@ -19,7 +19,7 @@ from functools import partial
 
 from perfci.model.worker import WorkOrder
 from perfci.session.launch import ChildEnds, Executed, Launch
-from perfci.session.leftovers import WORKER_VARIABLE, end_all
+from perfci.session.leftovers import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.session.process import WorkerEnded, WorkerProcess
 
 _FORK_S = 10.0
@@ -82,7 +82,12 @@ class Starter:
     def _end(self) -> int:
         """End all that carries the starter's token, but not the starter."""
         assert self._executed is not None  # noqa: S101 (it forked)
-        return end_all(WORKER_VARIABLE, self._executed.token, spared=self._executed.pid)
+        return end_all(
+            WORKER_VARIABLE,
+            self._executed.token,
+            spared=self._executed.pid,
+            grace_s=GRACE_S,
+        )
 
 
 @dataclass(frozen=True, slots=True)

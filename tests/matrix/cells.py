@@ -31,7 +31,8 @@ class Cell:
     @property
     def left_out(self) -> str:
         """Why there is no such cell, or nothing."""
-        return self.install.left_out.get(self.content, "")
+        reasons = self.install.left_out
+        return reasons.get(self.content) or reasons.get(self.layout.name, "")
 
     @property
     def expected(self) -> tuple[float, float]:

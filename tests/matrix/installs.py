@@ -16,13 +16,13 @@ Files = Mapping[str, str]
 class Install:
     """One way to install. ``files`` are those that a distribution needs for it.
 
-    ``left_out`` gives the contents that this way has not, with the reason.
+    ``left_out`` gives the contents and layouts that this way has not, with the reason.
     """
 
     name: str
     files: Callable[[Distribution, Content], Files]
     install: Callable[[Environment, Path], None]
-    left_out: Mapping[Content, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def _editable(*settings: str) -> Callable[[Environment, Path], None]:
@@ -163,10 +163,11 @@ def _meson(one: Distribution, content: Content) -> Files:
 
 
 _COMPILES_NOTHING = "hatchling compiles nothing by itself"
-_NO_COMPILER: Mapping[Content, str] = {
+_NO_COMPILER = {
     "compiled": _COMPILES_NOTHING,
     "compiled beside": _COMPILES_NOTHING,
 }
+_NO_NAMESPACE = {"namespace": "editables maps packages with an __init__.py only"}
 
 INSTALLS = (
     Install("nothing installed", _setuptools, _in_place),
@@ -175,7 +176,12 @@ INSTALLS = (
     Install("setuptools, compat", _setuptools, _editable("editable_mode=compat")),
     Install("a path file", _setuptools, _path_file),
     Install("hatchling", _hatchling(""), _editable(), _NO_COMPILER),
-    Install("hatchling, exact", _hatchling("dev-mode-exact = true\n"), _editable(), _NO_COMPILER),
+    Install(
+        "hatchling, exact",
+        _hatchling("dev-mode-exact = true\n"),
+        _editable(),
+        _NO_COMPILER | _NO_NAMESPACE,
+    ),
     Install("scikit-build-core", _scikit_build, _editable()),
     Install("meson-python", _meson, _editable()),
     Install("a copy", _setuptools, _copy),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 import time
 from collections.abc import Mapping
@@ -24,6 +25,9 @@ from tests.matrix.places import PLACES
 PAGE = Path(__file__).parents[2] / "docs" / "what-ran.md"
 BEGIN, END = "<!-- matrix: python -m tests.matrix.table -->", "<!-- /matrix -->"
 MEASURED, WRONG, UNMEASURED = "measured", "**the wrong code**", "**not measured**"
+
+_SETTINGS = re.compile(r"then (`[^|]*`) \|")
+"""In a cell of the table; below it each is written once."""
 
 Words = Mapping[str, str]
 """What is said of each place, by its name."""
@@ -83,9 +87,21 @@ def table(kept: Mapping[str, Words]) -> str:
     for layout in LAYOUTS:
         for how in INSTALLS:
             cells = (Cell(layout, how, content) for content in contents)
-            texts = ["–" if one.left_out else summary(kept[str(one)]) for one in cells]
+            texts = [
+                "–"
+                if one.left_out
+                else summary(kept[str(one)])
+                if str(one) in kept
+                else "not tried"
+                for one in cells
+            ]
             lines.append(f"| {layout.name} | {how.name} | {' | '.join(texts)} |")
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines)
+    settings = list(dict.fromkeys(_SETTINGS.findall(text)))
+    for number, setting in enumerate(settings, 1):
+        text = text.replace(f"then {setting} |", f"then {number} |")
+    notes = [f"{number}. {setting}" for number, setting in enumerate(settings, 1)]
+    return "\n".join([text, "", *notes, ""])
 
 
 if __name__ == "__main__":

@@ -19,14 +19,14 @@ from tests.matrix.outcome import Outcome
 
 
 def _covering() -> list[Cell]:
-    """Return a cell for each layout and install; contents take turns."""
+    """Return a cell for each layout and install. Contents take turns, the quick one twice."""
+    turns: tuple[Content, ...] = ("pure", "compiled", "pure", "compiled beside")
     cells = []
     for row, layout in enumerate(LAYOUTS):
         for column, how in enumerate(INSTALLS):
-            every = [Cell(layout, how, content) for content in get_args(Content)]
-            there = [cell for cell in every if not cell.left_out]
-            cells.append(there[(row + column) % len(there)])
-    return cells
+            cell = Cell(layout, how, turns[(row + column) % len(turns)])
+            cells.append(Cell(layout, how, "pure") if cell.left_out else cell)
+    return [cell for cell in cells if not cell.left_out]
 
 
 @pytest.mark.parametrize("cell", _covering(), ids=str)
@@ -39,15 +39,18 @@ def test_each_side_runs_its_own_code(cell: Cell, tmp_path: Path) -> None:
 
 
 def _names_a_file_of(built: Built, outcome: Outcome) -> bool:
-    folder = str(built.project.folder.parent)
-    named = re.findall(re.escape(folder) + r"/[^\s`'\",:]+", outcome.refusal)
-    return any(Path(one).is_file() for one in named)
+    """Files of the checkout are named relative to it."""
+    named = re.findall(r"[^\s`'\",;()]+\.(?:py|so)\b", outcome.refusal)
+    return any((built.project.folder / one).is_file() for one in named)
 
 
 def test_each_pair_is_there() -> None:
     cells = _covering()
     assert {(one.layout.name, one.install.name) for one in cells} == {
-        (layout.name, how.name) for layout in LAYOUTS for how in INSTALLS
+        (layout.name, how.name)
+        for layout in LAYOUTS
+        for how in INSTALLS
+        if layout.name not in how.left_out
     }
     for content in get_args(Content):
         those = [one for one in cells if one.content == content]

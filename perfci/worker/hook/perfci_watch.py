@@ -238,8 +238,7 @@ class OwnCodeFirst:
         if path is None:
             if name in sys.builtin_module_names or name in watch.installed:
                 return None
-            entries = [one for one in sys.path if isinstance(one, str) and self._is_own(one)]
-            entries += [one for one in watch.folders if one not in entries]
+            entries = self._own_path()
         else:
             entries = [one for one in path if isinstance(one, str) and self._is_own(one)]
             if not entries:
@@ -260,6 +259,18 @@ class OwnCodeFirst:
             more = other.submodule_search_locations
             places += [one for one in more if one not in places and not self._is_strange(one)]
         return _namespace(name, places)
+
+    def _own_path(self) -> list[str]:
+        """Return what of ``sys.path`` is this side's: its folders in their order, and all of them.
+
+        A child begins with the current folder, which is the tree's root: it must not hide what
+        a folder before it has built.
+        """
+        folders = self._watch.folders
+        found: list[str] = []
+        for entry in (one for one in sys.path if isinstance(one, str) and self._is_own(one)):
+            found += folders if os.path.realpath(entry) in folders else (entry,)
+        return list(dict.fromkeys((*found, *folders)))
 
     def _asked(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None
