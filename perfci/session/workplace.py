@@ -311,6 +311,9 @@ def watching(plan: SessionPlan, around: Surroundings) -> SessionPlan:
             pythons=_prefix_of(side.side.python),
             installed=around.config.installed,
             others=tuple(f"{root}/" for root in roots if root != side.root),
+            benchmarks=(f"{side.root}/", f"{plan.benchmark_root}/", f"{plan.benchmarks}/")
+            if side.root != plan.benchmark_root and benchmarks == (f"{folder.resolve()}/",)
+            else (),
         )
         for side in plan.sides
     }

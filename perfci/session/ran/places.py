@@ -25,7 +25,9 @@ class Places:
     another's. ``own`` are the side's tree and the benchmarks, ``spared`` what no side is to blame
     for. ``copies`` are installed copies of the project, ``clones`` other folders that it is
     installed from, ``pythons`` where interpreters and what is installed in them lie. ``installed``
-    are packages whose installed copy is meant. Folders end in a slash, but for ``python_path``.
+    are packages whose installed copy is meant. ``benchmarks`` are the side's tree, head's, and the
+    benchmarks' folder in either, where the side is to run head's. Folders end in a slash, but for
+    ``python_path``.
     """
 
     root: str
@@ -40,6 +42,7 @@ class Places:
     copies: tuple[str, ...] = ()
     clones: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
+    benchmarks: tuple[str, ...] = ()
 
     def settings(self, findings: str) -> str:
         """Return the settings of a watch that writes to the file ``findings``."""
@@ -60,6 +63,7 @@ class Places:
                 "checkout": (self.checkout,),
                 "names": self.names,
                 "installed": self.installed,
+                "benchmarks": self.benchmarks,
                 "findings": (findings,),
             }
         )
