@@ -158,6 +158,8 @@ class SessionPlan:
             | {
                 "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
                 "TRITON_CACHE_DIR": str(caches / "triton"),
+                # what a benchmark compiles by torch.utils.cpp_extension is its own side's
+                "TORCH_EXTENSIONS_DIR": str(self.scratch / "caches" / side.name / "extensions"),
             },
             timeout_s=case.timeout or self.settings.timeout,
         )

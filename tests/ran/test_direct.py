@@ -245,6 +245,20 @@ def test_what_only_head_has_is_missing_in_base_and_no_error(project: Project) ->
     assert report["verdict"]["status"] != "error"
 
 
+@pytest.mark.parametrize("package", [False, True], ids=["a folder", "a package"])
+def test_both_sides_import_heads_helpers_of_the_benchmarks(
+    project: Project, *, package: bool
+) -> None:
+    """Each side's own would let a pull request measure head with less work than base."""
+    common = "benchmarks/common.py"
+    top = "import core\nfrom benchmarks.common import work as helped"
+    files = {BENCH: benchmark("ran(helped())\ncore.work()", top), common: PACKAGE, INIT: PACKAGE}
+    two_sides(project, common, files | ({"benchmarks/__init__.py": ""} if package else {}))
+    session = Session(project)
+    right(session.compare())
+    assert session.markers() == {"base ran head", "head ran head"}
+
+
 def test_base_that_loads_heads_library_is_an_error(project: Project) -> None:
     top = "sys.path.insert(0, HERE_)\n".replace(
         "HERE_", "os.path.dirname(os.path.dirname(os.path.abspath(__file__)))"

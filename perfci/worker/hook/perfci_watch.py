@@ -55,6 +55,7 @@ class Watch:
         self.clones: tuple[str, ...] = tuple(settings["clones"])
         self.names: frozenset[str] = frozenset(settings["names"])
         self.installed: frozenset[str] = frozenset(settings["installed"])
+        self.benchmarks: tuple[str, ...] = tuple(settings["benchmarks"])
         (self._file,) = settings["findings"]
         self._seen: dict[tuple[str, str, str], None] = {}
         self._known: set[str] = set()
@@ -243,7 +244,7 @@ class OwnCodeFirst:
             entries = [one for one in path if isinstance(one, str) and self._is_own(one)]
             if not entries:
                 return None
-        spec = PathFinder.find_spec(name, entries, target)
+        spec = self._of_both(name, entries, target) or PathFinder.find_spec(name, entries, target)
         if spec is not None and spec.origin is not None:
             return spec
         other = self._asked(name, path, target)
@@ -259,6 +260,20 @@ class OwnCodeFirst:
             more = other.submodule_search_locations
             places += [one for one in more if one not in places and not self._is_strange(one)]
         return _namespace(name, places)
+
+    def _of_both(
+        self, name: str, entries: Sequence[str], target: ModuleType | None
+    ) -> ModuleSpec | None:
+        """Return head's helper of the benchmarks in place of this side's own: both run head's."""
+        if not self._watch.benchmarks:
+            return None
+        own, heads, folder = self._watch.benchmarks
+        real = (f"{os.path.realpath(one)}/" for one in entries)
+        theirs = [heads + one.removeprefix(own) for one in real if one.startswith(own)]
+        spec = PathFinder.find_spec(name, theirs, target)
+        places = (spec.origin, *(spec.submodule_search_locations or ())) if spec else ()
+        inside = any(f"{one}/".startswith(heads + folder) for one in places if one)
+        return spec if inside else None
 
     def _own_path(self) -> list[str]:
         """Return what of ``sys.path`` is this side's: its folders in their order, and all of them.
