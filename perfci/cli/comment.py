@@ -173,7 +173,7 @@ def command(
     group's event, the check alone is set. The token is read from GITHUB_TOKEN: keep it away from
     the job that runs the pull request's code.
     """
-    from perfci.compare.enforcing import doubted
+    from perfci.compare.enforcing import doubt_of_copies, doubted
     from perfci.publish.github.base import doubt_of_base
     from perfci.publish.github.check import check_content
     from perfci.publish.github.event import MergeGroup, Nothing
@@ -189,7 +189,10 @@ def command(
     find_wanted = partial(actions.wanted, pull, head_sha, event_path)
     connect = partial(actions.client, repository, patience)
     try:
-        reports = _reports(files, unreadable, policy, written)
+        reports = [
+            doubted(one, doubt_of_copies(one, config.installed))
+            for one in _reports(files, unreadable, policy, written)
+        ]
     except OutsideError as error:
         if check:
             failed = fail_the_check(error.message, find_wanted, connect, dry_run=dry_run)

@@ -49,6 +49,15 @@ def held(
     return report
 
 
+def doubt_of_copies(report: Report, installed: Collection[str]) -> str:
+    """Return why a pass over installed copies is none, where only ``installed`` may be such."""
+    head = report.ran.head if report.ran else None
+    copies = sorted({*(head.installed if head else ())}.difference(installed))
+    if not copies:
+        return ""
+    return f"both sides ran one installed copy of {', '.join(copies)}, which isn't allowed here"
+
+
 def doubted(report: Report, why: str) -> Report:
     """Return ``report``, which ``why`` keeps from passing; nothing keeps it where that is empty.
 

@@ -35,6 +35,7 @@ def _joined(sides: Sequence[SideRan]) -> SideRan:
         folders=every(lambda side: side.folders),
         compiled=tuple(sorted(compiled, key=lambda one: (one.file, one.sha256))),
         outside=every(lambda side: side.outside),
+        installed=every(lambda side: side.installed),
         unknown=every(lambda side: side.unknown),
         cases={case: digest for side in sides for case, digest in side.cases.items()},
     )

@@ -23,15 +23,18 @@ class SideRan:
 
     ``tree`` is git's hash of the tree that was checked out, uncommitted changes included.
     ``folders`` are those that modules were imported from. ``outside`` are files in the user's
-    checkout that no tree has (weights, say), the same for both sides. ``unknown`` says what could
-    not be seen of what ran, ``program NAME`` for a program that is no Python. ``cases`` has a hash
-    of all that a case used of the tree, where that is known: equal ones ran the same code.
+    checkout that no tree has (weights, say), the same for both sides. ``installed`` are packages of
+    the project that both sides imported from one installed copy, because the configuration lets
+    them. ``unknown`` says what could not be seen of what ran, ``program NAME`` for a program that
+    is no Python. ``cases`` has a hash of all that a case used of the tree, where that is known:
+    equal ones ran the same code.
     """
 
     tree: str
     folders: tuple[str, ...] = ()
     compiled: tuple[Compiled, ...] = ()
     outside: tuple[str, ...] = ()
+    installed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     cases: Mapping[str, str] = field(default_factory=dict)
 

@@ -26,6 +26,8 @@ def _text(side: SideRan) -> str:
         parts.append(f"compiled: {_some(files)}")
     if side.outside:
         parts.append(f"{counted(len(side.outside), 'file')} of no commit: {_some(side.outside)}")
+    if side.installed:
+        parts.append(f"installed, not of the tree: {_some(side.installed)}")
     if side.unknown:
         parts.append(f"not seen: {_some(side.unknown)}")
     return ", ".join(parts)

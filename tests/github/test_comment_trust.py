@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfci.compare.comparing import adjust
+from perfci.model.ran import Ran, SideRan
 from tests.compare.shards import POLICY, paired
 from tests.github.conftest import BASE, HEAD, OLDER, PASSING, Comment
 from tests.github.server import FakeGitHub
@@ -71,6 +72,27 @@ def test_a_pass_against_another_commit_than_where_it_left_its_target_is_inconclu
     said = f"compared with {BASE[:12]}, but the pull request leaves release at {OLDER[:12]}"
     assert (said in check["output"]["title"]) == (expected != "success")
     assert (said in github.comments[0]["body"]) == (expected != "success")
+
+
+@pytest.mark.parametrize(
+    ("configured", "expected"),
+    [("", "neutral"), ('[tool.perfci]\ninstalled = ["tinylib"]\n', "success")],
+)
+def test_a_pass_over_one_installed_copy_needs_the_word_of_the_default_branch(
+    comment: Comment,
+    github: FakeGitHub,
+    project: Project,
+    report_file: Callable[..., Path],
+    configured: str,
+    expected: str,
+) -> None:
+    project.write("pyproject.toml", configured)
+    copied = Ran(*(SideRan("1" * 40, installed=("tinylib",)) for _ in range(2)))
+    assert comment(report_file(**PASSING | {"ran": copied})).code == 0
+    (check,) = github.checks
+    assert check["conclusion"] == expected
+    said = "both sides ran one installed copy of tinylib"
+    assert (said in check["output"]["title"]) == (expected == "neutral")
 
 
 def test_a_removed_case_is_told_in_the_title_of_a_pass(

@@ -58,6 +58,7 @@ class Tally:
         self._cases: dict[tuple[str, str], CaseFiles] = {}
         self._folders: dict[str, set[str]] = {name: set() for name in trees}
         self._outside: dict[str, set[str]] = {name: set() for name in trees}
+        self._installed: dict[str, set[tuple[str, str]]] = {name: set() for name in trees}
         self._hashes: dict[tuple[str, int, int], str] = {}
 
     def add(self, case: str, side: str, judged: Judged) -> None:
@@ -71,6 +72,9 @@ class Tally:
                 mine.unknown.add(f"gone {self._label(path, tree)}")
         mine.unknown |= {one for one in judged.unknown if one.partition(" ")[2] not in _TOOLS}
         self._outside[side] |= set(judged.outside)
+        self._installed[side] |= {
+            (one.name.partition(".")[0], one.path) for one in judged.elsewhere
+        }
         for module in judged.modules:
             of_library = not module.name.startswith(PREFIX)
             if of_library and Path(module.path).is_relative_to(tree.root):
@@ -86,6 +90,7 @@ class Tally:
             folders=tuple(sorted(self._folders[name])),
             compiled=tuple(Compiled(*pair) for pair in sorted(files) if is_library(pair[0])),
             outside=tuple(sorted(self._outside[name])),
+            installed=tuple(sorted({package for package, _ in self._of_one_copy()})),
             unknown=tuple(sorted({reason for one in mine for reason in one.unknown})),
             cases={
                 case: digest
@@ -93,6 +98,10 @@ class Tally:
                 if side == name and (digest := self.digest(case, side))
             },
         )
+
+    def _of_one_copy(self) -> set[tuple[str, str]]:
+        """Return what all sides imported from the same file: a copy each is meant to differ."""
+        return set.intersection(*self._installed.values())
 
     def is_same(self, case: str) -> bool:
         """Whether all that ran of both sides' trees is the same, and all of it is known."""
