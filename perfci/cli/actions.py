@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from perfci.cli.output import unwritable
 from perfci.cli.printing import say
-from perfci.errors import OutsideError, UsageError, extra_advice
+from perfci.errors import OutsideError, UsageError
 from perfci.files import read_regular
 
 if TYPE_CHECKING:
@@ -56,26 +56,19 @@ def client(repository: str | None, patience: float) -> Client:
     """Return the client of a repository, with the step's token; ``patience`` in s."""
     token = _token("pull-requests: write and checks: write")
     repository = _named(repository)
-    try:
-        from perfci.publish.github.client import Client
-    except ModuleNotFoundError as error:
-        raise _no_github("`perfci comment`", error) from error
-    from perfci.publish.github.patience import Patience
+    from perfci.publish.github.client import Client, policy_of
 
-    return Client(repository, token, _api_url(), Patience(most=patience))
+    return Client(repository, token, _api_url(), policy_of(patience))
 
 
 def issue_client(repository: str | None, patience: float) -> IssueClient:
     """Return the client of a repository's issues, with the step's token; ``patience`` in s."""
     token = _token("issues: write")
     repository = _named(repository)
-    try:
-        from perfci.publish.github.issue_posting import IssueClient
-    except ModuleNotFoundError as error:
-        raise _no_github("--github-issue", error) from error
-    from perfci.publish.github.patience import Patience
+    from perfci.publish.github.client import policy_of
+    from perfci.publish.github.issue_posting import IssueClient
 
-    return IssueClient(repository, token, _api_url(), Patience(most=patience))
+    return IssueClient(repository, token, _api_url(), policy_of(patience))
 
 
 def _token(rights: str) -> str:
@@ -104,14 +97,6 @@ def _named(repository: str | None) -> str:
             "Give --repository OWNER/NAME, or set GITHUB_REPOSITORY.",
         )
     return repository
-
-
-def _no_github(what: str, error: ModuleNotFoundError) -> UsageError:
-    return UsageError(
-        "no-github",
-        f"{what} needs {error.name}, which is not installed",
-        extra_advice("github"),
-    )
 
 
 def _api_url() -> str:

@@ -1,43 +1,31 @@
 """Sends one message to a webhook, whose address is a secret: nothing here ever shows it.
 
-A message is repeated only where it surely didn't arrive: the connection failed, or the answer was
+A message is repeated only where it surely didn't arrive: it was never sent whole, or the answer was
 429 or 5xx. Where the answer is lost nobody knows, and a message twice would be worse than none.
 """
 
 from __future__ import annotations
 
-import http.client
-import threading
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import IO, Any
+from collections.abc import Callable
+from contextlib import closing
 from urllib.parse import SplitResult
 
 from perfci.errors import OutsideError, UsageError
-from perfci.model.version import VERSION
-from perfci.publish.http import address_of, asked_wait, within
+from perfci.publish.http import Answer, Connection, NoAnswer, address_of, asked_wait
+from perfci.publish.retry import Retryable, RetryPolicy, retry
 from perfci.render.clean import clean_line
 from perfci.units import format_duration
+
+POLICY = RetryPolicy(tries=4)
+_HEADERS = {
+    "Content-Type": "application/json",
+    "Connection": "close",  # on one kept open, a message may be lost to a server that is closing
+}
 
 
 class MaybeDelivered(OutsideError):
     """The message was sent and the answer was lost; it is not sent again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Times in s: ``timeout`` of each try as a whole, ``most`` of all waits between them."""
-
-    timeout: float = 15.0
-    tries: int = 4
-    first_wait: float = 1.0
-    most: float = 120.0
-
-
-USUAL = Pace()
 
 
 def require_webhook(url: str) -> SplitResult:
@@ -56,114 +44,43 @@ def require_webhook(url: str) -> SplitResult:
 def send(
     url: str,
     body: bytes,
-    pace: Pace = USUAL,
+    policy: RetryPolicy = POLICY,
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.time,
 ) -> None:
     """Send ``body``, which is JSON. OutsideError where it did not arrive."""
-    parts = require_webhook(url)
-    host = clean_line(parts.hostname or "", 100)
-    waited = 0.0
-    for number in range(1, pace.tries + 1):
-        failure, asked = _try(url, body, pace.timeout, host, now())
-        if failure is None:
-            return
-        wait = asked if asked is not None else pace.first_wait * 2.0 ** (number - 1)
-        if waited + wait > pace.most:
-            raise OutsideError(
-                "webhook-failed",
-                f"{failure}, and wants a wait of {format_duration(wait)}",
-                "Nothing was sent. Run it again later: what is new stays new.",
-            )
-        if number < pace.tries:
-            waited += wait
-            sleep(wait)
-    raise OutsideError(
-        "webhook-failed",
-        f"{failure}, {pace.tries} times over",
-        "Nothing was sent. Run it again later: what is new stays new.",
-    )
+    webhook = f"the webhook at {clean_line(require_webhook(url).hostname or '', 100)}"
+    with closing(Connection(policy.timeout, most_bytes=0)) as connection:
+
+        def post() -> None:
+            try:
+                answer = connection.send("POST", url, _HEADERS, body)
+            except NoAnswer as failure:
+                raise _undelivered(webhook, failure) from None
+            _judge(webhook, answer, now())
+
+        retry(post, policy, sleep)
 
 
-def _try(
-    url: str, body: bytes, timeout: float, host: str, now: float
-) -> tuple[str | None, float | None]:
-    """Return why it failed for now and the wait that was asked for; None where it arrived.
-
-    urllib's own time-out is for each byte: a server that drips them would be waited for for ever.
-    """
-    message = _Message(body)
-    try:
-        return within(lambda: _post(url, message, timeout, host, now), timeout)
-    except TimeoutError:
-        if not message.give_up():
-            return f"the webhook at {host} can't be reached in {format_duration(timeout)}", None
-        raise _unsure(host, "too slow") from None
+def _undelivered(webhook: str, failure: NoAnswer) -> OutsideError:
+    if failure.sent:
+        return MaybeDelivered(
+            "webhook-unsure",
+            f"{webhook} took the message and gave no answer: {failure.why}",
+            "Look whether it arrived. It is not sent again.",
+        )
+    how = f" in {format_duration(failure.spent)}" if failure.spent else f": {failure.why}"
+    return _failed(f"{webhook} can't be reached{how}", spent=failure.spent)
 
 
-class _Message:
-    """A body that is taken once, and not any more after it was given up: nothing ends a thread."""
-
-    def __init__(self, body: bytes) -> None:
-        self.size = len(body)
-        self._body = body
-        self._lock = threading.Lock()
-        self._begun = self._given_up = False
-
-    def __iter__(self) -> Iterator[bytes]:
-        with self._lock:
-            if self._given_up:
-                raise ConnectionAbortedError
-            self._begun = True
-        yield self._body
-
-    def give_up(self) -> bool:
-        """Keep it from being sent; return whether that is too late."""
-        with self._lock:
-            self._given_up = True
-            return self._begun
-
-
-def _post(
-    url: str, message: _Message, timeout: float, host: str, now: float
-) -> tuple[str | None, float | None]:
-    request = urllib.request.Request(  # noqa: S310 (`require_webhook` takes http and https only)
-        url,
-        data=message,
-        method="POST",
-        headers={
-            "Content-Type": "application/json",
-            "Content-Length": str(message.size),
-            "User-Agent": f"perfci/{VERSION}",
-        },
-    )
-    try:
-        with _opener().open(request, timeout=timeout):
-            return None, None
-    except urllib.error.HTTPError as answer:
-        with answer:
-            return _judge(answer, host, now)
-    except urllib.error.URLError as error:  # before the whole message was out
-        return f"the webhook at {host} can't be reached: {_reason(error.reason)}", None
-    except (OSError, http.client.HTTPException) as error:
-        raise _unsure(host, type(error).__name__) from None  # the error may hold the address
-
-
-def _unsure(host: str, why: str) -> MaybeDelivered:
-    return MaybeDelivered(
-        "webhook-unsure",
-        f"the webhook at {host} took the message and gave no answer: {why}",
-        "Look whether it arrived. It is not sent again.",
-    )
-
-
-def _judge(
-    answer: urllib.error.HTTPError, host: str, now: float
-) -> tuple[str | None, float | None]:
-    what = f"the webhook at {host} answered {answer.code}"
-    if answer.code == 429 or answer.code >= 500:
-        return what, asked_wait(answer.headers.get("Retry-After", ""), now)
-    if 300 <= answer.code < 400:
+def _judge(webhook: str, answer: Answer, now: float) -> None:
+    """Return where the message was taken, else raise what the answer means."""
+    if 200 <= answer.status < 300:
+        return
+    what = f"{webhook} answered {answer.status}"
+    if answer.status == 429 or answer.status >= 500:
+        raise _failed(what, wait=asked_wait(answer.headers.get("retry-after", ""), now))
+    if 300 <= answer.status < 400:
         raise OutsideError(
             "webhook-moved",
             f"{what}: it wants the message sent elsewhere",
@@ -176,27 +93,6 @@ def _judge(
     )
 
 
-def _reason(reason: object) -> str:
-    if isinstance(reason, OSError) and reason.strerror:
-        return clean_line(reason.strerror, 100)
-    return type(reason).__name__
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Another address would be told what this one was meant to keep."""
-
-    def redirect_request(
-        self,
-        req: urllib.request.Request,  # noqa: ARG002 (urllib's signature)
-        fp: IO[bytes],  # noqa: ARG002
-        code: int,  # noqa: ARG002
-        msg: str,  # noqa: ARG002
-        headers: Any,  # noqa: ARG002
-        newurl: str,  # noqa: ARG002
-    ) -> urllib.request.Request | None:
-        """Return None: the answer is an error like any other."""
-        return None
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(_NoRedirect)
+def _failed(what: str, wait: float | None = None, spent: float = 0.0) -> Retryable:
+    advice = "Nothing was sent. Run it again later: what is new stays new."
+    return Retryable("webhook-failed", what, advice, wait, spent)

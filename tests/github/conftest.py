@@ -14,7 +14,8 @@ from perfci.model.report import Report, Verdict
 from perfci.model.run import Side
 from perfci.publish.github.client import Client
 from perfci.publish.github.issue_posting import IssueClient
-from perfci.publish.github.patience import Patience
+from perfci.publish.http import Pace
+from perfci.publish.retry import RetryPolicy
 from perfci.render.report_json import render_json
 from tests.github.server import TOKEN, FakeGitHub
 from tests.github.state import REPOSITORY, Pull
@@ -37,7 +38,8 @@ PASSING: dict[str, Any] = {
 }
 """What makes the report one in which nothing moved."""
 Comment = Callable[..., Done]
-QUICK = Patience(most=120.0, tries=4, between_requests=0.0, between_writes=0.0)
+QUICK = RetryPolicy(most=120.0, tries=4, timeout=120.0, option="--patience")
+AT_ONCE = Pace()
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def slept() -> list[float]:
 @pytest.fixture
 def client(github: FakeGitHub, slept: list[float]) -> Iterator[Client]:
     """A client with a token that may do everything."""
-    one = Client(REPOSITORY, TOKEN, github.url, QUICK, sleep=slept.append, now=lambda: 1_000_000.0)
+    one = Client(REPOSITORY, TOKEN, github.url, QUICK, AT_ONCE, slept.append, lambda: 1_000_000.0)
     yield one
     one.close()
 
@@ -72,7 +74,7 @@ def client(github: FakeGitHub, slept: list[float]) -> Iterator[Client]:
 def issue_client(github: FakeGitHub, slept: list[float]) -> Iterator[IssueClient]:
     """The same for issues."""
     one = IssueClient(
-        REPOSITORY, TOKEN, github.url, QUICK, sleep=slept.append, now=lambda: 1_000_000.0
+        REPOSITORY, TOKEN, github.url, QUICK, AT_ONCE, slept.append, lambda: 1_000_000.0
     )
     yield one
     one.close()

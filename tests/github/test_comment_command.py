@@ -364,21 +364,6 @@ def test_what_a_step_lacks_is_a_usage_error(
     assert github.requests == []
 
 
-def test_without_pygithub_it_says_what_to_install(
-    comment: Comment, tmp_path: Path, report_file: Callable[..., Path]
-) -> None:
-    missing = tmp_path / "missing" / "github"
-    missing.mkdir(parents=True)
-    (missing / "__init__.py").write_text(
-        "raise ModuleNotFoundError(\"No module named 'github'\", name='github')\n"
-    )
-    path = os.pathsep.join(filter(None, (str(missing.parent), os.environ.get("PYTHONPATH"))))
-    done = comment(report_file(), PYTHONPATH=path)
-    assert done.code == 2
-    assert "'perfci[github] @ git+https://" in done.err
-    assert "pip install 'perfci[github]'" not in done.err  # an index may have a stranger's
-
-
 def test_a_wrong_token_is_a_usage_error(comment: Comment, report_file: Callable[..., Path]) -> None:
     done = comment(report_file(), GITHUB_TOKEN="another")
     assert done.code == 2

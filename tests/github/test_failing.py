@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.publish.github.failing import Answer, Missing, Refused, Unsure, judge
-from perfci.publish.github.patience import Patience, Waiting
+from perfci.publish.github.failing import Missing, Refused, Unsure, judge
+from perfci.publish.http import Answer
 
 NOW = 1_000_000.0
 
@@ -77,31 +77,3 @@ def test_an_answer_that_is_not_githubs_is_still_told(text: str) -> None:
 def test_what_github_says_is_shown_on_one_line() -> None:
     failure = judged(422, '{"message": "a\\n::error::b\\u202e"}')
     assert failure.message.endswith("422 a ::error::b")
-
-
-def test_waits_grow_and_end() -> None:
-    slept: list[float] = []
-    waiting = Waiting(Patience(tries=4, first_wait=1.0), slept.append)
-    for _ in range(3):
-        waiting.before_next(Unsure("x", "it failed"))
-    assert slept == [1.0, 2.0, 4.0]
-    with pytest.raises(OutsideError, match="it failed, 4 times over"):
-        waiting.before_next(Unsure("x", "it failed"))
-
-
-def test_a_wait_longer_than_allowed_is_not_slept() -> None:
-    slept: list[float] = []
-    waiting = Waiting(Patience(most=120.0), slept.append)
-    with pytest.raises(OutsideError, match="a wait of 1 h 0 min") as caught:
-        waiting.before_next(Unsure("x", "limited", wait=3600.0))
-    assert slept == []
-    assert "--patience" in caught.value.advice
-
-
-def test_all_waits_together_are_bounded() -> None:
-    slept: list[float] = []
-    waiting = Waiting(Patience(most=100.0), slept.append)
-    waiting.before_next(Unsure("x", "limited", wait=60.0))
-    with pytest.raises(OutsideError):
-        waiting.before_next(Unsure("x", "limited", wait=60.0))
-    assert slept == [60.0]

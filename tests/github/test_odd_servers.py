@@ -12,8 +12,8 @@ import pytest
 
 from perfci.errors import OutsideError
 from perfci.publish.github.client import Client
-from perfci.publish.github.patience import Patience
-from tests.github.conftest import HEAD
+from perfci.publish.retry import RetryPolicy
+from tests.github.conftest import AT_ONCE, HEAD
 from tests.github.server import TOKEN
 from tests.github.state import REPOSITORY
 from tests.project import Project
@@ -72,10 +72,8 @@ def odd(monkeypatch: pytest.MonkeyPatch) -> Iterator[OddServer]:
 
 
 def client_of(odd: OddServer, slept: list[float], least: float = 1.0) -> Client:
-    patience = Patience(
-        most=0.5, tries=3, first_wait=0.1, between_requests=0, between_writes=0, least_for_one=least
-    )
-    return Client(REPOSITORY, TOKEN, odd.url, patience, sleep=slept.append, now=lambda: 1e6)
+    policy = RetryPolicy(most=0.5, tries=3, first_wait=0.1, timeout=least)
+    return Client(REPOSITORY, TOKEN, odd.url, policy, AT_ONCE, slept.append, lambda: 1e6)
 
 
 def answer(

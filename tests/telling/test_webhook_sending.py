@@ -11,19 +11,21 @@ from typing import Any
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.publish import webhook
+from perfci.publish import http
 from perfci.publish.http import within
-from perfci.publish.webhook import MaybeDelivered, Pace, require_webhook, send
+from perfci.publish.retry import RetryPolicy
+from perfci.publish.webhook import MaybeDelivered, require_webhook, send
 from tests.telling.receiver import DRIPPING, DROPPED, SILENT, Answer, Receiver
 
 NOW = 1_700_000_000.0
 BODY = b'{"text": "hello"}'
 
 
-def sent(receiver: Receiver, pace: Pace | None = None) -> list[float]:
+def sent(receiver: Receiver, tries: int = 4, timeout: float = 5.0) -> list[float]:
     """Send, and return the waits."""
     slept: list[float] = []
-    send(receiver.url, BODY, pace or Pace(timeout=5.0), slept.append, lambda: NOW)
+    policy = RetryPolicy(tries=tries, timeout=timeout)
+    send(receiver.url, BODY, policy, slept.append, lambda: NOW)
     return slept
 
 
@@ -62,7 +64,7 @@ def test_a_limit_is_waited_for_as_long_as_it_asks(
 
 def test_a_wait_that_is_too_long_is_not_slept(receiver: Receiver) -> None:
     receiver.answers = [Answer(429, {"Retry-After": "3600"})]
-    with pytest.raises(OutsideError, match="wants a wait of 1 h 0 min"):
+    with pytest.raises(OutsideError, match="it would take a wait of 1 h 0 min"):
         sent(receiver)
     assert len(receiver.bodies) == 1
 
@@ -100,10 +102,10 @@ def test_where_the_answer_is_lost_the_message_is_not_sent_twice(
         assert receiver.received.wait(20)
         return within(trying.result, most)
 
-    monkeypatch.setattr(webhook, "within", within_from_its_arrival)
+    monkeypatch.setattr(http, "within", within_from_its_arrival)
     receiver.answers = [Answer(status)]
     with pytest.raises(MaybeDelivered, match="took the message and gave no answer"):
-        sent(receiver, Pace(timeout=0.3))
+        sent(receiver, timeout=0.3)
     assert receiver.bodies == [BODY]
     assert not receiver.outwaited
 
@@ -129,7 +131,7 @@ def test_what_was_given_up_before_it_was_sent_is_never_sent(
     monkeypatch.setattr(socket, "getaddrinfo", slow)  # no time-out of a socket ends a look-up
     before = set(threading.enumerate())
     with pytest.raises(OutsideError, match=r"can't be reached in .*, 2 times over"):
-        sent(receiver, Pace(timeout=0.3, tries=2))
+        sent(receiver, tries=2, timeout=0.3)
     left = set(threading.enumerate()) - before
     assert len(left) == 2
     answering.set()
@@ -144,7 +146,7 @@ def test_a_server_that_is_not_there_is_tried_again() -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/SeCrEt"
         slept: list[float] = []
         with pytest.raises(OutsideError, match="can't be reached: Connection refused") as caught:
-            send(url, BODY, Pace(), slept.append, lambda: NOW)
+            send(url, BODY, RetryPolicy(tries=4), slept.append, lambda: NOW)
     assert slept == [1.0, 2.0, 4.0]
     assert "SeCrEt" not in str(caught.value)
 

@@ -8,16 +8,12 @@ its base can be forged like its numbers; this finds wrong wiring.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from perfci.model.report import Report
+from perfci.publish.github.client import Client
 from perfci.publish.github.event import SHA, MergeGroup
 from perfci.publish.github.failing import Refused
 from perfci.publish.github.pull import Pull
 from perfci.render.clean import clean_line
-
-if TYPE_CHECKING:  # PyGithub may be missing, and `cli` says so in a better way
-    from perfci.publish.github.client import Client
 
 
 def doubt_of_base(client: Client, found: Pull | MergeGroup, report: Report) -> str:

@@ -1,21 +1,19 @@
-"""One repository of a GitHub, by PyGithub. Every method is one request, or one whole list.
+"""One repository of a GitHub. Every method is one request, or one whole list.
 
-Reading is repeated where GitHub fails for a while. Writing never is: PyGithub asks through
-``connection``, which repeats nothing, because a failure may come after the write took effect, and
-would leave two comments. Who writes gets ``Unsure`` and looks what is there (see ``posting``).
+Reading is repeated where GitHub fails for a while. Writing never is: a failure may come after the
+write took effect, and would leave two comments. Who writes gets ``Unsure`` and looks what is there
+(see ``posting``).
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
-from urllib.parse import quote
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
 
-import requests
-from github import Auth, Github
-
-from perfci.errors import OutsideError
+from perfci.errors import OutsideError, UsageError
 from perfci.publish.github.annotations import Annotation
 from perfci.publish.github.answers import (
     CheckAnswer,
@@ -28,17 +26,32 @@ from perfci.publish.github.answers import (
     parse,
 )
 from perfci.publish.github.check import NAME, CheckContent, Status
-from perfci.publish.github.connection import Connection, require_address
 from perfci.publish.github.deciding import Comment
-from perfci.publish.github.failing import Answer, Missing, Refused, Unsure, judge
-from perfci.publish.github.patience import USUAL, Patience, Waiting
+from perfci.publish.github.failing import Missing, Refused, Unsure, judge
 from perfci.publish.github.pull import Pull
+from perfci.publish.http import Answer, Connection, NoAnswer, Pace, address_of, redirected
+from perfci.publish.retry import RetryPolicy, retry
 from perfci.render.clean import clean_line
+from perfci.units import format_duration
 
 T = TypeVar("T")
+GUIDE = Pace(requests=0.25, writes=1.0)
+"""What GitHub's guide asks for."""
+_LEAST = 10.0
+"""What one request may take, in s, however little patience there is: a slow GitHub isn't broken."""
 _PAGE = 100
 _MOST_PAGES = 300
-_HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+_MOST_BYTES = 64 << 20
+"""A page of a hundred comments, each as long as GitHub lets it be, has less than half of it."""
+_LATER = "Run it again; https://www.githubstatus.com may know."
+_MOST_HOPS = 3
+_MOVED = {301, 307, 308}
+"""The redirects of which the same request is to be sent again; nothing was done yet."""
+
+
+def policy_of(patience: float) -> RetryPolicy:
+    """Return the policy of ``--patience``, in s."""
+    return RetryPolicy(most=patience, timeout=max(patience, _LEAST), option="--patience")
 
 
 class Client:
@@ -49,32 +62,37 @@ class Client:
         repository: str,
         token: str,
         api_url: str = "https://api.github.com",
-        patience: Patience = USUAL,
+        policy: RetryPolicy | None = None,
+        pace: Pace = GUIDE,
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
     ) -> None:
-        require_address(api_url)
-        self._github = Github(
-            auth=Auth.Token(token),
-            base_url=api_url.rstrip("/"),
-            user_agent="perfci",
-            seconds_between_requests=patience.between_requests,
-            seconds_between_writes=patience.between_writes,
-        )
-        self._connection = Connection(api_url, patience.for_one)
+        parts = address_of(api_url)
+        if parts is None:
+            raise UsageError(
+                "bad-address",
+                f"GITHUB_API_URL is {api_url!r}, no address",
+                "Give it as in https://api.github.com",
+            )
+        self._api = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self._headers = {
+            "Accept": "application/vnd.github+json",
+            "Authorization": f"token {token}",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+        self._policy = policy or policy_of(120.0)
+        self._connection = Connection(self._policy.timeout, _MOST_BYTES, pace, sleep)
         self._at = f"/repos/{quote(repository)}"
-        self._patience = patience
         self._sleep = sleep
         self._now = now
 
     def close(self) -> None:
         """Close the connection."""
-        self._github.close()
         self._connection.close()
 
-    def waiting(self) -> Waiting:
-        """Return the waits for one thing that is to be done."""
-        return Waiting(self._patience, self._sleep)
+    def retry(self, do: Callable[[], T], before_again: Callable[[], object] = lambda: None) -> T:
+        """Return what ``do`` returns, which looks at what is there, and writes what is missing."""
+        return retry(do, self._policy, self._sleep, before_again)
 
     def pull(self, number: int) -> Pull:
         """Return a pull request as it is now."""
@@ -169,15 +187,9 @@ class Client:
 
     def _get(self, path: str, kind: type[T], **parameters: str) -> T:
         """Read, again and again where GitHub fails: reading changes nothing."""
-        waiting = self.waiting()
         where = f"{self._at}{path}"
-        while True:
-            try:
-                answer = self._ask("GET", where, parameters=parameters)
-            except Unsure as failure:
-                waiting.before_next(failure)
-            else:
-                return parse(answer.text, kind, f"GET {where}")
+        answer = self.retry(lambda: self._ask("GET", where, parameters=parameters))
+        return parse(answer.text, kind, f"GET {where}")
 
     def _pages(
         self, path: str, kind: type[T], items: Callable[[T], tuple[Any, ...]], **parameters: str
@@ -218,31 +230,60 @@ class Client:
         body: dict[str, Any] | None = None,
         parameters: dict[str, str] | None = None,
     ) -> Answer:
-        """Send one request, once."""
+        """Send one request, once, to where GitHub has it."""
         request = f"{verb} {path}"
-        asking = self._connection.asking(request)
-        try:
-            status, headers, text = self._github.requester.requestJson(
-                verb, path, parameters, dict(_HEADERS), body, cast("Any", asking)
-            )
-        except requests.RequestException as error:
-            raise Unsure(
-                "no-answer",
-                f"{request} got no answer: {type(error).__name__}",
-                "Is GITHUB_API_URL right, and may this runner reach it?",
-            ) from error
-        except (
-            RuntimeError,
-            ValueError,
-        ) as error:  # PyGithub's of a redirect elsewhere, or nowhere
-            raise OutsideError(
-                "moved",
-                f"{request} was sent elsewhere: {clean_line(str(error))}",
-                "Correct GITHUB_API_URL.",
-            ) from error
-        answer = Answer(status, headers, text)
+        headers, content = self._headers, None
+        if body is not None:
+            headers = headers | {"Content-Type": "application/json"}
+            content = json.dumps(body).encode()
+        url = f"{self._api}{path}"
+        if parameters:
+            url += f"?{urlencode(sorted(parameters.items()))}"
+        for _ in range(_MOST_HOPS):
+            answer = self._send(request, verb, url, headers, content)
+            if answer.status not in _MOVED or "location" not in answer.headers:
+                break
+            url = _moved(request, url, answer.headers["location"])
+        else:
+            raise OutsideError("moved", f"{request} is sent in circles", "Correct GITHUB_API_URL.")
+        if answer.status == 202 and verb == "GET":
+            raise Unsure("github-busy", f"{request} was answered with 202: not ready yet", _LATER)
         judge(answer, request, self._now())
         return answer
+
+    def _send(
+        self, request: str, verb: str, url: str, headers: dict[str, str], content: bytes | None
+    ) -> Answer:
+        try:
+            answer = self._connection.send(verb, url, headers, content)
+        except NoAnswer as failure:
+            if failure.spent:
+                what = f"{request} was not answered within {format_duration(failure.spent)}"
+                raise Unsure("no-answer", what, _LATER, spent=failure.spent) from failure
+            raise Unsure(
+                "no-answer",
+                f"{request} got no answer: {failure.why}",
+                "Is GITHUB_API_URL right, and may this runner reach it?",
+            ) from failure
+        if not answer.whole:
+            raise OutsideError(
+                "strange-answer",
+                f"{request} was answered with more than {_MOST_BYTES >> 20} MiB",
+                "Is GITHUB_API_URL the address of GitHub's API? A proxy may have answered.",
+            )
+        return answer
+
+
+def _moved(request: str, url: str, location: str) -> str:
+    """Return where a redirect leads: another server is not told the token."""
+    address = redirected(url, location)
+    if address is None:
+        raise OutsideError(
+            "moved",
+            f"{request} was sent elsewhere: {clean_line(location)}",
+            "Correct GITHUB_API_URL.",
+        )
+    return address
 
 
 def _output(check: CheckContent, lines: Sequence[Annotation]) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
 
 from perfci.errors import OutsideError, UsageError
-from perfci.publish.http import asked_wait, whole_seconds
+from perfci.publish.http import Answer, asked_wait, whole_seconds
+from perfci.publish.retry import Retryable
 from perfci.render.clean import clean_line
 
 _LIMITED = re.compile(
@@ -19,19 +18,8 @@ _SECONDARY_WAIT = 60.0
 """What GitHub's guide asks for where a rate limit names no time, in s."""
 
 
-class Unsure(OutsideError):
-    """Nobody knows whether it took effect, or it came too soon: look, and then repeat it.
-
-    ``wait`` is what GitHub asks for in s, 0 where it names nothing; ``spent`` how long an answer
-    was already waited for in vain.
-    """
-
-    def __init__(
-        self, slug: str, message: str, advice: str = "", wait: float = 0.0, spent: float = 0.0
-    ) -> None:
-        super().__init__(slug, message, advice)
-        self.wait = wait
-        self.spent = spent
+class Unsure(Retryable):
+    """Nobody knows whether it took effect, or it came too soon: look, and then repeat it."""
 
 
 class Refused(OutsideError):
@@ -40,15 +28,6 @@ class Refused(OutsideError):
 
 class Missing(OutsideError):
     """What was asked for isn't there, or the token may not even know that it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """GitHub's answer to one request; the names in ``headers`` are in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    text: str
 
 
 def judge(answer: Answer, request: str, now: float) -> None:
@@ -60,7 +39,7 @@ def judge(answer: Answer, request: str, now: float) -> None:
     if status in {403, 429}:
         wait = _asked_wait(answer, now)
         if wait is not None:
-            raise Unsure("github-limit", what, "GitHub limits how often it is asked.", wait)
+            raise Unsure("github-limit", what, "GitHub limits how often it is asked.", wait or None)
     if status >= 500 or status in {408, 429}:
         raise Unsure("github-failed", what, "Run it again; https://www.githubstatus.com may know.")
     if status == 401:

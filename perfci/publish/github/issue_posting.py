@@ -10,7 +10,7 @@ from typing import Any
 
 from perfci.publish.github.answers import IssueAnswer
 from perfci.publish.github.client import Client
-from perfci.publish.github.failing import Refused, Unsure
+from perfci.publish.github.failing import Refused
 from perfci.publish.github.issue import LABEL, Content, Issue
 from perfci.publish.github.posting import Outcome
 from perfci.publish.github.regression_issue import MOST, Step, openings, steps
@@ -27,24 +27,27 @@ def tell_issues(
     most: int = MOST,
 ) -> tuple[Outcome, ...]:
     """Open, update and close ``author``'s issues; return what was done, or that it may not be."""
-    waiting = client.waiting()
     listed = client.issues(author)
     wanted = openings(trend, listed, author, most)  # once: a second look would begin a new count
     done: dict[int, Issue] = {}
     said: list[Outcome] = []
-    while True:
+
+    def look_again() -> None:
+        nonlocal listed
+        listed = client.issues(author)
+
+    def write() -> None:
         known = {issue.number: issue for issue in listed} | done
-        try:
-            for step in steps(trend, tuple(known.values()), author, wanted, report_url):
-                issue = _write(client, step)
-                done[issue.number] = issue
-                said.append(Outcome("posted", _told(step, issue)))
-            return tuple(said)
-        except Refused as failure:
-            return (*said, Outcome("refused", failure.message))
-        except Unsure as failure:
-            waiting.before_next(failure)
-            listed = client.issues(author)
+        for step in steps(trend, tuple(known.values()), author, wanted, report_url):
+            issue = _write(client, step)
+            done[issue.number] = issue
+            said.append(Outcome("posted", _told(step, issue)))
+
+    try:
+        client.retry(write, look_again)
+    except Refused as failure:
+        said.append(Outcome("refused", failure.message))
+    return tuple(said)
 
 
 def _write(client: IssueClient, step: Step) -> Issue:

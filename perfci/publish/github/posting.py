@@ -9,8 +9,8 @@ still come in, and then that push's own run writes over it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from perfci.errors import UsageError
 from perfci.publish.github.answers import CheckAnswer
@@ -22,15 +22,13 @@ from perfci.publish.github.check import (
     read_identity,
     status_of,
 )
+from perfci.publish.github.client import Client
 from perfci.publish.github.deciding import Decision, decide
 from perfci.publish.github.event import SHA, MergeGroup, Nothing, Wanted
-from perfci.publish.github.failing import Refused, Unsure
+from perfci.publish.github.failing import Refused
 from perfci.publish.github.pull import Pull, Several, choose, why_not
 from perfci.render.clean import clean_line
 from perfci.units import counted
-
-if TYPE_CHECKING:  # PyGithub may be missing, and `cli` says so in a better way
-    from perfci.publish.github.client import Client
 
 _A_REQUEST = 50
 """Annotations that GitHub takes at once."""
@@ -123,19 +121,18 @@ def leave_comment(
     client: Client, pull: Pull, author: str, body: str, *, dry_run: bool = False
 ) -> Outcome:
     """Leave ``body`` as the one comment of ``author`` on ``pull``, whose head was measured."""
-    waiting = client.waiting()
+
+    def look_and_write() -> Outcome:
+        decision = decide(client.comments(pull.number), author, body)
+        if dry_run:
+            return Outcome("posted", f"would {_told(decision)} on #{pull.number}")
+        stale = why_not(client.pull(pull.number), pull.head_sha)
+        if stale is not None:
+            return Outcome("stale", stale.reason)
+        return Outcome("posted", _carry_out(client, pull, decision, body))
+
     try:
-        while True:
-            decision = decide(client.comments(pull.number), author, body)
-            if dry_run:
-                return Outcome("posted", f"would {_told(decision)} on #{pull.number}")
-            stale = why_not(client.pull(pull.number), pull.head_sha)
-            if stale is not None:
-                return Outcome("stale", stale.reason)
-            try:
-                return Outcome("posted", _carry_out(client, pull, decision, body))
-            except Unsure as failure:
-                waiting.before_next(failure)
+        return client.retry(look_and_write)
     except Refused as failure:
         return Outcome("refused", failure.message)
 
@@ -182,25 +179,21 @@ def _set_check_run(client: Client, head_sha: str, check: CheckContent) -> Outcom
 
     How many are there is GitHub's own count: after a failure it says whether a batch arrived.
     """
-    waiting = client.waiting()
-    known: CheckAnswer | None = None
-    while True:
-        run = known or _posted(client, head_sha, check.identity)
-        try:
-            if run is None:
-                lines = check.annotations[:_A_REQUEST]
-                known = _with(client.create_check(head_sha, check, lines), len(lines))
-                continue
-            there = run.output.annotations_count
+
+    def look_and_write() -> Outcome:
+        run = _posted(client, head_sha, check.identity)
+        there = run.output.annotations_count if run else 0
+        while run is None or there < len(check.annotations):
             batch = check.annotations[there : there + _A_REQUEST]
-            if not batch:
-                where = f": {run.html_url}" if run.html_url else ""
-                return Outcome("posted", clean_line(f"check is {check.conclusion}{where}"))
-            client.annotate(run.id, check, batch)
-            known = _with(run, there + len(batch))
-        except Unsure as failure:
-            waiting.before_next(failure)
-            known = None
+            if run is None:
+                run = client.create_check(head_sha, check, batch)
+            else:
+                client.annotate(run.id, check, batch)
+            there += len(batch)
+        where = f": {run.html_url}" if run.html_url else ""
+        return Outcome("posted", clean_line(f"check is {check.conclusion}{where}"))
+
+    return client.retry(look_and_write)
 
 
 def _posted(client: Client, head_sha: str, identity: str) -> CheckAnswer | None:
@@ -208,23 +201,15 @@ def _posted(client: Client, head_sha: str, identity: str) -> CheckAnswer | None:
     return next((run for run in runs if run.external_id == identity), None)
 
 
-def _with(run: CheckAnswer, annotations: int) -> CheckAnswer:
-    return replace(run, output=replace(run.output, annotations_count=annotations))
-
-
 def _set_status(client: Client, head_sha: str, status: Status, conclusion: str) -> Outcome:
-    waiting = client.waiting()
-    done = Outcome("posted", f"status is {status.state} ({conclusion}): no right to set checks")
-    while True:
+
+    def look_and_write() -> None:
         newest = next(
             (one for one in client.statuses(head_sha) if one.context.casefold() == NAME), None
         )
         found = (newest.state, newest.description, newest.target_url or "") if newest else None
-        if found == (status.state, status.description, status.url):
-            return done
-        try:
+        if found != (status.state, status.description, status.url):
             client.create_status(head_sha, status)
-        except Unsure as failure:
-            waiting.before_next(failure)
-        else:
-            return done
+
+    client.retry(look_and_write)
+    return Outcome("posted", f"status is {status.state} ({conclusion}): no right to set checks")
