@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import OutsideError
-from perfci.publish.github.client import Client
+from perfci.publish.github import client as client_module
+from perfci.publish.github.client import GUIDE, Client
+from perfci.publish.http import Connection
 from perfci.publish.retry import RetryPolicy
 from tests.github.conftest import AT_ONCE, HEAD
 from tests.github.server import TOKEN
@@ -30,6 +32,7 @@ class OddServer:
     def __init__(self) -> None:
         self.answering: Answering = lambda _: None
         self.requests: list[str] = []
+        self.bodies: list[bytes] = []
         self.asked = threading.Event()
         self.ending = threading.Event()
         odd = self
@@ -43,7 +46,7 @@ class OddServer:
             def _serve(self) -> None:
                 odd.requests.append(self.command)
                 odd.asked.set()
-                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                odd.bodies.append(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
                 try:
                     odd.answering(self)
                 except ConnectionError:
@@ -181,6 +184,76 @@ def test_a_redirect_in_circles_ends(odd: OddServer, slept: list[float]) -> None:
     with pytest.raises(OutsideError, match="in circles"):
         client_of(odd, slept, 10.0).pull(7)
     assert len(odd.requests) == 3
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+def test_a_write_goes_to_where_the_repository_is_now(
+    odd: OddServer, slept: list[float], status: int
+) -> None:
+    asked: list[tuple[str, str, bytes]] = []
+
+    def moved(handler: BaseHTTPRequestHandler) -> None:
+        asked.append((handler.command, handler.path, odd.bodies[-1]))
+        if handler.path.startswith("/repositories/12/"):
+            return answer(201, b'{"id": 1, "html_url": "there"}')(handler)
+        return answer(status, headers={"Location": "/repositories/12/comments?x=1"})(handler)
+
+    odd.answering = moved
+    assert client_of(odd, slept, 10.0).create_comment(7, "hello") == "there"
+    assert asked == [
+        ("POST", f"/repos/{REPOSITORY}/issues/7/comments", b'{"body": "hello"}'),
+        ("POST", "/repositories/12/comments?x=1", b'{"body": "hello"}'),
+    ]
+
+
+def test_the_token_does_not_follow_to_another_server(odd: OddServer, slept: list[float]) -> None:
+    other = OddServer()
+    odd.answering = answer(307, headers={"Location": f"{other.url}/a"})
+    with pytest.raises(OutsideError, match="sent elsewhere"):
+        client_of(odd, slept, 10.0).pull(7)
+    other.close()
+    assert other.requests == []
+
+
+def test_an_answer_without_end_is_not_read_to_it(
+    odd: OddServer, slept: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "_MOST_BYTES", 1 << 20)
+
+    def endless(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\n")
+        while not odd.ending.is_set():
+            handler.wfile.write(b" " * (1 << 16))
+
+    odd.answering = endless
+    with pytest.raises(OutsideError, match="more than 1 MiB"):
+        client_of(odd, slept, 20.0).pull(7)
+    assert len(odd.requests) == 1
+
+
+def test_requests_keep_the_pace_of_githubs_guide(odd: OddServer, slept: list[float]) -> None:
+    connection = Connection(10.0, 100, GUIDE, slept.append, clock=lambda: 0.0)
+    odd.answering = answer(200)
+    for verb in ("GET", "GET", "POST", "GET", "PATCH"):
+        connection.send(verb, odd.url, {})
+    connection.close()
+    assert slept == [0.25, 0.25, 0.25, 1.0]
+
+
+def test_the_password_of_a_netrc_does_not_replace_the_token(
+    odd: OddServer, slept: list[float], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    said: list[str] = []
+
+    def look(handler: BaseHTTPRequestHandler) -> None:
+        said.append(handler.headers["Authorization"])
+        answer(200, PULL)(handler)
+
+    odd.answering = look
+    client_of(odd, slept, 10.0).pull(7)
+    assert said == [f"token {TOKEN}"]
 
 
 @pytest.mark.parametrize("token", ["tökén", "a b", "日本", "a\nb"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable
@@ -140,6 +141,35 @@ def test_what_was_given_up_before_it_was_sent_is_never_sent(
     assert not any(receiver.bodies)
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [UnicodeError("label empty or too long"), ValueError("SeCrEt"), OSError(113, "No route")],
+    ids=["unicode", "value", "system"],
+)
+def test_of_what_was_never_sent_nobody_says_that_it_was_taken(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    def look_up(*_: Any, **__: Any) -> Any:
+        raise failure
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with pytest.raises(OutsideError, match=r"can't be reached: .*, 2 times over") as caught:
+        sent(receiver, tries=2)
+    assert not isinstance(caught.value, MaybeDelivered)
+    assert "SeCrEt" not in str(caught.value)
+    assert receiver.bodies == []
+
+
+@pytest.mark.parametrize(("status", "error"), [(200, None), (302, OutsideError)])
+def test_an_answer_is_one_before_its_body_is_there(
+    receiver: Receiver, status: int, error: type[Exception] | None
+) -> None:
+    receiver.answers = [Answer(status, {"Location": "/x", "Content-Length": "1000"})]
+    with pytest.raises(error, match="sent elsewhere") if error else contextlib.nullcontext():
+        sent(receiver)
+    assert receiver.bodies == [BODY]
+
+
 def test_a_server_that_is_not_there_is_tried_again() -> None:
     with socket.socket() as taken:  # bound and not listening
         taken.bind(("127.0.0.1", 0))
@@ -177,6 +207,8 @@ def test_no_error_shows_the_secret_address(receiver: Receiver, answer: Answer) -
         "https://hooks.example/SeCrEt\r\nX:y",
         "https://hooks.example/SeCrEt x",
         "https://hooks.example/SeCrEt\u202e",
+        "http://SeCrEt..b/",
+        "http://%00/SeCrEt",
     ],
 )
 def test_what_is_no_address_is_refused_without_showing_it(url: str) -> None:
