@@ -375,7 +375,7 @@ def test_the_fake_refuses_what_github_would(
 ) -> None:
     client = Client(REPOSITORY, TOKEN, strict.url, QUICK)
     with pytest.raises(OutsideError):
-        client._post(path, server.Fault, body)
+        client._write("POST", path, server.Fault, body)
     client.close()
     assert any(why in violation for violation in strict.violations)
 

@@ -128,12 +128,12 @@ class Client:
     def create_comment(self, number: int, body: str) -> str:
         """Comment, and return the comment's address."""
         path = f"/issues/{number}/comments"
-        return self._post(path, CommentAnswer, {"body": body}).html_url
+        return self._write("POST", path, CommentAnswer, {"body": body}).html_url
 
     def update_comment(self, comment: Comment, body: str) -> str:
         """Replace a comment's text, and return its address. Unsure where somebody deleted it."""
         path = f"/issues/comments/{comment.id}"
-        return self._patch(path, CommentAnswer, {"body": body}).html_url
+        return self._write("PATCH", path, CommentAnswer, {"body": body}).html_url
 
     def delete_comment(self, comment: Comment) -> None:
         """Delete a comment; one that is gone already is as it should be."""
@@ -163,7 +163,7 @@ class Client:
         }
         if check.url:
             request["details_url"] = check.url
-        return self._post("/check-runs", CheckAnswer, request)
+        return self._write("POST", "/check-runs", CheckAnswer, request)
 
     def annotate(self, number: int, check: CheckContent, lines: Sequence[Annotation]) -> None:
         """Add annotations to a check run: GitHub keeps those that are there."""
@@ -183,7 +183,7 @@ class Client:
         }
         if status.url:
             request["target_url"] = status.url
-        self._post(f"/statuses/{sha}", StatusAnswer, request)
+        self._write("POST", f"/statuses/{sha}", StatusAnswer, request)
 
     def _get(self, path: str, kind: type[T], **parameters: str) -> T:
         """Read, again and again where GitHub fails: reading changes nothing."""
@@ -207,21 +207,16 @@ class Client:
             "Start a new pull request: nobody can read this one any more.",
         )
 
-    def _post(self, path: str, kind: type[T], body: dict[str, Any]) -> T:
+    def _write(self, verb: str, path: str, kind: type[T], body: dict[str, Any]) -> T:
         where = f"{self._at}{path}"
         try:
-            answer = self._ask("POST", where, body)
-        except Missing as failure:  # how GitHub says "no" where the token may not even look
-            raise Refused(failure.slug, failure.message, failure.advice) from failure
-        return parse(answer.text, kind, f"POST {where}")
-
-    def _patch(self, path: str, kind: type[T], body: dict[str, Any]) -> T:
-        where = f"{self._at}{path}"
-        try:
-            answer = self._ask("PATCH", where, body)
-        except Missing as failure:  # somebody deleted it: what is there has to be looked at anew
-            raise Unsure(failure.slug, failure.message, failure.advice) from failure
-        return parse(answer.text, kind, f"PATCH {where}")
+            answer = self._ask(verb, where, body)
+        except Missing as failure:
+            # how GitHub says "no" where the token may not even look; but what is to be changed was
+            # there, and somebody deleted it: what is there has to be looked at anew
+            meant = Refused if verb == "POST" else Unsure
+            raise meant(failure.slug, failure.message, failure.advice) from failure
+        return parse(answer.text, kind, f"{verb} {where}")
 
     def _ask(
         self,

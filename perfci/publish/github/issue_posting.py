@@ -91,7 +91,7 @@ class IssueClient(Client):
             "body": content.body,
             "labels": [LABEL],
         }
-        return self._post("/issues", IssueAnswer, request).record()
+        return self._write("POST", "/issues", IssueAnswer, request).record()
 
     def update_issue(self, issue: Issue, content: Content, body: str) -> Issue:
         """Give an issue another text, and close it where that says so. Unsure where it is gone.
@@ -101,4 +101,4 @@ class IssueClient(Client):
         request: dict[str, Any] = {"body": body}
         if content.close:
             request |= {"state": "closed", "state_reason": content.close}
-        return self._patch(f"/issues/{issue.number}", IssueAnswer, request).record()
+        return self._write("PATCH", f"/issues/{issue.number}", IssueAnswer, request).record()
