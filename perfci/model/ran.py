@@ -34,9 +34,9 @@ class SideRan:
     folders: tuple[str, ...] = ()
     compiled: tuple[Compiled, ...] = ()
     outside: tuple[str, ...] = ()
-    installed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     cases: Mapping[str, str] = field(default_factory=dict)
+    installed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
