@@ -2,7 +2,7 @@
 
     python benchmarks/pair_spread.py [--json FILE] [--rounds N] [--burst S]...
 
-By each side's own p50 of the round, and by bursts that lay side by side (``verdict/pairing.py``),
+By each side's own p50 of the round, and by bursts that lay side by side (``compare/comparing.py``),
 of the same rounds of the demo's four eager cases. Run it quietly, and again beside other work.
 """
 

@@ -13,6 +13,7 @@ from typing import Literal
 from perfci.compare.margin import margin
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Status
+from perfci.model.settings import DECIDING_ROUNDS
 from perfci.model.worker import WorkerOutput
 
 _RESOLUTION = 0.1
@@ -37,8 +38,12 @@ def is_exact(
 
     They agree where they lie within a tenth of the threshold of each other: what is between them
     then can't make the difference. With a threshold of 0 (one more graph break is one too many)
-    they have to be alike. What is no number is compared with nothing, and not tested either.
+    they have to be alike. Of an amount, two workers may agree by luck. What is no number is
+    compared with nothing, and not tested either.
     """
+    few = min(len(base), len(head)) < DECIDING_ROUNDS
+    if metric.absolute and threshold > 0.0 and few:
+        return False
     return all(_agree(metric, values, threshold) for values in (base, head))
 
 

@@ -142,8 +142,8 @@ def test_exact_memory_is_compared_by_its_share() -> None:
 
 
 def test_a_leak_is_compared_by_its_amount() -> None:
-    assert exact("memory_growth", [0.0], [15.0]).status == "unchanged"
-    assert exact("memory_growth", [-3.0], [393.0]).status == "regressed"
+    assert exact("memory_growth", [0.0] * 5, [15.0] * 5).status == "unchanged"
+    assert exact("memory_growth", [-3.0] * 5, [393.0] * 5).status == "regressed"
 
 
 def test_accuracy_below_the_floor_counts_as_the_floor() -> None:

@@ -37,7 +37,7 @@ def test_a_leak_whose_workers_disagree_is_tested() -> None:
 
 
 def test_workers_agree_within_a_tenth_of_the_threshold() -> None:
-    row = compared("memory_growth", [0.0, 0.1, 1.5], [393.0, 393.5, 394.0])
+    row = compared("memory_growth", [0.0, 0.1, 1.5, 0.0, 1.0], [393.0, 393.5, 394.0] + [393.2] * 2)
     assert (row.method, row.status, row.p) == ("exact", "regressed", None)
     device = compared("peak_device_memory", [1000.0, 1001.0], [1200.0, 1201.0])
     assert (device.method, device.status) == ("exact", "regressed")
@@ -106,3 +106,11 @@ def test_memory_that_is_decided_asks_for_no_more_rounds() -> None:
         values = [(value + more + 0.2 * (8.0 - value)) * (1 << 20) for value in mebibytes]
         rows = compare_case(case(), base, side("head", metric, values), POLICY, paired=True)
         assert undecided_metrics(rows, case(), POLICY, 1) == wanted
+
+
+def test_two_workers_that_agree_by_luck_make_no_amount_exact() -> None:
+    """Seen: 0 B/call on base and 747 on head, of code that leaks nothing, in two rounds."""
+    sides = side("base", "memory_growth", [0.0] * 2), side("head", "memory_growth", [747.0] * 2)
+    (row,) = adjust(compare_case(case(), *sides, POLICY, paired=True), POLICY)
+    assert row.status == "inconclusive"
+    assert row.method != "exact"

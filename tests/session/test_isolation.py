@@ -152,7 +152,8 @@ def test_without_a_namespace_perfcis_own_process_is_closed(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights over others' files")
 @needs_namespace
 def test_root_keeps_its_rights_over_files(project: Project) -> None:
-    theirs = project.write("theirs", "x")
+    theirs = project.folder.parent / "theirs"
+    theirs.write_text("x", encoding="utf-8")
     theirs.chmod(0o600)
     os.chown(theirs, NOBODY, NOBODY)
     benchmark = "@perfci.benchmark\ndef a():\n    return int\n"
