@@ -106,7 +106,7 @@ def test_where_standard_output_is_a_file_it_keeps_what_is_printed_too(
     printed = tmp_path / "printed"
     printed.write_text("before\n")
     program = (
-        "import sys; from pathlib import Path; from perfci.writing import write_file;"
+        "import sys; from pathlib import Path; from perfci.files import write_file;"
         "print('first', flush=True); write_file(Path(sys.argv[1]), 'text\\n'); print('last')"
     )
     with printed.open(mode) as file:
