@@ -9,34 +9,61 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint, entry_points
+from importlib.machinery import PathFinder
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfci.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+_LONGEST = 300
+_METADATA = (".dist-info", ".egg-info", "EGG-INFO")
+
+
+def names(package: ModuleType) -> tuple[str, ...]:
+    """Return the names of the modules of ``package``, in order; none is imported."""
+    return tuple(sorted(found.name for found in pkgutil.iter_modules(package.__path__)))
 
 
 def built_in(package: ModuleType) -> Iterator[tuple[str, Any]]:
     """Yield the modules of ``package`` by name, in order of their names."""
-    for found in sorted(pkgutil.iter_modules(package.__path__), key=lambda one: one.name):
-        yield found.name, importlib.import_module(f"{package.__name__}.{found.name}")
+    for name in names(package):
+        yield name, importlib.import_module(f"{package.__name__}.{name}")
 
 
-def added(group: str, check: Callable[[Any], str]) -> Iterator[tuple[str, Any]]:
-    """Yield what entry points of ``group`` add, by name, in order of their names.
+def points(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of ``group``, in order of their names; none is imported."""
+    if not _mentioned(group):
+        return ()
+    from importlib.metadata import entry_points
+
+    return tuple(sorted(entry_points(group=group), key=lambda one: one.name))
+
+
+def load(point: EntryPoint, check: Callable[[Any], str]) -> Any:
+    """Return what an entry point names.
 
     ``check`` returns what is wrong with one, or nothing. Raises UsageError for one that can't be
     imported or is wrong: it names the entry point and its distribution.
     """
-    for point in sorted(entry_points(group=group), key=lambda one: one.name):
-        try:
-            loaded = point.load()
-        except Exception as error:  # anybody's code: whatever it raises is said
-            raise _broken(point, f"{type(error).__name__}: {error}") from error
-        if wrong := check(loaded):
-            raise _broken(point, wrong)
-        yield point.name, loaded
+    try:
+        loaded = point.load()
+    except (Exception, SystemExit) as error:  # anybody's code: whatever it raises is said
+        raise broken(point, f"{type(error).__name__}: {error}") from error
+    if wrong := check(loaded):
+        raise broken(point, wrong)
+    return loaded
+
+
+def added(group: str, check: Callable[[Any], str]) -> Iterator[tuple[str, Any]]:
+    """Yield what entry points of ``group`` add, by name, in order of their names; as ``load``."""
+    for point in points(group):
+        yield point.name, load(point, check)
 
 
 def lacking(plugin: Any, *needed: str) -> str:
@@ -45,10 +72,37 @@ def lacking(plugin: Any, *needed: str) -> str:
     return f"it has no {', '.join(f'`{name}`' for name in missing)}" if missing else ""
 
 
-def _broken(point: EntryPoint, what: str) -> UsageError:
+def broken(point: EntryPoint, what: str) -> UsageError:
+    """Return the error for what an entry point adds: it names the point and its distribution."""
     owner = point.dist.name if point.dist else "an unknown distribution"
+    what = " ".join(what[: 2 * _LONGEST].split())  # anybody's words
+    what = what if len(what) <= _LONGEST else f"{what[: _LONGEST - 1]}…"
     return UsageError(
         "broken-plugin",
         f"`{point.name}` of {owner} ({point.group}: {point.value}) can't be used: {what}",
         f"Mend it, or uninstall {owner}.",
     )
+
+
+def _mentioned(group: str) -> bool:
+    """Whether a distribution may add to ``group``. No is the rule, and found out at once.
+
+    ``importlib.metadata`` imports the email package, which takes longer than all of this.
+    """
+    if any(hasattr(one, "find_distributions") for one in sys.meta_path if one is not PathFinder):
+        return True
+    section = f"[{group}]".encode()
+    for folder in sys.path:
+        try:
+            found = [one for one in Path(folder).iterdir() if one.name.endswith(_METADATA)]
+        except NotADirectoryError:  # an archive
+            return True
+        except OSError:
+            continue
+        for path in found:
+            try:
+                if section in (path / "entry_points.txt").read_bytes():
+                    return True
+            except OSError:  # it has no entry points
+                continue
+    return False

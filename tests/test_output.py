@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.options import Outputs
 from perfci.cli.output import deliver, show_report
 from perfci.errors import OutsideError
 from perfci.model.report import Verdict
@@ -17,7 +16,7 @@ from tests.render.examples import rich_report
 def test_a_file_that_cannot_be_written_does_not_take_the_table_along(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outputs = Outputs(tmp_path / "gone" / "r.json", tmp_path / "c.md", None, None, None)
+    outputs = {"json": tmp_path / "gone" / "r.json", "markdown": tmp_path / "c.md"}
     with pytest.raises(OutsideError, match="can't be written"):
         deliver(rich_report(), outputs, verbose=False, quiet=False)
     assert "perfci: fail" in capsys.readouterr().out

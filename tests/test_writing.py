@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.options import Outputs
 from perfci.cli.output import check_writable
 from perfci.errors import OutsideError
 from perfci.files import require_writable, write_file, write_lines
@@ -107,7 +106,7 @@ def test_where_standard_output_is_a_file_it_keeps_what_is_printed_too(
     printed = tmp_path / "printed"
     printed.write_text("before\n")
     program = (
-        "import sys; from pathlib import Path; from perfci.writing import write_file;"
+        "import sys; from pathlib import Path; from perfci.files import write_file;"
         "print('first', flush=True); write_file(Path(sys.argv[1]), 'text\\n'); print('last')"
     )
     with printed.open(mode) as file:
@@ -136,7 +135,7 @@ def test_a_pipe_is_refused_and_not_waited_for(pipe: Path) -> None:
         with pytest.raises(OSError, match=r"no regular file|Is a directory"):
             write_file(asked, "text")
     with pytest.raises(OutsideError, match="it is no regular file"):
-        check_writable(Outputs(pipe, None, None, None, None))
+        check_writable({"json": pipe})
 
 
 def test_what_this_process_has_open_and_devices_are_written() -> None:

@@ -31,13 +31,13 @@ LOCK = ROOT / "templates" / "workflows" / "perfci-requirements.txt"
 RENDER = """
 from pathlib import Path
 import perfci
-from perfci.render.formats import render
+from perfci.render.exporters import named
 from perfci.model.report import Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 report = Report(perfci.__version__, "2026-01-01T00:00:00+00:00", "compare", None,
                 Side("HEAD", "0" * 40, "python"), Environment("key", {}), Verdict("pass", ()),
                 Timing(1.0, 0.5, 5), (), ())
-assert render(report, "markdown").startswith("<!-- perfci")
+assert named("markdown").text(report).startswith("<!-- perfci")
 print(Path(perfci.__file__).parent)
 """
 

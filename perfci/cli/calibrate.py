@@ -5,19 +5,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from perfci.cli.options import (
-    calibration_output_options,
     config_option,
     configuration,
     duration,
     interpreter,
-    outputs,
     python_option,
     select_option,
+    showing_options,
 )
 from perfci.cli.printing import is_terminal, say, show
 from perfci.cli.surroundings import allow_token_option
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from perfci.model.calibration import Calibration
 
 _BUDGET_S = 165.0
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(
@@ -46,7 +46,9 @@ _BUDGET_S = 165.0
 )
 @click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data.")
 @click.option("--write", "write_it", is_flag=True, help="Put suggestions into the configuration.")
-@calibration_output_options
+@click.option("--json", "json_path", type=_FILE, help="Write the calibration file here.")
+@click.option("--markdown", type=_FILE, help="Write a summary, for a wiki page or an issue.")
+@showing_options
 def command(
     rev: str,
     config_path: Path | None,
@@ -55,16 +57,17 @@ def command(
     budget: float,
     seed: int | None,
     write_it: bool,
+    json_path: Path | None,
+    markdown: Path | None,
+    log_dir: Path | None,
     verbose: bool,
     quiet: bool,
-    **options: Any,
 ) -> int:
     """Measure REV against itself: how small a slow-down this machine sees, and how to see more.
 
     REV defaults to the working tree. Both sides are the same code, so every alarm is false;
     a slow-down of the size that is promised is then injected to test the promise.
     """
-    chosen = outputs(options)
     from perfci.app.calibrating.calibrate import calibrate_commit
     from perfci.app.compare import Request
     from perfci.cli.configuration_file import configuration_file, configuration_path
@@ -72,21 +75,23 @@ def command(
     from perfci.cli.surroundings import open_here, surroundings
     from perfci.session.workplace import Wanted
 
+    asked = {"json": json_path, "markdown": markdown}
+    outputs = {name: path for name, path in asked.items() if path is not None}
     repository = open_here()
     file = configuration_file(repository.root, config_path) if write_it else None
     config = configuration(repository.root, config_path, seed=seed)
-    check_writable(chosen, history_files(None, config, repository.root))
+    check_writable(outputs, history_files(None, config, repository.root))
     measuring = interpreter(python, config.python, repository.root)
     with surroundings(repository, config, quiet=quiet) as around:
         calibration = calibrate_commit(
             around,
             Wanted("head", repository.resolve(rev), measuring),
-            Request(selection, log_folder=chosen.log_dir),
+            Request(selection, log_folder=log_dir),
             budget,
             configuration=configuration_path(repository.root, config_path).name,
         )
     try:
-        _write_files(calibration, chosen.files())  # first: a closed terminal loses no file
+        _write_files(calibration, outputs)  # first: a closed terminal loses no file
     finally:
         _show(calibration, verbose=verbose, quiet=quiet, writing=file is not None)
     if file is not None:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import (
     configuration,
     history_place,
     inject_option,
     interpreter,
     measuring_options,
-    output_options,
-    outputs,
     python_option,
     record_options,
     shard_options,
+    showing_options,
     strict_option,
 )
 from perfci.cli.printing import say
@@ -25,7 +26,11 @@ from perfci.compare.sharding import Shard
 from perfci.errors import EXIT_PASS
 
 
-@click.command("check", epilog="Example: perfci check --markdown comment.md --json report.json")
+@click.command(
+    "check",
+    cls=ExportingCommand,
+    epilog="Example: perfci check --markdown comment.md --json report.json",
+)
 @click.argument("head", default=".")
 @measuring_options
 @python_option
@@ -43,7 +48,7 @@ from perfci.errors import EXIT_PASS
 @inject_option
 @strict_option
 @record_options
-@output_options
+@showing_options
 def command(
     head: str,
     python: str | None,
@@ -54,6 +59,8 @@ def command(
     durations_path: Path | None,
     record: bool,
     history: str | None,
+    outputs: Mapping[str, Path],
+    log_dir: Path | None,
     verbose: bool,
     quiet: bool,
     **options: Any,
@@ -63,7 +70,6 @@ def command(
     What looks like a regression is confirmed by measuring the baseline's commit and HEAD
     together before anything fails.
     """
-    chosen = outputs(options)
     from perfci.app.check import NothingStored, check
     from perfci.app.compare import Request
     from perfci.baselines.files import BaselineStore
@@ -77,7 +83,7 @@ def command(
     durations = durations_of_shard(shard, durations_path)
     repository = open_here()
     config = configuration(repository.root, **options)
-    check_writable(chosen, history_files(history, config, repository.root))
+    check_writable(outputs, history_files(history, config, repository.root))
     resolved = repository.resolve(head)
     tell_left_out(repository, resolved)
     recording = recorder(history, repository, config, resolved) if record else None
@@ -87,7 +93,7 @@ def command(
                 around,
                 Wanted("head", resolved, interpreter(python, config.python, repository.root)),
                 BaselineStore(repository.root / config.baselines),
-                Request(selection, log_folder=chosen.log_dir, shard=shard, durations=durations),
+                Request(selection, log_folder=log_dir, shard=shard, durations=durations),
                 confirm=not no_confirm,
             )
     except NothingStored as nothing:
@@ -98,7 +104,7 @@ def command(
     if record or history or config.history:
         place = history_place(history, config, repository.root)
         report = with_past(report, place, repository, config.aliases)
-    deliver(report, chosen, verbose=verbose, quiet=quiet)
+    deliver(report, outputs, verbose=verbose, quiet=quiet)
     if recording:
         recording.record([measured], report, quiet=quiet)
     return exit_code(report, strict=config.policy.strict)

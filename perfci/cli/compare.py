@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import (
     configuration,
     history_place,
     inject_option,
     interpreter,
     measuring_options,
-    output_options,
-    outputs,
     python_option,
     record_options,
     shard_options,
+    showing_options,
     strict_option,
 )
 from perfci.compare.sharding import Shard
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "compare",
+    cls=ExportingCommand,
     epilog="Example: perfci compare main HEAD -k encoder --markdown comment.md\n\n"
     "Exit codes: 0 no regression was found (also inconclusive), 1 regression, 2 usage, "
     "3 no trustworthy verdict, 4 git, disk or database.",
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
 @inject_option
 @strict_option
 @record_options
-@output_options
+@showing_options
 def command(
     base: str,
     head: str,
@@ -67,6 +69,8 @@ def command(
     durations_path: Path | None,
     record: bool,
     history: str | None,
+    outputs: Mapping[str, Path],
+    log_dir: Path | None,
     verbose: bool,
     quiet: bool,
     **options: Any,
@@ -76,7 +80,6 @@ def command(
     BASE and HEAD are git revisions; HEAD defaults to `.`, the working tree with its uncommitted
     changes. Your checkout is not touched.
     """
-    chosen = outputs(options)
     if shard and fail_fast:
         raise UsageError(
             "shard-fail-fast",
@@ -95,7 +98,7 @@ def command(
     durations = durations_of_shard(shard, durations_path)
     repository = open_here()
     config = configuration(repository.root, **options)
-    check_writable(chosen, history_files(history, config, repository.root))
+    check_writable(outputs, history_files(history, config, repository.root))
 
     def wanted(side: str, rev: str, own: str | None) -> Wanted:
         option = f"--{side}-python" if own else "--python"
@@ -117,7 +120,7 @@ def command(
             Request(
                 selection,
                 fail_fast=fail_fast,
-                log_folder=chosen.log_dir,
+                log_folder=log_dir,
                 shard=shard,
                 durations=durations,
             ),
@@ -125,7 +128,7 @@ def command(
     if record or history or config.history:
         place = history_place(history, config, repository.root)
         report = with_past(report, place, repository, config.aliases)
-    deliver(report, chosen, verbose=verbose, quiet=quiet)
+    deliver(report, outputs, verbose=verbose, quiet=quiet)
     if recording:
         recording.record(measured, report, quiet=quiet)
     return exit_code(report, strict=config.policy.strict)

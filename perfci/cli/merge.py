@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli.options import Outputs, config_option, configuration, strict_option
+from perfci.cli.exporting import ExportingCommand
+from perfci.cli.options import config_option, configuration, strict_option
 from perfci.cli.printing import say
 from perfci.compare.sharding import MOST_SHARDS
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, DamagedFile, OutsideError
@@ -23,6 +24,8 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
 @click.command(
     "merge",
+    cls=ExportingCommand,
+    required="json",
     epilog="Example: perfci merge shards/*.json --expect 4 --json report.json\n\n"
     "Exit codes: those of compare; 3 also where a shard is missing.",
 )
@@ -33,21 +36,14 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
     metavar="N",
     help="How many shards there should be (default: as many as they say themselves).",
 )
-@click.option("--json", "json_path", type=_FILE, required=True, help="Write the report here.")
-@click.option("--markdown", "markdown_path", type=_FILE, help="Write the comment here.")
-@click.option("--junit", "junit_path", type=_FILE, help="Write JUnit XML here.")
-@click.option("--csv", "csv_path", type=_FILE, help="Write the table of results here.")
 @strict_option
 @config_option
 def command(
     files: tuple[Path, ...],
     expect: int | None,
-    json_path: Path,
-    markdown_path: Path | None,
-    junit_path: Path | None,
-    csv_path: Path | None,
     strict: bool | None,
     config_path: Path | None,
+    outputs: Mapping[str, Path],
 ) -> int:
     """Join the reports of shards in FILES to one report for each environment.
 
@@ -62,21 +58,20 @@ def command(
     from perfci.render.clean import clean_line
     from perfci.render.outline import headline
 
-    asked = Outputs(json_path, markdown_path, junit_path, csv_path, log_dir=None)
     policy = configuration(root_here(), config_path, strict=strict).policy
     named = [(str(file), load_report(file)) for file in files]
     merged = merge(named, policy, expect=expect)
-    outputs = [asked if len(merged) == 1 else _of_environment(asked, one) for one in merged]
-    for chosen in outputs:
+    each = [outputs if len(merged) == 1 else _of_environment(outputs, one) for one in merged]
+    for chosen in each:
         check_writable(chosen)
     # all before the first is written: no environment's report is there without the others'
-    texts = [rendered(one.report, chosen) for one, chosen in zip(merged, outputs, strict=True)]
+    texts = [rendered(one.report, chosen) for one, chosen in zip(merged, each, strict=True)]
     codes = []
     problems = []
-    for one, chosen, text in zip(merged, outputs, texts, strict=True):
+    for one, chosen, text in zip(merged, each, texts, strict=True):
         try:
             write_files(text)
-            say(str(chosen.json))
+            say(str(chosen["json"]))
         except OutsideError as problem:
             problems.append(problem)
         said = f"{one.report.verdict.status}: {headline(one.report)}"
@@ -90,7 +85,7 @@ def command(
     return _worst(codes)
 
 
-def _of_environment(asked: Outputs, merged: Merged) -> Outputs:
+def _of_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Path]:
     """Name the environment in each file's name. A key that no perfci made is not made a path."""
     key = merged.report.environment.key
     if not _KEY.fullmatch(key):
@@ -99,17 +94,9 @@ def _of_environment(asked: Outputs, merged: Merged) -> Outputs:
             f"a report's environment has a key that perfci doesn't make: {key!r}",
             "Write the report again with --json.",
         )
-    return Outputs(
-        json=_keyed(asked.json, key),
-        markdown=_keyed(asked.markdown, key),
-        junit=_keyed(asked.junit, key),
-        csv=_keyed(asked.csv, key),
-        log_dir=None,
-    )
-
-
-def _keyed(path: Path | None, key: str) -> Path | None:
-    return path and path.with_name(f"{path.stem}.{key}{path.suffix}")
+    return {
+        name: path.with_name(f"{path.stem}.{key}{path.suffix}") for name, path in outputs.items()
+    }
 
 
 def _worst(codes: Sequence[int]) -> int:

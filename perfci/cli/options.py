@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,27 +52,6 @@ def shard(value: str) -> Shard:
         return parse_shard(value)
     except ValueError as error:
         raise click.BadParameter(f"{value!r} is no shard: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Outputs:
-    """Where the report goes besides the terminal."""
-
-    json: Path | None
-    markdown: Path | None
-    junit: Path | None
-    csv: Path | None
-    log_dir: Path | None
-
-    def files(self) -> dict[str, Path]:
-        """Return each format that was asked for, with its file."""
-        chosen = {
-            "json": self.json,
-            "markdown": self.markdown,
-            "junit": self.junit,
-            "csv": self.csv,
-        }
-        return {name: path for name, path in chosen.items() if path is not None}
 
 
 def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -150,34 +129,11 @@ record_options = _stack(
     click.option("--record", is_flag=True, help="Add what was measured to the history."),
     history_option,
 )
-_documents = _stack(
-    click.option("--json", "json_path", type=_FILE, help="Write the report file here."),
-    click.option("--markdown", "markdown_path", type=_FILE, help="Write the comment here."),
-)
-_showing = _stack(
+showing_options = _stack(
     click.option("--log-dir", type=_FOLDER, help="Keep the session's log files here."),
     click.option("-v", "--verbose", is_flag=True, help="Show every comparison."),
     click.option("-q", "--quiet", is_flag=True, help="Show the verdict only; no progress."),
 )
-output_options = _stack(
-    _documents,
-    click.option("--junit", "junit_path", type=_FILE, help="Write JUnit XML here."),
-    click.option("--csv", "csv_path", type=_FILE, help="Write the table of results here."),
-    _showing,
-)
-calibration_output_options = _stack(_documents, _showing)
-"""A calibration has no table of results."""
-
-
-def outputs(options: dict[str, Any]) -> Outputs:
-    """Take the output options that a command has out of its ``options``."""
-    return Outputs(
-        json=options.pop("json_path"),
-        markdown=options.pop("markdown_path"),
-        junit=options.pop("junit_path", None),
-        csv=options.pop("csv_path", None),
-        log_dir=options.pop("log_dir"),
-    )
 
 
 def history_place(given: str | None, config: Config, root: Path) -> str:

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
 
-from perfci.cli.options import Outputs, history_place
+from perfci.cli.options import history_place
 from perfci.cli.printing import discard, flush, is_terminal, show
 from perfci.config.loading import Config
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, OutsideError, UsageError
 from perfci.files import require_writable, write_file
 from perfci.model.report import Report
-from perfci.render.clean import Clean
 
 # Outputs that would overwrite one another or the history: refused before anything is done.
 
@@ -87,33 +86,44 @@ def _holds(folder: Path, path: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
-def check_writable(outputs: Outputs, history: Iterable[Path] = ()) -> None:
+def check_writable(outputs: Mapping[str, Path], history: Iterable[Path] = ()) -> None:
     """Fail before anything is measured where a file could not be written afterwards.
 
     Or where writing it would destroy another one, or one of the ``history``'s files.
     """
-    files = outputs.files()
-    require_apart({f"--{name}": path for name, path in files.items()}, history)
-    for path in files.values():
+    require_apart({f"--{name}": path for name, path in outputs.items()}, history)
+    for path in outputs.values():
         try:
             require_writable(path)
         except OSError as error:
             raise unwritable(path, error) from error
 
 
-def deliver(report: Report, outputs: Outputs, *, verbose: bool, quiet: bool) -> None:
-    """Write the files, then print: a closed terminal loses no file, a full disk no table."""
+def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool, quiet: bool) -> None:
+    """Write the files, then print: a closed terminal loses no file, a full disk no table.
+
+    A broken exporter of another distribution loses its own file only.
+    """
+    texts: dict[Path, str] = {}
+    broken = []
     try:
-        write_files(rendered(report, outputs), "What was measured is shown on the terminal.")
+        for name, path in outputs.items():
+            try:
+                texts |= rendered(report, {name: path})
+            except UsageError as error:
+                broken.append(error)
+        write_files(texts, "What was measured is shown on the terminal.")
     finally:
         show_report(report, verbose=verbose, quiet=quiet)
+    if broken:
+        raise broken[0]
 
 
-def rendered(report: Report, outputs: Outputs) -> dict[Path, Clean]:
-    """Return the text of every file that was asked for."""
-    from perfci.render.formats import render
+def rendered(report: Report, outputs: Mapping[str, Path]) -> dict[Path, str]:
+    """Return the text of every file that was asked for. UsageError for a broken exporter."""
+    from perfci.render.exporters import named
 
-    return {path: render(report, name) for name, path in outputs.files().items()}
+    return {path: named(name).text(report) for name, path in outputs.items()}
 
 
 def write_files(files: Mapping[Path, str], besides: str = "") -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from perfci.cli.exporting import FormatsCommand
 from perfci.cli.output import unwritable
 from perfci.cli.printing import is_terminal, say, show
 from perfci.errors import OutsideError
@@ -20,34 +22,46 @@ if TYPE_CHECKING:
     from perfci.model.report import Report
 
 
-_FORMATS = ("terminal", "markdown", "json", "junit", "csv")
+class _ReportCommand(FormatsCommand):
+    """``--format`` has every format."""
+
+    @cached_property
+    def options(self) -> list[click.Option]:
+        """Return ``--format``."""
+        from perfci.render.exporters import TERMINAL
+
+        choice = click.Choice([TERMINAL, *self.formats])
+        return [
+            click.Option(["--format", "form"], type=choice, default=TERMINAL, show_default=True)
+        ]
 
 
-@click.command("report", epilog="Example: perfci report report.json --format markdown")
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option(
-    "--format", "form", type=click.Choice(_FORMATS), default="terminal", show_default=True
+@click.command(
+    "report", cls=_ReportCommand, epilog="Example: perfci report report.json --format markdown"
 )
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("-v", "--verbose", is_flag=True, help="Show every comparison (terminal).")
 def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
     """Render FILE, a `perfci.report/1` JSON file (`-` for standard input), in any format."""
-    from perfci.render.formats import render
+    from perfci.render.exporters import TERMINAL, named
     from perfci.render.terminal import render_terminal
 
     report = _standard_input() if str(file) == "-" else load_report(file)
-    if form == "terminal":
+    if form == TERMINAL:
         width = shutil.get_terminal_size((100, 24)).columns
         color = is_terminal() and output is None
-        rendered = render_terminal(report, width=width, color=color, verbose=verbose)
+        shown = render_terminal(report, width=width, color=color, verbose=verbose)
+        text: str = shown
     else:
-        rendered = render(report, form)
+        text = named(form).text(report)
+        shown = named(form).shown(text)
     if output is None:
-        show(rendered)
+        show(shown)
         return
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        write_file(output, rendered)
+        write_file(output, text)
     except OSError as error:
         raise unwritable(output, error) from error
 

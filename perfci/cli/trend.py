@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.options import Outputs, config_option, history_option, history_place
+from perfci.cli.options import config_option, history_option, history_place
 from perfci.cli.printing import say
 from perfci.cli.telling import Telling, telling_options
 
@@ -49,7 +50,8 @@ def command(
 
     New is what no earlier `perfci trend` told: the history remembers it.
     """
-    outputs = Outputs(json=json_path, markdown=markdown, junit=None, csv=None, log_dir=None)
+    asked = {"json": json_path, "markdown": markdown}
+    outputs = {name: path for name, path in asked.items() if path is not None}
     telling = Telling.of(options)
     from dataclasses import replace
     from datetime import UTC, datetime
@@ -65,7 +67,7 @@ def command(
     repository = repository_here()
     root = repository.root if repository else Path.cwd()
     config = load_config(root, config_path)
-    written = {**{f"--{name}": path for name, path in outputs.files().items()}, **telling.files()}
+    written = {**{f"--{name}": path for name, path in outputs.items()}, **telling.files()}
     folders = {"--html": html} if html is not None else {}
     require_apart(written, history_files(history, config, root), folders)
     if html is not None:
@@ -94,18 +96,20 @@ def command(
             opened.remember(changes)
 
 
-def _write(trend: Trend, workers: Distributions, outputs: Outputs, html: Path | None) -> None:
+def _write(
+    trend: Trend, workers: Distributions, outputs: Mapping[str, Path], html: Path | None
+) -> None:
     from perfci.cli.output import write_files
     from perfci.cli.site_folder import replace_folder
     from perfci.render.site.pages import render_site
     from perfci.render.trend_json import trend_json
     from perfci.render.trend_text import render_trend_markdown
 
-    texts = {}
-    if outputs.markdown is not None:
-        texts[outputs.markdown] = render_trend_markdown(trend)
-    if outputs.json is not None:
-        texts[outputs.json] = trend_json(trend)
+    renderers: dict[str, Callable[[Trend], str]] = {
+        "markdown": render_trend_markdown,
+        "json": trend_json,
+    }
+    texts = {path: renderers[name](trend) for name, path in outputs.items()}
     write_files(texts)
     if html is not None:
         replace_folder(html, render_site(trend, workers))

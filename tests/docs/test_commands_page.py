@@ -36,7 +36,7 @@ def options_of(*names: str) -> set[str]:
     found = {"--help"}
     for name, command in COMMANDS.items():
         if any(name == one or name.startswith(f"{one} ") for one in names):
-            for parameter in command.params:
+            for parameter in command.get_params(click.Context(command)):
                 found |= {*parameter.opts, *parameter.secondary_opts}
     return found
 
@@ -95,6 +95,9 @@ def test_a_shared_option_names_every_command_that_has_it(row: list[str]) -> None
         having = {
             name
             for name, command in COMMANDS.items()
-            if any(option in (*one.opts, *one.secondary_opts) for one in command.params)
+            if any(
+                option in (*one.opts, *one.secondary_opts)
+                for one in command.get_params(click.Context(command))
+            )
         }
         assert {one for one in having if not {one, one.partition(" ")[0]} & told} == set(), option

@@ -10,6 +10,8 @@ from perfci.model.case import Failure
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
+from perfci.render.exporters import TERMINAL, formats, named
+from perfci.render.terminal import render_terminal
 from perfci.stats.student import t_quantile, two_sided_p
 
 EAGER = "encoder[batch=1,mode=eager]"
@@ -243,3 +245,13 @@ def hostile_report(name: str) -> Report:
         not_measured={name: name},
         injected={name: 0.5},
     )
+
+
+FORMS = (TERMINAL, *formats()[0])
+
+
+def rendered(report: Report, form: str) -> str:
+    """Return a report in one of ``FORMS``."""
+    if form == TERMINAL:
+        return render_terminal(report, width=100, color=False)
+    return named(form).text(report)

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfci.render.clean import clean_block, clean_line, clean_lines, no_commands
-from perfci.render.formats import render
 from perfci.render.report_json import read_report, render_json
 from perfci.render.terminal import render_terminal
-from tests.render.examples import hostile_report
+from tests.render.examples import FORMS, hostile_report, rendered
 
 PIECES = (
     "::error::x",
@@ -56,10 +55,10 @@ def test_all_that_is_said_can_still_be_read() -> None:
     assert clean_lines("a\tb\n\n  ::error::\x1b[31mx\n  c::d") == "a    b\n\n  : :error::x\n  c::d"
 
 
-@pytest.mark.parametrize("form", ["terminal", "markdown", "json", "junit", "csv"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["##[add-mask]e", "x\n::error::y", "::error::" * 30])
 def test_no_format_holds_a_command(form: str, name: str) -> None:
-    assert commands(render(hostile_report(name), form)) == []
+    assert commands(rendered(hostile_report(name), form)) == []
 
 
 @pytest.mark.parametrize("width", [40, 57, 80])

@@ -18,7 +18,7 @@ from perfci.model.report import Report
 from perfci.render.limits import MOST_BYTES
 from perfci.render.report_json import read_report, render_json
 from tests.project import Project
-from tests.render.examples import rich_report
+from tests.render.examples import FORMS, rendered, rich_report
 
 TEXT = render_json(rich_report())
 Step = str | int
@@ -186,10 +186,8 @@ def test_what_is_said_of_a_strangers_file_holds_no_escape_sequence() -> None:
 
 
 @pytest.mark.parametrize("number", [0.0, 1e-300, 1e308, -1e308, 9e18])
-@pytest.mark.parametrize("form", ["terminal", "markdown", "junit", "csv", "json"])
+@pytest.mark.parametrize("form", FORMS)
 def test_no_finite_number_breaks_a_format(number: float, form: str) -> None:
-    from perfci.render.formats import render
-
     plain = json.loads(TEXT)
     for one in plain["results"]:
         fields = ("ratio", "ratio_lo", "ratio_hi", "difference", "difference_lo", "difference_hi")
@@ -197,7 +195,7 @@ def test_no_finite_number_breaks_a_format(number: float, form: str) -> None:
         one |= {"threshold": abs(number), "detectable": abs(number), "cohens_d": number}
     spent = min(abs(number), 1e9)
     plain["timing"] |= {"wall_s": spent, "measured_s": spent}
-    assert render(from_plain(plain, Report), form)
+    assert rendered(from_plain(plain, Report), form)
 
 
 def test_a_refused_report_gives_exit_code_4_and_not_a_byte_of_it(project: Project) -> None:
