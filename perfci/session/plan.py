@@ -15,9 +15,9 @@ from perfci.model.settings import DECIDING_ROUNDS, MeasureSettings, Quiet
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.session.launch import Launch
 from perfci.session.leftovers import SESSION_VARIABLE
-from perfci.session.ran.findings import Watched
 from perfci.session.ran.places import Places
 from perfci.session.ran.tally import TreeOf
+from perfci.session.ran.watched import Watched
 from perfci.session.round import Task
 from perfci.session.schedule import has_cold_cache
 
@@ -68,6 +68,7 @@ class SessionPlan:
     enter: tuple[str, ...] = ()
     places: Mapping[str, Places] = field(default_factory=dict)
     project: tuple[str, ...] = ()
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
         """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
@@ -85,6 +86,7 @@ class SessionPlan:
             threads=self.cores.threads,
             seed=self.settings.seed,
             project=self.project,
+            devices=self.devices.get(side.name, ()),
             checkout=self.places[side.name].checkout.rstrip("/") if self.places else "",
         )
 
