@@ -10,11 +10,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfci.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def built_in(package: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -29,6 +31,8 @@ def added(group: str, check: Callable[[Any], str]) -> Iterator[tuple[str, Any]]:
     ``check`` returns what is wrong with one, or nothing. Raises UsageError for one that can't be
     imported or is wrong: it names the entry point and its distribution.
     """
+    from importlib.metadata import entry_points  # 30 ms, of which a worker has no use
+
     for point in sorted(entry_points(group=group), key=lambda one: one.name):
         try:
             loaded = point.load()

@@ -49,7 +49,7 @@ class SessionPlan:
     ``benchmark_root`` is the tree whose benchmark files both sides run: head's.
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
     begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
-    distributions that the trees declare.
+    distributions that the trees declare; ``devices`` are others' kinds of device, by side.
     """
 
     sides: tuple[SidePlan, ...]
