@@ -32,8 +32,10 @@ class Accelerator:
         current = torch.accelerator.current_accelerator()
         if current is None or current.type != device.type:
             raise ValueError(f"torch.accelerator is {current.type if current else 'none'} here")
+        # Asked in any case: until something has, synchronising does nothing, and says nothing.
+        index = torch.accelerator.current_device_index()
         if device.index is None:
-            device = torch.device(device.type, torch.accelerator.current_device_index())
+            device = torch.device(device.type, index)
         self._torch = torch
         self._device = device
         self.name = str(device)
@@ -84,8 +86,7 @@ class Accelerator:
 
     def _counter(self) -> Any:
         """Return what counts the device's memory: torch 2.9's, or the backend's own module."""
-        modules = (self._torch.accelerator, self._torch.get_device_module(self._device))
-        for module in modules:
+        for module in (self._torch.accelerator, getattr(self._torch, self._device.type, None)):
             try:
                 for name in _MEMORY:
                     getattr(module, name)(self._device)
@@ -151,6 +152,7 @@ def _module() -> Any:
     torch: Any = sys.modules.get("torch")
     accelerator: Any = getattr(torch, "accelerator", None)
     current = accelerator.current_accelerator() if accelerator else None
-    if current is None or current.type == "cuda" or not accelerator.is_available():
+    if current is None or current.type == "cuda":
         return None
-    return torch.get_device_module(current)
+    module = getattr(torch, current.type, None)  # a backend that is half registered has none
+    return module if module is not None and accelerator.is_available() else None
