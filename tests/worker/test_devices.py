@@ -8,10 +8,13 @@ import subprocess
 import sys
 from array import array
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from perfci.worker.devices import OF_A_DEVICE, cuda, kinds, named
+from perfci.worker.failing import Unusable
 from tests.lacking import lacking
 from tests.plugins import install
 from tests.project import Project
@@ -217,7 +220,12 @@ device = ctypes.CDLL(os.environ["SIMULATED"])
 device.launch.argtypes = [ctypes.c_double]
 device.take.argtypes = device.give_back.argtypes = [ctypes.c_int64]
 torch.utils.rename_privateuse1_backend("simulated")
-torch._register_device_module("simulated", registration._DummyBackendModule())
+
+class Backend(registration._DummyBackendModule):
+    def is_initialized(self):
+        return "SIMULATED_UNUSED" not in os.environ
+
+torch._register_device_module("simulated", Backend())
 torch._C._acc.register_python_privateuseone_hook(registration._DummyPrivateUse1Hook())
 
 
@@ -241,6 +249,10 @@ def tensor():
 @perfci.benchmark
 def named():
     return Work(kernel(None), device="simulated")
+
+@perfci.benchmark
+def host():
+    return lambda: None
 
 @perfci.benchmark
 def on_host():
@@ -283,7 +295,10 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_an_accelerator_of_torchs_is_timed_to_the_end_of_its_work(
     bench: Bench, simulated: str, case: str
 ) -> None:
-    measured: dict[str, Any] = bench.measure(SIMULATED, case, env={"SIMULATED": simulated})
+    environment = {"SIMULATED": simulated}
+    if case != "nothing":  # what is in use isn't asked where the work itself shows its device
+        environment["SIMULATED_UNUSED"] = "1"
+    measured: dict[str, Any] = bench.measure(SIMULATED, case, env=environment)
     wall, device = (samples(measured[name]) for name in ("samples_ns", "device_samples_ns"))
     assert len(wall) == len(device) > 0
     assert min(wall) >= KERNEL_NS
@@ -307,6 +322,17 @@ def test_what_an_accelerator_does_not_time_or_count_is_missing_and_not_zero(
     for metric in ("peak_device_memory", "peak_device_memory_reserved", "memory_growth"):
         assert metric not in measured["values"]
         assert measured["missing"][metric] == "torch counts no memory of simulated devices"
+
+
+@pytest.mark.torch
+def test_work_beside_an_accelerator_that_nothing_uses_is_the_hosts(
+    bench: Bench, simulated: str
+) -> None:
+    unused = {"SIMULATED": simulated, "SIMULATED_UNUSED": "1"}
+    measured = bench.measure(SIMULATED, "host", env=unused, growth=False)
+    assert set(measured["missing"]) >= set(OF_A_DEVICE)
+    for metric in OF_A_DEVICE:
+        assert measured["missing"][metric] == "it ran on the host, on no accelerator"
 
 
 @pytest.mark.torch
@@ -334,3 +360,38 @@ def test_an_accelerator_that_cannot_be_waited_for_is_refused(bench: Bench, retur
     assert "can't wait for the device deaf:0" in failed["message"]
     assert "doesn't support synchronizing" in failed["message"]
     assert GROUP in failed["message"]
+
+
+@pytest.mark.parametrize(
+    ("torch", "why"),
+    [
+        (SimpleNamespace(__version__="2.5.1"), "torch 2.5.1 is too old"),
+        (
+            SimpleNamespace(
+                device=lambda name: SimpleNamespace(type=name.split(":")[0], index=0),
+                accelerator=SimpleNamespace(current_accelerator=lambda: None),
+            ),
+            "torch.accelerator is none here",
+        ),
+    ],
+    ids=["older", "without"],
+)
+def test_a_device_that_this_torch_cannot_wait_for_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, torch: SimpleNamespace, why: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with pytest.raises(Unusable, match="can't wait for the device xpu:0") as refused:
+        named(kinds(()), "xpu:0")
+    assert why in str(refused.value)
+
+
+def test_rocm_is_cuda_whose_cards_nvml_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = SimpleNamespace(
+        version=SimpleNamespace(cuda=None, hip="6.4.2"),
+        cuda=SimpleNamespace(is_available=lambda: False, is_initialized=lambda: False),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    assert cuda.facts() == {"cuda": "none", "hip": "6.4.2"}
+    device = named(kinds(()), "cuda:0")
+    assert device is not None
+    assert set(device.missing()) == {"energy"}
