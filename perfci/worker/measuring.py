@@ -59,6 +59,7 @@ def measure(
     ``look`` is called once all of it has run.
     """
     build = builder(order, benchmarks)
+    found = kinds(order.devices)
     _fix_threads_and_seed(order)
     stage.enter("setup")
     before_setup_ns = time.monotonic_ns()
@@ -67,7 +68,6 @@ def measure(
     memory = HostMemory()
     memory.note_setup()
     graphs = _watch_graphs(work)
-    found = kinds(order.devices)
     device = named(found, work.device) if work.device else None
     _fix_threads_and_seed(order, seed=False)
     stage.enter("first_call")
