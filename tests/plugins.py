@@ -8,10 +8,10 @@ import zipfile
 from pathlib import Path
 
 
-def install(folder: Path, group: str, name: str, source: str) -> Path:
+def install(folder: Path, group: str, name: str, source: str, *, into: Path | None = None) -> Path:
     """Install a distribution ``someones-NAME`` of one module; return the folder for ``PYTHONPATH``.
 
-    Its module is the entry point ``name`` of ``group``.
+    Its module is the entry point ``name`` of ``group``. ``into`` may be a Python's own folder.
     """
     module, info = f"someones_{name}", f"someones_{name}-1.0.dist-info"
     files = {
@@ -26,7 +26,7 @@ def install(folder: Path, group: str, name: str, source: str) -> Path:
             archive.writestr(path, text)
         record = "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD"))
         archive.writestr(f"{info}/RECORD", record)
-    installed = folder / "installed"
+    installed = into or folder / "installed"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     subprocess.run([*pip, f"--target={installed}", wheel], check=True)
     return installed

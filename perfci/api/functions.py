@@ -27,7 +27,7 @@ def inference(
     """Return the work of one call ``model(*inputs, **keyword_inputs)`` without gradients.
 
     ``mode`` is ``eager``, ``default``, ``reduce-overhead``, ``max-autotune`` or a
-    torch.compile backend's name; ``device`` defaults to the accelerator where there is one;
+    torch.compile backend's name; ``device`` defaults to a CUDA device where there is one;
     model and inputs are moved there. ``items`` counts what one call handles (throughput).
     """
     from perfci.api import inference as torch_work

@@ -57,7 +57,8 @@ class Discovery:
     """What one side's benchmark files hold: cases, the files that failed, and the side's facts.
 
     ``copies`` are what is installed of the project in the side's Python, which lies in ``pythons``;
-    ``sources`` are other clones that it is installed from.
+    ``sources`` are other clones that it is installed from. ``devices`` are modules of kinds of
+    device that other distributions add there.
     """
 
     cases: tuple[Case, ...]
@@ -66,3 +67,4 @@ class Discovery:
     copies: tuple[Copy, ...] = ()
     pythons: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()

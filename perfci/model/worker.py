@@ -36,7 +36,8 @@ class WorkOrder:
     is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
     ``inject`` makes the work worse on purpose, by shares of its own cost. Without ``cold_start``
     its start was disturbed, and isn't told. Discovery looks for installed copies of what
-    ``project`` names (normalised distributions) or ``checkout`` holds. Times in s.
+    ``project`` names (normalised distributions) or ``checkout`` holds. ``devices`` are the kinds of
+    device that it found. Times in s.
     """
 
     root: str
@@ -58,6 +59,7 @@ class WorkOrder:
     inject: Mapping[str, float] = field(default_factory=dict)
     project: tuple[str, ...] = ()
     checkout: str = ""
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,11 @@ CUT_SHORT = "no_time"
 """The kind of failure of a file that had less than ``timeout``: it may well be a sound one."""
 
 _IMPORT_TIMES = 1 << 22
-_DEFINITION_ERRORS = {"BenchmarkError": "wrong-benchmark", "duplicate_id": "duplicate-id"}
+_USERS_ERRORS = {
+    "BenchmarkError": "wrong-benchmark",
+    "duplicate_id": "duplicate-id",
+    "broken_plugin": "broken-plugin",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +191,8 @@ def discover(plan: SessionPlan, side: SidePlan, budget_end: float) -> Found:
     """Return what this side's benchmark files hold.
 
     A file that kills the worker is found by asking for each file alone; the others go on.
-    Raises BenchmarkError where a benchmark is written wrongly: nothing was measured yet.
+    Raises BenchmarkError where a benchmark is written wrongly, or a device that is installed there
+    can't be used: nothing was measured yet.
     """
     order = plan.discovery_order(side)
     try:
@@ -198,9 +203,9 @@ def discover(plan: SessionPlan, side: SidePlan, budget_end: float) -> Found:
         else:
             found = _one_by_one(plan, side, order, budget_end)
     for failure in found.discovery.failures:
-        if failure.kind in _DEFINITION_ERRORS:
+        if failure.kind in _USERS_ERRORS:
             what, _, advice = failure.message.partition("\n")
-            raise BenchmarkError(_DEFINITION_ERRORS[failure.kind], what, advice)
+            raise BenchmarkError(_USERS_ERRORS[failure.kind], what, advice)
     return found
 
 
@@ -228,7 +233,7 @@ def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end:
         first = first or found.discovery
     whole = Discovery(tuple(cases), tuple(failures), facts)
     if first:
-        whole = replace(whole, copies=first.copies, pythons=first.pythons, sources=first.sources)
+        whole = replace(first, cases=whole.cases, failures=whole.failures, facts=whole.facts)
     return Found(whole, times, ran)
 
 

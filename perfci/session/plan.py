@@ -49,7 +49,7 @@ class SessionPlan:
     ``benchmark_root`` is the tree whose benchmark files both sides run: head's.
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
     begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
-    distributions that the trees declare.
+    distributions that the trees declare; ``devices`` are others' kinds of device, by side.
     """
 
     sides: tuple[SidePlan, ...]
@@ -68,6 +68,7 @@ class SessionPlan:
     enter: tuple[str, ...] = ()
     places: Mapping[str, Places] = field(default_factory=dict)
     project: tuple[str, ...] = ()
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
         """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
@@ -85,6 +86,7 @@ class SessionPlan:
             threads=self.cores.threads,
             seed=self.settings.seed,
             project=self.project,
+            devices=self.devices.get(side.name, ()),
             checkout=self.places[side.name].checkout.rstrip("/") if self.places else "",
         )
 

@@ -263,7 +263,7 @@ def open_workplace(
             shown.step(f"looking for benchmarks on {side_plan.name} …")
             found[side_plan.name] = discover(plan, side_plan, budget_end)
             _log_discovery(journal, side_plan.name, found[side_plan.name])
-        plan = knowing_copies(plan, found)
+        plan = knowing(plan, found)
         notes = (
             *worktrees.notes,
             *shared,
@@ -327,8 +327,8 @@ def _prefix_of(python: str) -> tuple[str, ...]:
     return (f"{Path(found).absolute().parent.parent.resolve()}/",) if found else ()
 
 
-def knowing_copies(plan: SessionPlan, found: Mapping[str, Found]) -> SessionPlan:
-    """Return ``plan`` with where the project is installed, as discovery has found it.
+def knowing(plan: SessionPlan, found: Mapping[str, Found]) -> SessionPlan:
+    """Return ``plan`` with the devices, and where the project is installed, as discovery found it.
 
     What each side has in a Python of its own is meant so.
     """
@@ -348,7 +348,8 @@ def knowing_copies(plan: SessionPlan, found: Mapping[str, Found]) -> SessionPlan
         )
         for name, one in plan.places.items()
     }
-    return replace(plan, places=places)
+    devices = {name: one.discovery.devices for name, one in found.items()}
+    return replace(plan, places=places, devices=devices)
 
 
 def refuse_secrets(inherited: Mapping[str, str], root: Path) -> None:

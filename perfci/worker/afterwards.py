@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.api.work import Work
 from perfci.model.worker import Measurement, WorkOrder
-from perfci.worker.device import Cuda
+from perfci.worker.devices import Device
 from perfci.worker.failing import Unusable
 from perfci.worker.garbage import collect
 
@@ -20,7 +20,7 @@ def finished(
     measurement: Measurement,
     order: WorkOrder,
     work: Work,
-    device: Cuda | None,
+    device: Device | None,
     graphs: GraphWatch | None,
     call_s: float,
 ) -> Measurement:
@@ -63,12 +63,15 @@ def _grow(
     missing: dict[str, str],
     order: WorkOrder,
     work: Work,
-    device: Cuda | None,
+    device: Device | None,
     call_s: float,
 ) -> None:
     from perfci.worker.memory import host_allocated, memory_growth
 
     if not order.growth:
+        return
+    if device and "memory_growth" in device.missing():
+        missing["memory_growth"] = device.missing()["memory_growth"]
         return
     allocated = device.allocated if device else host_allocated()
     if allocated is None:

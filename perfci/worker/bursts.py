@@ -9,26 +9,13 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, perf_counter_ns
-from typing import Any, Protocol
+from typing import Any
 
 from perfci.model.worker import Burst
-from perfci.worker.device import Cuda
+from perfci.worker.devices import Device
 from perfci.worker.garbage import collect
 
 # The burst loops: what is inside them costs every sample.
-
-
-class Device(Protocol):
-    """What the timing needs of a device that runs ahead of the host."""
-
-    def synchronize(self) -> None:
-        """Wait until all that was launched has ended."""
-
-    def event(self) -> Any:
-        """Return a new timing event."""
-
-    def stream(self) -> Any:
-        """Return the stream that the work's calls are launched in."""
 
 
 def burst(call: Callable[[], Any], samples: array[int], seconds: float, least: int) -> int:
@@ -87,9 +74,10 @@ _SCHEDSTAT = Path("/proc/self/schedstat")
 class Bursts:
     """Runs bursts and keeps all their samples, in ns."""
 
-    def __init__(self, call: Callable[[], Any], device: Cuda | None) -> None:
+    def __init__(self, call: Callable[[], Any], device: Device | None) -> None:
         self._call = call
         self._device = device
+        self._by_events = device is not None and "device_time_p50" not in device.missing()
         self.samples: array[int] = array("q")
         self.device_samples: array[int] = array("q")
 
@@ -136,7 +124,16 @@ class Bursts:
     ) -> int:
         if self._device is None:
             return burst(self._call, samples, seconds, least)
+        if not self._by_events:
+            return burst(self._to_its_end, samples, seconds, least)
         return synchronised_burst(self._call, samples, device_samples, self._device, seconds, least)
+
+    def _to_its_end(self) -> Any:
+        """Return a call's output once the device has made it; it was idle before the call."""
+        output = self._call()
+        if self._device:
+            self._device.synchronize()
+        return output
 
 
 def run_delay_ns() -> int:

@@ -6,16 +6,17 @@ import hashlib
 import importlib
 import importlib.metadata
 import platform
-import re
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from perfci.api.definition import Benchmark
+from perfci.errors import UsageError
 from perfci.model.case import Case, Discovery, Failure
 from perfci.model.worker import SavedModel, WorkOrder
-from perfci.worker.device import DRIVER
+from perfci.worker.devices import Kind, kinds, registered
 from perfci.worker.failing import kind_of, where_it_failed
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
 from perfci.worker.own_packages import installed_copies, other_sources, python_folders
@@ -23,11 +24,12 @@ from perfci.worker.own_packages import installed_copies, other_sources, python_f
 # The facts of this side's Python, torch and device that decide speed.
 
 
-def side_facts(*, needs_torch: bool, driver: Path = DRIVER) -> dict[str, str]:
+def side_facts(found: Sequence[Kind], *, needs_torch: bool) -> dict[str, str]:
     """Return them as text. torch is imported for this only where it may decide the device.
 
-    That is where the work ``needs_torch``, imported or not as yet, and on a machine with a card:
-    there any benchmark may import it in its set-up, and two cards would else look like one.
+    That is where the work ``needs_torch``, imported or not as yet, and on a machine with a device
+    of the kinds ``found``: there any benchmark may import it in its set-up, and two cards would
+    else look like one. UsageError for a kind of device that breaks.
     """
     facts = {
         "python": platform.python_version(),
@@ -36,20 +38,28 @@ def side_facts(*, needs_torch: bool, driver: Path = DRIVER) -> dict[str, str]:
     }
     torch = sys.modules.get("torch")
     unusable = ""
-    if torch is None and (needs_torch or driver.exists()):
+    if torch is None and (needs_torch or any(kind.present() for kind in found)):
         torch, unusable = _imported("torch")
     if torch is None:
         facts["torch"] = _installed("torch") + unusable
-        return facts
-    facts["torch"] = str(torch.__version__)
-    facts["torch_threads"] = str(torch.get_num_threads())
-    facts["cuda"] = str(torch.version.cuda or "none")
-    if torch.cuda.is_available():
-        facts["device_name"] = torch.cuda.get_device_name(0)
-        facts["device_count"] = str(torch.cuda.device_count())
-        facts["cudnn"] = str(torch.backends.cudnn.version())
-        facts["driver"] = driver_version(driver) or "unknown"
+    else:
+        facts["torch"] = str(torch.__version__)
+        facts["torch_threads"] = str(torch.get_num_threads())
+    for kind in reversed(found):  # the first one's stay
+        facts |= _facts_of(kind)
     return facts
+
+
+def _facts_of(kind: Kind) -> Mapping[str, str]:
+    try:
+        return {name: str(value) for name, value in kind.facts().items()}
+    except Exception as error:
+        raise UsageError(
+            "broken-plugin",
+            f"the device `{kind.__name__}` can't be used: its facts() ended in "
+            f"{type(error).__name__}: {error}",
+            "Mend it, or uninstall its distribution.",
+        ) from error
 
 
 def _imported(name: str) -> tuple[Any, str]:
@@ -66,16 +76,6 @@ def _installed(name: str) -> str:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "none"
-
-
-def driver_version(path: Path) -> str | None:
-    """Return NVIDIA's kernel driver version; torch knows only the CUDA version it serves."""
-    if not path.exists():
-        return None
-    found = re.search(
-        r"\b\d{3,}\.\d+(\.\d+)?\b", path.read_text(encoding="utf-8", errors="replace")
-    )
-    return found.group() if found else None
 
 
 _COMPILING_AXES = ("mode", "backend")
@@ -106,14 +106,23 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             )
     cases += [case for saved in order.saved for case in _saved_cases(saved)]
     unique, twice = _without_twins(cases, order)
+    others: tuple[str, ...] = ()
+    facts: dict[str, str] = {}
+    try:
+        others = registered()
+        facts = side_facts(kinds(others), needs_torch=bool(order.saved))
+    except UsageError as error:
+        broken = Failure("", order.side, "discovery", "broken_plugin", str(error))
+        failures.append(broken)
     return asdict(
         Discovery(
             cases=tuple(unique),
             failures=tuple(failures + twice),
-            facts=side_facts(needs_torch=bool(order.saved)),
+            facts=facts,
             copies=installed_copies(order.project, order.checkout) if order.checkout else (),
             pythons=python_folders(),
             sources=other_sources(order.project, order.root, order.checkout),
+            devices=others,
         )
     )
 

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from perfci.worker.device import Cuda
+from perfci.worker.devices import Device
 from perfci.worker.memory import resident
 
 _PAGE = b"\1"  # of zeros, the kernel would give no page
 
 
-def slowed(call: Callable[[], Any], share: float, device: Cuda | None) -> Callable[[], Any]:
+def slowed(call: Callable[[], Any], share: float, device: Device | None) -> Callable[[], Any]:
     """Return ``call`` that takes ``share`` of its own time longer, spinning on the host.
 
     Resolves about 0.1 µs. On a device the work is waited for first: the time it takes is known

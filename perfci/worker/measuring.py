@@ -10,14 +10,23 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfci.api.work import Work
 from perfci.model.worker import Measurement, WorkOrder
 from perfci.worker.afterwards import finished
 from perfci.worker.building import builder, built_work
 from perfci.worker.bursts import Bursts, encoded, warm_up
-from perfci.worker.device import OF_A_DEVICE, Cuda, check_devices, open_device, why_on_host
+from perfci.worker.devices import (
+    OF_A_DEVICE,
+    Device,
+    Kind,
+    check_devices,
+    kinds,
+    named,
+    used,
+    why_on_host,
+)
 from perfci.worker.failing import Unusable
 from perfci.worker.garbage import stop_collecting
 from perfci.worker.injecting import ballast, slowed, wait_longer
@@ -50,6 +59,7 @@ def measure(
     ``look`` is called once all of it has run.
     """
     build = builder(order, benchmarks)
+    found = kinds(order.devices)
     _fix_threads_and_seed(order)
     stage.enter("setup")
     before_setup_ns = time.monotonic_ns()
@@ -58,11 +68,13 @@ def measure(
     memory = HostMemory()
     memory.note_setup()
     graphs = _watch_graphs(work)
+    device = named(found, work.device) if work.device else None
     _fix_threads_and_seed(order, seed=False)
     stage.enter("first_call")
     before_ns = time.monotonic_ns()
     output = work.call()
-    device = open_device(work.device, output)
+    if not work.device:
+        device = used(found, output)
     if device:
         device.synchronize()
     if work.compiled:
@@ -70,7 +82,7 @@ def measure(
     called_ns = time.monotonic_ns()
     started_ns = _start_ended(start, called_ns, order.inject.get("cold_start", 0.0))
     _check_ran(output)
-    check_devices(work.device, output)
+    check_devices(work.device, output, device)
     del output
     kept = ballast(order.inject.get("peak_host_memory", 0.0))
     call = (
@@ -83,19 +95,12 @@ def measure(
     first_call_s = (called_ns - before_ns) / 1e9
     call_s = warm_up(session.unrecorded, first_call_s, order.warmup_s)
     stop_collecting()
-    if device:
-        device.reset_peaks()
     stage.enter("measure")
-    channel.send(
-        "ready",
-        call_s=call_s,
-        on_device=device is not None,
-        uuid=device.uuid() if device else "",
-    )
+    channel.send("ready", call_s=call_s, **_on_device(device))
     _burst_as_ordered(session, channel)
     values, missing = memory.peaks(session.size(), session.once)
     del kept
-    _add_device_peaks(values, missing, device)
+    _add_device_metrics(values, missing, device, found)
     if not order.cold_start:
         missing |= dict.fromkeys(("cold_start", "import_time"), "both sides started at once")
     else:
@@ -121,6 +126,15 @@ def measure(
     measurement = finished(measurement, order, work, device, graphs, call_s)
     look()  # last of all: what a later call loads counts too
     channel.send("output", measurement=asdict(measurement))
+
+
+def _on_device(device: Device | None) -> dict[str, Any]:
+    """Begin its memory peaks anew, and return which card NVML may watch."""
+    without = device.missing() if device else ()
+    if device and "peak_device_memory" not in without:
+        device.reset_peaks()
+    known_to_nvml = device is not None and "energy" not in without
+    return {"on_device": known_to_nvml, "uuid": device.uuid() if device and known_to_nvml else ""}
 
 
 def _check_ran(output: object) -> None:
@@ -162,14 +176,17 @@ def _add_start(
         values["cold_start"] = start.until(started_ns)
 
 
-def _add_device_peaks(
-    values: dict[str, float], missing: dict[str, str], device: Cuda | None
+def _add_device_metrics(
+    values: dict[str, float], missing: dict[str, str], device: Device | None, found: Sequence[Kind]
 ) -> None:
     """torch answers 0 where there is no device: that is not measured, not zero."""
-    if device:
+    if device is None:
+        missing |= dict.fromkeys(OF_A_DEVICE, why_on_host(found))
+        return
+    without = device.missing()
+    missing |= {metric: why for metric, why in without.items() if metric in OF_A_DEVICE}
+    if "peak_device_memory" not in without:
         values |= device.peaks()
-    else:
-        missing |= dict.fromkeys(OF_A_DEVICE, why_on_host(sys.modules.get("torch")))
 
 
 def _fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:

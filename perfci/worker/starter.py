@@ -11,12 +11,12 @@ import json
 import os
 import signal
 import socket
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from perfci.model.worker import WorkOrder
+from perfci.worker.devices import Kind, kinds
 from perfci.worker.failing import flush
 from perfci.worker.garbage import set_apart
 from perfci.worker.protocol import Channel
@@ -32,7 +32,7 @@ def serve_forks(
 
     ``become_worker(orders, results, forked_ns)`` is called in each child and must not return.
     """
-    unfit = why_unfit()
+    unfit = why_unfit(kinds(order.devices))
     set_apart()
     channel.send("imported", unfit=unfit)
     requests = socket.socket(fileno=order.fork_socket)
@@ -70,7 +70,7 @@ def end_group_of(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def why_unfit() -> str:
+def why_unfit(found: Sequence[Kind]) -> str:
     """Return why this process must not fork, or nothing."""
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
     if threads > 1:
@@ -82,7 +82,5 @@ def why_unfit() -> str:
             continue
         if target.startswith(_DEVICES):
             return f"its imports opened {target}"
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        return "its imports initialised CUDA"
-    return ""
+    in_use = next(filter(None, (kind.in_use() for kind in found)), "")
+    return f"its imports initialised {in_use}" if in_use else ""

@@ -101,7 +101,7 @@ def test_a_worker_on_the_host_is_not_watched_and_has_no_energy(tree: Tree) -> No
     gpu = GpuWatches(nvml)
     for output in measured(tree, gpu, ""):
         assert "energy" not in output.values
-        assert output.missing["energy"] == "it ran on the host, on no CUDA device"
+        assert output.missing["energy"] == "it ran on the host, on no accelerator"
         assert output.missing["device_time_p50"] == output.missing["energy"]
         assert output.disturbance in {"", "core taken"}
     assert nvml.asked == []

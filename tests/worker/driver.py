@@ -146,8 +146,10 @@ class Bench:
     def start(self, order: WorkOrder, **options: Any) -> Driver:
         return Driver(order, log=self.root / "log.txt", **options)
 
-    def discover(self, **fields: Any) -> dict[str, Any]:
-        with self.start(self.order(**fields)) as worker:
+    def discover(
+        self, *, python: str = sys.executable, env: dict[str, str] | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        with self.start(self.order(**fields), python=python, **(env or {})) as worker:
             found = worker.wait_for("discovery")["discovery"]
             assert worker.end() == 0
         return found

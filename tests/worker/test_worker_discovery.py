@@ -198,8 +198,11 @@ def test_a_torch_that_cannot_be_imported_is_a_fact(tmp_path: Path) -> None:
 def facts_beside(driver: Path, *first: Path) -> dict[str, str]:
     """Return the facts of a fresh Python; ``first`` are on its path before all else."""
     code = (
-        "import json, sys\nfrom pathlib import Path\nfrom perfci.worker.facts import side_facts\n"
-        "print(json.dumps(side_facts(needs_torch=False, driver=Path(sys.argv[1]))))"
+        "import json, sys\nfrom pathlib import Path\n"
+        "from perfci.worker.devices import cuda, kinds\n"
+        "from perfci.worker.discovery import side_facts\n"
+        "cuda.DRIVER = Path(sys.argv[1])\n"
+        "print(json.dumps(side_facts(kinds(()), needs_torch=False)))"
     )
     path = os.pathsep.join(map(str, (*first, *sys.path)))
     done = subprocess.run(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfci.worker.bursts import synchronised_burst, warm_up
-from perfci.worker.discovery import driver_version
+from perfci.worker.devices.cuda import driver_version
 from perfci.worker.memory import memory_growth, theil_sen
 
 

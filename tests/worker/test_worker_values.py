@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from perfci.worker.device import OF_A_DEVICE, why_on_host
+from perfci.worker.devices import OF_A_DEVICE, kinds, why_on_host
+from perfci.worker.devices import cuda as cuda_devices
 from tests.worker.driver import Bench
 
 HEAD = "import perfci\n\n@perfci.benchmark\ndef case():\n"
@@ -45,26 +47,35 @@ def test_imports_are_not_counted_as_set_up(bench: Bench) -> None:
     assert measured["phases"]["setup"] < measured["values"]["import_time"]
 
 
-def test_what_has_no_cuda_device_is_missing_and_not_zero(bench: Bench) -> None:
+def test_what_has_no_device_is_missing_and_not_zero(bench: Bench) -> None:
     measured = bench.measure(NOTHING)
     for metric in OF_A_DEVICE:
-        assert measured["missing"][metric] == why_on_host(None)
+        assert measured["missing"][metric] == "no accelerator"
         assert metric not in measured["values"]
     for metric in ("graph_breaks", "recompiles", "graphs"):
         assert measured["missing"][metric] == "not compiled"
     assert "accuracy_loss" in measured["missing"]
 
 
-def test_why_nothing_was_measured_on_a_device_is_told_by_what_is_there(tmp_path: Path) -> None:
-    driver = tmp_path / "version"
-    no_card, a_card = (
-        SimpleNamespace(cuda=SimpleNamespace(is_available=lambda answer=answer: answer))
-        for answer in (False, True)
-    )
-    assert why_on_host(None, driver) == why_on_host(no_card, driver) == "no CUDA device"
-    assert why_on_host(a_card, driver) == "it ran on the host, on no CUDA device"
-    driver.touch()
-    assert why_on_host(None, driver) == "it ran on the host, on no CUDA device"
+@pytest.mark.parametrize(
+    ("driver", "card", "why"),
+    [
+        (False, None, "no accelerator"),
+        (False, False, "no accelerator"),
+        (False, True, "it ran on the host, on no accelerator"),
+        (True, None, "it ran on the host, on no accelerator"),
+    ],
+)
+def test_why_nothing_was_measured_on_a_device_is_told_by_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver: bool, card: bool | None, why: str
+) -> None:
+    path = tmp_path / "version"
+    monkeypatch.setattr(cuda_devices, "DRIVER", path)
+    if driver:
+        path.touch()
+    torch = card is not None and SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: card))
+    monkeypatch.setitem(sys.modules, "torch", torch or None)
+    assert why_on_host(kinds(())) == why
 
 
 def test_the_peak_is_of_the_bursts_and_not_of_set_up(bench: Bench) -> None:

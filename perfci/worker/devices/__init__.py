@@ -1,0 +1,203 @@
+"""The devices that work runs on beside the host: a module each, which is all it takes to add one.
+
+A module (or what an entry point of the group ``perfci.devices`` names, installed in the Python that
+measures) has what ``Kind`` asks for. The host itself is no device: nothing runs ahead of it there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any, Protocol, cast
+
+from perfci.plugins import added, built_in, lacking
+from perfci.worker.failing import Unusable
+
+GROUP = "perfci.devices"
+OF_A_DEVICE = ("peak_device_memory", "peak_device_memory_reserved", "device_time_p50", "energy")
+"""The metrics that only what runs on a device has."""
+_HOST = frozenset({"cpu", "meta"})  # a meta tensor has no data to wait for
+
+
+class Event(Protocol):
+    """A point in a stream of the device's work."""
+
+    def record(self, stream: Any, /) -> object:
+        """Put it behind what was launched in ``stream`` so far."""
+
+    def elapsed_time(self, other: Any, /) -> float:
+        """Return the time in ms from this event to ``other``, which was reached."""
+
+
+class Device(Protocol):
+    """One device that runs ahead of the host.
+
+    A metric that ``missing`` names is not asked for: ``event`` and ``stream`` are for
+    ``device_time_p50``, ``reset_peaks`` and ``peaks`` for ``peak_device_memory``, ``allocated``
+    for ``memory_growth``, ``uuid`` for ``energy``.
+    """
+
+    @property
+    def name(self) -> str:
+        """As torch writes it, with its index: ``cuda:0``."""
+
+    def missing(self) -> Mapping[str, str]:
+        """Return why it has no such metric, by metric."""
+
+    def synchronize(self) -> None:
+        """Wait until all that was launched has ended."""
+
+    def event(self) -> Event:
+        """Return a new event that is timed."""
+
+    def stream(self) -> Any:
+        """Return the stream that the work's calls are launched in."""
+
+    def reset_peaks(self) -> None:
+        """Start the memory peaks anew: warm calls are measured apart from set-up."""
+
+    def peaks(self) -> Mapping[str, float]:
+        """Return what the warm calls needed, and what the process held, in bytes."""
+
+    def allocated(self) -> float:
+        """Return the bytes that live tensors hold now."""
+
+    def uuid(self) -> str:
+        """Return its UUID as NVML has it, or an empty text where that isn't known."""
+
+
+class Kind(Protocol):
+    """A module: the devices of one kind.
+
+    It imports torch, or anything large, in no other place than ``opened``: it is imported into
+    every worker, and its import is part of each cold start.
+    """
+
+    @property
+    def __name__(self) -> str:
+        """The module's."""
+
+    def serves(self, type_: str, /) -> bool:
+        """Say whether tensors on a torch device of this type are work of this kind."""
+
+    def in_use(self) -> str:
+        """Return the device that this process has begun to use, or an empty text."""
+
+    def present(self) -> bool:
+        """Say whether there is such a device here, as far as what is imported can tell."""
+
+    def facts(self) -> Mapping[str, str]:
+        """Return what of it decides speed, for the environment; nothing where there is none."""
+
+    def opened(self, name: str, /) -> Device:
+        """Return the device ``name``. Raises where it can't be used or waited for."""
+
+
+_KIND = ("serves", "in_use", "present", "facts", "opened")
+_NEEDED = {
+    "device_time_p50": ("event", "stream"),
+    "peak_device_memory": ("reset_peaks", "peaks"),
+    "memory_growth": ("allocated",),
+    "energy": ("uuid",),
+}
+
+
+def registered() -> tuple[str, ...]:
+    """Return the modules that other distributions add. UsageError for a broken one."""
+    return tuple(module.__name__ for _, module in added(GROUP, _wrong))
+
+
+def kinds(others: Sequence[str]) -> tuple[Kind, ...]:
+    """Return the kinds of device: ``others``, as ``registered`` found them, then perfci's own.
+
+    Looking for entry points takes up to 0.1 s: a worker is given what discovery found.
+    """
+    modules = [importlib.import_module(name) for name in others]
+    modules += [module for _, module in built_in(sys.modules[__name__])]
+    return tuple(cast("Kind", module) for module in modules)
+
+
+def named(found: Sequence[Kind], name: str) -> Device | None:
+    """Return the device ``name``, or None for the host. Unusable where it can't be waited for."""
+    type_ = name.partition(":")[0]
+    if type_ in _HOST:
+        return None
+    kind = next((one for one in found if one.serves(type_)), None)
+    if kind is None:
+        raise _refused(name, f"no kind of device serves `{type_}`")
+    try:
+        device = kind.opened(name)
+    except Exception as error:  # a driver's or anybody's code: said with its reason
+        first_line = str(error).strip().split("\n", 1)[0]
+        raise _refused(name, first_line or type(error).__name__) from error
+    needed = [one for metric in _NEEDED.keys() - device.missing() for one in _NEEDED[metric]]
+    if wrong := lacking(device, "name", "synchronize", *sorted(needed)):
+        raise _refused(name, f"{kind.__name__}: {wrong}")
+    return device
+
+
+def used(found: Sequence[Kind], output: Any) -> Device | None:
+    """Return the device that a plain callable ran on, or None for the host.
+
+    Its outputs show which. Where they are on none, but the process uses one (a step that returns
+    nothing, or a number), that is synchronised: otherwise the launch alone would be timed.
+    """
+    of_output = sorted(one for one in devices_of(output) if one.partition(":")[0] not in _HOST)
+    if of_output:
+        return named(found, of_output[0])
+    in_use = next(filter(None, (kind.in_use() for kind in found)), "")
+    return named(found, in_use) if in_use else None
+
+
+def devices_of(output: Any) -> frozenset[str]:
+    """Return the devices of the tensors in ``output``; none where torch isn't loaded."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return frozenset()
+    from torch.utils import _pytree
+
+    leaves = _pytree.tree_leaves(output)
+    return frozenset(str(leaf.device) for leaf in leaves if isinstance(leaf, torch.Tensor))
+
+
+def check_devices(name: str, output: Any, device: Device | None) -> None:
+    """Raise Unusable where an output is on a device that isn't synchronised.
+
+    ``name`` is the device that the work was asked to run on, or empty where only outputs tell.
+    """
+    found = devices_of(output)
+    if name:
+        index = ":" in name
+        strange = frozenset(one for one in found if (one if index else one.split(":")[0]) != name)
+        expected = f"the work runs on {name}, but its output is on"
+    else:
+        strange = found - _HOST - {device.name if device else ""}
+        expected = "perfci synchronises with one device and the host, but an output is on"
+    if strange:
+        raise Unusable(
+            "wrong_device",
+            f"{expected} {', '.join(sorted(strange))}: it could not be synchronised; "
+            "pass device= or move the output inside the benchmark",
+        )
+
+
+def why_on_host(found: Sequence[Kind]) -> str:
+    """Return why a work that ran on no device didn't: there is none, or it used none."""
+    if any(kind.present() for kind in found):
+        return "it ran on the host, on no accelerator"
+    return "no accelerator"
+
+
+def _wrong(module: Any) -> str:
+    return lacking(module, *_KIND) if isinstance(module, ModuleType) else "it is no module"
+
+
+def _refused(name: str, why: str) -> Unusable:
+    return Unusable(
+        "device_not_synchronised",
+        f"perfci can't wait for the device {name}, so its work can't be timed: {why}\n"
+        "Run the benchmark on the host or on a CUDA device, or install a device for perfci "
+        f"(entry point group {GROUP}) that can.",
+    )

@@ -1,0 +1,109 @@
+"""CUDA devices of torch's; ROCm's too, which torch calls by the same names."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+DRIVER = Path("/proc/driver/nvidia/version")
+
+
+class Cuda:
+    """A CUDA device. Made only where a work is known, or has, to run on one."""
+
+    def __init__(self, name: str) -> None:
+        import torch
+
+        self._cuda = torch.cuda
+        self._rocm = getattr(torch.version, "hip", None) is not None
+        self.name = name
+
+    def missing(self) -> dict[str, str]:
+        """Return why it has no such metric, by metric."""
+        return {"energy": "NVML reads NVIDIA's cards only"} if self._rocm else {}
+
+    def uuid(self) -> str:
+        """Return its UUID without NVML's prefix, or an empty text where this torch can't tell."""
+        return str(getattr(self._cuda.get_device_properties(self.name), "uuid", ""))
+
+    def synchronize(self) -> None:
+        """Wait until all that was launched has ended."""
+        self._cuda.synchronize(self.name)
+
+    def event(self) -> Any:
+        """Return a new timing event."""
+        return self._cuda.Event(enable_timing=True)
+
+    def stream(self) -> Any:
+        """Return the stream that the work's calls are launched in.
+
+        Named to each event: the device may not be torch's current one.
+        """
+        return self._cuda.current_stream(self.name)
+
+    def reset_peaks(self) -> None:
+        """Start the memory peaks anew: warm calls are measured apart from set-up."""
+        self._cuda.reset_peak_memory_stats(self.name)
+
+    def peaks(self) -> dict[str, float]:
+        """Return what the warm calls needed, and what the process held, in bytes."""
+        return {
+            "peak_device_memory": float(self._cuda.max_memory_allocated(self.name)),
+            "peak_device_memory_reserved": float(self._cuda.max_memory_reserved(self.name)),
+        }
+
+    def allocated(self) -> float:
+        """Return the bytes that live tensors hold now."""
+        return float(self._cuda.memory_allocated(self.name))
+
+
+def serves(type_: str) -> bool:
+    """Say whether tensors on a torch device of this type are its work."""
+    return type_ == "cuda"
+
+
+def in_use() -> str:
+    """Return torch's current device where the process has initialised CUDA."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return ""
+    return f"cuda:{torch.cuda.current_device()}"
+
+
+def present() -> bool:
+    """Say whether there is NVIDIA's driver, or a device that an imported torch sees."""
+    torch = sys.modules.get("torch")
+    return DRIVER.exists() or (torch is not None and torch.cuda.is_available())
+
+
+def facts() -> dict[str, str]:
+    """Return torch's CUDA, and its first device where it has one."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        return {}
+    found = {"cuda": str(torch.version.cuda or "none")}
+    if hip := getattr(torch.version, "hip", None):
+        found["hip"] = str(hip)
+    if torch.cuda.is_available():
+        found["device_name"] = torch.cuda.get_device_name(0)
+        found["device_count"] = str(torch.cuda.device_count())
+        found["cudnn"] = str(torch.backends.cudnn.version())
+        found["driver"] = driver_version(DRIVER) or "unknown"
+    return found
+
+
+def opened(name: str) -> Cuda:
+    """Return the CUDA device ``name``."""
+    return Cuda(name)
+
+
+def driver_version(path: Path) -> str | None:
+    """Return NVIDIA's kernel driver version; torch knows only the CUDA version it serves."""
+    if not path.exists():
+        return None
+    found = re.search(
+        r"\b\d{3,}\.\d+(\.\d+)?\b", path.read_text(encoding="utf-8", errors="replace")
+    )
+    return found.group() if found else None

@@ -1,0 +1,397 @@
+"""Devices that run ahead of the host: what is timed is their work's end, never its launch."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import subprocess
+import sys
+from array import array
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from perfci.worker.devices import OF_A_DEVICE, cuda, kinds, named
+from perfci.worker.failing import Unusable
+from tests.lacking import lacking
+from tests.plugins import install
+from tests.project import Project
+from tests.worker.driver import Bench
+
+LANE = '''\
+"""A device that torch doesn't know: its one lane is a thread, and a launch returns at once."""
+
+import os
+import threading
+import time
+from queue import Queue
+
+_work = Queue()
+_lane = None
+
+
+def launch(seconds):
+    global _lane
+    if _lane is None:
+        _lane = threading.Thread(target=_serve, daemon=True)
+        _lane.start()
+    _work.put(lambda: time.sleep(seconds))
+
+
+def _serve():
+    while True:
+        _work.get()()
+        _work.task_done()
+
+
+class Event:
+    def record(self, stream):
+        _work.put(self._reach)
+
+    def _reach(self):
+        self.at = time.perf_counter()
+
+    def elapsed_time(self, other):
+        return (other.at - self.at) * 1e3
+
+
+class Lane:
+    name = "lane:0"
+
+    def missing(self):
+        names = ["peak_device_memory", "peak_device_memory_reserved", "memory_growth", "energy"]
+        names += ["device_time_p50"] * ("LANE_UNTIMED" in os.environ)
+        return dict.fromkeys(names, "a lane has none")
+
+    def synchronize(self):
+        _work.join()
+
+    def event(self):
+        return Event()
+
+    def stream(self):
+        return None
+
+
+def serves(type_):
+    return type_ == "lane"
+
+
+def in_use():
+    return "lane:0" if _lane else ""
+
+
+def present():
+    return True
+
+
+def facts():
+    return {"device_name": "someone's lane", "device_count": 1}
+
+
+def opened(name):
+    return Lane()
+'''
+BENCHMARK = """\
+import perfci
+import someones_lane
+
+@perfci.benchmark
+def case():
+    return lambda: someones_lane.launch(0.005)
+"""
+KERNEL_NS = 5_000_000
+GROUP = "perfci.devices"
+
+
+def samples(encoded: str) -> list[int]:
+    values = array("q")
+    values.frombytes(base64.b64decode(encoded))
+    return list(values)
+
+
+class Environment:
+    """A virtual environment of a user's, with nothing of perfci in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", root], check=True)
+        self.python = str(root / "bin" / "python")
+
+    def install(self, name: str, source: str) -> None:
+        (folder,) = self.root.glob("lib/python*/site-packages")
+        install(self.root, GROUP, name, source, into=folder)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Environment:
+    return Environment(tmp_path / "environment")
+
+
+def test_a_device_of_another_distribution_is_timed_to_the_end_of_its_work(
+    bench: Bench, environment: Environment
+) -> None:
+    environment.install("lane", LANE)
+    bench.write(BENCHMARK)
+    found = bench.discover(python=environment.python)
+    assert found["devices"] == ["someones_lane"]
+    assert found["facts"]["device_name"] == "someone's lane"
+    assert found["facts"]["device_count"] == "1"
+    given = {"python": environment.python, "devices": ("someones_lane",)}
+
+    timed = bench.measure(BENCHMARK, **given)
+    wall, device = (samples(timed[name]) for name in ("samples_ns", "device_samples_ns"))
+    assert len(wall) == len(device) > 0
+    assert min(wall) >= KERNEL_NS
+    assert min(device) >= KERNEL_NS
+    assert timed["first_call_s"] >= KERNEL_NS / 1e9
+    assert timed["missing"]["peak_device_memory"] == "a lane has none"
+    assert timed["missing"]["memory_growth"] == "a lane has none"
+
+    untimed = bench.measure(BENCHMARK, **given, env={"LANE_UNTIMED": "1"})
+    assert min(samples(untimed["samples_ns"])) >= KERNEL_NS
+    assert untimed["device_samples_ns"] == ""
+    assert untimed["missing"]["device_time_p50"] == "a lane has none"
+
+
+def test_a_session_measures_on_the_device_that_its_python_has(
+    project: Project, environment: Environment
+) -> None:
+    environment.install("lane", LANE)
+    project.write("benchmarks/bench_one.py", BENCHMARK)
+    project.commit("a kernel")
+    report = project.report("run", "--rounds", "2", "--python", environment.python, code=0)
+    centers = {row["metric"]: row["head"]["center"] for row in report["results"]}
+    assert centers["latency_p50"] >= KERNEL_NS / 1e9
+    assert centers["device_time_p50"] >= KERNEL_NS / 1e9
+    assert report["environment"]["facts"]["device_name"] == "someone's lane"
+    assert report["not_measured"]["energy"] == "a lane has none"
+    assert not any("NVML" in note for note in report["notes"])
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("def serves(type_): ...", "it has no `in_use`, `present`, `facts`, `opened`"),
+        ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
+        (f"{LANE}\ndef facts():\n    raise OSError('no driver')\n", "OSError: no driver"),
+    ],
+    ids=["incomplete", "raises", "breaks-later"],
+)
+def test_a_broken_device_is_named_and_is_no_traceback(
+    project: Project, environment: Environment, source: str, why: str
+) -> None:
+    environment.install("broken", source)
+    project.counting(1000)
+    project.commit("base")
+    done = project.perfci("run", "--rounds", "2", "--python", environment.python)
+    assert done.code == 2, done.text
+    assert "[broken-plugin]" in done.without_traceback().err
+    assert "someones" in done.err
+    assert why in done.err
+
+
+def test_a_device_that_lacks_what_it_promises_is_refused(
+    bench: Bench, environment: Environment
+) -> None:
+    environment.install("lane", LANE.replace("def synchronize", "def wait"))
+    path = bench.write(BENCHMARK)
+    order = bench.order(path, "case", devices=("someones_lane",))
+    with bench.start(order, python=environment.python) as worker:
+        failed = worker.wait_for("failed")
+    assert failed["kind"] == "device_not_synchronised"
+    assert "lane:0" in failed["message"]
+    assert "it has no `synchronize`" in failed["message"]
+
+
+# torch's own accelerators, by a backend that is simulated.
+
+SIMULATED = """\
+import ctypes
+import os
+import torch
+import perfci
+from perfci.api.work import Work
+from torch.utils import backend_registration as registration
+
+device = ctypes.CDLL(os.environ["SIMULATED"])
+device.launch.argtypes = [ctypes.c_double]
+device.take.argtypes = device.give_back.argtypes = [ctypes.c_int64]
+torch.utils.rename_privateuse1_backend("simulated")
+
+class Backend(registration._DummyBackendModule):
+    def is_initialized(self):
+        return "SIMULATED_UNUSED" not in os.environ
+
+torch._register_device_module("simulated", Backend())
+torch._C._acc.register_python_privateuseone_hook(registration._DummyPrivateUse1Hook())
+
+
+def kernel(output):
+    def call():
+        device.launch(0.005)
+        device.take(1000)
+        device.give_back(900)
+        return output
+
+    return call
+
+@perfci.benchmark
+def nothing():
+    return kernel(None)
+
+@perfci.benchmark
+def tensor():
+    return kernel([torch._C._acc.create_empty_tensor((2,), torch.float32)])
+
+@perfci.benchmark
+def named():
+    return Work(kernel(None), device="simulated")
+
+@perfci.benchmark
+def host():
+    return lambda: None
+
+@perfci.benchmark
+def on_host():
+    return Work(lambda: torch.ones(2), device="simulated")
+"""
+DEAF = """\
+import torch
+import perfci
+from torch.utils import backend_registration as registration
+
+registration._setup_privateuseone_for_python_backend("deaf")
+
+@perfci.benchmark
+def case():
+    return {returned}
+"""
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The library of the simulated backend, compiled against torch's headers in about 3 s."""
+    import torch
+
+    compiler = shutil.which("g++")
+    if compiler is None:
+        lacking("no g++ to compile a simulated device with")
+    if not hasattr(torch._C, "_acc"):
+        pytest.skip(f"torch {torch.__version__} takes no backend from Python")
+    library = tmp_path_factory.mktemp("device") / "simulated.so"
+    headers = Path(torch.__file__).parent
+    source = Path(__file__).with_name("simulated_device.cpp")
+    options = ["-O0", "-std=c++20", "-shared", "-fPIC", f"-I{headers / 'include'}"]
+    linked = [f"-L{headers / 'lib'}", "-lc10"]
+    subprocess.run([compiler, *options, "-o", library, source, *linked], check=True)
+    return str(library)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("case", ["nothing", "tensor", "named"])
+def test_an_accelerator_of_torchs_is_timed_to_the_end_of_its_work(
+    bench: Bench, simulated: str, case: str
+) -> None:
+    environment = {"SIMULATED": simulated}
+    if case != "nothing":  # what is in use isn't asked where the work itself shows its device
+        environment["SIMULATED_UNUSED"] = "1"
+    measured: dict[str, Any] = bench.measure(SIMULATED, case, env=environment)
+    wall, device = (samples(measured[name]) for name in ("samples_ns", "device_samples_ns"))
+    assert len(wall) == len(device) > 0
+    assert min(wall) >= KERNEL_NS
+    assert min(device) >= KERNEL_NS
+    assert measured["values"]["memory_growth"] == pytest.approx(100)
+    calls = measured["values"]["peak_device_memory"] / 100
+    assert calls > len(wall)
+    assert measured["values"]["peak_device_memory_reserved"] > 1000 * calls
+    assert measured["missing"]["energy"] == "NVML reads NVIDIA's cards only"
+
+
+@pytest.mark.torch
+def test_what_an_accelerator_does_not_time_or_count_is_missing_and_not_zero(
+    bench: Bench, simulated: str
+) -> None:
+    without = {"SIMULATED_UNTIMED": "1", "SIMULATED_UNCOUNTED": "1"}
+    measured = bench.measure(SIMULATED, "tensor", env={"SIMULATED": simulated, **without})
+    assert min(samples(measured["samples_ns"])) >= KERNEL_NS
+    assert measured["device_samples_ns"] == ""
+    assert "stopwatch stands still" in measured["missing"]["device_time_p50"]
+    for metric in ("peak_device_memory", "peak_device_memory_reserved", "memory_growth"):
+        assert metric not in measured["values"]
+        assert measured["missing"][metric] == "torch counts no memory of simulated devices"
+
+
+@pytest.mark.torch
+def test_work_beside_an_accelerator_that_nothing_uses_is_the_hosts(
+    bench: Bench, simulated: str
+) -> None:
+    unused = {"SIMULATED": simulated, "SIMULATED_UNUSED": "1"}
+    measured = bench.measure(SIMULATED, "host", env=unused, growth=False)
+    assert set(measured["missing"]) >= set(OF_A_DEVICE)
+    for metric in OF_A_DEVICE:
+        assert measured["missing"][metric] == "it ran on the host, on no accelerator"
+
+
+@pytest.mark.torch
+def test_an_accelerators_facts_and_a_misplaced_output(bench: Bench, simulated: str) -> None:
+    path = bench.write(SIMULATED)
+    facts = bench.discover(env={"SIMULATED": simulated})["facts"]
+    assert (facts["device_type"], facts["device_count"]) == ("simulated", "1")
+    with bench.start(bench.order(path, "on_host"), SIMULATED=simulated) as worker:
+        failed = worker.wait_for("failed")
+    assert failed["kind"] == "wrong_device"
+    assert "runs on simulated, but its output is on cpu" in failed["message"]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "returned", ["lambda: None", "lambda: torch._C._acc.create_empty_tensor((2,), torch.float32)"]
+)
+def test_an_accelerator_that_cannot_be_waited_for_is_refused(bench: Bench, returned: str) -> None:
+    import torch
+
+    if not hasattr(torch._C, "_acc"):
+        pytest.skip(f"torch {torch.__version__} takes no backend from Python")
+    failed = bench.failure(DEAF.format(returned=returned))
+    assert failed["kind"] == "device_not_synchronised", failed
+    assert "can't wait for the device deaf:0" in failed["message"]
+    assert "doesn't support synchronizing" in failed["message"]
+    assert GROUP in failed["message"]
+
+
+@pytest.mark.parametrize(
+    ("torch", "why"),
+    [
+        (SimpleNamespace(__version__="2.5.1"), "torch 2.5.1 is too old"),
+        (
+            SimpleNamespace(
+                device=lambda name: SimpleNamespace(type=name.split(":")[0], index=0),
+                accelerator=SimpleNamespace(current_accelerator=lambda: None),
+            ),
+            "torch.accelerator is none here",
+        ),
+    ],
+    ids=["older", "without"],
+)
+def test_a_device_that_this_torch_cannot_wait_for_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, torch: SimpleNamespace, why: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with pytest.raises(Unusable, match="can't wait for the device xpu:0") as refused:
+        named(kinds(()), "xpu:0")
+    assert why in str(refused.value)
+
+
+def test_rocm_is_cuda_whose_cards_nvml_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = SimpleNamespace(
+        version=SimpleNamespace(cuda=None, hip="6.4.2"),
+        cuda=SimpleNamespace(is_available=lambda: False, is_initialized=lambda: False),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    assert cuda.facts() == {"cuda": "none", "hip": "6.4.2"}
+    device = named(kinds(()), "cuda:0")
+    assert device is not None
+    assert set(device.missing()) == {"energy"}
