@@ -13,7 +13,7 @@ import pytest
 from perfci.history.history import open_history
 from tests.project import Done, Project, rows
 
-REMOVES_SCRATCH = """\
+SPOILS_SCRATCH = """\
 import os
 import shutil
 from pathlib import Path
@@ -27,7 +27,11 @@ def steady():
     with count.open("a") as file:
         file.write("x")
     if count.stat().st_size == 4:
-        shutil.rmtree(Path(os.environ["TMPDIR"]).parent)
+        session = next(
+            one for one in Path(os.environ["TMPDIR"]).parents if one.name.startswith("session-")
+        )
+        shutil.rmtree(session / "caches")
+        (session / "caches").write_text("")  # nothing can be made in it any more
     return lambda: sum(range(500))
 """
 
@@ -155,7 +159,7 @@ def test_a_log_on_a_full_disk_costs_no_session(small: Project, tmp_path: Path) -
 def test_a_disk_that_fails_while_measuring_leaves_a_report_of_what_was_measured(
     project: Project, tmp_path: Path
 ) -> None:
-    benchmark = REMOVES_SCRATCH.format(count=str(tmp_path / "count"))
+    benchmark = SPOILS_SCRATCH.format(count=str(tmp_path / "count"))
     project.commit("base", **{"benchmarks/bench_one.py": benchmark})
     report = project.report("compare", "HEAD", "HEAD", "--same", code=3)
     assert report["interrupted"] is True
