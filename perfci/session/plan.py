@@ -15,9 +15,9 @@ from perfci.model.settings import DECIDING_ROUNDS, MeasureSettings, Quiet
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.session.launch import Launch
 from perfci.session.leftovers import SESSION_VARIABLE
-from perfci.session.ran.findings import Watched
 from perfci.session.ran.places import Places
 from perfci.session.ran.tally import TreeOf
+from perfci.session.ran.watched import Watched
 from perfci.session.round import Task
 from perfci.session.schedule import has_cold_cache
 

@@ -28,8 +28,8 @@ from perfci.model.worker import (
 )
 from perfci.session.launch import ChildEnds, Executed, Launch, Started
 from perfci.session.process import WorkerEnded, WorkerProcess
-from perfci.session.ran.findings import Watched
 from perfci.session.ran.judging import Judged, failure_of, untold
+from perfci.session.ran.watched import Watched
 from perfci.session.schedule import burst_count, burst_order, lead_in_s
 from perfci.session.starter import OpenStarters
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfci.session.ran.judging import Judged, judge
-from perfci.session.ran.places import Places
-from perfci.worker.hook.perfci_watch import VARIABLE, decoded_findings
+from perfci.worker.hook.perfci_watch import decoded_findings
 
 _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
 _CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
@@ -62,26 +59,3 @@ def is_code(path: str) -> bool:
     """Whether what lies there is run rather than read."""
     inside = ".egg/" in path or ".zip/" in path
     return inside or path.endswith((*_CODE, ".zip")) or is_library(path)
-
-
-# The watch of one worker, as its parent holds it: where it writes, and what that comes to.
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """The file that one worker and its children write to, and whose files are whose."""
-
-    findings: Path
-    places: Places
-    python_path: Sequence[str]
-    built: bool
-
-    def environment(self) -> dict[str, str]:
-        """Return what its environment has to say."""
-        return {VARIABLE: self.places.settings(str(self.findings))}
-
-    def judged(self) -> Judged:
-        """Return what it ran until now; once it has ended, all of it. The file is removed."""
-        found = read_findings(self.findings)
-        self.findings.unlink(missing_ok=True)
-        return judge(found, self.places, self.python_path, built=self.built)
