@@ -21,10 +21,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from perfci.compare.deciding import failed_finding
 from perfci.model.case import Failure
+from perfci.model.finding import found
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
+from perfci.model.words import words
 from perfci.render.markdown import render_comment
 from perfci.stats.student import t_quantile, two_sided_p
 
@@ -166,13 +169,13 @@ def graph_break() -> list[Report]:
 
 def noisy() -> list[Report]:
     """A machine on which little could be decided."""
-    warning = "could have detected a change of 14 %; about 40 rounds would show 5 %"
+    finding = found("more-rounds", change=0.14, rounds=40, threshold=0.05, setting="rounds")
     open_rows = [
         row(name, "latency_p50", 1.2e-3, 1.24e-3, "inconclusive", detectable=0.14,
-            room=0.1, warnings=(warning,))
+            room=0.1, findings=(finding,))
         for name in ("encoder[batch=1]", "decoder[batch=1]", "attention[batch=8]")
     ]  # fmt: skip
-    reasons = tuple(f"{one.case}: latency_p50 inconclusive ({warning})" for one in open_rows)
+    reasons = tuple(f"{one.case}: latency_p50 inconclusive ({words(finding)})" for one in open_rows)
     notes = ("31 bursts were set aside: the core or the card was taken meanwhile.",)
     return [report("inconclusive", reasons, [*open_rows, *quiet(3)], notes=notes)]
 
@@ -185,13 +188,17 @@ def crashed() -> list[Report]:
         f'  File "lib/generate.py", line 17, in project\n    return self.out(x)\n'
         f"RuntimeError: {message}\n",
     )  # fmt: skip
-    said = f"head failed in setup (RuntimeError): {failure.message}"
+    finding = failed_finding(failure)
     lost = replace(
-        row(failure.case, "latency_p50", 1.0, 1.0, "failed", warnings=(said,), method="none"),
+        row(failure.case, "latency_p50", 1.0, 1.0, "failed", findings=(finding,), method="none"),
         base=None, head=None, ratio=None, ratio_lo=None, ratio_hi=None,
         p=None, p_adjusted=None, df=None,
     )  # fmt: skip
-    return [report("error", (f"{failure.case}: {said}",), [lost, *quiet(6)], failures=(failure,))]
+    return [
+        report(
+            "error", (f"{failure.case}: {words(finding)}",), [lost, *quiet(6)], failures=(failure,)
+        )
+    ]
 
 
 def three_hundred_cases() -> list[Report]:

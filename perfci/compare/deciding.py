@@ -10,9 +10,11 @@ from perfci.compare.comparing import empty_row
 from perfci.compare.margin import threshold_of, worse_by
 from perfci.compare.policy import Policy, metric_policy
 from perfci.model.case import Failure
+from perfci.model.finding import REMARKS, Finding, Plain, found
 from perfci.model.metric import METRICS
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Status, Verdict
+from perfci.model.words import words
 from perfci.units import format_change, format_share, format_value
 
 # Rows for what has no numbers: failed, new, removed and unmeasured cases.
@@ -41,11 +43,11 @@ def failure_rows(
         on_base_only = all(
             failure.side == "base" and failure.kind != WRONG_CODE for failure in mine
         )
-        reasons = dict.fromkeys(describe(failure) for failure in mine)
+        reasons = dict.fromkeys(failed_finding(failure) for failure in mine)
         rows.append(placeholder(case, "new" if on_base_only else "failed", policy, *reasons))
-    one_sided: tuple[tuple[Sequence[str], Status, str], ...] = (
-        (removed, "removed", "head hasn't got it"),
-        (new, "new", "base hasn't got it"),
+    one_sided: tuple[tuple[Sequence[str], Status, Finding], ...] = (
+        (removed, "removed", found("absent", side="head")),
+        (new, "new", found("absent", side="base")),
     )
     rows += [
         placeholder(case, status, policy, why)
@@ -56,17 +58,28 @@ def failure_rows(
     return tuple(rows)
 
 
-def placeholder(case: str, status: Status, policy: Policy, *reasons: str) -> Comparison:
-    """Return a row without numbers for a whole case, with the reasons as its warnings."""
+def placeholder(case: str, status: Status, policy: Policy, *reasons: Finding) -> Comparison:
+    """Return a row without numbers for a whole case, with the reasons as its findings."""
     rule = policy.metrics.get(_STANDS_FOR_CASE.name) or metric_policy(_STANDS_FOR_CASE)
     return empty_row(case, _STANDS_FOR_CASE, rule, status, *reasons)
 
 
-def describe(failure: Failure) -> str:
-    """Return a failure in one line: side, stage and the first line of its message."""
+def failed_finding(failure: Failure) -> Finding:
+    """Return a failure as a finding: side, stage, kind and the first line of its message."""
     lines = failure.message.strip().splitlines()
-    said = f": {lines[0]}" if lines else ""
-    return f"{failure.side} failed in {failure.stage} ({failure.kind}){said}"
+    message: dict[str, Plain] = {"message": lines[0]} if lines else {}
+    return found("failed", side=failure.side, stage=failure.stage, kind=failure.kind, **message)
+
+
+def describe(failure: Failure) -> str:
+    """Return a failure in one line."""
+    return words(failed_finding(failure))
+
+
+def reason_of(row: Comparison) -> Finding | None:
+    """Return why the row has its status; what is merely remarked of its numbers is no reason."""
+    reasons = [one for one in row.findings if one.code not in REMARKS]
+    return reasons[-1] if reasons else None
 
 
 def decide(
@@ -87,7 +100,10 @@ def decide(
     errors = _errors(comparisons, failures)
     doubts = _doubts(comparisons, failures, policy, interrupted=interrupted)
     notes = (
-        *(f"warning: {row.case}: {row.metric}{_because(row)}" for row in lost_metrics(comparisons)),
+        *(
+            f"warning: {row.case}: {row.metric}{because_of(row)}"
+            for row in lost_metrics(comparisons)
+        ),
         *(f"warning: {reason}" for reason in _regressions(comparisons, gating=False)),
     )
     if regressions:
@@ -150,7 +166,7 @@ def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[st
         if failure.kind == WRONG_CODE or (failure.side != "base" and failure.case not in on_base)
     )
     broken |= dict.fromkeys(
-        f"{row.case}: {row.metric}{_because(row)}" for row in rows if _lost_its_gate(row)
+        f"{row.case}: {row.metric}{because_of(row)}" for row in rows if _lost_its_gate(row)
     )
     if any(map(was_measured, rows)):
         return tuple(broken)
@@ -187,7 +203,7 @@ def _doubts(
         if failure.side != "base" and failure.case in on_base and failure.kind != WRONG_CODE
     )
     undecided = [
-        f"{row.case}: {row.metric} {_seen(row)}inconclusive{_because(row)}"
+        f"{row.case}: {row.metric} {_seen(row)}inconclusive{because_of(row)}"
         for row in rows
         if row.status == "inconclusive"
         and row.gate == "fail"
@@ -195,7 +211,7 @@ def _doubts(
         and not _excludes_regression(row)
     ]
     strangers = [
-        f"{row.case}: not comparable{_because(row)}"
+        f"{row.case}: not comparable{because_of(row)}"
         for row in rows
         if row.status == "not_comparable"
     ]
@@ -238,7 +254,7 @@ def moved_text(row: Comparison) -> str:
         change = f"{sign}{format_value(abs(row.difference), row.unit)}"
         limit = format_value(row.threshold, row.unit)
     elif row.head is None:  # graph breaks, where there is no graph on head to count them in
-        return f"{row.case}: {row.metric} can't be counted{_because(row)}"
+        return f"{row.case}: {row.metric} can't be counted{because_of(row)}"
     elif row.ratio is None:
         before, after = (side.center if side else None for side in (row.base, row.head))
         change = f"{format_value(before, row.unit)} → {format_value(after, row.unit)}"
@@ -256,5 +272,7 @@ def _seen(row: Comparison) -> str:
     return f"{format_change(row.ratio)} ({lo} … {hi}), "
 
 
-def _because(row: Comparison) -> str:
-    return f" ({row.warnings[-1]})" if row.warnings else ""
+def because_of(row: Comparison) -> str:
+    """Return why the row has its status, in brackets, or nothing."""
+    reason = reason_of(row)
+    return f" ({words(reason)})" if reason else ""

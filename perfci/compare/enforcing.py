@@ -14,11 +14,11 @@ from perfci.compare.deciding import decide, was_measured
 from perfci.compare.exact import judge_exactly
 from perfci.compare.judging import readjust, threshold_of, worse_by
 from perfci.compare.policy import MetricPolicy, Policy, metric_policy
+from perfci.model.finding import found
 from perfci.model.metric import METRICS, Gate, Metric
 from perfci.model.report import Comparison, Report, Verdict
 
 ELSEWHERE = "the report says {status}, by the configuration that it was measured with"
-NOT_REPORTED = "{metric} is measured of every case, and the report hasn't got it"
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
 _STRICTEST_FIRST: tuple[Gate, ...] = ("fail", "warn", "info")
 
@@ -91,7 +91,7 @@ def _lost(
             here = _here(case, metric, policy)
             expected = metric.always and (only is None or metric.name in only)
             if here and here.gate == "fail" and expected and (case, metric.name) not in there:
-                why = NOT_REPORTED.format(metric=metric.name)
+                why = found("not-reported", metric=metric.name)
                 yield empty_row(case, metric, here, "removed", why)
 
 

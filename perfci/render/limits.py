@@ -57,6 +57,7 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Comparison.unit": Limit(50),
         "Comparison.warnings": Limit(1_000, most=50),
         "Comparison.doubt": Limit(1_000),
+        "Finding.arguments": Limit(800, most=20),
         "Failure.case": _NAME,
         "Failure.message": Limit(4_000),
         "Failure.log_tail": Limit(20_000, keep="end"),
@@ -78,6 +79,12 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
     }
 )
 """By ``Class.field``. A field that isn't here has ``Limit()``, a new one too."""
+
+
+_WORDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {"Comparison": {"warnings": tuple[str, ...], "doubt": str}}
+)
+"""What stands in words beside a record's findings."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,7 +133,7 @@ def shape_of(kind: type) -> Fields:
     return Fields(
         {
             name: _shape(hint, LIMITS.get(f"{kind.__name__}.{name}", _OTHERWISE))
-            for name, hint in get_type_hints(kind).items()
+            for name, hint in {**get_type_hints(kind), **_WORDS.get(kind.__name__, {})}.items()
         }
     )
 

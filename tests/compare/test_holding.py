@@ -10,6 +10,7 @@ from perfci.compare.comparing import compare_case
 from perfci.compare.deciding import decide, placeholder
 from perfci.compare.enforcing import ELSEWHERE, doubted, held
 from perfci.compare.policy import MetricPolicy
+from perfci.model.finding import in_words
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.render.outline import headline
 from tests.compare.shards import POLICY, paired, shard
@@ -126,7 +127,7 @@ def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        (placeholder("b", "not_comparable", POLICY, "another GPU"), "inconclusive"),
+        (placeholder("b", "not_comparable", POLICY, in_words("another GPU")), "inconclusive"),
         (replace(paired("b"), metric="loss", head=None, status="inconclusive"), "error"),
     ],
 )

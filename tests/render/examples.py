@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from perfci.model.case import Failure
+from perfci.model.finding import found, in_words
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
@@ -99,7 +100,7 @@ def bare(case: str, status: str, reason: str) -> Comparison:
         df=None,
         cohens_d=None,
         detectable=None,
-        warnings=(reason,),
+        findings=(in_words(reason),),
     )
 
 
@@ -121,8 +122,8 @@ def rich_report(**changed: Any) -> Report:
         row(EAGER, "cold_start", 2.1, 2.12, "unchanged"),
         row(EAGER, "peak_host_memory", 412 << 20, 413 << 20, "unchanged"),
         row(TUNED, "latency_p50", 0.62e-3, 0.621e-3, "unchanged"),
-        row(TUNED, "compile_time", 12.3, 12.9, "inconclusive", warnings=(
-            "could have detected a change of 14 %; about 11 rounds would show 10 %",
+        row(TUNED, "compile_time", 12.3, 12.9, "inconclusive", findings=(
+            found("more-rounds", change=0.14, rounds=11, threshold=0.1, setting="rounds"),
         )),
         row(TUNED, "graph_breaks", 0, 1, "regressed"),
         row(TUNED, "peak_device_memory", 900 << 20, 700 << 20, "improved"),
@@ -216,7 +217,7 @@ def hostile_report(name: str) -> Report:
         verdict=Verdict("fail", (name, f"{name} again")),
         results=(
             replace(
-                row(name, "latency_p50", 1.0, 1.2, "regressed", warnings=(name,)),
+                row(name, "latency_p50", 1.0, 1.2, "regressed", findings=(in_words(name),)),
                 metric=name,
                 unit=name,
             ),
@@ -229,8 +230,8 @@ def hostile_report(name: str) -> Report:
             replace(
                 row(name, "memory_growth", 0.0, 64.0, "regressed"), metric=f"{name} 3", unit=name
             ),
-            row(name, "cold_start", 1.0, 1.2, "inconclusive", warnings=(name,)),
-            row(name, "import_time", 1.0, 1.0, "unchanged", warnings=(name,)),
+            row(name, "cold_start", 1.0, 1.2, "inconclusive", findings=(in_words(name),)),
+            row(name, "import_time", 1.0, 1.0, "unchanged", findings=(in_words(name),)),
             bare(name, "failed", name),
             replace(bare(name, "new", name), metric="latency_p95"),
             replace(bare(name, "removed", name), metric="latency_p99"),
