@@ -21,6 +21,21 @@ class Finding:
         return hash((self.code, frozenset(self.arguments.items())))
 
 
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason for a verdict: of which case and metric, where it is of one, and why that is."""
+
+    code: str
+    case: str = ""
+    metric: str = ""
+    arguments: Mapping[str, Plain] = field(default_factory=dict)
+    because: Finding | None = None
+
+    def __hash__(self) -> int:
+        arguments = frozenset(self.arguments.items())
+        return hash((self.code, self.case, self.metric, arguments, self.because))
+
+
 def found(code: str, **arguments: Plain) -> Finding:
     """Return the finding ``code`` of these arguments."""
     return Finding(code, arguments)
@@ -29,6 +44,11 @@ def found(code: str, **arguments: Plain) -> Finding:
 def in_words(text: str) -> Finding:
     """Return the finding that a file states in words alone."""
     return Finding(IN_WORDS, {"text": text})
+
+
+def stated(text: str, case: str = "", metric: str = "") -> Reason:
+    """Return the reason that is given in words alone."""
+    return Reason(IN_WORDS, case, metric, {"text": text})
 
 
 def because(code: str, why: Finding) -> Finding:
@@ -43,6 +63,9 @@ REMARKS = frozenset(
     }
 )  # fmt: skip
 """Codes of what a reader has to know of the numbers; they are no reason for a status."""
+
+WARNS = frozenset({"warned", "warned-uncounted", "lost-metric"})
+"""Codes of reasons that fail nothing: a reader is warned of them."""
 
 JUDGED = frozenset(
     {

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from perfci.model.case import Failure
-from perfci.model.finding import Finding
+from perfci.model.finding import Finding, Reason
 from perfci.model.metric import Gate
 from perfci.model.ran import Ran
 from perfci.model.run import Environment, Side
 from perfci.model.version import REPORT_SCHEMA
-from perfci.model.words import words
+from perfci.model.words import reason_words, words
 
 Status = Literal[
     "regressed",
@@ -101,7 +101,12 @@ class Verdict:
     """The whole in one word, with its reasons, the most important first."""
 
     status: VerdictStatus
-    reasons: tuple[str, ...]
+    findings: tuple[Reason, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The findings in words."""
+        return tuple(map(reason_words, self.findings))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from perfci.model.finding import IN_WORDS, Finding, Plain
+from perfci.model.finding import IN_WORDS, Finding, Reason
 from perfci.units import counted, format_change, format_share, format_value
 
 # Pieces of a sentence.
@@ -167,9 +168,95 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
 
 def words(finding: Finding) -> str:
     """Return ``finding`` in English. KeyError, TypeError or ValueError where it is none of ours."""
-    return _made(finding.code, finding.arguments)
-
-
-def _made(code: str, arguments: Mapping[str, Plain]) -> str:
-    wording = WORDS[code]
+    wording, arguments = WORDS[finding.code], finding.arguments
     return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)
+
+
+# Reasons for a verdict: a function is given the reason, and its arguments by name.
+
+
+def _regressed(
+    reason: Reason,
+    *,
+    threshold: float,
+    ratio: float | None = None,
+    difference: float | None = None,
+    before: float | None = None,
+    after: float | None = None,
+    unit: str = "",
+) -> str:
+    limit = format_share(threshold)
+    if difference is not None:
+        sign = "+" if difference > 0.0 else "-"
+        change = f"{sign}{format_value(abs(difference), unit)}"
+        limit = format_value(threshold, unit)
+    elif ratio is not None:
+        change = format_change(ratio)
+    else:
+        change = f"{format_value(before, unit)} → {format_value(after, unit)}"
+    return f"{reason.case}: {reason.metric} {change} (threshold {limit})"
+
+
+def _warned(reason: Reason, **arguments: Any) -> str:
+    return f"warning: {_regressed(reason, **arguments)}"
+
+
+def _undecided(
+    reason: Reason,
+    *,
+    ratio: float | None = None,
+    lo: float | None = None,
+    hi: float | None = None,
+) -> str:
+    seen = ""
+    if ratio is not None:
+        least = format_change(lo).removesuffix(" %")
+        seen = f"{format_change(ratio)} ({least} … {format_change(hi)}), "
+    return f"{reason.case}: {reason.metric} {seen}inconclusive{_because(reason)}"
+
+
+def _incomplete(_: Reason, *, missing: str, lacking: int, shards: int) -> str:
+    word, verb = ("shard", "is") if lacking == 1 else ("shards", "are")
+    return f"incomplete: {word} {missing} of {shards} {verb} missing"
+
+
+def _because(reason: Reason) -> str:
+    return f" ({words(reason.because)})" if reason.because else ""
+
+
+REASONS: Mapping[str, str | Callable[..., str]] = {
+    IN_WORDS: "{text}",
+    "regressed": _regressed,
+    "warned": _warned,
+    "uncounted": "{case}: {metric} can't be counted{because}",
+    "warned-uncounted": "warning: {case}: {metric} can't be counted{because}",
+    "lost-metric": "warning: {case}: {metric}{because}",
+    "no-number": "{case}: {metric}{because}",
+    "failed": "{case}: {why}",
+    "failed-on-both-sides": "{case}: fails on both sides: {why}",
+    "undecided": _undecided,
+    "not-comparable": "{case}: not comparable{because}",
+    "nothing-measured": "nothing was measured",
+    "nothing-to-compare-with": "nothing to compare with: {new} new",
+    "nothing-gates": 'nothing gates: no metric that was compared has gate = "fail"',
+    "interrupted": "interrupted before everything was measured",
+    "unconfirmed": "unconfirmed: base and head were not measured together",
+    "incomplete": _incomplete,
+    "elsewhere": "the report says {status}, by the configuration that it was measured with",
+}
+"""By code. A template also knows the ``case``, the ``metric``, ``why`` (the words of the finding
+that it is because of) and ``because`` (the same in brackets)."""
+
+
+def reason_words(reason: Reason) -> str:
+    """Return ``reason`` in English. KeyError, TypeError or ValueError where it is none of ours."""
+    wording = REASONS[reason.code]
+    if not isinstance(wording, str):
+        return wording(reason, **reason.arguments)
+    return wording.format(
+        case=reason.case,
+        metric=reason.metric,
+        why=words(reason.because) if reason.because else "",
+        because=_because(reason),
+        **reason.arguments,
+    )

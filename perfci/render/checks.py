@@ -86,6 +86,8 @@ def _reasons(report: Report) -> Iterator[str]:
         ("measured_s", timing.measured_s),
         ("rounds", timing.rounds),
     )
+    if unsayable := why_unsayable(report.verdict):
+        yield f"verdict: {unsayable}"
     yield from _below_zero("injected", *report.injected.items())
     yield from _below_zero("durations", *report.durations.items())
     yield from _above(

@@ -52,6 +52,9 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Report.same_code": Limit(300, most=20_000, keep="name"),
         "Report.injected": Limit(most=20),
         "Verdict.reasons": Limit(5_000, most=1_000),
+        "Reason.case": _NAME,
+        "Reason.metric": _METRIC,
+        "Reason.arguments": Limit(800, most=20),
         "Comparison.case": _NAME,
         "Comparison.metric": _METRIC,
         "Comparison.unit": Limit(50),
@@ -82,7 +85,10 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
 
 
 _WORDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {"Comparison": {"warnings": tuple[str, ...], "doubt": str}}
+    {
+        "Comparison": {"warnings": tuple[str, ...], "doubt": str},
+        "Verdict": {"reasons": tuple[str, ...]},
+    }
 )
 """What stands in words beside a record's findings."""
 

@@ -6,8 +6,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from perfci.compare.deciding import failed_finding
 from perfci.model.case import Failure
-from perfci.model.finding import found, in_words
+from perfci.model.finding import Reason, found, in_words, stated
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
@@ -145,11 +146,18 @@ def rich_report(**changed: Any) -> Report:
         "verdict": Verdict(
             "fail",
             (
-                f"{TUNED}: graph_breaks +1 (threshold 0)",
-                f"{EAGER}: latency_p50 +6.5 % (threshold 5 %)",
-                f"{BROKEN}: head failed in setup (RuntimeError): {failure.message}",
-                "sampler: not comparable (the benchmark's source changed)",
-                f"warning: {EAGER}: latency_p95 +12.1 % (threshold 10 %)",
+                Reason(
+                    "regressed",
+                    TUNED,
+                    "graph_breaks",
+                    {"difference": 1.0, "unit": "count", "threshold": 0.0},
+                ),
+                Reason("regressed", EAGER, "latency_p50", {"ratio": 1.065, "threshold": 0.05}),
+                Reason("failed", BROKEN, because=failed_finding(failure)),
+                Reason(
+                    "not-comparable", "sampler", because=in_words("the benchmark's source changed")
+                ),
+                Reason("warned", EAGER, "latency_p95", {"ratio": 1.1214, "threshold": 0.1}),
             ),
         ),
         "timing": Timing(192.4, 117.0, 42),
@@ -193,7 +201,7 @@ def alone_report() -> Report:
     return rich_report(
         command="run",
         base=None,
-        verdict=Verdict("inconclusive", ("nothing to compare with: 3 new",)),
+        verdict=Verdict("inconclusive", (stated("nothing to compare with: 3 new"),)),
         results=tuple(
             row(case, metric, value, value, "new", base=None, method="none", ratio=None,
                 ratio_lo=None, ratio_hi=None, p=None, p_adjusted=None, cohens_d=None,
@@ -214,7 +222,7 @@ def hostile_report(name: str) -> Report:
         base=Side(name, "a" * 40, name),
         environment=Environment(name, {name: name}),
         base_environment=Environment(name, {name: f"{name}!"}),
-        verdict=Verdict("fail", (name, f"{name} again")),
+        verdict=Verdict("fail", (stated(name), stated(f"{name} again"))),
         results=(
             replace(
                 row(name, "latency_p50", 1.0, 1.2, "regressed", findings=(in_words(name),)),

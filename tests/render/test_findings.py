@@ -11,7 +11,7 @@ from perfci.errors import DamagedFile
 from perfci.model.finding import found, in_words
 from perfci.render.formats import render
 from perfci.render.report_json import read_report, render_json
-from tests.render.examples import EAGER, rich_report, row
+from tests.render.examples import EAGER, TUNED, rich_report, row
 
 NEW = {"findings", "caveat"}
 
@@ -49,9 +49,11 @@ def test_a_file_from_before_there_were_findings_looks_as_it_did(form: str) -> No
     old = {
         **new,
         "results": [{k: v for k, v in one.items() if k not in NEW} for one in new["results"]],
+        "verdict": {k: v for k, v in new["verdict"].items() if k not in NEW},
     }
     before, after = (read_report(json.dumps(one)) for one in (old, new))
     assert before.results[0].caveat == in_words("most rounds don't show the change")
+    assert before.verdict.findings[0].case == after.verdict.findings[0].case == TUNED
     assert render(before, form) == render(after, form)
 
 
@@ -72,6 +74,28 @@ def test_a_file_from_before_there_were_findings_looks_as_it_did(form: str) -> No
 def test_a_strangers_finding_that_is_none_is_a_damaged_file(finding: dict[str, Any]) -> None:
     plain = plain_report()
     plain["results"][0]["findings"] = [finding]
+    with pytest.raises(DamagedFile, match="can't be believed"):
+        read_report(json.dumps(plain))
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        {"code": "looks-regressed"},
+        {"code": "regressed", "arguments": {"ratio": 2.0}},
+        {
+            "code": "incomplete",
+            "arguments": {"missing": "1", "lacking": 1, "shards": 2, "case": "x"},
+        },
+        {"code": "nothing-measured", "arguments": {"case": "x"}},
+        {"code": "undecided", "because": {"code": "undecided"}},
+        {"code": "undecided", "arguments": {"ratio": 2.0, "lo": "a"}},
+        {"code": "undecided", "metric": "x" * 200},
+    ],
+)
+def test_a_strangers_reason_that_is_none_is_a_damaged_file(reason: dict[str, Any]) -> None:
+    plain = plain_report()
+    plain["verdict"]["findings"] = [reason]
     with pytest.raises(DamagedFile, match="can't be believed"):
         read_report(json.dumps(plain))
 
