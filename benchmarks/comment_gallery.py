@@ -21,7 +21,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from perfci.compare.deciding import failed_finding
 from perfci.model.case import Failure
+from perfci.model.finding import Reason, found, stated
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
@@ -110,7 +112,7 @@ def quiet(cases: int) -> list[Comparison]:
 
 
 def report(
-    status: str, reasons: Sequence[str], results: Sequence[Comparison], **more: Any
+    status: str, reasons: Sequence[Reason], results: Sequence[Comparison], **more: Any
 ) -> Report:
     """Return a compare of main with a branch."""
     made = Report(
@@ -137,7 +139,7 @@ def all_quiet() -> list[Report]:
 def one_regression() -> list[Report]:
     """One regression among sixty comparisons."""
     slow = row(SLOW, "latency_p50", 1.232e-3, 1.34e-3, "regressed")
-    reasons = (f"{SLOW}: latency_p50 +8.8 % (threshold 5 %)",)
+    reasons = (stated(f"{SLOW}: latency_p50 +8.8 % (threshold 5 %)", SLOW, "latency_p50"),)
     return [report("fail", reasons, [*quiet(10)[1:], slow])]
 
 
@@ -157,8 +159,8 @@ def graph_break() -> list[Report]:
         row(SLOW, "latency_p50", 0.62e-3, 0.75e-3, "regressed"),
     )
     reasons = (
-        f"{SLOW}: graph_breaks +1 (threshold 0)",
-        f"{SLOW}: latency_p50 +21.0 % (threshold 5 %)",
+        stated(f"{SLOW}: graph_breaks +1 (threshold 0)", SLOW, "graph_breaks"),
+        stated(f"{SLOW}: latency_p50 +21.0 % (threshold 5 %)", SLOW, "latency_p50"),
     )
     why = Explanation(SLOW, "graph_breaks", "graph_break", "call to print()", "lib/encoder.py", 41)
     return [report("fail", reasons, [*results, *quiet(6)], explanations=(why,))]
@@ -166,13 +168,13 @@ def graph_break() -> list[Report]:
 
 def noisy() -> list[Report]:
     """A machine on which little could be decided."""
-    warning = "could have detected a change of 14 %; about 40 rounds would show 5 %"
+    finding = found("more-rounds", change=0.14, rounds=40, threshold=0.05, setting="rounds")
     open_rows = [
         row(name, "latency_p50", 1.2e-3, 1.24e-3, "inconclusive", detectable=0.14,
-            room=0.1, warnings=(warning,))
+            room=0.1, findings=(finding,))
         for name in ("encoder[batch=1]", "decoder[batch=1]", "attention[batch=8]")
     ]  # fmt: skip
-    reasons = tuple(f"{one.case}: latency_p50 inconclusive ({warning})" for one in open_rows)
+    reasons = [Reason("undecided", one.case, one.metric, because=finding) for one in open_rows]
     notes = ("31 bursts were set aside: the core or the card was taken meanwhile.",)
     return [report("inconclusive", reasons, [*open_rows, *quiet(3)], notes=notes)]
 
@@ -185,13 +187,14 @@ def crashed() -> list[Report]:
         f'  File "lib/generate.py", line 17, in project\n    return self.out(x)\n'
         f"RuntimeError: {message}\n",
     )  # fmt: skip
-    said = f"head failed in setup (RuntimeError): {failure.message}"
+    finding = failed_finding(failure)
     lost = replace(
-        row(failure.case, "latency_p50", 1.0, 1.0, "failed", warnings=(said,), method="none"),
+        row(failure.case, "latency_p50", 1.0, 1.0, "failed", findings=(finding,), method="none"),
         base=None, head=None, ratio=None, ratio_lo=None, ratio_hi=None,
         p=None, p_adjusted=None, df=None,
     )  # fmt: skip
-    return [report("error", (f"{failure.case}: {said}",), [lost, *quiet(6)], failures=(failure,))]
+    reason = Reason("failed", failure.case, because=finding)
+    return [report("error", (reason,), [lost, *quiet(6)], failures=(failure,))]
 
 
 def three_hundred_cases() -> list[Report]:
@@ -203,7 +206,7 @@ def three_hundred_cases() -> list[Report]:
     ]
     moved = {one.case for one in slow}
     others = [one for one in results if one.case not in moved or one.metric != "latency_p50"]
-    reasons = tuple(f"{one.case}: latency_p50 worse" for one in slow)
+    reasons = [stated(f"{one.case}: latency_p50 worse", one.case, one.metric) for one in slow]
     return [report("fail", reasons, [*slow, *others], timing=Timing(5_130.0, 3_300.0, 2_400))]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from perfci.cli.output import deliver, show_report
 from perfci.errors import OutsideError
+from perfci.model.finding import stated
 from perfci.model.report import Verdict
 from tests.render.examples import rich_report
 
@@ -26,7 +27,8 @@ def test_a_file_that_cannot_be_written_does_not_take_the_table_along(
 def test_quiet_prints_a_reason_without_its_escape_sequences(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    report = rich_report(verdict=Verdict("error", ("x: \x1b]0;title\x07\x1b[31mboom\nbang",)))
+    reason = stated("x: \x1b]0;title\x07\x1b[31mboom\nbang")
+    report = rich_report(verdict=Verdict("error", (reason,)))
     show_report(report, verbose=False, quiet=True)
     assert capsys.readouterr().out == "error: x: boom bang\n"
 

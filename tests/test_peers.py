@@ -78,14 +78,14 @@ def test_pytest_benchmark_claims_each_field_that_failed():
 
 
 def _report(**latency):
-    row = {"metric": "latency_p50", "status": "unchanged", "ratio": 1.0, "warnings": []}
+    row = {"metric": "latency_p50", "status": "unchanged", "ratio": 1.0, "findings": []}
     rows = [{**row, "case": name, "gate": "fail"} for name in BENCHMARKS]
     rows[0] |= latency
     return {"failures": [], "results": rows}
 
 
 def test_perfci_is_judged_by_its_gate_and_by_significance():
-    warned = _report(ratio=1.02, warnings=["significant, but below the threshold of 5 %"])
+    warned = _report(ratio=1.02, findings=[{"code": "below-threshold"}])
     first, second, *others = perfci_compare.judge(warned)
     assert (first.alarm, second.alarm) == (False, True)
     assert not any(finding.alarm for finding in others)
@@ -94,7 +94,7 @@ def test_perfci_is_judged_by_its_gate_and_by_significance():
 
 
 def test_a_significant_improvement_by_perfci_is_no_alarm():
-    better = _report(ratio=0.98, warnings=["significant, but below the threshold of 5 %"])
+    better = _report(ratio=0.98, findings=[{"code": "below-threshold"}])
     assert not any(finding.alarm for finding in perfci_compare.judge(better))
 
 

@@ -19,6 +19,7 @@ from perfci.compare.policy import Policy
 from perfci.compare.sharding import Part
 from perfci.errors import UsageError
 from perfci.model.case import Failure
+from perfci.model.finding import found
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Run, Side
 from perfci.session.discovering import Written
@@ -138,8 +139,7 @@ def against_baselines(
             continue
         baseline = baselines.get(case.id)
         if baseline is None:
-            told = "no baseline yet: `perfci baseline update`"
-            rows.append(placeholder(case.id, "new", policy, told))
+            rows.append(placeholder(case.id, "new", policy, found("no-baseline")))
             continue
         reason = why_not_comparable(baseline, environment, case)
         if reason:
@@ -154,7 +154,9 @@ def against_baselines(
             paired=False,
             base_sessions=tuple(len(session.workers) for session in baseline.sessions),
         )
-        rows += compared or (placeholder(case.id, "inconclusive", policy, "nothing measured"),)
+        rows += compared or (
+            placeholder(case.id, "inconclusive", policy, found("nothing-measured")),
+        )
         # the baseline is of this very source, which may compute its metrics from other code
         written = measured.written.get(case.benchmark)
         if written is not None:

@@ -11,6 +11,7 @@ from perfci.compare.deciding import decide, failure_rows, placeholder, require_g
 from perfci.compare.explaining import explain
 from perfci.compare.policy import Policy
 from perfci.model.case import Case, Failure
+from perfci.model.finding import Finding, found
 from perfci.model.report import Comparison, Definition, Explanation, Report, Timing, Verdict
 from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.version import VERSION
@@ -298,10 +299,11 @@ def _outputs(result: SessionResult) -> list[WorkerOutput]:
     ]
 
 
-def _why_unmeasured(result: SessionResult) -> str:
-    return {
-        "budget": "the time budget ended before one round was complete",
-        "interrupted": "interrupted before one round was complete",
-        "outside": "the session ended before one round was complete",
-        "fail-fast": "not reached: stopped at the first regression (--fail-fast)",
-    }.get(result.ended, "no round was complete")
+def _why_unmeasured(result: SessionResult) -> Finding:
+    codes = {
+        "budget": "budget-ended",
+        "interrupted": "interrupted",
+        "outside": "session-ended",
+        "fail-fast": "not-reached",
+    }
+    return found(codes.get(result.ended, "no-round"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from perfci.app.compare import Request, compare
 from perfci.baselines.baseline import Baseline
 from perfci.compare.comparing import adjust
-from perfci.compare.deciding import decide
+from perfci.compare.deciding import because_of, decide
 from perfci.compare.policy import Policy
 from perfci.compare.same_code import joined_ran, joined_same_code
 from perfci.errors import PerfciError, UsageError, refusal
@@ -204,7 +204,7 @@ def _kept(report: Report, again: _Again, rounds: int) -> tuple[tuple[str, ...], 
         without_base = next((row for row in rows if row.status == "new"), None)
         if without_base:
             kept.append(case)
-            why.append(f"the baseline's commit no longer runs {case} ({without_base.warnings[-1]})")
+            why.append(f"the baseline's commit no longer runs {case}{because_of(without_base)}")
         elif not rows:
             kept.append(case)
             why.append(f"the baseline's commit hasn't got {case}")

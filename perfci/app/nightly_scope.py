@@ -137,9 +137,8 @@ def find_scope(
 
 
 def known_broken(failed: Sequence[tuple[str, Mapping[str, str]]]) -> frozenset[str]:
-    """Return the commits of runs without a point that ended before anything was measured."""
-    return frozenset(
-        sha
-        for sha, reasons in failed
-        if reasons and all(why.partition(":")[0] in UNOPENED for why in reasons.values())
-    )
+    """Return the commits of runs without a point that ended before anything was measured.
+
+    ``failed`` has each run's kind of failure by case.
+    """
+    return frozenset(sha for sha, kinds in failed if kinds and UNOPENED.issuperset(kinds.values()))

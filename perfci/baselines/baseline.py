@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from perfci.model.case import Case
+from perfci.model.finding import Finding, found
 from perfci.model.metric import METRICS, Metric
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.version import BASELINE_SCHEMA
@@ -145,10 +146,10 @@ def _medians(baseline: Baseline) -> dict[str, float]:
 # Pure: whether a baseline and a case may be compared at all.
 
 
-def why_not_comparable(baseline: Baseline, environment: Environment, case: Case) -> str | None:
+def why_not_comparable(baseline: Baseline, environment: Environment, case: Case) -> Finding | None:
     """Return why the two can't be compared, or None where they can."""
     if baseline.environment != environment.key:
-        return f"the baseline is of another environment: {baseline.environment}"
+        return found("other-environment", environment=baseline.environment)
     if baseline.source_hash != case.source_hash:
-        return "the benchmark's source changed; `perfci baseline update` measures it anew"
+        return found("source-changed")
     return None

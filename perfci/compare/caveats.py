@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from perfci.model.finding import Finding, found
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.stats.modes import Modes, two_modes
 from perfci.stats.quantile import median
-from perfci.units import format_change, format_value
 
 CLEAR_CHANGE = 1.5
 """A change this large, as a ratio, isn't the luck of states: those seen are 5 to 30 % apart."""
-ONE_SESSION = "one session of a baseline tells nothing of the spread between sessions"
+ONE_SESSION = found("one-session")
 _LEAST_ONE_SIDED = 2
 """One round far out is any neighbour's doing, half of the time on head's side."""
 _LUCKS_PART = 0.25
@@ -56,67 +56,75 @@ def is_clear(ratio: float | None) -> bool:
     return ratio is not None and ratio > 0.0 and max(ratio, 1.0 / ratio) >= CLEAR_CHANGE
 
 
-def doubt_of_rounds(base: Sequence[float], head: Sequence[float], ratio: float | None) -> str:
-    """Return why pairs' change ``ratio`` may be luck, or nothing; values far out included.
+def caveat_of_rounds(
+    base: Sequence[float], head: Sequence[float], ratio: float | None
+) -> Finding | None:
+    """Return why pairs' change ``ratio`` may be luck, or None; outliers included.
 
     Either most rounds don't show half of the change, or the rounds fall into two groups, one
     with the change and one with none or its opposite: that is what processes of two speeds do.
     """
     changes = _ratios(base, head)
     if ratio is None or ratio <= 0.0 or not changes:
-        return ""
+        return None
     if _falls_short(median(changes), ratio):
-        return "most rounds don't show the change"
+        return found("few-rounds-changed")
     modes = two_modes(changes, fewest=1)
     if modes is None:
-        return ""
+        return None
     with_it, without_it = sorted((modes.high, modes.low), key=lambda r: _along(r, ratio))[::-1]
     reach = _GAP_REACH * abs(math.log(with_it))
     if _along(without_it, ratio) > 0.5 * abs(math.log(ratio)) or abs(math.log(without_it)) > reach:
-        return ""
-    return (
-        f"rounds fall into two groups, {format_change(modes.low)} and {format_change(modes.high)}"
-        f" ({_count(modes, len(changes))}): processes may have two speeds"
+        return None
+    low_count, high_count = _counts(modes, len(changes))
+    return found(
+        "round-groups",
+        low=modes.low,
+        high=modes.high,
+        low_count=low_count,
+        high_count=high_count,
     )
 
 
-def why_not_unchanged(row: Comparison) -> str:
-    """Return what keeps an interval within the margin from showing "no change", or nothing."""
+def why_not_unchanged(row: Comparison) -> Finding | None:
+    """Return what keeps an interval within the margin from showing "no change", or None."""
     if row.method == "welch_t" and row.base_sessions < 2:
         return ONE_SESSION
     if row.set_aside_worse >= _LEAST_ONE_SIDED and row.set_aside_worse == row.rounds_set_aside:
-        return (
-            f"{row.set_aside_worse} rounds were set aside, all of them worse on head, as they "
-            "are where some of its processes are slow"
-        )
-    return ""
+        return found("excluded-on-one-side", rounds=row.set_aside_worse)
+    return None
 
 
-def doubt_of_workers(base: Sequence[float], head: Sequence[float], ratio: float | None) -> str:
-    """Return why the change ``ratio`` of sides measured apart may be luck, or nothing.
+def caveat_of_workers(
+    base: Sequence[float], head: Sequence[float], ratio: float | None
+) -> Finding | None:
+    """Return why the change ``ratio`` of sides measured apart may be luck, or None.
 
     As for rounds, of the workers: two modes that both sides' workers are in.
     """
     values = (*base, *head)
     if ratio is None or ratio <= 0.0 or min(values, default=0.0) <= 0.0:
-        return ""
+        return None
     if not all(map(math.isfinite, values)):
-        return ""
+        return None
     if _falls_short(median(head) / median(base), ratio):
-        return "most workers don't show the change"
+        return found("few-workers-changed")
     modes = two_modes(values, fewest=1)
     if modes is None:
-        return ""
+        return None
     border = math.sqrt(modes.low * modes.high)
     mixed = any(
         any(value < border for value in side) and any(value > border for value in side)
         for side in (base, head)
     )
     if not mixed or abs(math.log(ratio)) > _GAP_REACH * math.log(modes.high / modes.low):
-        return ""
-    return (
-        f"workers fall into two groups a ratio of {format_value(modes.high / modes.low, 'ratio')} "
-        f"apart ({_count(modes, len(values))}): processes may have two speeds"
+        return None
+    low_count, high_count = _counts(modes, len(values))
+    return found(
+        "worker-groups",
+        ratio=modes.high / modes.low,
+        low_count=low_count,
+        high_count=high_count,
     )
 
 
@@ -138,6 +146,6 @@ def _falls_short(middle: float, ratio: float) -> bool:
     return _along(middle, ratio) < 0.5 * abs(math.log(ratio))
 
 
-def _count(modes: Modes, count: int) -> str:
+def _counts(modes: Modes, count: int) -> tuple[int, int]:
     high = round(modes.share_high * count)
-    return f"{count - high} and {high} of {count}"
+    return count - high, high

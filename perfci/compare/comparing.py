@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.compare.caveats import doubt_of_rounds, doubt_of_workers
+from perfci.compare.caveats import caveat_of_rounds, caveat_of_workers
 from perfci.compare.exact import (
     COUNTS,
     compare_exactly,
@@ -22,6 +22,7 @@ from perfci.compare.exact import (
 from perfci.compare.judging import adjust
 from perfci.compare.policy import MetricPolicy, Policy
 from perfci.model.case import Case
+from perfci.model.finding import Finding, found
 from perfci.model.metric import METRICS, Metric
 from perfci.model.report import Comparison, Estimate, Status
 from perfci.model.settings import DECIDING_ROUNDS
@@ -62,7 +63,7 @@ def _log_ratios(base: WorkerOutput, head: WorkerOutput, metric: str) -> list[flo
 
 
 def empty_row(
-    case: str, metric: Metric, rule: MetricPolicy, status: Status, *warnings: str
+    case: str, metric: Metric, rule: MetricPolicy, status: Status, *findings: Finding
 ) -> Comparison:
     """Return a comparison without numbers."""
     return Comparison(
@@ -82,14 +83,14 @@ def empty_row(
         p_adjusted=None,
         cohens_d=None,
         detectable=None,
-        warnings=warnings,
+        findings=findings,
         direction=metric.direction,
     )
 
 
 __all__ = ["adjust", "compare_case", "left_out", "number_rows"]
 
-LEFT_OUT = "head's benchmark no longer reports it: its `metrics=` leaves it out"
+LEFT_OUT = found("left-out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +236,8 @@ def _in_pairs(
     alone = sorted(before.keys() ^ after.keys())
     if alone:
         which = ", ".join(map(str, alone))
-        warning = f"left out, with a value on one side only: round {which}"
-        empty = replace(empty, warnings=(*empty.warnings, warning))
+        warning = found("round-on-one-side", which=which)
+        empty = replace(empty, findings=(*empty.findings, warning))
     pairs = [pair_values(before[number], after[number], metric.name) for number in rounds]
     base = _Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
     head = _Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
@@ -248,23 +249,26 @@ def _in_pairs(
         absolute=metric.absolute,
         fewest=DECIDING_ROUNDS,
     )
-    doubt = doubt_of_rounds(base.values, head.values, evidence.ratio)
+    caveat = caveat_of_rounds(base.values, head.values, evidence.ratio)
     far = evidence.set_aside
     if far:
         which = ", ".join(str(rounds[index]) for index in far)
-        warning = (
-            f"{len(far)} of {len(rounds)} rounds set aside as far out "
-            f"(generalized ESD, p < {SIGNIFICANCE:g}): round {which}"
+        warning = found(
+            "rounds-excluded",
+            excluded=len(far),
+            rounds=len(rounds),
+            which=which,
+            p=SIGNIFICANCE,
         )
         worse = sum(_is_worse(metric, base.values[index], head.values[index]) for index in far)
         empty = replace(
             empty,
             rounds_set_aside=len(far),
             set_aside_worse=worse,
-            warnings=(*empty.warnings, warning),
+            findings=(*empty.findings, warning),
         )
         base, head = base.without(far), head.without(far)
-    return replace(_tested(empty, evidence, base, head), doubt=doubt)
+    return replace(_tested(empty, evidence, base, head), caveat=caveat)
 
 
 def _apart(
@@ -282,7 +286,7 @@ def _apart(
     row = _tested(empty, evidence, base, head)
     return replace(
         row,
-        doubt=doubt_of_workers(base.values, head.values, row.ratio),
+        caveat=caveat_of_workers(base.values, head.values, row.ratio),
         base_sessions=len(list(filter(None, sessions))),
     )
 
@@ -293,7 +297,7 @@ def _is_worse(metric: Metric, base: float, head: float) -> bool:
 
 def _exactly(empty: Comparison, metric: Metric, base: _Values, head: _Values) -> Comparison:
     if problem := no_evidence((*base.values, *head.values)):
-        return replace(empty, method="exact", warnings=(*empty.warnings, problem))
+        return replace(empty, method="exact", findings=(*empty.findings, problem))
     change = compare_exactly(metric, base.values, head.values, empty.threshold)
     return replace(
         empty,
@@ -307,17 +311,19 @@ def _exactly(empty: Comparison, metric: Metric, base: _Values, head: _Values) ->
         difference=change.difference,
         difference_lo=change.difference,
         difference_hi=change.difference,
-        warnings=(*empty.warnings, *change.warnings),
+        findings=(*empty.findings, *change.findings),
     )
 
 
 def _vanished(empty: Comparison, base: _Values, head: Sequence[WorkerOutput]) -> Comparison:
     reasons = [o.missing[empty.metric] for o in head if empty.metric in o.missing]
-    why = reasons[0] if reasons else "head's workers gave no value"
     return replace(
         empty,
         base=base.estimate(logarithmic=True),
-        warnings=(*empty.warnings, f"measured on base only: {why}"),
+        findings=(
+            *empty.findings,
+            found("base-only", why=reasons[0]) if reasons else found("base-only"),
+        ),
     )
 
 
@@ -352,5 +358,5 @@ def _tested(empty: Comparison, evidence: Evidence, base: _Values, head: _Values)
         cohens_d=evidence.cohens_d,
         detectable=evidence.detectable,
         df=evidence.df,
-        warnings=(*empty.warnings, *evidence.warnings),
+        findings=(*empty.findings, *evidence.warnings),
     )

@@ -10,10 +10,11 @@ from perfci.compare.comparing import empty_row
 from perfci.compare.margin import threshold_of, worse_by
 from perfci.compare.policy import Policy, metric_policy
 from perfci.model.case import Failure
+from perfci.model.finding import REMARKS, Finding, Plain, Reason, found
 from perfci.model.metric import METRICS
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Status, Verdict
-from perfci.units import format_change, format_share, format_value
+from perfci.model.words import words
 
 # Rows for what has no numbers: failed, new, removed and unmeasured cases.
 
@@ -41,11 +42,11 @@ def failure_rows(
         on_base_only = all(
             failure.side == "base" and failure.kind != WRONG_CODE for failure in mine
         )
-        reasons = dict.fromkeys(describe(failure) for failure in mine)
+        reasons = dict.fromkeys(failed_finding(failure) for failure in mine)
         rows.append(placeholder(case, "new" if on_base_only else "failed", policy, *reasons))
-    one_sided: tuple[tuple[Sequence[str], Status, str], ...] = (
-        (removed, "removed", "head hasn't got it"),
-        (new, "new", "base hasn't got it"),
+    one_sided: tuple[tuple[Sequence[str], Status, Finding], ...] = (
+        (removed, "removed", found("absent", side="head")),
+        (new, "new", found("absent", side="base")),
     )
     rows += [
         placeholder(case, status, policy, why)
@@ -56,17 +57,23 @@ def failure_rows(
     return tuple(rows)
 
 
-def placeholder(case: str, status: Status, policy: Policy, *reasons: str) -> Comparison:
-    """Return a row without numbers for a whole case, with the reasons as its warnings."""
+def placeholder(case: str, status: Status, policy: Policy, *reasons: Finding) -> Comparison:
+    """Return a row without numbers for a whole case, with the reasons as its findings."""
     rule = policy.metrics.get(_STANDS_FOR_CASE.name) or metric_policy(_STANDS_FOR_CASE)
     return empty_row(case, _STANDS_FOR_CASE, rule, status, *reasons)
 
 
-def describe(failure: Failure) -> str:
-    """Return a failure in one line: side, stage and the first line of its message."""
+def failed_finding(failure: Failure) -> Finding:
+    """Return a failure as a finding: side, stage, kind and the first line of its message."""
     lines = failure.message.strip().splitlines()
-    said = f": {lines[0]}" if lines else ""
-    return f"{failure.side} failed in {failure.stage} ({failure.kind}){said}"
+    message: dict[str, Plain] = {"message": lines[0]} if lines else {}
+    return found("failed", side=failure.side, stage=failure.stage, kind=failure.kind, **message)
+
+
+def reason_of(row: Comparison) -> Finding | None:
+    """Return why the row has its status; what is merely remarked of its numbers is no reason."""
+    reasons = [one for one in row.findings if one.code not in REMARKS]
+    return reasons[-1] if reasons else None
 
 
 def decide(
@@ -87,11 +94,11 @@ def decide(
     errors = _errors(comparisons, failures)
     doubts = _doubts(comparisons, failures, policy, interrupted=interrupted)
     notes = (
-        *(f"warning: {row.case}: {row.metric}{_because(row)}" for row in lost_metrics(comparisons)),
-        *(f"warning: {reason}" for reason in _regressions(comparisons, gating=False)),
+        *(_of_row("lost-metric", row) for row in lost_metrics(comparisons)),
+        *_regressions(comparisons, gating=False),
     )
     if regressions:
-        said = ("unconfirmed: base and head were not measured together",) if unconfirmed else ()
+        said = (Reason("unconfirmed"),) if unconfirmed else ()
         return Verdict("fail", (*regressions, *said, *errors, *doubts, *notes))
     if errors:
         return Verdict("error", (*errors, *doubts, *notes))
@@ -105,8 +112,7 @@ def require_gate(verdict: Verdict, rows: Sequence[Comparison]) -> Verdict:
     compared = [row for row in rows if row.base is not None and row.head is not None]
     if verdict.status != "pass" or not compared or any(row.gate == "fail" for row in compared):
         return verdict
-    why = 'nothing gates: no metric that was compared has gate = "fail"'
-    return Verdict("inconclusive", (why, *verdict.reasons))
+    return Verdict("inconclusive", (Reason("nothing-gates"), *verdict.findings))
 
 
 def lost_metrics(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
@@ -133,31 +139,30 @@ def was_measured(row: Comparison) -> bool:
     return row.status != "removed" and any(side is not None and side.workers > 0 for side in sides)
 
 
-def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[str, ...]:
-    found = [
+def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[Reason, ...]:
+    moved = [
         row
         for row in rows
         if row.status == "regressed" and (row.gate == "fail" if gating else row.gate == "warn")
     ]
-    return tuple(moved_text(row) for row in sorted(found, key=_severity, reverse=True))
+    ranked = sorted(moved, key=_severity, reverse=True)
+    return tuple(_moved(row, warns=not gating) for row in ranked)
 
 
-def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[str, ...]:
+def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[Reason, ...]:
     on_base = {failure.case for failure in failures if failure.side == "base"}
     broken = dict.fromkeys(
-        f"{failure.case}: {describe(failure)}"
+        Reason("failed", failure.case, because=failed_finding(failure))
         for failure in failures
         if failure.kind == WRONG_CODE or (failure.side != "base" and failure.case not in on_base)
     )
-    broken |= dict.fromkeys(
-        f"{row.case}: {row.metric}{_because(row)}" for row in rows if _lost_its_gate(row)
-    )
+    broken |= dict.fromkeys(_of_row("no-number", row) for row in rows if _lost_its_gate(row))
     if any(map(was_measured, rows)):
         return tuple(broken)
     answers = {"new", "not_comparable"}
     if any(row.status in answers for row in rows):
         return tuple(broken)
-    return (*broken, "nothing was measured")
+    return (*broken, Reason("nothing-measured"))
 
 
 def _lost_its_gate(row: Comparison) -> bool:
@@ -179,15 +184,15 @@ def _doubts(
     policy: Policy,
     *,
     interrupted: bool,
-) -> tuple[str, ...]:
+) -> tuple[Reason, ...]:
     on_base = {failure.case for failure in failures if failure.side == "base"}
     twice = dict.fromkeys(
-        f"{failure.case}: fails on both sides: {describe(failure)}"
+        Reason("failed-on-both-sides", failure.case, because=failed_finding(failure))
         for failure in failures
         if failure.side != "base" and failure.case in on_base and failure.kind != WRONG_CODE
     )
     undecided = [
-        f"{row.case}: {row.metric} {_seen(row)}inconclusive{_because(row)}"
+        _of_row("undecided", row, **_seen(row))
         for row in rows
         if row.status == "inconclusive"
         and row.gate == "fail"
@@ -195,18 +200,18 @@ def _doubts(
         and not _excludes_regression(row)
     ]
     strangers = [
-        f"{row.case}: not comparable{_because(row)}"
+        Reason("not-comparable", row.case, because=reason_of(row))
         for row in rows
         if row.status == "not_comparable"
     ]
     compared = any(map(was_measured, rows))
     lonely = sum(row.status == "new" for row in rows)
     nothing = (
-        (f"nothing to compare with: {lonely} new",)
+        (Reason("nothing-to-compare-with", arguments={"new": lonely}),)
         if lonely and not (compared or undecided or strangers)
         else ()
     )
-    ended = ("interrupted before everything was measured",) if interrupted else ()
+    ended = (Reason("interrupted"),) if interrupted else ()
     return (*ended, *undecided, *twice, *strangers, *nothing)
 
 
@@ -231,30 +236,37 @@ def _severity(row: Comparison) -> float:
     return change / threshold
 
 
-def moved_text(row: Comparison) -> str:
+def _moved(row: Comparison, *, warns: bool) -> Reason:
     """Return what moved by how much, and how much its threshold is."""
+    if row.difference is None and row.head is None:
+        # graph breaks, where there is no graph on head to count them in
+        return _of_row("warned-uncounted" if warns else "uncounted", row)
+    change: dict[str, Plain]
     if row.difference is not None:
-        sign = "+" if row.difference > 0.0 else "-"
-        change = f"{sign}{format_value(abs(row.difference), row.unit)}"
-        limit = format_value(row.threshold, row.unit)
-    elif row.head is None:  # graph breaks, where there is no graph on head to count them in
-        return f"{row.case}: {row.metric} can't be counted{_because(row)}"
-    elif row.ratio is None:
-        before, after = (side.center if side else None for side in (row.base, row.head))
-        change = f"{format_value(before, row.unit)} → {format_value(after, row.unit)}"
-        limit = format_share(row.threshold)
+        change = {"difference": row.difference, "unit": row.unit}
+    elif row.ratio is not None:
+        change = {"ratio": row.ratio}
     else:
-        change, limit = format_change(row.ratio), format_share(row.threshold)
-    return f"{row.case}: {row.metric} {change} (threshold {limit})"
+        sides = {"before": row.base, "after": row.head}
+        centers = {name: side.center if side else None for name, side in sides.items()}
+        change = {name: center for name, center in centers.items() if center is not None}
+        change["unit"] = row.unit
+    arguments = {**change, "threshold": row.threshold}
+    return Reason("warned" if warns else "regressed", row.case, row.metric, arguments)
 
 
-def _seen(row: Comparison) -> str:
+def _seen(row: Comparison) -> dict[str, Plain]:
     """Return what was seen of a change that isn't decided, and how surely."""
     if row.ratio is None or row.ratio_lo is None or row.ratio_hi is None:
-        return ""
-    lo, hi = format_change(row.ratio_lo).removesuffix(" %"), format_change(row.ratio_hi)
-    return f"{format_change(row.ratio)} ({lo} … {hi}), "
+        return {}
+    return {"ratio": row.ratio, "lo": row.ratio_lo, "hi": row.ratio_hi}
 
 
-def _because(row: Comparison) -> str:
-    return f" ({row.warnings[-1]})" if row.warnings else ""
+def _of_row(code: str, row: Comparison, **arguments: Plain) -> Reason:
+    return Reason(code, row.case, row.metric, arguments, because=reason_of(row))
+
+
+def because_of(row: Comparison) -> str:
+    """Return why the row has its status, in brackets, or nothing."""
+    reason = reason_of(row)
+    return f" ({words(reason)})" if reason else ""

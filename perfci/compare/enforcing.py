@@ -14,11 +14,10 @@ from perfci.compare.deciding import decide, was_measured
 from perfci.compare.exact import judge_exactly
 from perfci.compare.judging import readjust, threshold_of, worse_by
 from perfci.compare.policy import MetricPolicy, Policy, metric_policy
+from perfci.model.finding import Reason, found, stated
 from perfci.model.metric import METRICS, Gate, Metric
 from perfci.model.report import Comparison, Report, Verdict
 
-ELSEWHERE = "the report says {status}, by the configuration that it was measured with"
-NOT_REPORTED = "{metric} is measured of every case, and the report hasn't got it"
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
 _STRICTEST_FIRST: tuple[Gate, ...] = ("fail", "warn", "info")
 
@@ -42,9 +41,10 @@ def held(
     )
     again = decide(rows, report.failures, policy, interrupted=report.interrupted)
     if _WORST_FIRST.index(again.status) < _WORST_FIRST.index(status):
-        said = ELSEWHERE.format(status=status)
-        return replace(report, results=rows, verdict=Verdict(again.status, (*again.reasons, said)))
-    if status == "pass" and again.reasons != report.verdict.reasons:
+        said = Reason("elsewhere", arguments={"status": status})
+        findings = (*again.findings, said)
+        return replace(report, results=rows, verdict=Verdict(again.status, findings))
+    if status == "pass" and again.findings != report.verdict.findings:
         return replace(report, results=rows, verdict=again)
     return report
 
@@ -65,10 +65,10 @@ def doubted(report: Report, why: str) -> Report:
     """
     if not why:
         return report
-    status, reasons = report.verdict.status, report.verdict.reasons
+    status, findings = report.verdict.status, report.verdict.findings
     if status in {"fail", "error"}:
-        return replace(report, verdict=Verdict(status, (*reasons, why)))
-    return replace(report, verdict=Verdict("inconclusive", (why, *reasons)))
+        return replace(report, verdict=Verdict(status, (*findings, stated(why))))
+    return replace(report, verdict=Verdict("inconclusive", (stated(why), *findings)))
 
 
 def _judged(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
@@ -100,7 +100,7 @@ def _lost(
             here = _here(case, metric, policy)
             expected = metric.always and (only is None or metric.name in only)
             if here and here.gate == "fail" and expected and (case, metric.name) not in there:
-                why = NOT_REPORTED.format(metric=metric.name)
+                why = found("not-reported", metric=metric.name)
                 yield empty_row(case, metric, here, "removed", why)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfci.compare.margin import margin
+from perfci.model.finding import Finding, found
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Status
 from perfci.model.settings import DECIDING_ROUNDS
@@ -28,7 +29,7 @@ class ExactChange:
     head: float
     ratio: float | None
     difference: float | None
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
 
 def is_exact(
@@ -65,28 +66,26 @@ def compare_exactly(
 
     Not the mean: it need not be a value that was seen.
     """
-    warnings: tuple[str, ...] = ()
+    remarks: tuple[Finding, ...] = ()
     before, after = exact_value(base), exact_value(head)
     if metric.absolute:
         change = after - before
         status = _status(change if metric.direction == "lower" else -change, threshold)
-        return ExactChange(status, before, after, None, change, warnings)
+        return ExactChange(status, before, after, None, change, remarks)
     if metric.floor is not None and min(before, after) < metric.floor:
         before, after = max(before, metric.floor), max(after, metric.floor)
-        warnings += (f"values below {metric.floor:g} count as {metric.floor:g}",)
+        remarks += (found("below-floor", floor=metric.floor),)
     if before == after:
-        return ExactChange("unchanged", before, after, 1.0, None, warnings)
+        return ExactChange("unchanged", before, after, 1.0, None, remarks)
     worse = (after > before) == (metric.direction == "lower")
     if before <= 0.0 or after <= 0.0:
-        warnings += ("one side is zero or below: there is no ratio",)
-        return ExactChange(
-            "regressed" if worse else "improved", before, after, None, None, warnings
-        )
+        remarks += (found("no-ratio"),)
+        return ExactChange("regressed" if worse else "improved", before, after, None, None, remarks)
     ratio = after / before
     _, upper = margin(threshold)
     moved = max(ratio, 1.0 / ratio) >= upper
     changed: Status = "regressed" if worse else "improved"
-    return ExactChange(changed if moved else "unchanged", before, after, ratio, None, warnings)
+    return ExactChange(changed if moved else "unchanged", before, after, ratio, None, remarks)
 
 
 def _status(worse_by: float, threshold: float) -> Status:
@@ -150,10 +149,7 @@ def without_numbers(
         status="regressed" if change == "lost" else "improved",
         base=base,
         head=head,
-        warnings=(
-            *empty.warnings,
-            f"torch.compile made no graph on {side}: all of it runs in eager",
-        ),
+        findings=(*empty.findings, found("no-graph", side=side)),
     )
 
 

@@ -21,28 +21,16 @@ from perfci.compare.caveats import (
 from perfci.compare.margin import is_within, margin, threshold_of, worse_by
 from perfci.compare.policy import Policy
 from perfci.compare.sharding import scaled_family
+from perfci.model.finding import JUDGED, Finding, Plain, because, found
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Status
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.stats.multiple_testing import holm
 from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.stats.student import CONFIDENCE, t_quantile
-from perfci.units import format_share, format_value
 
-__all__ = ["adjust", "threshold_of", "threshold_text", "worse_by"]
-_TOO_FEW = "too few for an interval or a verdict: "
+__all__ = ["adjust", "threshold_of", "worse_by"]
 _TESTED = ("paired_t", "welch_t")
-_SAID = (
-    "looks regressed: ",
-    "looks improved: ",
-    "looks unchanged: ",
-    "significant, but ",
-    "could have detected a change of ",
-    "not enough evidence either way",
-    _TOO_FEW,
-)
-"""So begin a judgement's own warnings. One of another family (of a shard, of a suspicion) has said
-them before, and they hold for that family only: they are said anew, or no more."""
 
 
 def adjust(
@@ -92,53 +80,54 @@ def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:
 def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: int) -> Comparison:
     change, _, _ = worse_by(row)
     moved: Status | None = None
-    warnings: tuple[str, ...] = ()
+    judged: tuple[Finding, ...] = ()
     if change is not None and p_adjusted is not None and p_adjusted < policy.alpha:
         large = row.cohens_d is not None and abs(row.cohens_d) >= policy.cohens_d
         if _reaches(change, threshold_of(row)) and large:
             why_not = _why_not_believed(row, policy, family)
             if why_not:
-                warnings = (f"looks {_moved(change)}: {why_not}",)
+                judged = (because(f"looks-{_moved(change)}", why_not),)
             else:
                 moved = _moved(change)
         elif large:
-            warnings = (f"significant, but below the threshold of {threshold_text(row)}",)
+            judged = (found("below-threshold", **_threshold(row)),)
         else:
-            warnings = (f"significant, but Cohen's d is below {policy.cohens_d:g}",)
+            judged = (found("small-effect", least=policy.cohens_d),)
     alpha = policy.alpha / max(1, family)
     row = replace(
         row,
         p_adjusted=p_adjusted,
         detectable=_detectable(row, alpha),
-        warnings=tuple(one for one in row.warnings if not one.startswith(_SAID)),
+        findings=tuple(one for one in row.findings if one.code not in JUDGED),
     )
     earned = _unchanged(row)
     if earned and (why_not := why_not_unchanged(row)):
-        earned, warnings = False, (*warnings, f"looks unchanged: {why_not}")
+        earned, judged = False, (*judged, because("looks-unchanged", why_not))
     status: Status = moved or ("unchanged" if earned else "inconclusive")
-    if status == "inconclusive" and not warnings:
-        warnings = (_too_few(row) or _what_it_takes(row, alpha),)
-    return replace(row, status=status, warnings=(*row.warnings, *warnings))
+    if status == "inconclusive" and not judged:
+        judged = (_too_few(row) or _what_it_takes(row, alpha),)
+    return replace(row, status=status, findings=(*row.findings, *judged))
 
 
 def _moved(change: float) -> Status:
     return "regressed" if change > 0.0 else "improved"
 
 
-def _why_not_believed(row: Comparison, policy: Policy, family: int) -> str:
-    """Return what keeps a significant change from counting, or nothing."""
-    if row.doubt:
-        return row.doubt
+def _why_not_believed(row: Comparison, policy: Policy, family: int) -> Finding | None:
+    """Return what keeps a significant change from counting, or None."""
+    if row.caveat:
+        return row.caveat
     if is_clear(row.ratio):
-        return ""
+        return None
     if row.method == "welch_t" and row.base_sessions < 2:
         return ONE_SESSION
     base, head = (side.workers if side else 0 for side in (row.base, row.head))
     if not may_be_luck(base, head, family, policy.alpha):
-        return ""
+        return None
     needed = rounds_to_believe(family, policy.alpha)
-    what = f"{base} rounds" if row.method == "paired_t" else f"{base} and {head} workers"
-    return f"{what} may be the luck of processes; {_rounds(row, needed)} rule it out"
+    if row.method == "paired_t":
+        return found("few-rounds", rounds=base, needed=needed, setting=_setting(row))
+    return found("few-workers", base=base, head=head, needed=needed, setting=_setting(row))
 
 
 def _reaches(change: float, threshold: float) -> bool:
@@ -180,44 +169,46 @@ def _detectable(row: Comparison, alpha: float) -> float | None:
     return math.expm1(min(detectable_difference(*known, alpha), 690.0))
 
 
-def _too_few(row: Comparison) -> str:
-    """Say how many rounds carry an interval where there are fewer, or nothing."""
+def _too_few(row: Comparison) -> Finding | None:
+    """Return how many rounds carry an interval where there are fewer, or None."""
     fewest = min(side.workers if side else 0 for side in (row.base, row.head))
     if not 0 < fewest < DECIDING_ROUNDS:
-        return ""
+        return None
     what = "round" if row.method == "paired_t" else "worker"
-    plural = "" if fewest == 1 else "s"
-    return f"{_TOO_FEW}{fewest} {what}{plural}, and it takes {_rounds(row, DECIDING_ROUNDS)}"
+    return found("too-few", count=fewest, what=what, needed=DECIDING_ROUNDS, setting=_setting(row))
 
 
-def _what_it_takes(row: Comparison, alpha: float) -> str:
+def _what_it_takes(row: Comparison, alpha: float) -> Finding:
     if row.p is None or row.detectable is None:
-        return "not enough evidence either way"
-    found = f"could have detected a change of {format_share(row.detectable)}"
+        return found("no-evidence")
     if row.method == "welch_t":
-        return f"{found}; `perfci compare` measures both sides together and sees less"
+        return found("measure-together", change=row.detectable)
     known = _spread_of_pairs(row)
     if known is None or row.threshold <= 0.0:
-        return found
+        return found("detectable", change=row.detectable)
     rounds = pairs_needed(known[0], math.log(margin(row.threshold)[1]), alpha)
     if rounds is None:
-        return f"{found}; {format_share(row.threshold)} is out of reach at this spread"
+        return found("out-of-reach", change=row.detectable, threshold=row.threshold)
     if rounds <= known[1]:
-        return f"{found}; the change is too near the threshold of {threshold_text(row)} to tell"
-    return f"{found}; about {_rounds(row, rounds)} would show {format_share(row.threshold)}"
+        return found("near-threshold", change=row.detectable, **_threshold(row))
+    return found(
+        "more-rounds",
+        change=row.detectable,
+        threshold=row.threshold,
+        rounds=rounds,
+        setting=_setting(row),
+    )
 
 
-def _rounds(row: Comparison, count: int) -> str:
-    """Say so many rounds; where `--rounds` doesn't give them, with the setting that does."""
-    setting = METRICS[row.metric].rounds_setting if row.metric in METRICS else "rounds"
-    return f"{count} rounds" + ("" if setting == "rounds" else f" (`{setting}`)")
+def _setting(row: Comparison) -> str:
+    """Return the setting that gives the row's metric more rounds."""
+    return METRICS[row.metric].rounds_setting if row.metric in METRICS else "rounds"
 
 
-def threshold_text(row: Comparison) -> str:
-    """Return the row's threshold in its metric's unit, or as a share."""
-    if row.difference is not None:
-        return format_value(row.threshold, row.unit)
-    return format_share(row.threshold)
+def _threshold(row: Comparison) -> dict[str, Plain]:
+    """Return the row's threshold as arguments: with its unit, or without one as a share."""
+    in_unit: dict[str, Plain] = {} if row.difference is None else {"unit": row.unit}
+    return {"threshold": row.threshold, **in_unit}
 
 
 # Suspicion: which cases of a check are measured again, both sides together.

@@ -17,6 +17,7 @@ from perfci.compare.sharding import Shard, parse_shard
 from perfci.errors import DamagedFile, UsageError
 from perfci.model.case import Failure
 from perfci.model.codec import CodecError, to_plain
+from perfci.model.finding import Reason
 from perfci.model.report import Comparison, Report, Timing, Verdict
 
 # Whether reports are shards of one report: what has to agree in them. Pure.
@@ -237,12 +238,14 @@ def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
     if not missing:
         return verdict
     numbers = ", ".join(str(shard.number) for shard in missing)
-    word, verb = ("shard", "is") if len(missing) == 1 else ("shards", "are")
-    said = f"incomplete: {word} {numbers} of {missing[0].count} {verb} missing"
+    said = Reason(
+        "incomplete",
+        arguments={"missing": numbers, "lacking": len(missing), "shards": missing[0].count},
+    )
     if verdict.status in {"fail", "error"}:
-        deciding, *others = verdict.reasons
+        deciding, *others = verdict.findings
         return Verdict(verdict.status, (deciding, said, *others))
-    return Verdict("inconclusive", (said, *verdict.reasons))
+    return Verdict("inconclusive", (said, *verdict.findings))
 
 
 def _strays(

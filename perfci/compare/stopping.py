@@ -79,7 +79,7 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     level, threshold = policy.alpha / max(1, family), threshold_of(row)
     if not _has_settled(lo, hi, threshold, pairs=pairs, level=level):
         return True
-    return is_beyond(lo, hi, threshold) and (bool(row.doubt) or awaits_rounds(row, policy, family))
+    return is_beyond(lo, hi, threshold) and (bool(row.caveat) or awaits_rounds(row, policy, family))
 
 
 def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:

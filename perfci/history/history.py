@@ -151,7 +151,7 @@ class History:
             return read_measured(connection, environment, with_failed=failed)
 
     def pointless(self, runner: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
-        """Return the sha and the failures of each of ``runner``'s runs that has no point."""
+        """Return the sha, and the kind of failure by case, of ``runner``'s runs without a point."""
         from perfci.history.queries import read_pointless
 
         with self._database.reading() as connection:

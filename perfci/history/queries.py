@@ -95,8 +95,10 @@ def _order() -> tuple[ColumnElement[Any], ...]:
 def read_pointless(
     connection: Connection, runner: str
 ) -> tuple[tuple[str, Mapping[str, str]], ...]:
-    """Return the sha and the failures of each of ``runner``'s runs that has no point."""
+    """Return the sha, and the kind of failure by case, of ``runner``'s runs without a point."""
     from sqlalchemy import exists, select
+
+    from perfci.history.recorded import kind_of_field
 
     runs, documents = schema.runs.c, schema.documents.c
     found = connection.execute(
@@ -105,7 +107,10 @@ def read_pointless(
         .where(runs.runner == runner, ~exists().where(schema.points.c.run == runs.number))
         .order_by(*schema.AS_MEASURED)
     )
-    return tuple((sha, json.loads(content)) for sha, content in found)
+    return tuple(
+        (sha, {case: kind_of_field(stored) for case, stored in json.loads(content).items()})
+        for sha, content in found
+    )
 
 
 @contextmanager

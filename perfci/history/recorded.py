@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from perfci.compare.exact import exact_value
+from perfci.model.case import Failure
 from perfci.model.history import GateOutcome, Point, RecordedRun
 from perfci.model.metric import METRICS, Metric
 from perfci.model.report import Report
@@ -34,10 +35,8 @@ def recorded_run(
     id wherever it is recorded, and the shards of one session get one each.
     """
     points = tuple(point for case in run.cases for point in _points(case))
-    failed = {failure.case: f"{failure.kind}: {failure.message}" for failure in run.failures} | {
-        case.case.id: "; ".join(f"{one.kind}: {one.message}" for one in case.failures)
-        for case in run.cases
-        if case.failures
+    failed = {failure.case: failed_field([failure]) for failure in run.failures} | {
+        case.case.id: failed_field(case.failures) for case in run.cases if case.failures
     }
     return RecordedRun(
         id=_digest(
@@ -69,6 +68,21 @@ def recorded_run(
         },
         failed=failed,
     )
+
+
+# Why a case has no points: one field of the file and of the database, the first one's kind first.
+
+_END_OF_KIND = ": "
+
+
+def failed_field(failures: Iterable[Failure]) -> str:
+    """Return what is stored of a case's failures."""
+    return "; ".join(f"{one.kind}{_END_OF_KIND}{one.message}" for one in failures)
+
+
+def kind_of_field(stored: str) -> str:
+    """Return the kind of the first failure that ``failed_field`` stored."""
+    return stored.partition(_END_OF_KIND)[0]
 
 
 def outcome_of(report: Report, *, runner: str) -> GateOutcome | None:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from perfci.model.case import Failure
+from perfci.model.finding import Finding, Reason
 from perfci.model.metric import Gate
 from perfci.model.ran import Ran
 from perfci.model.run import Environment, Side
 from perfci.model.version import REPORT_SCHEMA
+from perfci.model.words import reason_words, words
 
 Status = Literal[
     "regressed",
@@ -48,7 +50,8 @@ class Comparison:
     ``difference`` (head - base, in ``unit``) stands with its interval. ``detectable`` is the
     smallest change, as a share of base, that this comparison would have called significant in
     95 % of runs. ``welch_p`` stands beside the paired test. ``rounds_set_aside`` were far out and
-    are in no figure of the row; ``set_aside_worse`` of them were worse on head. ``doubt`` says why
+    are in no figure of the row; ``set_aside_worse`` of them were worse on head. ``findings`` are
+    what a reader has to know beside the numbers, the reason for the status last. ``caveat`` is why
     a significant change would not be believed; ``base_sessions`` is how many sessions a stored
     baseline has, 0 where measured together.
     """
@@ -69,7 +72,7 @@ class Comparison:
     p_adjusted: float | None
     cohens_d: float | None
     detectable: float | None
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     difference: float | None = None
     difference_lo: float | None = None
     difference_hi: float | None = None
@@ -78,9 +81,19 @@ class Comparison:
     confirmed: bool | None = None
     df: float | None = None
     rounds_set_aside: int = 0
-    doubt: str = ""
+    caveat: Finding | None = None
     set_aside_worse: int = 0
     base_sessions: int = 0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The findings in words, each once."""
+        return tuple(dict.fromkeys(map(words, self.findings)))
+
+    @property
+    def doubt(self) -> str:
+        """The caveat in words, or nothing."""
+        return words(self.caveat) if self.caveat else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +101,12 @@ class Verdict:
     """The whole in one word, with its reasons, the most important first."""
 
     status: VerdictStatus
-    reasons: tuple[str, ...]
+    findings: tuple[Reason, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The findings in words."""
+        return tuple(map(reason_words, self.findings))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from perfci.compare.deciding import was_measured
 from perfci.compare.sharding import parse_shard
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Estimate, Report
+from perfci.render.report_words import why_unsayable
 from perfci.render.row_checks import why_untrue
 
 # Pure: where a report contradicts itself: a verdict, a status or a shard that its rest denies.
@@ -85,6 +86,8 @@ def _reasons(report: Report) -> Iterator[str]:
         ("measured_s", timing.measured_s),
         ("rounds", timing.rounds),
     )
+    if unsayable := why_unsayable(report.verdict):
+        yield f"verdict: {unsayable}"
     yield from _below_zero("injected", *report.injected.items())
     yield from _below_zero("durations", *report.durations.items())
     yield from _above(
@@ -103,6 +106,8 @@ def _reasons(report: Report) -> Iterator[str]:
         before = first.setdefault((row.case, row.metric), number)
         if before != number:
             yield f"{where} stands there twice, first as results[{before}]"
+        if unsayable := why_unsayable(row):
+            yield f"{where}: {unsayable}"
         for reason in tuple(_of_a_row(row)) or why_untrue(row):
             yield f"{where}: {reason}"
     yield from _of_what_ran(report)

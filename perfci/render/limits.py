@@ -52,11 +52,15 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Report.same_code": Limit(300, most=20_000, keep="name"),
         "Report.injected": Limit(most=20),
         "Verdict.reasons": Limit(5_000, most=1_000),
+        "Reason.case": _NAME,
+        "Reason.metric": _METRIC,
+        "Reason.arguments": Limit(800, most=20),
         "Comparison.case": _NAME,
         "Comparison.metric": _METRIC,
         "Comparison.unit": Limit(50),
         "Comparison.warnings": Limit(1_000, most=50),
         "Comparison.doubt": Limit(1_000),
+        "Finding.arguments": Limit(800, most=20),
         "Failure.case": _NAME,
         "Failure.message": Limit(4_000),
         "Failure.log_tail": Limit(20_000, keep="end"),
@@ -78,6 +82,15 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
     }
 )
 """By ``Class.field``. A field that isn't here has ``Limit()``, a new one too."""
+
+
+_WORDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "Comparison": {"warnings": tuple[str, ...], "doubt": str},
+        "Verdict": {"reasons": tuple[str, ...]},
+    }
+)
+"""What stands in words beside a record's findings."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,7 +139,7 @@ def shape_of(kind: type) -> Fields:
     return Fields(
         {
             name: _shape(hint, LIMITS.get(f"{kind.__name__}.{name}", _OTHERWISE))
-            for name, hint in get_type_hints(kind).items()
+            for name, hint in {**get_type_hints(kind), **_WORDS.get(kind.__name__, {})}.items()
         }
     )
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 from perfci.compare.deciding import lost_metrics
 from perfci.model.case import Failure
+from perfci.model.finding import WARNS, Reason
 from perfci.model.report import Comparison, Report
+from perfci.model.words import reason_words
 from perfci.render.rows import change_text, size
 from perfci.units import counted, format_share
 
@@ -95,7 +97,7 @@ def headline(report: Report) -> str:
     """Return the one thing that matters, without the status word."""
     found = outline(report)
     cases = counted(found.cases, "case")
-    reasons = report.verdict.reasons
+    reasons = report.verdict.findings
     if report.base is None and report.command == "run":
         failed = {failure.case for failure in report.failures}
         measured = counted(len({row.case for row in report.results if row.head} - failed), "case")
@@ -115,14 +117,17 @@ def headline(report: Report) -> str:
             return f"{_passed(compared, set(report.same_code))}{also}"
         case _:
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-            first = reasons[0] if reasons else f"no verdict on {cases}"
-            # the message stands below, with what the benchmark printed
-            broken = (
-                f"{one.case} failed on {one.side} in {one.stage}"
-                for one in shown_failures(report)
-                if first.startswith(f"{one.case}: ")
-            )
-            return next(broken, first) + more
+            return _deciding(report, reasons[0]) + more if reasons else f"no verdict on {cases}"
+
+
+def _deciding(report: Report, reason: Reason) -> str:
+    """Return the deciding reason; a failure's message stands below, with what was printed."""
+    broken = (
+        f"{one.case} failed on {one.side} in {one.stage}"
+        for one in shown_failures(report)
+        if one.case == reason.case
+    )
+    return next(broken, None) or reason_words(reason)
 
 
 def _passed(compared: set[str], same: set[str]) -> str:
@@ -171,16 +176,16 @@ def part_text(report: Report) -> str:
 
 def other_reasons(report: Report) -> tuple[str, ...]:
     """Return the verdict's reasons that neither the headline nor a row already tells."""
-    told = {
-        f"{prefix}{row.case}: {row.metric} "
-        for row in outline(report).moved
-        for prefix in ("", "warning: ")
-    }
-    told |= {f"{failure.case}: " for failure in report.failures}
-    reasons = report.verdict.reasons
+    moved = {(row.case, row.metric) for row in outline(report).moved}
+    failed = {failure.case for failure in report.failures}
+    reasons = report.verdict.findings
     if report.verdict.status in {"error", "inconclusive"}:
         reasons = reasons[1:]
-    return tuple(reason for reason in reasons if not reason.startswith(tuple(told)))
+    return tuple(
+        reason_words(one)
+        for one in reasons
+        if (one.case, one.metric) not in moved and (one.case not in failed or one.code in WARNS)
+    )
 
 
 def gates(row: Comparison) -> bool:

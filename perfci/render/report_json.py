@@ -28,6 +28,7 @@ from perfci.render.limits import (
     Text,
     shape_of,
 )
+from perfci.render.report_words import with_words, without_words
 from perfci.render.scanning import check_amounts
 
 # A report cut to the table of limits, so that perfci reads whatever perfci wrote.
@@ -129,6 +130,7 @@ def render_json(report: Report) -> Clean:
     share = 1
     while True:
         fitted = fit(plain, shape_of(Report), share)
+        fitted = with_words(fitted, from_plain(fitted, Report))
         ordered = {name: fitted.pop(name) for name in _FIRST} | fitted
         encoded = clean_json(msgspec.json.encode(ordered).decode()).encode()
         if len(encoded) < MOST_BYTES:
@@ -157,7 +159,7 @@ def read_report(text: str, name: str = "the report") -> Report:
         check_amounts(text, shape_of(Report))
         plain = msgspec.json.decode(text)
         _require_schema(plain.get("schema"), name)
-        report = from_plain(plain, Report)
+        report = from_plain(without_words(plain), Report)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise _damaged(name, f"not JSON: {error}") from error
     except CodecError as error:

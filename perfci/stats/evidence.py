@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from perfci.model.finding import Finding, found
 from perfci.stats.effect import cohens_d
 from perfci.stats.outliers import far_out
 from perfci.stats.paired import paired_t
@@ -43,7 +44,7 @@ class Evidence:
     detectable: float | None = None
     se: float | None = None
     df: float | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
     set_aside: tuple[int, ...] = ()
     logarithmic: bool = True
 
@@ -161,9 +162,7 @@ class _Scale:
         warnings = test.warnings
         if self.kind == "share" and self.base_mean is not None:
             warnings += (
-                "values of zero or below: arithmetic means, with base's taken as exact"
-                if self.base_mean > 0.0
-                else "base's mean is not above zero: there is no ratio",
+                found("arithmetic-means") if self.base_mean > 0.0 else found("no-ratio-of-mean"),
             )
         estimates = (test.estimate, test.lo, test.hi)
         ratio, ratio_lo, ratio_hi = map(_optional(self._ratio), estimates)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from perfci.model.finding import found
 from perfci.stats.student import TTest, mean, no_evidence, t_test, variance
 
 
@@ -22,13 +23,13 @@ def paired_t(base: Sequence[float], head: Sequence[float], *, resolution: float 
         raise ValueError(f"{len(base)} values on base and {len(head)} on head are no pairs")
     differences = [after - before for before, after in zip(base, head, strict=True)]
     if not differences:
-        return TTest(None, warnings=("no pairs: no evidence",))
+        return TTest(None, warnings=(found("no-pairs"),))
     if problem := no_evidence((*base, *head)):
         return TTest(None, warnings=(problem,))
     count = len(differences)
     estimate = mean(differences)
     if count < 2:
-        return TTest(estimate, warnings=("one pair only: no evidence; needs at least 2",))
+        return TTest(estimate, warnings=(found("one-pair"),))
     spread = variance(differences, resolution)
     if spread == 0.0:
         return without_spread(estimate, resolution)
@@ -42,7 +43,5 @@ def without_spread(estimate: float, resolution: float) -> TTest:
     constant may be a clock or a counter that is stuck, and bound nothing.
     """
     if abs(estimate) <= resolution:
-        return TTest(
-            0.0, lo=0.0, hi=0.0, warnings=("the same value on both sides each time: no test",)
-        )
-    return TTest(estimate, warnings=("no spread between the values: no evidence",))
+        return TTest(0.0, lo=0.0, hi=0.0, warnings=(found("same-values"),))
+    return TTest(estimate, warnings=(found("no-spread"),))

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from scipy import special
 
+from perfci.model.finding import Finding, found
+
 CONFIDENCE = 0.95
 LARGEST = 1e150
 """The square of a number beyond it, or its ratio to one nearer to zero than its inverse, is none
@@ -27,10 +29,10 @@ class TTest:
     p: float | None = None
     lo: float | None = None
     hi: float | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
 
-def t_test(estimate: float, se: float, df: float, warnings: tuple[str, ...] = ()) -> TTest:
+def t_test(estimate: float, se: float, df: float, warnings: tuple[Finding, ...] = ()) -> TTest:
     """Test ``estimate`` with standard error ``se`` against zero.
 
     Notes
@@ -61,13 +63,13 @@ def t_quantile(probability: float, df: float) -> float:
     return float(special.stdtrit(df, probability))
 
 
-def no_evidence(values: Sequence[float]) -> str:
-    """Return why ``values`` can't be computed with, or nothing."""
+def no_evidence(values: Sequence[float]) -> Finding | None:
+    """Return why ``values`` can't be computed with, or None."""
     if not all(map(math.isfinite, values)):
-        return "a value is not a finite number: no evidence"
+        return found("not-finite")
     if any(value and not 1.0 / LARGEST <= abs(value) <= LARGEST for value in values):
-        return f"a value beyond {LARGEST:g}, or its inverse, can't be computed with: no evidence"
-    return ""
+        return found("out-of-range", largest=LARGEST)
+    return None
 
 
 def mean(values: Sequence[float]) -> float:

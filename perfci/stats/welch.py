@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from perfci.model.finding import Finding, found
 from perfci.stats.paired import without_spread
 from perfci.stats.student import TTest, mean, no_evidence, t_test, variance
 
@@ -29,7 +30,7 @@ def welch_t(base: Sequence[float], head: Sequence[float], *, resolution: float =
     if base_part == 0.0 or head_part == 0.0:
         if base_part + head_part == 0.0:
             return without_spread(estimate, resolution)
-        return TTest(estimate, warnings=("no spread on one side: no evidence",))
+        return TTest(estimate, warnings=(found("no-spread-on-one-side"),))
     whole = base_part + head_part
     share = base_part / whole
     df = 1.0 / (share**2 / (len(base) - 1) + (1.0 - share) ** 2 / (len(head) - 1))
@@ -59,7 +60,7 @@ def welch_t_of_sessions(
         base = sessions[0] if sessions else ()
         return _with_warning(
             welch_t(base, head, resolution=resolution),
-            "one session in the baseline: its spread between sessions is unknown",
+            found("one-session-of-spread"),
         )
     problem = _problem([value for session in sessions for value in session], head)
     if problem is not None:
@@ -80,18 +81,18 @@ def welch_t_of_sessions(
 
 def _problem(base: Sequence[float], head: Sequence[float]) -> TTest | None:
     if not base or not head:
-        return TTest(None, warnings=("no values on one side: no evidence",))
+        return TTest(None, warnings=(found("no-values-on-one-side"),))
     if problem := no_evidence((*base, *head)):
         return TTest(None, warnings=(problem,))
     if min(len(base), len(head)) < 2:
         return TTest(
             mean(head) - mean(base),
-            warnings=("one value only on a side: no evidence; needs at least 2",),
+            warnings=(found("one-value-on-one-side"),),
         )
     return None
 
 
-def _with_warning(test: TTest, warning: str) -> TTest:
+def _with_warning(test: TTest, warning: Finding) -> TTest:
     return TTest(
         test.estimate, test.se, test.df, test.p, test.lo, test.hi, (*test.warnings, warning)
     )

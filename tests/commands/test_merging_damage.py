@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from perfci.errors import EXIT_OUTSIDE, EXIT_REGRESSION
+from perfci.model.finding import stated
 from perfci.model.report import Report, Verdict
 from perfci.model.run import Environment
 from perfci.render.report_json import read_report, render_json
@@ -73,7 +74,7 @@ def test_no_number_that_is_read_makes_merging_fail(
 
 
 def test_an_environment_that_cannot_be_written_keeps_no_other_back(project: Project) -> None:
-    failing = Verdict("fail", ("a: latency_p50",))
+    failing = Verdict("fail", (stated("a: latency_p50"),))
     reports = [
         shard(1, 1, paired("a", 1.2), verdict=failing),
         shard(1, 1, paired("a"), environment=OTHER),

@@ -21,7 +21,7 @@ def steady():
 def test_metrics_that_all_inform_only_make_no_pass(project: Project) -> None:
     project.counting(1000)
     with (project.folder / "pyproject.toml").open("a") as file:
-        for name in ("latency_p50", "cold_start", "peak_host_memory"):
+        for name in ("latency_p50", "cold_start", "peak_host_memory", "host_memory_over_setup"):
             file.write(f'[tool.perfci.metrics.{name}]\ngate = "info"\n')
     project.commit("base")
     report = project.report("compare", "HEAD", "--same", "-k", "steady", "--rounds", "2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfci.compare.comparing import LEFT_OUT
+from perfci.model.words import words
 from tests.project import Project
 
 FILE = "benchmarks/bench_many.py"
@@ -155,10 +156,11 @@ def test_a_gating_metric_that_a_benchmark_leaves_out_on_head_is_told_and_counted
         ("work", "latency_p50"),
         ("computed", "latency_p50"),
         ("computed", "peak_host_memory"),
+        ("computed", "host_memory_over_setup"),
     }
     assert {row["metric"] for row in report["results"] if row["case"] == "work"} >= kept
     told = [one for one in report["verdict"]["reasons"] if "work: latency_p50 (head's" in one]
-    assert told == [f"warning: work: latency_p50 ({LEFT_OUT})"]
+    assert told == [f"warning: work: latency_p50 ({words(LEFT_OUT)})"]
 
 
 def test_a_head_that_looks_for_its_benchmarks_elsewhere_has_removed_those_of_before(

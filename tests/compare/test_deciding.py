@@ -7,6 +7,7 @@ from dataclasses import replace
 from perfci.compare.comparing import adjust, compare_case, number_rows
 from perfci.compare.deciding import decide, failure_rows, placeholder, require_gate
 from perfci.compare.policy import MetricPolicy, default_policy
+from perfci.model.finding import found, in_words
 from perfci.model.report import Comparison, Estimate
 from tests.compare.workers import both, case, failure, side
 
@@ -83,15 +84,15 @@ def test_an_undecided_metric_that_cannot_be_worse_is_no_doubt() -> None:
 
 def test_nothing_measured_is_an_error() -> None:
     assert decide((), (), POLICY).status == "error"
-    waiting = placeholder("a", "inconclusive", POLICY, "the time budget ended")
+    waiting = placeholder("a", "inconclusive", POLICY, in_words("the time budget ended"))
     assert decide((waiting,), (), POLICY).status == "error"
     assert decide((waiting, *rows("cold_start", 1.0)), (), POLICY).status == "inconclusive"
 
 
 def test_what_was_not_measured_is_not_compared_even_where_doubt_passes() -> None:
     lenient = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
-    waiting = placeholder("a", "inconclusive", POLICY, "the time budget ended")
-    fresh = placeholder("b", "new", POLICY, "base hasn't got it")
+    waiting = placeholder("a", "inconclusive", POLICY, in_words("the time budget ended"))
+    fresh = placeholder("b", "new", POLICY, in_words("base hasn't got it"))
     verdict = decide((waiting, fresh), (), lenient)
     assert verdict.status == "inconclusive"
     assert verdict.reasons == ("nothing to compare with: 1 new",)
@@ -100,11 +101,11 @@ def test_what_was_not_measured_is_not_compared_even_where_doubt_passes() -> None
 
 
 def test_what_cannot_be_compared_is_an_answer() -> None:
-    stranger = placeholder("a", "not_comparable", POLICY, "another GPU")
+    stranger = placeholder("a", "not_comparable", POLICY, in_words("another GPU"))
     verdict = decide((stranger, *rows("latency_p50", 1.0)), (), POLICY)
     assert verdict.status == "inconclusive"
     assert verdict.reasons == ("a: not comparable (another GPU)",)
-    fresh = placeholder("a", "new", POLICY, "no baseline yet")
+    fresh = placeholder("a", "new", POLICY, in_words("no baseline yet"))
     assert decide((fresh,), (), POLICY).reasons == ("nothing to compare with: 1 new",)
     assert decide((fresh, *rows("latency_p50", 1.0)), (), POLICY).status == "pass"
 
@@ -126,7 +127,9 @@ def test_an_unconfirmed_regression_says_so() -> None:
 
 
 def test_a_gating_metric_of_the_benchmarks_own_that_is_no_number_on_head_is_an_error() -> None:
-    lost = placeholder("a", "inconclusive", POLICY, "measured on base only: the benchmark gave nan")
+    lost = placeholder(
+        "a", "inconclusive", POLICY, found("base-only", why="the benchmark gave nan")
+    )
     estimate = Estimate(1.0, 1.0, 1.0, 5, 100)
     lost = replace(lost, metric="loss", gate="fail", base=estimate)
     verdict = decide((lost,), (), POLICY)

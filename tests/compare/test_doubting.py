@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from perfci.compare.caveats import (
-    doubt_of_rounds,
-    doubt_of_workers,
+    caveat_of_rounds,
+    caveat_of_workers,
     is_clear,
     luck_of_states,
     rounds_to_believe,
@@ -17,6 +17,7 @@ from perfci.compare.deciding import decide
 from perfci.compare.judging import suspects
 from perfci.compare.policy import default_policy
 from perfci.compare.stopping import undecided_metrics
+from perfci.model.finding import found
 from perfci.model.report import Comparison
 from tests.compare.workers import case, side
 
@@ -87,20 +88,24 @@ def test_rounds_of_two_speeds_are_doubted_and_the_two_are_named() -> None:
 
 def test_a_disturbed_round_is_set_aside_and_casts_no_doubt() -> None:
     row = judged(paired([1.10] * 8 + [1.45]))
-    assert (row.status, row.rounds_set_aside, row.doubt) == ("regressed", 1, "")
+    assert (row.status, row.rounds_set_aside, row.caveat) == ("regressed", 1, None)
     assert row.ratio == pytest.approx(1.10, rel=1e-3)
 
 
 def test_a_change_that_most_rounds_do_not_show_is_doubted() -> None:
-    assert "most rounds" in doubt_of_rounds([1.0] * 5, [1.0, 1.0, 1.0, 1.3, 1.3], 1.11)
-    assert "most workers" in doubt_of_workers([1.0] * 5, [1.0, 1.0, 1.0, 1.3, 1.3], 1.11)
+    few = caveat_of_rounds([1.0] * 5, [1.0, 1.0, 1.0, 1.3, 1.3], 1.11)
+    assert few == found("few-rounds-changed")
+    few = caveat_of_workers([1.0] * 5, [1.0, 1.0, 1.0, 1.3, 1.3], 1.11)
+    assert few == found("few-workers-changed")
 
 
 def test_two_speeds_of_one_side_only_are_no_doubt_for_what_lies_beyond_both() -> None:
     base = [1.0, 1.1, 1.001, 1.101, 0.999]
     head = [1.5 * value for value in reversed(base)]
-    assert doubt_of_workers(base, head, 1.5) == ""
-    assert "two groups" in doubt_of_workers([1.0] * 4 + [1.1], [1.1] * 5, 1.08)
+    assert caveat_of_workers(base, head, 1.5) is None
+    groups = caveat_of_workers([1.0] * 4 + [1.1], [1.1] * 5, 1.08)
+    assert groups is not None
+    assert (groups.code, groups.arguments["high_count"]) == ("worker-groups", 6)
 
 
 def test_a_baseline_of_one_session_makes_a_suspicion_and_no_regression() -> None:

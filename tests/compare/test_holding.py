@@ -8,16 +8,18 @@ import pytest
 
 from perfci.compare.comparing import compare_case
 from perfci.compare.deciding import decide, placeholder
-from perfci.compare.enforcing import ELSEWHERE, doubted, held
+from perfci.compare.enforcing import doubted, held
 from perfci.compare.policy import MetricPolicy
+from perfci.model.finding import Reason, in_words, stated
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
+from perfci.model.words import reason_words
 from perfci.render.outline import headline
 from tests.compare.shards import POLICY, paired, shard
 from tests.compare.workers import case, failure, side
 
 LENIENT = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
 UNDECIDED = replace(paired("a", 1.03, noise=30.0), status="inconclusive")
-ELSE = ELSEWHERE.format(status="pass")
+ELSE = reason_words(Reason("elsewhere", arguments={"status": "pass"}))
 
 
 def passing(*rows: Comparison, **changes: object) -> Report:
@@ -62,7 +64,7 @@ def test_what_only_a_laxer_configuration_lets_pass_fails(
     now = held(report, POLICY)
     assert now.verdict.status == "fail"
     assert now.verdict.reasons[0] == f"a: {row.metric} +100.0 % (threshold {share})"
-    assert now.verdict.reasons[-1] == ELSEWHERE.format(status=status)
+    assert now.verdict.findings[-1] == Reason("elsewhere", arguments={"status": status})
 
 
 @pytest.mark.parametrize("row", [replace(UNDECIDED, gate="info"), replace(UNDECIDED, gate="warn")])
@@ -126,7 +128,7 @@ def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        (placeholder("b", "not_comparable", POLICY, "another GPU"), "inconclusive"),
+        (placeholder("b", "not_comparable", POLICY, in_words("another GPU")), "inconclusive"),
         (replace(paired("b"), metric="loss", head=None, status="inconclusive"), "error"),
     ],
 )
@@ -148,7 +150,7 @@ def test_a_shard_that_had_nothing_to_measure_passes() -> None:
 
 @pytest.mark.parametrize("status", ["fail", "error", "inconclusive"])
 def test_what_is_no_pass_is_made_no_better(status: VerdictStatus) -> None:
-    report = replace(passing(paired("a")), verdict=Verdict(status, ("why",)))
+    report = replace(passing(paired("a")), verdict=Verdict(status, (stated("why"),)))
     assert decide(report.results, (), POLICY).status == "pass"
     assert held(report, POLICY) is report
 
@@ -165,6 +167,6 @@ def test_what_is_no_pass_is_made_no_better(status: VerdictStatus) -> None:
 def test_a_doubt_keeps_a_report_from_passing_and_is_told(
     status: VerdictStatus, expected: tuple[VerdictStatus, tuple[str, ...]]
 ) -> None:
-    report = replace(passing(paired("a")), verdict=Verdict(status, ("why",)))
-    assert doubted(report, "doubt").verdict == Verdict(*expected)
+    report = replace(passing(paired("a")), verdict=Verdict(status, (stated("why"),)))
+    assert doubted(report, "doubt").verdict == Verdict(expected[0], tuple(map(stated, expected[1])))
     assert doubted(report, "") is report

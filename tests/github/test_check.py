@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from perfci.model.finding import stated
 from perfci.model.report import Explanation, Verdict
 from perfci.publish.github.check import (
     Own,
@@ -37,7 +38,7 @@ from tests.render.hostile import NAMES
 def test_each_verdict_has_its_conclusion(
     status: Any, changed: dict[str, Any], expected: str
 ) -> None:
-    assert conclusion([report_of(verdict=Verdict(status, ("why",)), **changed)]) == expected
+    assert conclusion([report_of(verdict=Verdict(status, (stated("why"),)), **changed)]) == expected
 
 
 HALVES = [
@@ -55,13 +56,13 @@ HALVES = [
 def test_half_a_measurement_fails_a_check_that_is_required(
     half: dict[str, Any], status: Any
 ) -> None:
-    report = report_of(verdict=Verdict(status, ("why",)), **half)
+    report = report_of(verdict=Verdict(status, (stated("why"),)), **half)
     assert conclusion([report]) == "failure"
     assert status_of(check_content([passing_report(), report], "body")).state == "failure"
 
 
 def test_what_could_not_be_decided_fails_only_where_strict() -> None:
-    unsure = report_of(verdict=Verdict("inconclusive", ("noise",)))
+    unsure = report_of(verdict=Verdict("inconclusive", (stated("noise"),)))
     assert conclusion([unsure], strict=True) == "failure"
     assert check_content([unsure], "body").conclusion == "neutral"
     content = check_content([unsure], "body", strict=True)
@@ -83,7 +84,7 @@ def test_a_title_says_why_a_pass_is_none(half: dict[str, Any], said: str) -> Non
 
 
 def test_the_worst_of_several_environments_counts() -> None:
-    reports = [passing_report(), report_of(verdict=Verdict("inconclusive", ("noise",)))]
+    reports = [passing_report(), report_of(verdict=Verdict("inconclusive", (stated("noise"),)))]
     assert conclusion(reports) == "neutral"
     assert verdict_title(reports) == "inconclusive: noise (worst of 2 environments)"
     assert conclusion([*reports, report_of()]) == "failure"
@@ -91,7 +92,7 @@ def test_the_worst_of_several_environments_counts() -> None:
 
 def test_a_title_is_one_line_of_plain_text() -> None:
     title = verdict_title(
-        [report_of(verdict=Verdict("error", ("a\u202eb\n::error::c" + "x" * 900,)))]
+        [report_of(verdict=Verdict("error", (stated("a\u202eb\n::error::c" + "x" * 900),)))]
     )
     assert title.startswith("error: ab ::error::cxxx")
     assert len(title) <= 200
@@ -114,7 +115,7 @@ def test_a_summary_fits_in_characters_and_in_bytes(character: str) -> None:
 def test_a_status_has_at_most_140_characters_and_is_red_only_for_failures() -> None:
     failing = status_of(check_content([report_of()], "body", "https://github.com/run/1"))
     assert (failing.state, failing.url) == ("failure", "https://github.com/run/1")
-    unsure = report_of(verdict=Verdict("inconclusive", ("x" * 300,)))
+    unsure = report_of(verdict=Verdict("inconclusive", (stated("x" * 300),)))
     said = status_of(check_content([unsure], "body"))
     assert said.state == "success"
     assert said.description.startswith("inconclusive: xxx")

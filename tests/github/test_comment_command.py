@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from perfci.model.finding import stated
 from perfci.model.report import Verdict
 from perfci.model.run import Environment
 from tests.github import state
@@ -322,7 +323,7 @@ def test_strictness_is_the_checkouts_that_it_runs_in(
     expected: str,
 ) -> None:
     project.write("pyproject.toml", f"[tool.perfci]\n{configured}")
-    path = report_file(**PASSING | {"verdict": Verdict("inconclusive", ("noise",))})
+    path = report_file(**PASSING | {"verdict": Verdict("inconclusive", (stated("noise"),))})
     done = comment(path, *arguments, "--exit-with-verdict")
     assert github.checks[0]["conclusion"] == expected
     assert done.code == (3 if expected == "failure" else 0), done.text

@@ -6,7 +6,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from perfci.compare.deciding import failed_finding
 from perfci.model.case import Failure
+from perfci.model.finding import Reason, found, in_words, stated
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
@@ -101,7 +103,7 @@ def bare(case: str, status: str, reason: str) -> Comparison:
         df=None,
         cohens_d=None,
         detectable=None,
-        warnings=(reason,),
+        findings=(in_words(reason),),
     )
 
 
@@ -123,8 +125,8 @@ def rich_report(**changed: Any) -> Report:
         row(EAGER, "cold_start", 2.1, 2.12, "unchanged"),
         row(EAGER, "peak_host_memory", 412 << 20, 413 << 20, "unchanged"),
         row(TUNED, "latency_p50", 0.62e-3, 0.621e-3, "unchanged"),
-        row(TUNED, "compile_time", 12.3, 12.9, "inconclusive", warnings=(
-            "could have detected a change of 14 %; about 11 rounds would show 10 %",
+        row(TUNED, "compile_time", 12.3, 12.9, "inconclusive", findings=(
+            found("more-rounds", change=0.14, rounds=11, threshold=0.1, setting="rounds"),
         )),
         row(TUNED, "graph_breaks", 0, 1, "regressed"),
         row(TUNED, "peak_device_memory", 900 << 20, 700 << 20, "improved"),
@@ -146,11 +148,18 @@ def rich_report(**changed: Any) -> Report:
         "verdict": Verdict(
             "fail",
             (
-                f"{TUNED}: graph_breaks +1 (threshold 0)",
-                f"{EAGER}: latency_p50 +6.5 % (threshold 5 %)",
-                f"{BROKEN}: head failed in setup (RuntimeError): {failure.message}",
-                "sampler: not comparable (the benchmark's source changed)",
-                f"warning: {EAGER}: latency_p95 +12.1 % (threshold 10 %)",
+                Reason(
+                    "regressed",
+                    TUNED,
+                    "graph_breaks",
+                    {"difference": 1.0, "unit": "count", "threshold": 0.0},
+                ),
+                Reason("regressed", EAGER, "latency_p50", {"ratio": 1.065, "threshold": 0.05}),
+                Reason("failed", BROKEN, because=failed_finding(failure)),
+                Reason(
+                    "not-comparable", "sampler", because=in_words("the benchmark's source changed")
+                ),
+                Reason("warned", EAGER, "latency_p95", {"ratio": 1.1214, "threshold": 0.1}),
             ),
         ),
         "timing": Timing(192.4, 117.0, 42),
@@ -194,7 +203,7 @@ def alone_report() -> Report:
     return rich_report(
         command="run",
         base=None,
-        verdict=Verdict("inconclusive", ("nothing to compare with: 3 new",)),
+        verdict=Verdict("inconclusive", (stated("nothing to compare with: 3 new"),)),
         results=tuple(
             row(case, metric, value, value, "new", base=None, method="none", ratio=None,
                 ratio_lo=None, ratio_hi=None, p=None, p_adjusted=None, cohens_d=None,
@@ -215,10 +224,10 @@ def hostile_report(name: str) -> Report:
         base=Side(name, "a" * 40, name),
         environment=Environment(name, {name: name}),
         base_environment=Environment(name, {name: f"{name}!"}),
-        verdict=Verdict("fail", (name, f"{name} again")),
+        verdict=Verdict("fail", (stated(name), stated(f"{name} again"))),
         results=(
             replace(
-                row(name, "latency_p50", 1.0, 1.2, "regressed", warnings=(name,)),
+                row(name, "latency_p50", 1.0, 1.2, "regressed", findings=(in_words(name),)),
                 metric=name,
                 unit=name,
             ),
@@ -231,8 +240,8 @@ def hostile_report(name: str) -> Report:
             replace(
                 row(name, "memory_growth", 0.0, 64.0, "regressed"), metric=f"{name} 3", unit=name
             ),
-            row(name, "cold_start", 1.0, 1.2, "inconclusive", warnings=(name,)),
-            row(name, "import_time", 1.0, 1.0, "unchanged", warnings=(name,)),
+            row(name, "cold_start", 1.0, 1.2, "inconclusive", findings=(in_words(name),)),
+            row(name, "import_time", 1.0, 1.0, "unchanged", findings=(in_words(name),)),
             bare(name, "failed", name),
             replace(bare(name, "new", name), metric="latency_p95"),
             replace(bare(name, "removed", name), metric="latency_p99"),

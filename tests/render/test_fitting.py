@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from perfci.model.finding import stated
 from perfci.model.metric import METRICS
 from perfci.model.report import Explanation, Verdict
 from perfci.render.limits import MOST_BYTES
@@ -79,7 +80,7 @@ def test_two_long_names_that_begin_alike_stay_two() -> None:
 
 def test_two_names_that_cannot_be_encoded_stay_two() -> None:
     results = tuple(bare(f"bench_{one}.py", "new", "") for one in ("\udc80", "\udc81"))
-    unsure = Verdict("inconclusive", ("nothing to compare with: 2 new",))
+    unsure = Verdict("inconclusive", (stated("nothing to compare with: 2 new"),))
     report = read_report(render_json(rich_report(results=results, verdict=unsure)))
     assert [one.case for one in report.results] == ["bench_\\udc80.py", "bench_\\udc81.py"]
 

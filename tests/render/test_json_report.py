@@ -48,7 +48,7 @@ def test_the_field_names_of_the_design_are_all_there_in_order() -> None:
     assert plain["base"].keys() >= SIDE
     assert plain["head"].keys() >= SIDE
     assert plain["environment"].keys() == {"key", "facts"}
-    assert plain["verdict"].keys() == {"status", "reasons"}
+    assert plain["verdict"].keys() == {"status", "reasons", "findings"}
     assert plain["timing"].keys() == {"wall_s", "measured_s", "rounds"}
     result = plain["results"][0]
     assert tuple(name for name in result if name in RESULT) == RESULT

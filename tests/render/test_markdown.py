@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from perfci.model.finding import Reason, stated
 from perfci.model.report import Report, Verdict
 from perfci.render.cutting import cut
 from perfci.render.markdown import LIMIT, render_markdown
@@ -54,7 +55,10 @@ def test_an_unconfirmed_regression_says_so() -> None:
         results=(row(EAGER, "latency_p50", 1.0, 1.2, "regressed", confirmed=False),),
         verdict=Verdict(
             "fail",
-            (f"{EAGER}: latency_p50 +20.0 %", "unconfirmed: base and head were not together"),
+            (
+                Reason("regressed", EAGER, "latency_p50", {"ratio": 1.2, "threshold": 0.05}),
+                Reason("unconfirmed"),
+            ),
         ),
     )
     text = render_markdown(report)
@@ -64,7 +68,7 @@ def test_an_unconfirmed_regression_says_so() -> None:
 
 def test_no_baseline_at_all_is_said() -> None:
     report = replace(
-        rich_report(verdict=Verdict("inconclusive", ("nothing to compare with: 1 new",))),
+        rich_report(verdict=Verdict("inconclusive", (stated("nothing to compare with: 1 new"),))),
         base=None,
         command="check",
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.compare.deciding import decide
+from perfci.compare.deciding import decide, failed_finding
 from perfci.model.case import Failure
+from perfci.model.finding import Reason, stated
 from perfci.model.report import Verdict
 from perfci.render.outline import headline
 from tests.compare.shards import POLICY
@@ -35,13 +36,14 @@ def test_a_case_that_failed_in_a_later_round_is_not_counted_as_measured() -> Non
 
 
 def test_what_failed_is_named_and_its_message_left_to_where_it_is_told() -> None:
+    broken = Reason("failed", "x", because=failed_finding(failed("x")))
     report = rich_report(
-        verdict=Verdict("error", ("x: head failed in setup (ValueError): no", "y: too")),
+        verdict=Verdict("error", (broken, stated("y: too"))),
         results=(),
         failures=(failed("x"),),
     )
     assert headline(report) == "x failed on head in setup (and 1 more)"
-    other = replace(report, verdict=Verdict("error", ("nothing was measured",)))
+    other = replace(report, verdict=Verdict("error", (stated("nothing was measured"),)))
     assert headline(other) == "nothing was measured"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from perfci.errors import UsageError
 from perfci.model.case import Failure
+from perfci.model.finding import stated
 from perfci.model.report import Explanation, Report, Verdict
 from perfci.model.run import Environment
 from perfci.render.environment import environment_names
@@ -37,7 +38,7 @@ def on(device: str, report: Report, **facts: str) -> Report:
 
 def slower_on(device: str, by: float) -> Report:
     results = (row(EAGER, "latency_p50", 1.0, 1.0 + by, "regressed"),)
-    verdict = Verdict("fail", (f"{EAGER}: latency_p50 worse",))
+    verdict = Verdict("fail", (stated(f"{EAGER}: latency_p50 worse", EAGER, "latency_p50"),))
     return on(
         device,
         rich_report(

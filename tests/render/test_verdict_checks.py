@@ -17,6 +17,7 @@ from perfci.compare.enforcing import held
 from perfci.compare.policy import MetricPolicy, Policy
 from perfci.errors import DamagedFile
 from perfci.model.case import Failure
+from perfci.model.finding import in_words
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Estimate, Report, Verdict
 from perfci.render.report_json import read_report, render_json
@@ -119,7 +120,7 @@ _ROWS: tuple[Callable[[str, float], tuple[Comparison, ...]], ...] = (
     lambda case, _: failure_rows([failure(case, "base")], (), POLICY),
     lambda case, _: (bare(case, "new", "no baseline yet"),),
     lambda case, _: (bare(case, "not_comparable", "the benchmark's source changed"),),
-    lambda case, _: (placeholder(case, "inconclusive", POLICY, "the time budget ended"),),
+    lambda case, _: (placeholder(case, "inconclusive", POLICY, in_words("the time budget ended")),),
 )
 _POLICIES = (
     POLICY,

@@ -11,6 +11,9 @@ from benchmarks.peers.workplace import Runner, ToolFailed
 
 SETTINGS: dict[str, float | None] = {"defaults": None, "threshold 2 %": 0.02, "threshold 1 %": 0.01}
 
+_SIGNIFICANT = {"below-threshold", "small-effect"}
+"""Codes of findings: significant, and no regression for another reason."""
+
 
 def measure(runner: Runner, setting: str, condition: str) -> list[Finding]:
     """Return what fails the gate, and what is called significant at all."""
@@ -46,7 +49,7 @@ def judge(report: dict[str, Any]) -> list[Finding]:
         )
         regressed = latency["status"] == "regressed"
         findings.append(Finding(name, "regressed", regressed, change, elsewhere))
-        noticed = any(warning.startswith("significant") for warning in latency["warnings"])
+        noticed = any(one["code"] in _SIGNIFICANT for one in latency["findings"])
         seen = regressed or (noticed and change > 0.0)
         findings.append(Finding(name, "significant, any size", seen, change))
     return findings

@@ -1,0 +1,78 @@
+"""Findings: what was found, as a code with its arguments. ``words`` makes sentences of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Plain = str | int | float
+IN_WORDS = "in-words"
+"""The code of what a file from before there were codes says; its words are its ``text``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of a row: ``code`` is a slug that stays, ``arguments`` its plain values."""
+
+    code: str
+    arguments: Mapping[str, Plain] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.code, frozenset(self.arguments.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason for a verdict: of which case and metric, where it is of one, and why that is."""
+
+    code: str
+    case: str = ""
+    metric: str = ""
+    arguments: Mapping[str, Plain] = field(default_factory=dict)
+    because: Finding | None = None
+
+    def __hash__(self) -> int:
+        arguments = frozenset(self.arguments.items())
+        return hash((self.code, self.case, self.metric, arguments, self.because))
+
+
+def found(code: str, **arguments: Plain) -> Finding:
+    """Return the finding ``code`` of these arguments."""
+    return Finding(code, arguments)
+
+
+def in_words(text: str) -> Finding:
+    """Return the finding that a file states in words alone."""
+    return Finding(IN_WORDS, {"text": text})
+
+
+def stated(text: str, case: str = "", metric: str = "") -> Reason:
+    """Return the reason that is given in words alone."""
+    return Reason(IN_WORDS, case, metric, {"text": text})
+
+
+def because(code: str, why: Finding) -> Finding:
+    """Return the finding ``code``, whose reason is another: ``why`` and that one's arguments."""
+    return Finding(code, {**why.arguments, "why": why.code})
+
+
+REMARKS = frozenset(
+    {
+        "round-on-one-side", "rounds-excluded", "below-floor", "no-ratio", "no-ratio-of-mean",
+        "arithmetic-means", "one-session-of-spread",
+    }
+)  # fmt: skip
+"""Codes of what a reader has to know of the numbers; they are no reason for a status."""
+
+WARNS = frozenset({"warned", "warned-uncounted", "lost-metric"})
+"""Codes of reasons that fail nothing: a reader is warned of them."""
+
+JUDGED = frozenset(
+    {
+        "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "small-effect",
+        "too-few", "no-evidence", "detectable", "measure-together", "out-of-reach",
+        "near-threshold", "more-rounds",
+    }
+)  # fmt: skip
+"""Codes of a judgement's own. They hold for the family that the row was judged in: judged in
+another (a whole report instead of a shard), a row has them anew, or no more."""

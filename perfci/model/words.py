@@ -1,0 +1,262 @@
+"""The one place where findings become English. Nothing else may depend on these sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from perfci.model.finding import IN_WORDS, Finding, Reason
+from perfci.units import counted, format_change, format_share, format_value
+
+# Pieces of a sentence.
+
+
+def _amount(value: float, unit: str) -> str:
+    """Return a threshold: in its unit where there is one, else as a share."""
+    return format_value(value, unit) if unit else format_share(value)
+
+
+def _rounds(count: int, setting: str) -> str:
+    """Return so many rounds; where `--rounds` doesn't give them, with the setting that does."""
+    return f"{count} rounds" + ("" if setting == "rounds" else f" (`{setting}`)")
+
+
+def _could_detect(change: float) -> str:
+    return f"could have detected a change of {format_share(change)}"
+
+
+def _looks(moved: str) -> Callable[..., str]:
+    return lambda *, why, **of_why: f"looks {moved}: {words(Finding(why, of_why))}"
+
+
+# Functions where a template doesn't do: arguments by name, as the finding has them.
+
+
+def _base_only(*, why: str = "") -> str:
+    said = why or "head's workers gave no value"
+    return f"measured on base only: {said}"
+
+
+def _excluded(*, excluded: int, rounds: int, which: str, p: float) -> str:
+    return (
+        f"{excluded} of {rounds} rounds set aside as far out "
+        f"(generalized ESD, p < {p:g}): round {which}"
+    )
+
+
+def _failed(*, side: str, stage: str, kind: str, message: str = "") -> str:
+    said = f": {message}" if message else ""
+    return f"{side} failed in {stage} ({kind}){said}"
+
+
+def _few_rounds(*, rounds: int, needed: int, setting: str) -> str:
+    return f"{rounds} rounds may be the luck of processes; {_rounds(needed, setting)} rule it out"
+
+
+def _few_workers(*, base: int, head: int, needed: int, setting: str) -> str:
+    return (
+        f"{base} and {head} workers may be the luck of processes; "
+        f"{_rounds(needed, setting)} rule it out"
+    )
+
+
+def _too_few(*, count: int, what: str, needed: int, setting: str) -> str:
+    return (
+        f"too few for an interval or a verdict: {counted(count, what)}, "
+        f"and it takes {_rounds(needed, setting)}"
+    )
+
+
+def _near_threshold(*, change: float, threshold: float, unit: str = "") -> str:
+    limit = _amount(threshold, unit)
+    return f"{_could_detect(change)}; the change is too near the threshold of {limit} to tell"
+
+
+def _more_rounds(*, change: float, threshold: float, rounds: int, setting: str) -> str:
+    return (
+        f"{_could_detect(change)}; about {_rounds(rounds, setting)} would show "
+        f"{format_share(threshold)}"
+    )
+
+
+def _round_groups(*, low: float, high: float, low_count: int, high_count: int) -> str:
+    return (
+        f"rounds fall into two groups, {format_change(low)} and {format_change(high)}"
+        f" ({low_count} and {high_count} of {low_count + high_count}): processes may have two "
+        "speeds"
+    )
+
+
+def _worker_groups(*, ratio: float, low_count: int, high_count: int) -> str:
+    return (
+        f"workers fall into two groups a ratio of {format_value(ratio, 'ratio')} apart "
+        f"({low_count} and {high_count} of {low_count + high_count}): processes may have two speeds"
+    )
+
+
+WORDS: Mapping[str, str | Callable[..., str]] = {
+    IN_WORDS: "{text}",
+    # of the numbers
+    "no-pairs": "no pairs: no evidence",
+    "one-pair": "one pair only: no evidence; needs at least 2",
+    "same-values": "the same value on both sides each time: no test",
+    "no-spread": "no spread between the values: no evidence",
+    "no-spread-on-one-side": "no spread on one side: no evidence",
+    "no-values-on-one-side": "no values on one side: no evidence",
+    "one-value-on-one-side": "one value only on a side: no evidence; needs at least 2",
+    "one-session-of-spread": "one session in the baseline: its spread between sessions is unknown",
+    "not-finite": "a value is not a finite number: no evidence",
+    "out-of-range": (
+        "a value beyond {largest:g}, or its inverse, can't be computed with: no evidence"
+    ),
+    "arithmetic-means": "values of zero or below: arithmetic means, with base's taken as exact",
+    "no-ratio-of-mean": "base's mean is not above zero: there is no ratio",
+    "no-ratio": "one side is zero or below: there is no ratio",
+    "below-floor": "values below {floor:g} count as {floor:g}",
+    "round-on-one-side": "left out, with a value on one side only: round {which}",
+    "rounds-excluded": _excluded,
+    # why a change, or that there is no change, isn't believed
+    "one-session": "one session of a baseline tells nothing of the spread between sessions",
+    "few-rounds-changed": "most rounds don't show the change",
+    "few-workers-changed": "most workers don't show the change",
+    "round-groups": _round_groups,
+    "worker-groups": _worker_groups,
+    "few-rounds": _few_rounds,
+    "few-workers": _few_workers,
+    "excluded-on-one-side": (
+        "{rounds} rounds were set aside, all of them worse on head, as they are where some of its "
+        "processes are slow"
+    ),
+    # a judgement's own
+    "looks-regressed": _looks("regressed"),
+    "looks-improved": _looks("improved"),
+    "looks-unchanged": _looks("unchanged"),
+    "below-threshold": lambda *, threshold, unit="": (
+        f"significant, but below the threshold of {_amount(threshold, unit)}"
+    ),
+    "small-effect": "significant, but Cohen's d is below {least:g}",
+    "too-few": _too_few,
+    "no-evidence": "not enough evidence either way",
+    "detectable": lambda *, change: _could_detect(change),
+    "measure-together": lambda *, change: (
+        f"{_could_detect(change)}; `perfci compare` measures both sides together and sees less"
+    ),
+    "out-of-reach": lambda *, change, threshold: (
+        f"{_could_detect(change)}; {format_share(threshold)} is out of reach at this spread"
+    ),
+    "near-threshold": _near_threshold,
+    "more-rounds": _more_rounds,
+    # of a whole metric or case
+    "no-graph": "torch.compile made no graph on {side}: all of it runs in eager",
+    "base-only": _base_only,
+    "left-out": "head's benchmark no longer reports it: its `metrics=` leaves it out",
+    "not-reported": "{metric} is measured of every case, and the report hasn't got it",
+    "absent": "{side} hasn't got it",
+    "failed": _failed,
+    "no-baseline": "no baseline yet: `perfci baseline update`",
+    "other-environment": "the baseline is of another environment: {environment}",
+    "source-changed": ("the benchmark's source changed; `perfci baseline update` measures it anew"),
+    "nothing-measured": "nothing measured",
+    "no-round": "no round was complete",
+    "budget-ended": "the time budget ended before one round was complete",
+    "interrupted": "interrupted before one round was complete",
+    "session-ended": "the session ended before one round was complete",
+    "not-reached": "not reached: stopped at the first regression (--fail-fast)",
+}
+"""By code: a template, or a function of the finding's arguments."""
+
+
+def words(finding: Finding) -> str:
+    """Return ``finding`` in English. KeyError, TypeError or ValueError where it is none of ours."""
+    wording, arguments = WORDS[finding.code], finding.arguments
+    return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)
+
+
+# Reasons for a verdict: a function is given the reason, and its arguments by name.
+
+
+def _regressed(
+    reason: Reason,
+    *,
+    threshold: float,
+    ratio: float | None = None,
+    difference: float | None = None,
+    before: float | None = None,
+    after: float | None = None,
+    unit: str = "",
+) -> str:
+    limit = format_share(threshold)
+    if difference is not None:
+        sign = "+" if difference > 0.0 else "-"
+        change = f"{sign}{format_value(abs(difference), unit)}"
+        limit = format_value(threshold, unit)
+    elif ratio is not None:
+        change = format_change(ratio)
+    else:
+        change = f"{format_value(before, unit)} → {format_value(after, unit)}"
+    return f"{reason.case}: {reason.metric} {change} (threshold {limit})"
+
+
+def _warned(reason: Reason, **arguments: Any) -> str:
+    return f"warning: {_regressed(reason, **arguments)}"
+
+
+def _undecided(
+    reason: Reason,
+    *,
+    ratio: float | None = None,
+    lo: float | None = None,
+    hi: float | None = None,
+) -> str:
+    seen = ""
+    if ratio is not None:
+        least = format_change(lo).removesuffix(" %")
+        seen = f"{format_change(ratio)} ({least} … {format_change(hi)}), "
+    return f"{reason.case}: {reason.metric} {seen}inconclusive{_because(reason)}"
+
+
+def _incomplete(_: Reason, *, missing: str, lacking: int, shards: int) -> str:
+    word, verb = ("shard", "is") if lacking == 1 else ("shards", "are")
+    return f"incomplete: {word} {missing} of {shards} {verb} missing"
+
+
+def _because(reason: Reason) -> str:
+    return f" ({words(reason.because)})" if reason.because else ""
+
+
+REASONS: Mapping[str, str | Callable[..., str]] = {
+    IN_WORDS: "{text}",
+    "regressed": _regressed,
+    "warned": _warned,
+    "uncounted": "{case}: {metric} can't be counted{because}",
+    "warned-uncounted": "warning: {case}: {metric} can't be counted{because}",
+    "lost-metric": "warning: {case}: {metric}{because}",
+    "no-number": "{case}: {metric}{because}",
+    "failed": "{case}: {why}",
+    "failed-on-both-sides": "{case}: fails on both sides: {why}",
+    "undecided": _undecided,
+    "not-comparable": "{case}: not comparable{because}",
+    "nothing-measured": "nothing was measured",
+    "nothing-to-compare-with": "nothing to compare with: {new} new",
+    "nothing-gates": 'nothing gates: no metric that was compared has gate = "fail"',
+    "interrupted": "interrupted before everything was measured",
+    "unconfirmed": "unconfirmed: base and head were not measured together",
+    "incomplete": _incomplete,
+    "elsewhere": "the report says {status}, by the configuration that it was measured with",
+}
+"""By code. A template also knows the ``case``, the ``metric``, ``why`` (the words of the finding
+that it is because of) and ``because`` (the same in brackets)."""
+
+
+def reason_words(reason: Reason) -> str:
+    """Return ``reason`` in English. KeyError, TypeError or ValueError where it is none of ours."""
+    wording = REASONS[reason.code]
+    if not isinstance(wording, str):
+        return wording(reason, **reason.arguments)
+    return wording.format(
+        case=reason.case,
+        metric=reason.metric,
+        why=words(reason.because) if reason.because else "",
+        because=_because(reason),
+        **reason.arguments,
+    )

@@ -1,0 +1,148 @@
+"""The English in a report file: made of its findings, and kept where a file has nothing else.
+
+``warnings``, ``doubt`` and ``reasons`` stand beside ``findings`` and ``caveat`` for people to read.
+A file from before there were findings has the words alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from perfci.model.codec import CodecError
+from perfci.model.finding import IN_WORDS, Finding, Reason
+from perfci.model.report import Comparison, Report, Verdict
+from perfci.model.words import reason_words, words
+from perfci.render.limits import LIMITS
+
+_One = TypeVar("_One", Finding, Reason)
+
+
+# Writing.
+
+
+def with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """Return ``plain``, which is ``report``, with its words before its findings."""
+    rows = [
+        _before(
+            row,
+            findings={"warnings": _cut("Comparison.warnings", one.warnings)},
+            caveat={"doubt": "".join(_cut("Comparison.doubt", [one.doubt]))},
+        )
+        for row, one in zip(plain["results"], report.results, strict=True)
+    ]
+    reasons = _cut("Verdict.reasons", report.verdict.reasons)
+    verdict = _before(plain["verdict"], findings={"reasons": reasons})
+    return {**plain, "verdict": verdict, "results": rows}
+
+
+def _before(plain: Mapping[str, Any], **added: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``plain`` with what is ``added`` before each of its fields."""
+    whole: dict[str, Any] = {}
+    for name, value in plain.items():
+        whole |= {**added.get(name, {}), name: value}
+    return whole
+
+
+def _cut(field: str, texts: Iterable[str]) -> list[str]:
+    longest = LIMITS[field].text
+    return [text if len(text) <= longest else text[: longest - 1] + "…" for text in texts]
+
+
+# Reading.
+
+
+class _OfARow(msgspec.Struct, frozen=True):
+    case: Any = None
+    metric: Any = None
+    warnings: tuple[str, ...] = ()
+    doubt: str = ""
+
+
+class _OfAVerdict(msgspec.Struct, frozen=True):
+    reasons: tuple[str, ...]
+
+
+class _Written(msgspec.Struct, frozen=True):
+    """What a file says in words, and the cases and metrics that it may say it of."""
+
+    verdict: _OfAVerdict | None = None
+    results: tuple[_OfARow, ...] = ()
+    failures: tuple[_OfARow, ...] = ()
+
+
+def without_words(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a report's ``plain`` form without its words, where it has findings instead of them.
+
+    CodecError where the words are none.
+    """
+    try:
+        written = msgspec.convert(plain, _Written, strict=True)
+    except msgspec.ValidationError as error:
+        raise CodecError(str(error)) from error
+    whole = dict(plain)
+    if "results" in plain:
+        rows = zip(plain["results"], written.results, strict=True)
+        whole["results"] = [_row(row, one) for row, one in rows]
+    if written.verdict is not None:
+        whole["verdict"] = _verdict(plain["verdict"], written.verdict, written)
+    return whole
+
+
+def _row(row: Mapping[str, Any], written: _OfARow) -> dict[str, Any]:
+    found = {name: value for name, value in row.items() if name not in {"warnings", "doubt"}}
+    if "findings" not in row:
+        found["findings"] = [_in_words(text) for text in written.warnings]
+    if "caveat" not in row and written.doubt:
+        found["caveat"] = _in_words(written.doubt)
+    return found
+
+
+def _in_words(text: str) -> dict[str, Any]:
+    return {"code": IN_WORDS, "arguments": {"text": text}}
+
+
+def _verdict(plain: Mapping[str, Any], verdict: _OfAVerdict, written: _Written) -> dict[str, Any]:
+    found = {name: value for name, value in plain.items() if name != "reasons"}
+    if "findings" not in plain:
+        rows = {(repr(one.case), repr(one.metric)) for one in written.results}
+        cases = {repr(one.case) for one in (*written.results, *written.failures)}
+        found["findings"] = [
+            {**_in_words(text), **_about(text, cases, rows)} for text in verdict.reasons
+        ]
+    return found
+
+
+def _about(text: str, cases: Container[str], rows: Container[tuple[str, str]]) -> dict[str, str]:
+    """Return the case and metric that a reason begins with in a file that has no codes."""
+    said = text.removeprefix("warning: ")
+    for found in re.finditer(": ", said):
+        case, metric = said[: found.start()], said[found.end() :].split(" ", 1)[0]
+        if repr(case) in cases:
+            return {"case": case, "metric": metric if (repr(case), repr(metric)) in rows else ""}
+    return {}
+
+
+# Believing.
+
+
+def why_unsayable(findings: Comparison | Verdict) -> str:
+    """Return what is wrong with the findings of what may be a stranger's, or nothing."""
+    if isinstance(findings, Verdict):
+        return _first(reason_words, findings.findings)
+    caveat = (findings.caveat,) if findings.caveat else ()
+    return _first(words, (*findings.findings, *caveat))
+
+
+def _first(say: Callable[[_One], str], findings: Iterable[_One]) -> str:
+    for finding in findings:
+        try:
+            say(finding)
+        except KeyError:
+            return f"the finding {finding.code!r} isn't known, or lacks an argument"
+        except (TypeError, ValueError, ArithmeticError):
+            return f"the finding {finding.code!r} has other arguments"
+    return ""
