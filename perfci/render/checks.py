@@ -63,13 +63,13 @@ def _of_a_pass(report: Report) -> Iterator[str]:
 
 
 def _of_the_cases(report: Report) -> Iterator[str]:
-    """What was measured has a row, or has failed; of a side alone, with nothing beside it, neither.
+    """What was measured beside another side has a row, or has failed.
 
-    Of a benchmark whose name was cut, its cases' names don't tell.
+    The name of a benchmark that was cut isn't that in its cases' names any more.
     """
     if report.base is None and report.command == "run":
         return
-    told = {one.case for one in (*report.results, *report.failures)}
+    told = {row.case for row in report.results} | {one.case for one in report.failures}
     ran = report.ran
     measured = {
         "durations": report.durations,
