@@ -166,12 +166,16 @@ class _Place:
             return Differences(changed=("its manifest",))
 
     def changed_by_the_build(self) -> tuple[str, ...]:
-        """Return the commit's files that the build changed or removed. ValueError if damaged."""
-        return tuple(map(str, json.loads(self._marked()[0])))
+        """Return the commit's files that the build changed or removed."""
+        return self._marked()[0]
 
-    def _marked(self) -> tuple[str, str]:
-        changed, _, manifest = self.marker.read_text(encoding="utf-8").partition("\n")
-        return changed, manifest
+    def _marked(self) -> tuple[tuple[str, ...], str]:
+        """ValueError where it is damaged."""
+        first, _, manifest = self.marker.read_text(encoding="utf-8").partition("\n")
+        changed = json.loads(first)
+        if not isinstance(changed, list) or not manifest:
+            raise ValueError("no list of files, or no manifest")
+        return tuple(map(str, changed)), manifest
 
 
 class KeptBuilds:

@@ -261,6 +261,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "closed": lambda tree: (tree / "lib").chmod(0),
     "the_tree": replaced_by_a_link,
     "manifest": lambda tree: tree.with_name(f"{tree.name}.complete").write_text(""),
+    "first_line": lambda tree: tree.with_name(f"{tree.name}.complete").write_text("3\n{}"),
 }
 
 
