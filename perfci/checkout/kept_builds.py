@@ -16,6 +16,7 @@ from perfci.checkout.lock import Lock, take, take_if_free
 from perfci.checkout.repository import Repository
 from perfci.checkout.tree import PREFIX, add_tree, remove_tree
 from perfci.errors import MeasureError, OutsideError
+from perfci.units import counted
 
 # What a kept build consists of, so that one which was changed since isn't measured as it.
 
@@ -34,6 +35,14 @@ class Differences:
 def make_manifest(tree: Path) -> str:
     """Return the manifest of all that lies below ``tree``, which nobody writes to. OSError."""
     return json.dumps({name: _told(entry) for name, entry in _entries(tree)})
+
+
+def changed_since(before: str, after: str) -> tuple[str, ...]:
+    """Return the paths of the manifest ``before`` that ``after`` hasn't got, or as another file."""
+    old, new = json.loads(before), json.loads(after)
+    return tuple(
+        name for name in sorted(old) if new.get(name) != old[name] and not _is_bytecode(name)
+    )
 
 
 def compare_with(manifest: str, tree: Path) -> Differences:
@@ -136,7 +145,8 @@ class _Place:
     def marker(self) -> Path:
         """There only after every command succeeded; its time is that of the last use.
 
-        It holds the manifest of what was built.
+        Its first line names the commit's files that the build changed, the rest is the manifest
+        of what was built.
         """
         return self.folder / f"{self.name}.complete"
 
@@ -151,9 +161,21 @@ class _Place:
     def differences(self) -> Differences:
         """Return how the tree differs from what was built."""
         try:
-            return compare_with(self.marker.read_text(encoding="utf-8"), self.tree)
-        except ValueError:  # kept by a perfci that kept no manifest, or damaged
+            return compare_with(self._marked()[1], self.tree)
+        except ValueError:  # damaged
             return Differences(changed=("its manifest",))
+
+    def changed_by_the_build(self) -> tuple[str, ...]:
+        """Return the commit's files that the build changed or removed."""
+        return self._marked()[0]
+
+    def _marked(self) -> tuple[tuple[str, ...], str]:
+        """ValueError where it is damaged."""
+        first, _, manifest = self.marker.read_text(encoding="utf-8").partition("\n")
+        changed = json.loads(first)
+        if not isinstance(changed, list) or not manifest:
+            raise ValueError("no list of files, or no manifest")
+        return tuple(map(str, changed)), manifest
 
 
 class KeptBuilds:
@@ -169,8 +191,8 @@ class KeptBuilds:
 
         Waits where another process is building the same. OutsideError where a command fails;
         the next one who asks tries again. What was measured in it before may have changed it: it
-        is put back, or built again, and that is noted; MeasureError where another session is at
-        work in it.
+        is put back, or built again, and that is noted, as is what of the commit the build itself
+        changed; MeasureError where another session is at work in it.
         """
         place = _Place(self._folder, PREFIX + recipe.key)
         with explaining(f"building in {self._folder}"):
@@ -187,6 +209,7 @@ class KeptBuilds:
                     if not alone:
                         self._require_unchanged(place, lock)
                     os.utime(place.marker)
+                    self._note_what_the_build_changed(place, recipe)
                     return place.tree, lock
                 lock.release()
 
@@ -256,19 +279,30 @@ class KeptBuilds:
                 "Try again when that session has ended; the build is then made anew.",
             )
 
+    def _note_what_the_build_changed(self, place: _Place, recipe: Recipe) -> None:
+        changed = place.changed_by_the_build()
+        if changed:
+            files = counted(len(changed), "tracked file")
+            self._note(
+                f"The build of {recipe.commit[:12]} changed {files}, so what is measured isn't "
+                f"the commit's: {_some(changed)}."
+            )
+
     def _build(self, recipe: Recipe, place: _Place) -> None:
         place.marker.unlink(missing_ok=True)
         remove_tree(self._repository, place.tree)
         built = False
         try:
             add_tree(self._repository, place.tree, recipe.commit)
+            before = make_manifest(place.tree)
             run_build(recipe, place.tree, place.log)
             manifest = make_manifest(place.tree)
+            changed = changed_since(before, manifest)
             built = True
         finally:
             if not built:
                 self._remove_tree(place)
-        place.partial.write_text(manifest, encoding="utf-8")
+        place.partial.write_text(f"{json.dumps(changed)}\n{manifest}", encoding="utf-8")
         place.partial.replace(place.marker)  # whole, or not at all
 
     def _remove(self, place: _Place, lock: Lock) -> bool:

@@ -185,7 +185,7 @@ def command(
     root = root_here()
     config = configuration(root, config_path, strict=strict)
     written = _written_here(root, config)
-    policy = _with_own_thresholds(config.policy, written)
+    policy = _with_own_thresholds(config.policy, _by_name(written))
     find_wanted = partial(actions.wanted, pull, head_sha, event_path)
     connect = partial(actions.client, repository, patience)
     try:
@@ -237,13 +237,16 @@ def command(
     return code()
 
 
-def _written_here(root: Path, config: Config) -> Mapping[str, Written]:
-    """Return the benchmarks that the checkout here writes; their files are read, not imported."""
+def _written_here(root: Path, config: Config) -> Mapping[str, Mapping[str, Written]]:
+    """Return the benchmarks that each file here writes; the files are read, not imported."""
     from perfci.session.discovering import written_in
     from perfci.session.plan import files_in
 
-    files = files_in(root, config.benchmarks, config.pattern)
-    return {name: one for ones in written_in(root, files).values() for name, one in ones.items()}
+    return written_in(root, files_in(root, config.benchmarks, config.pattern))
+
+
+def _by_name(written: Mapping[str, Mapping[str, Written]]) -> Mapping[str, Written]:
+    return {name: one for ones in written.values() for name, one in ones.items()}
 
 
 def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Policy:
@@ -255,9 +258,12 @@ def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Poli
 
 
 def _reports(
-    files: Sequence[Path], unreadable: str | None, policy: Policy, written: Mapping[str, Written]
+    files: Sequence[Path],
+    unreadable: str | None,
+    policy: Policy,
+    written: Mapping[str, Mapping[str, Written]],
 ) -> list[Report]:
-    from perfci.compare.enforcing import held
+    from perfci.compare.enforcing import held, with_unreported
 
     if bool(files) == (unreadable is not None):
         raise UsageError(
@@ -267,8 +273,15 @@ def _reports(
         )
     if unreadable is not None:
         raise OutsideError("unreadable-report", unreadable, "See the log of what left it.")
-    reported = {name: one.metrics for name, one in written.items()}
-    return [held(load_report(path), policy, reported) for path in files]
+    reported = {name: one.metrics for name, one in _by_name(written).items()}
+    everywhere = {
+        file: [name for name, one in ones.items() if not one.conditional]
+        for file, ones in written.items()
+    }
+    return [
+        with_unreported(held(load_report(path), policy, reported), everywhere, policy)
+        for path in files
+    ]
 
 
 def _with_past(reports: Sequence[Report], history: str, config: Config) -> list[Report]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from perfci.compare.comparing import empty_row
-from perfci.compare.deciding import decide, was_measured
+from perfci.compare.deciding import decide, placeholder, was_measured
 from perfci.compare.exact import judge_exactly
 from perfci.compare.judging import readjust, threshold_of, worse_by
 from perfci.compare.policy import MetricPolicy, Policy, metric_policy
@@ -47,6 +47,37 @@ def held(
     if status == "pass" and again.findings != report.verdict.findings:
         return replace(report, results=rows, verdict=again)
     return report
+
+
+def with_unreported(
+    report: Report, written: Mapping[str, Collection[str]], policy: Policy
+) -> Report:
+    """Return ``report`` with a ``removed`` row for each benchmark that it says nothing of.
+
+    ``written`` are those that every machine has here, by their files; a file that can't be
+    imported on head is told as a failure. Of a shard, and where shards are missing, other reports
+    have the others.
+    """
+    if report.shard or report.missing:
+        return report
+    cases = [row.case for row in report.results]
+    cases += [failure.case for failure in report.failures]
+    told = {case.partition("[")[0] for case in (*cases, *report.skipped)}
+    broken = {
+        file
+        for failure in report.failures
+        if failure.side != "base"
+        for file in failure.case.split(", ")
+    }
+    lacking = dict.fromkeys(
+        name
+        for file, names in written.items()
+        if file not in broken
+        for name in names
+        if name not in told
+    )
+    rows = (placeholder(name, "removed", policy, found("unreported")) for name in lacking)
+    return replace(report, results=(*report.results, *rows))
 
 
 def doubt_of_copies(report: Report, installed: Collection[str]) -> str:

@@ -150,6 +150,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "no-graph": "torch.compile made no graph on {side}: all of it runs in eager",
     "base-only": _base_only,
     "left-out": "head's benchmark no longer reports it: its `metrics=` leaves it out",
+    "unreported": "the default branch has it, and the report doesn't",
     "not-reported": "{metric} is measured of every case, and the report hasn't got it",
     "absent": "{side} hasn't got it",
     "failed": _failed,

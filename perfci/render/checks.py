@@ -10,6 +10,7 @@ from perfci.compare.deciding import was_measured
 from perfci.compare.sharding import parse_shard
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Estimate, Report
+from perfci.render.limits import KEY
 from perfci.render.report_words import why_unsayable
 from perfci.render.row_checks import why_untrue
 
@@ -20,6 +21,7 @@ def why_contradicted(report: Report) -> Iterator[str]:
     """Yield what can't be true together, gravest first."""
     yield from _of_the_shards(report)
     yield from _of_the_verdict(report)
+    yield from _of_the_cases(report)
 
 
 def _of_the_shards(report: Report) -> Iterator[str]:
@@ -59,6 +61,33 @@ def _of_a_pass(report: Report) -> Iterator[str]:
     without_cases = report.shard and not report.results
     if not any(map(was_measured, report.results)) and not without_cases:
         yield "the verdict is `pass`, and nothing was measured"
+
+
+def _of_the_cases(report: Report) -> Iterator[str]:
+    """What was measured beside another side has a row, or has failed.
+
+    The name of a benchmark that was cut isn't that in its cases' names any more.
+    """
+    if report.base is None and report.command == "run":
+        return
+    told = {row.case for row in report.results} | {one.case for one in report.failures}
+    ran = report.ran
+    measured = {
+        "durations": report.durations,
+        "ran.base.cases": ran.base.cases if ran and ran.base else {},
+        "ran.head.cases": ran.head.cases if ran else {},
+    }
+    for where, cases in measured.items():
+        for case in cases:
+            if case not in told:
+                yield f"{where} names {case!r}, which has no row and didn't fail"
+    benchmarks = {case.partition("[")[0] for case in told}
+    for number, one in enumerate(report.definitions):
+        if one.benchmark not in benchmarks and len(one.benchmark) < KEY.longest:
+            yield (
+                f"definitions[{number}] is of {one.benchmark!r}, of which no case has a row or "
+                "failed"
+            )
 
 
 _SLACK = 1e-9

@@ -45,6 +45,8 @@ def fit(plain: dict[str, Any], shape: Fields, share: int = 1) -> dict[str, Any]:
     """
     left_out: Counter[str] = Counter()
     fitted: dict[str, Any] = _fitted(plain, shape, share, "", left_out)
+    if left_out["results"] or left_out["failures"]:
+        _leave_out_what_has_no_row(fitted)
     if any(left_out.values()):
         said = ", ".join(f"{count:,} of {name}" for name, count in left_out.items() if count)
         most = LIMITS["Report.notes"].most
@@ -53,6 +55,19 @@ def fit(plain: dict[str, Any], shape: Fields, share: int = 1) -> dict[str, Any]:
             f"this file would be too large: left out are {said}",
         ]
     return fitted
+
+
+def _leave_out_what_has_no_row(fitted: dict[str, Any]) -> None:
+    """What else is told of a case goes with its rows: a reader takes it for a damaged report."""
+    told = {one["case"] for one in (*fitted["results"], *fitted["failures"])}
+    benchmarks = {case.partition("[")[0] for case in told}
+    fitted["same_code"] = [case for case in fitted["same_code"] if case in told]
+    fitted["definitions"] = [one for one in fitted["definitions"] if one["benchmark"] in benchmarks]
+    for holder, name in (
+        (fitted, "durations"),
+        *((side, "cases") for side in (fitted["ran"] or {}).values() if side),
+    ):
+        holder[name] = {case: one for case, one in holder[name].items() if case in told}
 
 
 def shortened(text: str, limit: Text, share: int = 1) -> str:

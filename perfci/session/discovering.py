@@ -37,11 +37,13 @@ class Written:
     """What a benchmark's decorator says in literals, or by a name that is given one in the file.
 
     ``metrics`` is None where it limits none, and where its value is computed: then nothing is
-    known to be left out. Of ``thresholds`` those are here whose value can be read.
+    known to be left out. Of ``thresholds`` those are here whose value can be read. Where it stands
+    in an `if`, a `try` or the like, it is ``conditional``: not every machine has it.
     """
 
     metrics: tuple[str, ...] | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    conditional: bool = False
 
 
 def written_in(root: Path, files: Iterable[str]) -> Mapping[str, Mapping[str, Written]]:
@@ -65,8 +67,9 @@ def benchmarks_of(source: bytes) -> Mapping[str, Written]:
     statements = tuple(_of_the_module(tree.body))
     packages, decorators = _imported(statements)
     constants = _constants(statements)
+    unconditional = set(tree.body)
     return {
-        name: _written(decorator, constants)
+        name: _written(decorator, constants, conditional=statement not in unconditional)
         for statement in statements
         if isinstance(statement, ast.FunctionDef)
         for decorator in statement.decorator_list
@@ -126,7 +129,9 @@ def _name(decorator: ast.expr, function: str) -> str | None:
     return function
 
 
-def _written(decorator: ast.expr, constants: Mapping[str, ast.expr]) -> Written:
+def _written(
+    decorator: ast.expr, constants: Mapping[str, ast.expr], *, conditional: bool
+) -> Written:
     given = decorator.keywords if isinstance(decorator, ast.Call) else ()
     values = {one.arg: _literal(one.value, constants) for one in given if one.arg}
     metrics, thresholds = values.get("metrics"), values.get("thresholds")
@@ -137,6 +142,7 @@ def _written(decorator: ast.expr, constants: Mapping[str, ast.expr]) -> Written:
             for name, value in (thresholds.items() if isinstance(thresholds, dict) else ())
             if isinstance(name, str) and isinstance(value, (int, float)) and value >= 0.0
         },
+        conditional=conditional,
     )
 
 

@@ -261,6 +261,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "closed": lambda tree: (tree / "lib").chmod(0),
     "the_tree": replaced_by_a_link,
     "manifest": lambda tree: tree.with_name(f"{tree.name}.complete").write_text(""),
+    "first_line": lambda tree: tree.with_name(f"{tree.name}.complete").write_text("3\n{}"),
 }
 
 
@@ -310,3 +311,21 @@ def test_a_build_that_another_session_changes_is_refused_while_that_is_at_work(
             built(project, "HEAD", command)
     assert (built(project, "HEAD", command) / "built").read_text() == "three"
     assert runs(tmp_path) == 2
+
+
+def test_what_the_build_changes_of_the_commit_is_said_of_a_kept_one_too(
+    project: Project, tmp_path: Path
+) -> None:
+    project.write("lib.py", "CHECKED = True\n")
+    project.write("gone.py", "")
+    project.commit("A library")
+    commands = ["sed -i s/True/False/ lib.py", "rm gone.py", "touch built", counting(tmp_path)]
+    for _ in range(2):
+        worktrees = worktrees_of(project)
+        resolved = opened(project).resolve("HEAD")
+        with worktrees.side(resolved, build=commands, environment=dict(os.environ)):
+            pass
+        (note,) = worktrees.notes
+        assert note.startswith(f"The build of {resolved.commit[:12]} changed 2 tracked files")
+        assert note.endswith(": 'gone.py', 'lib.py'.")
+    assert runs(tmp_path) == 1

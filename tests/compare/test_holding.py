@@ -8,9 +8,9 @@ import pytest
 
 from perfci.compare.comparing import compare_case
 from perfci.compare.deciding import decide, placeholder
-from perfci.compare.enforcing import doubted, held
+from perfci.compare.enforcing import doubted, held, with_unreported
 from perfci.compare.policy import MetricPolicy
-from perfci.model.finding import Reason, in_words, stated
+from perfci.model.finding import Reason, found, in_words, stated
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
 from perfci.render.outline import headline
@@ -170,3 +170,28 @@ def test_a_doubt_keeps_a_report_from_passing_and_is_told(
     report = replace(passing(paired("a")), verdict=Verdict(status, (stated("why"),)))
     assert doubted(report, "doubt").verdict == Verdict(expected[0], tuple(map(stated, expected[1])))
     assert doubted(report, "") is report
+
+
+def lacking(report: Report) -> list[str]:
+    written = {"bench.py": ["a", "b"], "bench_gpu.py": ["c"]}
+    rows = with_unreported(report, written, POLICY).results
+    added = rows[len(report.results) :]
+    assert all((row.status, row.findings) == ("removed", (found("unreported"),)) for row in added)
+    return [row.case for row in added]
+
+
+def test_a_benchmark_that_is_known_here_and_the_report_says_nothing_of_is_removed() -> None:
+    report = with_unreported(passing(paired("a[n=1]")), {"bench.py": ["a", "b"]}, POLICY)
+    assert report.verdict.status == "pass"
+    assert headline(report) == "no regression in 1 case; 1 removed case"
+    assert lacking(passing()) == ["a", "b", "c"]
+
+
+def test_what_is_told_of_otherwise_is_not_removed_again() -> None:
+    rows = (paired("a[n=1]"), placeholder("b", "removed", POLICY, in_words("head hasn't got it")))
+    assert lacking(passing(*rows)) == ["c"]
+    assert lacking(passing(rows[0], skipped={"b[n=2]": "slow", "c": "no GPU"})) == []
+    both = failure("bench.py, bench_gpu.py", "head")
+    assert lacking(passing(failures=(both,))) == []
+    assert lacking(passing(*rows, failures=(replace(both, side="base"),))) == ["c"]
+    assert lacking(passing(rows[0], shard="1/2")) == lacking(passing(missing=("1/2",))) == []

@@ -107,6 +107,23 @@ def test_a_removed_case_is_told_in_the_title_of_a_pass(
     )
 
 
+def test_a_benchmark_of_the_default_branch_that_the_report_lacks_is_told_in_the_title(
+    comment: Comment, github: FakeGitHub, project: Project, report_file: Callable[..., Path]
+) -> None:
+    project.write(
+        "benchmarks/bench_slow.py",
+        "import perfci\n\n\n@perfci.benchmark\ndef slow():\n    return lambda: None\n\n\n"
+        "if perfci.on_gpu:\n\n    @perfci.benchmark\n    def sparse():\n        return None\n",
+    )
+    assert comment(report_file(**PASSING)).code == 0
+    (check,) = github.checks
+    assert check["conclusion"] == "success"
+    assert check["output"]["title"] == (
+        "pass: no regression in 2 cases; 1 removed case, 1 skipped case (#7 into main)"
+    )
+    assert "the default branch has it, and the report doesn" in github.comments[0]["body"]
+
+
 @pytest.fixture
 def damaged(tmp_path: Path, report_file: Callable[..., Path]) -> Path:
     """The second half of a disk that was full."""

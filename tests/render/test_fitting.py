@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from perfci.model.finding import stated
 from perfci.model.metric import METRICS
-from perfci.model.report import Explanation, Verdict
+from perfci.model.ran import Ran, SideRan
+from perfci.model.report import Definition, Explanation, Verdict
 from perfci.render.limits import MOST_BYTES
 from perfci.render.report_json import read_report, render_json
 from tests.render.examples import bare, hostile_report, passing_report, rich_report, row
@@ -55,6 +56,27 @@ def test_of_too_many_results_those_that_moved_are_kept() -> None:
     assert report.results[-1].case == "slow"
     assert report.results[0].case == "case_0"
     assert "left out are 1,001 of results" in report.notes[-1]
+
+
+def test_what_is_told_of_a_case_goes_with_its_rows() -> None:
+    names = [f"case_{number}" for number in range(20_001)]
+    digests = dict.fromkeys(names[-10:], "2" * 64)
+    report = rich_report(
+        verdict=Verdict("inconclusive", ("nothing to compare with",)),
+        results=tuple(bare(name, "new", "") for name in names),
+        failures=(),
+        explanations=(),
+        durations=dict.fromkeys(names[-10:], 1.0),
+        definitions=tuple(Definition(name, "bench.py", 3) for name in names[-10:]),
+        ran=Ran(SideRan("1" * 40, cases=digests), SideRan("1" * 40, cases=digests)),
+        same_code=tuple(names[-10:]),
+    )
+    read = read_report(render_json(report))
+    assert read.ran is not None
+    told = {one.case for one in read.results}
+    left = [name for name in names[-10:] if name in told]
+    assert list(read.durations) == list(read.ran.head.cases) == list(read.same_code) == left
+    assert [one.benchmark for one in read.definitions] == left
 
 
 def test_a_file_that_would_be_too_large_is_cut_until_it_is_not() -> None:

@@ -19,7 +19,8 @@ from perfci.errors import DamagedFile
 from perfci.model.case import Failure
 from perfci.model.finding import in_words
 from perfci.model.metric import METRICS
-from perfci.model.report import Comparison, Estimate, Report, Verdict
+from perfci.model.ran import Ran, SideRan
+from perfci.model.report import Comparison, Definition, Estimate, Report, Verdict
 from perfci.render.report_json import read_report, render_json
 from tests.compare.shards import POLICY, paired, shard, stored
 from tests.compare.workers import failure
@@ -103,6 +104,28 @@ def test_a_time_that_no_session_takes_is_refused(name: str, value: float) -> Non
 def test_degrees_of_freedom_that_no_test_has_are_refused(df: float) -> None:
     rows = tuple(replace(one, df=df) for one in passing_report().results)
     refused(passing(results=rows), "df is ")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"durations": {"slow": 3.0}}, "durations names 'slow'"),
+        ({"definitions": (Definition("slow", "bench.py", 3),)}, r"definitions\[0\] is of 'slow'"),
+        ({"ran": Ran(None, SideRan("1" * 40, cases={"slow": "2" * 64}))}, "ran.head.cases names"),
+        ({"ran": Ran(SideRan("1" * 40, cases={"slow": "2"}), SideRan("1"))}, "ran.base.cases nam"),
+    ],
+    ids=str,
+)
+def test_a_report_that_lacks_a_case_that_it_measured_is_refused(
+    changed: dict[str, Any], said: str
+) -> None:
+    refused(passing(**changed), said)
+    for told in (
+        {"results": (*passing().results, bare("slow[n=1]", "new", ""), bare("slow", "new", ""))},
+        {"base": None, "command": "run", "verdict": Verdict("error", ())},  # it may report no row
+    ):
+        report = passing(**changed | told)
+        assert read_report(render_json(report)) == report
 
 
 def test_the_examples_are_all_believed() -> None:
