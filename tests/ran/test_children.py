@@ -73,6 +73,7 @@ def test_a_shells_line_that_leaves_the_watch_alone_is_none_of_those(line: str) -
         (["/bin/sh", "-c", "env -u PYTHONPATH python x.py"], None),
         (["/bin/sh", "-c", "python -u -I -m x; true"], None),
         (["/bin/sh", "-c", "python -W ignore -I -m x"], None),
+        (["/bin/sh", "-c", "python '-I' -m x"], None),
         (["/bin/sh", "-c", 'exec "$0" -I -m x', PYTHON], None),
         (["/bin/sh", "-c", "$TOOL -I -m x"], {**REACHING, "TOOL": PYTHON}),
     ],
@@ -104,7 +105,7 @@ def test_a_shells_script_is_read(tmp_path: Path) -> None:
         script.chmod(0o755)
         for words in ([str(script)], ["/bin/sh", str(script)], ["/usr/bin/nice", str(script)]):
             assert "unwatched" in [how for how, _ in unwatched(words[0], words, None)], words
-    script.write_text("#!/bin/sh\nexec python3 -m x\n")
+    script.write_text("#!/bin/sh\n  # unset PYTHONPATH; python -I\nexec python3 -m x\n")
     assert list(unwatched(str(script), [str(script)], None)) == [("program", "sh")]
 
 

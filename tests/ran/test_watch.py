@@ -142,4 +142,6 @@ def test_a_subinterpreter_cannot_be_watched(watched: Watched) -> None:
         "try:\n    import _interpreters as made\n"
         "except ImportError:\n    import _xxsubinterpreters as made\nmade.create()"
     )
-    assert ["unwatched", sys.executable, "a subinterpreter"] in watched.run(body)
+    told = [name for how, _, name in watched.run(body) if how == "unwatched"]
+    assert len(told) == 1
+    assert told[0].startswith("a subinterpreter")

@@ -28,7 +28,10 @@ _OPAQUE = frozenset("IES")
 _NAMED = r"\b(?:python|pypy)[0-9.]*\b"
 _KEPT = r"PYTHONPATH=[^\s;]*\$\{?PYTHONPATH\b|\$\{?PYTHONPATH\b|\bexport\s+PYTHONPATH(?!=)"
 """What a shell may do with ``PYTHONPATH`` that leaves what is on it there."""
+_COMMENT = r"(?m)^\s*#.*$"
 _CLEARED = r"PYTHONPATH|PERFCI_WATCH|\bexec\s+-[al]*c"
+_TELLING = r"\benv\b|\s[\"']?-[a-zA-Z]*[IES]"
+"""What of a shell's command may make its Python an unwatched one: the others aren't split."""
 _EMPTIED = r"-[a-zA-Z0]*i[a-zA-Z]*|--ignore-environment"
 """The options of ``env`` that clear the environment."""
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "busybox"})
@@ -44,7 +47,11 @@ _ENTRY, _BETWEEN, _END = "\x1e", "\x1f", "\0"
 _SCRIPT = 1 << 16
 """How much of a shell's script is read."""
 _WRITES = os.O_WRONLY | os.O_TRUNC
+_INTERPRETERS = frozenset({"_interpreters", "_xxsubinterpreters"})
+"""Modules that make interpreters, which have finders of their own."""
 _GREETING_S = 2.0
+_RESOLVED: dict[tuple[str, str], bool] = {}
+"""Whether a word is a Python, with the ``PATH`` that it was looked for on."""
 
 
 class Watch:
@@ -152,7 +159,6 @@ class Watch:
             "sqlite3.connect": self._connected,
             "os.kill": self._killed,
             "os.killpg": lambda _, number: self._killed(0, number),
-            "cpython.PyInterpreterState_New": self._interpreter,
             "subprocess.Popen": self._started,
             "os.exec": lambda path, words, environment: self._started(
                 path, words, None, environment
@@ -197,14 +203,17 @@ class Watch:
                 self.note("open", file)
 
     def _connected(self, database: Any) -> None:
-        self._opened(database)
         text = os.fsdecode(database) if isinstance(database, (str, bytes, os.PathLike)) else ""
-        if text.startswith("file:"):
+        if text.startswith("file:") and not os.path.exists(text):
             from urllib.parse import unquote, urlsplit
 
             self._opened(unquote(urlsplit(text).path))
+        else:
+            self._opened(database)
 
     def _imported(self, name: Any, file: Any, *_: Any) -> None:
+        if name in _INTERPRETERS and (file or name in sys.builtin_module_names):
+            self.say("unwatched", sys.executable or "", f"a subinterpreter ({name})")
         if isinstance(file, str):  # an extension module's shared library
             self.note("load", file, str(name))
             if self.place(self.real(file)):  # what it is linked with may be anybody's
@@ -224,9 +233,6 @@ class Watch:
                     self._look_at_maps(one)
                 except OSError:  # it has ended, or is another user's
                     continue
-
-    def _interpreter(self) -> None:
-        self.say("unwatched", sys.executable or "", "a subinterpreter")
 
     def _started(self, program: Any, words: Any, _: Any, environment: Any) -> None:
         try:
@@ -491,16 +497,18 @@ def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: 
     import re
 
     scripts = [one for one in options if os.path.isfile(one) and not _runs_python(one)]
-    texts = [*options, *map(_text_of, scripts[:1])]
+    texts = [*options, *(re.sub(_COMMENT, "", _text_of(one)) for one in scripts[:1])]
     told = {os.fsdecode(key): os.fsdecode(value) for key, value in variables.items()}
     names_one = any(re.search(_NAMED, text) for text in texts) or any(map(_runs_python, options))
     if names_one and not reached:
         return False
     given = next(filter(_runs_python, options), "")  # what `$0`, `$1` or `$@` may be
     for text in texts:
-        if re.search(_CLEARED, re.sub(_KEPT, "", text)):
+        if re.search(_CLEARED, text) and re.search(_CLEARED, re.sub(_KEPT, "", text)):
             return False
         for command in re.split(r"[;&|()\n`]+", text.replace("\\\n", " ")):
+            if not re.search(_TELLING, command):
+                continue
             tokens = [one.strip("\"'\\") for one in command.split()]
             tokens = [_expanded(one, told, given) for one in tokens]
             for index, token in enumerate(tokens):
@@ -553,12 +561,20 @@ def _starts(word: str) -> bool:
 
 def _runs_python(program: str) -> bool:
     """Whether it is a Python by its name, or by that of what it is a link to."""
-    return _is_python(program) or _is_python(os.path.realpath(_which(program)))
+    if _is_python(program):
+        return True
+    key = program, os.environ.get("PATH", "")
+    if key not in _RESOLVED:
+        _RESOLVED[key] = _is_python(os.path.realpath(_which(program)))
+    return _RESOLVED[key]
 
 
 def _text_of(script: str) -> str:
-    with open(script, "rb") as file:
-        return os.fsdecode(file.read(_SCRIPT))
+    try:
+        with open(script, "rb") as file:
+            return os.fsdecode(file.read(_SCRIPT))
+    except OSError:  # nor can the shell read it
+        return ""
 
 
 def encoded(settings: Mapping[str, Sequence[str]]) -> str:
