@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from _thread import get_ident
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 
 TYPE_CHECKING = False  # typing, json and re would double the start of a child
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
-    from typing import Any
+    from typing import Any, NoReturn
 
 VARIABLE = "PERFCI_WATCH"
 """Holds the settings, as ``encoded`` gives them; a child without it is not watched."""
@@ -24,16 +25,33 @@ VARIABLE = "PERFCI_WATCH"
 _HOOK = os.path.dirname(os.path.abspath(__file__))
 _OPAQUE = frozenset("IES")
 """Options of Python under which a child doesn't look at ``PYTHONPATH`` or has no ``site``."""
-_IN_SHELL = r"(?:python|pypy)[0-9.]*\s+-[a-zA-Z]*[IES]"
 _NAMED = r"\b(?:python|pypy)[0-9.]*\b"
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+_KEPT = r"PYTHONPATH=[^\s;]*\$\{?PYTHONPATH\b|\$\{?PYTHONPATH\b|\bexport\s+PYTHONPATH(?!=)"
+"""What a shell may do with ``PYTHONPATH`` that leaves what is on it there."""
+_COMMENT = r"(?m)^\s*#.*$"
+_CLEARED = r"PYTHONPATH|PERFCI_WATCH|\bexec\s+-[al]*c"
+_TELLING = r"\benv\b|\s[\"']?-[a-zA-Z]*[IES]"
+"""What of a shell's command may make its Python an unwatched one: the others aren't split."""
+_EMPTIED = r"-[a-zA-Z0]*i[a-zA-Z]*|--ignore-environment"
+"""The options of ``env`` that clear the environment."""
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "busybox"})
 _WRAPPERS = frozenset(
-    {"chrt", "env", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "taskset", "timeout"}
+    {
+        *("chrt", "env", "flock", "ionice", "linux32", "linux64", "nice", "nohup", "numactl"),
+        *("perf", "prlimit", "setarch", "setsid", "stdbuf", "strace", "sudo", "taskset", "time"),
+        *("timeout", "unshare", "valgrind", "xargs"),
+    }
 )
 """Programs that become the one that their words name."""
 _ENTRY, _BETWEEN, _END = "\x1e", "\x1f", "\0"
+_SCRIPT = 1 << 16
+"""How much of a shell's script is read."""
 _WRITES = os.O_WRONLY | os.O_TRUNC
+_INTERPRETERS = frozenset({"_interpreters", "_xxsubinterpreters"})
+"""Modules that make interpreters, which have finders of their own."""
 _GREETING_S = 2.0
+_RESOLVED: dict[tuple[str, str], bool] = {}
+"""Whether a word is a Python, with the ``PATH`` that it was looked for on."""
 
 
 class Watch:
@@ -59,13 +77,15 @@ class Watch:
         (self._file,) = settings["findings"]
         self._seen: dict[tuple[str, str, str], None] = {}
         self._known: set[str] = set()
-        self._real_folders: dict[str, str] = {}
+        self._real_folders: dict[str, tuple[str, tuple[int, int] | None]] = {}
+        self._due: set[int] = set()  # threads that are about to load a library
 
     def install(self) -> None:
         """Put the finder first and add the audit hook, for the life of this process."""
         sys.meta_path.insert(0, OwnCodeFirst(self))
         sys.addaudithook(self._hook())
-        os.register_at_fork(after_in_child=self._greet)
+        os.register_at_fork(after_in_child=self._begin_in_fork)
+        self._exit_after_a_look()
         self._greet()
 
     def go_on(self, environment: Mapping[str, str]) -> None:
@@ -122,9 +142,12 @@ class Watch:
     def real(self, path: str) -> str:
         """Return the real path; each folder is resolved once."""
         folder, _, leaf = os.path.abspath(path).rpartition("/")
-        real = self._real_folders.get(folder)
-        if real is None:
-            real = self._real_folders[folder] = os.path.realpath(folder or "/")
+        real, behind = self._real_folders.get(folder, ("", None))
+        if not real or (behind is not None and behind != _identity(folder)):
+            real = os.path.realpath(folder or "/")
+            # a link may be pointed elsewhere later on
+            behind = _identity(folder) if real != folder else None
+            self._real_folders[folder] = real, behind
         whole = f"{real.rstrip('/')}/{leaf}"
         return os.path.realpath(whole) if os.path.islink(whole) else whole
 
@@ -133,7 +156,9 @@ class Watch:
             "open": self._opened,
             "import": self._imported,
             "ctypes.dlopen": self._loaded,
-            "sqlite3.connect": self._opened,
+            "sqlite3.connect": self._connected,
+            "os.kill": self._killed,
+            "os.killpg": lambda _, number: self._killed(0, number),
             "subprocess.Popen": self._started,
             "os.exec": lambda path, words, environment: self._started(
                 path, words, None, environment
@@ -144,29 +169,70 @@ class Watch:
             "os.system": self._shell,
         }
         handler_of = handlers.get
+        due = self._due
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            if due and (thread := get_ident()) in due:  # what it was about to load is there now
+                due.discard(thread)
+                self._look_at_maps("self")
             handler = handler_of(event)
             if handler is not None:
                 handler(*arguments)
 
         return hook
 
-    def _opened(self, path: Any, _: Any = "r", flags: Any = 0) -> None:
+    def _opened(self, path: Any, mode: Any = "r", flags: Any = 0) -> None:
         if path in self._known or isinstance(path, int) or (flags or 0) & _WRITES:
             return
         text = os.fsdecode(path)
-        if text.startswith("/"):  # another one after a chdir, else
-            self._known.add(text)
         self.note("open", text)
+        if not text.startswith("/"):  # another one after a chdir
+            if mode is None:  # os.open, whose `dir_fd` no event tells
+                self._opened_below(text)
+        elif self.real(text) == text:  # a link may lead elsewhere the next time
+            self._known.add(text)
+
+    def _opened_below(self, path: str) -> None:
+        """Write down the files that ``path`` is below the folders that this process has open."""
+        for descriptor in os.listdir("/proc/self/fd"):
+            try:
+                file = os.path.join(os.readlink(f"/proc/self/fd/{descriptor}"), path)
+            except OSError:  # the one that listed them
+                continue
+            if os.path.isfile(file):
+                self.note("open", file)
+
+    def _connected(self, database: Any) -> None:
+        text = os.fsdecode(database) if isinstance(database, (str, bytes, os.PathLike)) else ""
+        if text.startswith("file:") and not os.path.exists(text):
+            from urllib.parse import unquote, urlsplit
+
+            self._opened(unquote(urlsplit(text).path))
+        else:
+            self._opened(database)
 
     def _imported(self, name: Any, file: Any, *_: Any) -> None:
+        if name in _INTERPRETERS and (file or name in sys.builtin_module_names):
+            self.say("unwatched", sys.executable or "", f"a subinterpreter ({name})")
         if isinstance(file, str):  # an extension module's shared library
             self.note("load", file, str(name))
+            if self.place(self.real(file)):  # what it is linked with may be anybody's
+                self._due.add(get_ident())
 
     def _loaded(self, path: Any) -> None:
-        if isinstance(path, (str, bytes)) and os.fsencode(path).startswith(b"/"):
-            self.note("load", os.fsdecode(path))
+        if isinstance(path, (str, bytes)):
+            if os.fsencode(path).startswith(b"/"):
+                self.note("load", os.fsdecode(path))
+            self._due.add(get_ident())
+
+    def _killed(self, pid: int, number: int) -> None:
+        """Look at what a process has mapped that this one is about to end."""
+        if number:
+            for one in (str(pid),) if pid > 0 else tuple(_descendants(os.getpid())):
+                try:
+                    self._look_at_maps(one)
+                except OSError:  # it has ended, or is another user's
+                    continue
 
     def _started(self, program: Any, words: Any, _: Any, environment: Any) -> None:
         try:
@@ -197,6 +263,22 @@ class Watch:
             paths = {line[line.index("/") :].rstrip("\n") for line in maps if "/" in line}
         for path in paths:
             self.note("map", path.removesuffix(" (deleted)"))
+
+    def _begin_in_fork(self) -> None:
+        self._due.clear()
+        self._greet()
+
+    def _exit_after_a_look(self) -> None:
+        """Have ``os._exit`` look first, with which forks of ``multiprocessing`` end."""
+        leave = os._exit
+
+        def look_and_leave(status: int) -> NoReturn:
+            try:
+                self._look_at_maps("self")
+            finally:
+                leave(status)
+
+        os._exit = look_and_leave
 
     def _greet(self) -> None:
         self._write("watched", sys.executable or "", str(os.getpid()))
@@ -379,30 +461,120 @@ def unwatched(
     ``how`` is ``unwatched`` for a Python that perfci's hook doesn't reach, and ``program`` for what
     is no Python: what it reads isn't seen.
     """
+    reached = environment is None or _reaches(environment)
+    variables = os.environ if environment is None else environment
+    line = _shebang(program)
+    options = [*line[1:], *([program] if line else []), *words[1:]]
+    name = line[0] if line else program
+    while os.path.basename(name) in _WRAPPERS:
+        if os.path.basename(name) == "env":
+            options = _split(options)
+            reached = reached and not _clears(options)
+        while options and not _starts(options[0]):
+            options.pop(0)
+        if not options:
+            break
+        name = options.pop(0)
+        line = [] if _is_python(name) else _shebang(_which(name))
+        options = [*line[1:], *([name] if line else []), *options]
+        name = line[0] if line else name
+    shell = os.path.basename(name) in _SHELLS
+    if shell:
+        watched = _in_shell(options, variables, reached=reached)
+    else:
+        watched = reached and not _OPAQUE & set(_letters(options))
+    if shell or not _runs_python(name):
+        yield "program", os.path.basename(name)
+    if (shell or _runs_python(name)) and not watched:
+        yield "unwatched", " ".join(words)[:300]
+
+
+def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: bool) -> bool:
+    """Whether each Python that a shell is told to start is one that is watched.
+
+    Its words are read, and those of the script that it runs; what that starts isn't.
+    """
     import re
 
-    name = os.path.basename(program)
-    options = list(words[1:])
-    reached = environment is None or _reaches(environment)
-    if name in _SHELLS and any(
-        re.search(_IN_SHELL if reached else _NAMED, word) for word in options
-    ):
-        yield "unwatched", " ".join(words)[:300]
-    line = _shebang(program)
-    if line:
-        options = [*line[1:], *options]
-        name = os.path.basename(line[0])
-    if name in _WRAPPERS and any(map(_is_python, options)):
-        while not _is_python(options[0]):
-            word = options.pop(0)
-            cleared = word in {"-", "-i", "--ignore-environment"} or "PYTHONPATH" in word
-            reached = reached and not cleared
-        name = os.path.basename(options.pop(0))
-    if not _is_python(name):
-        yield "program", name
-        return
-    if not reached or _OPAQUE & set(_letters(options)):
-        yield "unwatched", " ".join(words)[:300]
+    scripts = [one for one in options if os.path.isfile(one) and not _runs_python(one)]
+    texts = [*options, *(re.sub(_COMMENT, "", _text_of(one)) for one in scripts[:1])]
+    told = {os.fsdecode(key): os.fsdecode(value) for key, value in variables.items()}
+    names_one = any(re.search(_NAMED, text) for text in texts) or any(map(_runs_python, options))
+    if names_one and not reached:
+        return False
+    given = next(filter(_runs_python, options), "")  # what `$0`, `$1` or `$@` may be
+    for text in texts:
+        if re.search(_CLEARED, text) and re.search(_CLEARED, re.sub(_KEPT, "", text)):
+            return False
+        for command in re.split(r"[;&|()\n`]+", text.replace("\\\n", " ")):
+            if not re.search(_TELLING, command):
+                continue
+            tokens = [one.strip("\"'\\") for one in command.split()]
+            tokens = [_expanded(one, told, given) for one in tokens]
+            for index, token in enumerate(tokens):
+                if _runs_python(token):
+                    before, after = tokens[:index], tokens[index + 1 :]
+                    if _OPAQUE & set(_letters(after)) or ("env" in before and _clears(before)):
+                        return False
+    return True
+
+
+def _expanded(token: str, variables: Mapping[str, str], given: str) -> str:
+    if not token.startswith("$"):
+        return token
+    name = token.strip('${}"')
+    return given if name in {"@", "*"} or name.isdigit() else variables.get(name, token)
+
+
+def _clears(options: Sequence[str]) -> bool:
+    """Whether ``env`` with these options, up to the program, takes the variables away."""
+    import re
+
+    for option in options:
+        if _starts(option):
+            return False
+        if re.fullmatch(_EMPTIED, option) or "PYTHONPATH" in option or VARIABLE in option:
+            return True
+    return False
+
+
+def _split(options: Sequence[str]) -> list[str]:
+    """Return the words of ``env``, with those that its ``-S`` splits."""
+    import re
+
+    found: list[str] = []
+    for option in options:
+        if any(map(_starts, found)):
+            found.append(option)
+        else:
+            found += re.sub(r"^(?:-([a-zA-Z]*)S|--split-string=)", r"-\1 ", option).split()
+    return found
+
+
+def _starts(word: str) -> bool:
+    """Whether a wrapper's word is the Python, the shell or the script that it runs."""
+    if _runs_python(word) or os.path.basename(word) in _SHELLS:
+        return True
+    path = _which(word)
+    return os.path.isfile(path) and os.access(path, os.X_OK) and bool(_shebang(path))
+
+
+def _runs_python(program: str) -> bool:
+    """Whether it is a Python by its name, or by that of what it is a link to."""
+    if _is_python(program):
+        return True
+    key = program, os.environ.get("PATH", "")
+    if key not in _RESOLVED:
+        _RESOLVED[key] = _is_python(os.path.realpath(_which(program)))
+    return _RESOLVED[key]
+
+
+def _text_of(script: str) -> str:
+    try:
+        with open(script, "rb") as file:
+            return os.fsdecode(file.read(_SCRIPT))
+    except OSError:  # nor can the shell read it
+        return ""
 
 
 def encoded(settings: Mapping[str, Sequence[str]]) -> str:
@@ -445,6 +617,10 @@ def _letters(options: Sequence[str]) -> Iterator[str]:
     for option in waiting:
         if not option.startswith("-") or option in {"-", "--"}:
             return
+        if option.startswith("--"):
+            if option == "--check-hash-based-pycs":
+                next(waiting, None)
+            continue
         for index, letter in enumerate(option[1:]):
             if letter in "cm":
                 return
@@ -472,6 +648,14 @@ def _which(program: str) -> str:
         if os.access(path, os.X_OK):
             return path
     return program
+
+
+def _identity(folder: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(folder or "/")
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _files_of(names: Mapping[str, Any]) -> Iterator[str]:
