@@ -310,3 +310,20 @@ def test_a_build_that_another_session_changes_is_refused_while_that_is_at_work(
             built(project, "HEAD", command)
     assert (built(project, "HEAD", command) / "built").read_text() == "three"
     assert runs(tmp_path) == 2
+
+
+def test_a_build_is_another_where_a_passed_variable_has_another_value(
+    project: Project, tmp_path: Path
+) -> None:
+    resolved = opened(project).resolve("HEAD")
+    values = []
+    for variant in ("1", "2", "2"):
+        with worktrees_of(project).side(
+            resolved,
+            build=[counting(tmp_path, 'echo "$VARIANT" > built')],
+            environment={**os.environ, "VARIANT": variant},
+            passed=["VARIANT"],
+        ) as path:
+            values.append((path / "built").read_text().strip())
+    assert values == ["1", "2", "2"]
+    assert runs(tmp_path) == 2

@@ -84,3 +84,20 @@ def test_base_that_takes_heads_new_package_from_an_installed_copy_is_an_error(
     )
     assert "an installed copy of the project: not base's own code" in done.text
     assert "not head's" not in done.text
+
+
+def test_a_library_in_the_benchmarks_folder_is_heads_and_a_note_names_it(project: Project) -> None:
+    project.write(
+        "pyproject.toml",
+        (project.folder / "pyproject.toml")
+        .read_text()
+        .replace("[tool.perfci]", '[tool.perfci]\nbenchmarks = "lib"'),
+    )
+    library = "lib/core.py"
+    files = {"lib/bench_w.py": benchmark("ran(core.work())", "import core"), library: PACKAGE}
+    two_sides(project, library, files)
+    session = Session(project)
+    report = session.compare()
+    assert session.markers() == {"base ran head", "head ran head"}
+    assert report["same_code"] == []
+    assert any(library in note and "differs in base" in note for note in report["notes"])

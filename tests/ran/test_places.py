@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from perfci.machine.quiet import CorePlan
+from perfci.model.run import Side
+from perfci.model.settings import MeasureSettings, Quiet
+from perfci.model.worker import SavedModel
+from perfci.session.plan import SessionPlan, SidePlan
 from perfci.session.ran.findings import Finding
 from perfci.session.ran.judging import Judged, judge
 from perfci.session.ran.places import Places, packages_of
@@ -58,3 +63,31 @@ def test_examples_named_as_other_peoples_packages_are_not_the_projects(tmp_path:
         (tmp_path / name / "__init__.py").touch()
     assert packages_of(tmp_path, ("src",)) == ("core", "extra")
     assert packages_of(tmp_path, ("src", "examples")) == ("core", "extra", "yaml")
+
+
+def test_a_saved_model_that_is_tracked_is_each_sides_own(tmp_path: Path) -> None:
+    checkout, tree = tmp_path / "checkout", tmp_path / "tree"
+    for one in (checkout, tree):
+        one.mkdir()
+        (one / "tracked.pt").touch()
+    (checkout / "untracked.pt").touch()
+    side = SidePlan("base", Side("main", "0" * 40, "python"), tree)
+    plan = SessionPlan(
+        sides=(side,),
+        benchmark_root=tree,
+        benchmarks="benchmarks",
+        pattern="bench_*.py",
+        python_path=(),
+        saved=(SavedModel("m", str(checkout / "tracked.pt"), str(checkout / "untracked.pt")),),
+        settings=MeasureSettings(),
+        quiet=Quiet(),
+        cores=CorePlan((), (), 1),
+        passed=(),
+        inherited={},
+        scratch=tmp_path,
+        token="",
+        checkout=checkout,
+    )
+    (saved,) = plan.discovery_order(side).saved
+    assert saved.model_path == str(tree / "tracked.pt")
+    assert saved.inputs_path == str(checkout / "untracked.pt")
