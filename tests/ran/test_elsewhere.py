@@ -101,3 +101,13 @@ def test_a_library_in_the_benchmarks_folder_is_heads_and_a_note_names_it(project
     assert session.markers() == {"base ran head", "head ran head"}
     assert report["same_code"] == []
     assert any(library in note and "differs in base" in note for note in report["notes"])
+
+
+def test_a_fork_that_ends_unseen_is_not_known_to_be_the_same(project: Project) -> None:
+    body = "if os.fork() == 0:\n    import core\n    os._exit(0)\nos.wait()"
+    files = {BENCH: benchmark(body), INIT: PACKAGE, "README.md": "base"}
+    two_sides(project, "README.md", files)
+    report = Session(project).compare()
+    right(report)
+    assert report["same_code"] == []
+    assert report["ran"]["head"]["unknown"] == ["unseen fork"]

@@ -77,13 +77,13 @@ def judge(
     used: dict[str, None] = {}
     modules: list[Finding] = []
     outside: dict[str, None] = {}
-    unknown: dict[str, None] = {}
+    unknown: dict[str, None] = dict.fromkeys(_unseen(findings))
     elsewhere: list[Finding] = []
     loaded: dict[str, None] = {}
     wrong: dict[tuple[str, str], Wrong] = {}
     greeted = {one.name for one in findings if one.how == "watched"}
     for one in findings:
-        if one.how in {"watched", "missing"} or Path(one.path).is_dir():
+        if one.how in {"watched", "looked", "missing"} or Path(one.path).is_dir():
             continue
         if one.how == "unwatched" or (one.how == "living" and one.name not in greeted):
             command = one.name if one.how == "unwatched" else one.path
@@ -126,6 +126,13 @@ def judge(
         ),
         told=bool(greeted),
     )
+
+
+def _unseen(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Tell of a fork that ended by ``os._exit``: what its libraries loaded was seen by nobody."""
+    watched = {one.name for one in findings if one.how == "watched"}
+    seen = {one.name for one in findings if one.how in {"looked", "living"}}
+    return ("unseen fork",) if watched - seen else ()
 
 
 @dataclass(frozen=True, slots=True)

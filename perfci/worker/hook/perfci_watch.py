@@ -129,6 +129,7 @@ class Watch:
                 self.say("living", program, pid)
                 living.append(pid)
         self._await_greetings(living)
+        self._write("looked", "", str(os.getpid()))
 
     def real(self, path: str) -> str:
         """Return the real path; each folder is resolved once."""
