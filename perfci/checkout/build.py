@@ -46,14 +46,19 @@ class Recipe:
     environment: Mapping[str, str] = field(repr=False)  # may hold what no log should show
     timeout: float = BUILD_TIMEOUT_S
     enter: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """Equal for builds that can stand for each other: same tree, commands and Python.
 
-        The environment and what is installed in that Python are not part of it.
+        So are the variables that are ``passed`` by configuration. The rest of the environment and
+        what is installed in that Python are not part of it.
         """
         parts = [self.tree, self.python, *("\0".join(command) for command in self.commands)]
+        parts += [
+            f"{one}={self.environment[one]}" for one in self.passed if one in self.environment
+        ]
         text = "\0\0".join(parts)
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
 
@@ -65,10 +70,20 @@ def make_recipe(
     environment: Mapping[str, str],
     timeout: float,
     enter: tuple[str, ...] = (),
+    passed: Sequence[str] = (),
 ) -> Recipe:
     """Return the recipe of ``build`` commands. UsageError for one that can't be read."""
     commands = tuple(_words(command, python) for command in build)
-    return Recipe(resolved.tree, resolved.commit, commands, python, environment, timeout, enter)
+    return Recipe(
+        resolved.tree,
+        resolved.commit,
+        commands,
+        python,
+        environment,
+        timeout,
+        enter,
+        tuple(sorted(passed)),
+    )
 
 
 def _words(command: str, python: str) -> tuple[str, ...]:

@@ -44,15 +44,17 @@ class Worktrees:
         environment: Mapping[str, str] | None = None,
         timeout: float = BUILD_TIMEOUT_S,
         enter: tuple[str, ...] = (),
+        passed: Sequence[str] = (),
     ) -> Iterator[Path]:
         """Give ``resolved`` a folder of its own, built with the ``build`` commands.
 
         ``{python}`` in a command is ``python``. The commands have ``environment`` (nothing by
-        default) and ``timeout`` s together; ``enter`` goes before each. With commands the folder is
+        default) and ``timeout`` s together; ``enter`` goes before each. Those of its variables that
+        are ``passed`` make another build where they have other values. With commands the folder is
         shared with others who want the same build. Raises UsageError for a command that can't be
         read, OutsideError where git, the disk or a command fails.
         """
-        recipe = make_recipe(resolved, build, python, environment or {}, timeout, enter)
+        recipe = make_recipe(resolved, build, python, environment or {}, timeout, enter, passed)
         self._prepare()
         self._note_what_is_missing(resolved)
         with self._built(recipe) if recipe.commands else self._own(resolved.commit) as path:

@@ -25,9 +25,9 @@ class SideRan:
     ``folders`` are those that modules were imported from. ``outside`` are files in the user's
     checkout that no tree has (weights, say), the same for both sides. ``installed`` are packages of
     the project that both sides imported from one installed copy, because the configuration lets
-    them. ``unknown`` says what could not be seen of what ran, ``program NAME`` for a program that
-    is no Python. ``cases`` has a hash of all that a case used of the tree, where that is known:
-    equal ones ran the same code.
+    them. ``unknown`` says what could not be seen of what ran: ``program NAME`` for one that is no
+    Python, ``unseen fork`` for a child that ended at once. ``cases`` has a hash of all that a case
+    used, where that is known: equal ones ran the same code.
     """
 
     tree: str

@@ -50,6 +50,9 @@ class SessionPlan:
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
     begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
     distributions that the trees declare; ``devices`` are others' kinds of device, by side.
+    begins with. ``checkout`` is the user's: saved models are named in it. ``places`` say of each
+    side whose files are whose; ``project`` are the names of the distributions that the trees
+    declare.
     """
 
     sides: tuple[SidePlan, ...]
@@ -69,6 +72,7 @@ class SessionPlan:
     places: Mapping[str, Places] = field(default_factory=dict)
     project: tuple[str, ...] = ()
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    checkout: Path | None = None
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
         """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
@@ -81,7 +85,7 @@ class SessionPlan:
             python_path=self.python_path_of(side),
             benchmark_root=str(self.benchmark_root),
             benchmark_files=self.benchmark_files(self.benchmark_root),
-            saved=self.saved,
+            saved=self.saved_of(side),
             side=side.name,
             threads=self.cores.threads,
             seed=self.settings.seed,
@@ -89,6 +93,23 @@ class SessionPlan:
             devices=self.devices.get(side.name, ()),
             checkout=self.places[side.name].checkout.rstrip("/") if self.places else "",
         )
+
+    def saved_of(self, side: SidePlan) -> tuple[SavedModel, ...]:
+        """Return the saved models with the files that this side's tree has; else the checkout's."""
+        return tuple(
+            replace(
+                one,
+                model_path=self._in_tree(one.model_path, side),
+                inputs_path=self._in_tree(one.inputs_path, side),
+            )
+            for one in self.saved
+        )
+
+    def _in_tree(self, path: str, side: SidePlan) -> str:
+        if self.checkout is None or not Path(path).is_relative_to(self.checkout):
+            return path
+        own = side.root / Path(path).relative_to(self.checkout)
+        return str(own) if own.is_file() else path
 
     def starter_order(self, side: SidePlan, cases: Sequence[Case]) -> WorkOrder:
         """Return the order of a starter for ``cases``, all of one benchmark file."""
@@ -110,11 +131,24 @@ class SessionPlan:
 
     def trees(self) -> dict[str, TreeOf]:
         """Return each side's tree, and the benchmarks'."""
-        return {side.name: TreeOf(side.root, self.benchmark_root, side.tree) for side in self.sides}
+        return {
+            side.name: TreeOf(
+                side.root,
+                self.benchmark_root,
+                side.tree,
+                self.temporary_of(side.name).resolve(),
+                self.pattern,
+            )
+            for side in self.sides
+        }
+
+    def temporary_of(self, name: str) -> Path:
+        """Return the side's own ``TMPDIR``: what one compiles there isn't what the other finds."""
+        return self.scratch / f"tmp-{name}"
 
     def launch(self, side: SidePlan, watched: Watched | None = None) -> Launch:
         """Return how this side's processes are started, ``watched`` or on a watch of their own."""
-        temporary = self.scratch / "tmp"
+        temporary = self.temporary_of(side.name)
         temporary.mkdir(exist_ok=True)
         extra = {"TMPDIR": str(temporary), SESSION_VARIABLE: self.token}
         watched = watched or self.watched(side)

@@ -231,6 +231,7 @@ def open_workplace(
                     environment=build_environment,
                     timeout=config.build_timeout,
                     enter=enter,
+                    passed=config.pass_env,
                 )
             )
             side = Side(one.resolved.rev, one.resolved.sha, one.python, dirty=one.resolved.dirty)
@@ -254,6 +255,7 @@ def open_workplace(
             scratch=scratch,
             token=token,
             enter=enter,
+            checkout=around.repository.root,
         )
         plan = watching(plan, around)
         stack.enter_context(_parent_aside(plan.cores.parent))
@@ -297,17 +299,18 @@ def watching(plan: SessionPlan, around: Surroundings) -> SessionPlan:
     files = plan.benchmark_files(plan.benchmark_root)
     libraries = [plan.benchmark_root / one for one in plan.python_path]
     benchmarks = benchmark_places(folder.resolve(), files, plan.pattern, libraries)
-    saved = tuple(path for one in plan.saved for path in (one.model_path, one.inputs_path))
     roots = dict.fromkeys((*(one.root for one in plan.sides), plan.benchmark_root))
+    names = {name for side in plan.sides for name in packages_of(side.root, plan.python_path)}
     places = {
         side.name: Places(
             root=str(side.root),
             checkout=f"{around.repository.root}/",
             cache=f"{around.cache.resolve()}/",
             own=(f"{side.root}/", *benchmarks),
-            spared=(f"{plan.scratch.resolve()}/", *filter(None, saved)),
+            spared=(f"{plan.scratch.resolve()}/", *_saved_files(plan, side)),
             python_path=plan.python_path_of(side),
-            names=packages_of(side.root),
+            names=tuple(sorted(names)),
+            temporary=(f"{plan.temporary_of(side.name).resolve()}/",),
             pythons=_prefix_of(side.side.python),
             installed=around.config.installed,
             others=tuple(f"{root}/" for root in roots if root != side.root),
@@ -319,6 +322,11 @@ def watching(plan: SessionPlan, around: Surroundings) -> SessionPlan:
     }
     declared = {name for side in plan.sides for name in distributions_of(side.root)}
     return replace(plan, places=places, project=tuple(sorted(declared)))
+
+
+def _saved_files(plan: SessionPlan, side: SidePlan) -> tuple[str, ...]:
+    files = (path for one in plan.saved_of(side) for path in (one.model_path, one.inputs_path))
+    return tuple(filter(None, files))
 
 
 def _prefix_of(python: str) -> tuple[str, ...]:

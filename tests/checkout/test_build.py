@@ -329,3 +329,20 @@ def test_what_the_build_changes_of_the_commit_is_said_of_a_kept_one_too(
         assert note.startswith(f"The build of {resolved.commit[:12]} changed 2 tracked files")
         assert note.endswith(": 'gone.py', 'lib.py'.")
     assert runs(tmp_path) == 1
+
+
+def test_a_build_is_another_where_a_passed_variable_has_another_value(
+    project: Project, tmp_path: Path
+) -> None:
+    resolved = opened(project).resolve("HEAD")
+    values = []
+    for variant in ("1", "2", "2"):
+        with worktrees_of(project).side(
+            resolved,
+            build=[counting(tmp_path, 'echo "$VARIANT" > built')],
+            environment={**os.environ, "VARIANT": variant},
+            passed=["VARIANT"],
+        ) as path:
+            values.append((path / "built").read_text().strip())
+    assert values == ["1", "2", "2"]
+    assert runs(tmp_path) == 2

@@ -19,8 +19,8 @@ class Finding:
 
     ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program),
     ``kept out`` (an import that was refused) or ``missing`` (one that nobody has); of a child
-    ``watched``, ``living`` (with its process id as the ``name``) or ``unwatched``; ``program`` for
-    one that is no Python.
+    ``watched``, ``looked`` (at all it had loaded, when it ended) and ``living``, with its process
+    id as the ``name``, or ``unwatched``; ``program`` for one that is no Python.
     """
 
     how: str

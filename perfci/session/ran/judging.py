@@ -48,6 +48,7 @@ class Judged:
     """What one worker and its children ran. ``used`` are the side's own files, absolute.
 
     ``elsewhere`` are modules of the project's that come from an installed copy, meant or not.
+    ``loaded`` are modules and libraries of no place that is known: a prefix, a temporary folder.
     ``advice`` is what to set if it failed for what it did not find. Where nothing was ``told``, its
     watch wrote nothing down, or that was removed.
     """
@@ -58,6 +59,7 @@ class Judged:
     outside: tuple[str, ...]
     unknown: tuple[str, ...]
     elsewhere: tuple[Finding, ...] = ()
+    loaded: tuple[str, ...] = ()
     advice: str = ""
     told: bool = True
 
@@ -71,16 +73,17 @@ def judge(
 ) -> Judged:
     """Judge what was found. ``built``: the side has a ``build``, and so all that it ever has."""
     place = places.place
-    judgement = _Judgement(places, python_path, built)
+    judgement = _Judgement(places, python_path, built, _meant_folders(findings, places.installed))
     used: dict[str, None] = {}
     modules: list[Finding] = []
     outside: dict[str, None] = {}
-    unknown: dict[str, None] = {}
+    unknown: dict[str, None] = dict.fromkeys(_unseen(findings))
     elsewhere: list[Finding] = []
+    loaded: dict[str, None] = {}
     wrong: dict[tuple[str, str], Wrong] = {}
     greeted = {one.name for one in findings if one.how == "watched"}
     for one in findings:
-        if one.how in {"watched", "missing"} or Path(one.path).is_dir():
+        if one.how in {"watched", "looked", "missing"} or Path(one.path).is_dir():
             continue
         if one.how == "unwatched" or (one.how == "living" and one.name not in greeted):
             command = one.name if one.how == "unwatched" else one.path
@@ -98,13 +101,15 @@ def judge(
                 if one.how == "import":
                     modules.append(one)
                 continue
-            if one.how == "import" and (where in {"copy", ""} or judgement.is_meant(one)):
+            if one.how == "import" and judgement.is_installed(one, where):
                 elsewhere.append(one)
             found = judgement.of(one, where)
             if found is not None:
                 wrong.setdefault((found.where, found.file), found)
             elif where == "checkout" and one.how != "kept out":
                 outside[one.path.removeprefix(places.checkout)] = None
+            elif one.how in {"import", "load", "map"}:
+                loaded[one.path] = None
     return Judged(
         tuple(wrong.values()),
         tuple(used),
@@ -112,6 +117,7 @@ def judge(
         tuple(outside),
         tuple(unknown),
         tuple(elsewhere),
+        tuple(loaded),
         missing_advice(
             Path(places.root),
             [one.name for one in findings if one.how == "missing"],
@@ -122,19 +128,27 @@ def judge(
     )
 
 
+def _unseen(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Tell of a fork that ended by ``os._exit``: what its libraries loaded was seen by nobody."""
+    watched = {one.name for one in findings if one.how == "watched"}
+    seen = {one.name for one in findings if one.how in {"looked", "living"}}
+    return ("unseen fork",) if watched - seen else ()
+
+
 @dataclass(frozen=True, slots=True)
 class _Judgement:
     places: Places
     python_path: Sequence[str]
     built: bool
+    meant: tuple[str, ...]
 
     def of(self, one: Finding, where: str) -> Wrong | None:
         """Return what is wrong with a file that isn't the side's own; None where nothing is."""
         places = self.places
         if where == "spared" or self.is_meant(one):
             return None
-        if where == "" and not self._has_module(one.name):
-            return None  # another distribution's part of a namespace that the tree has, too
+        if where == "" and not self._is_module_of_project(one):
+            return None  # or another distribution's part of a namespace that the tree has, too
         if where in {"copy", ""}:  # of no place: the watch knew it by its package's name
             return self._wrong("copy", one, one.path, self._of_a_copy(one))
         base = places.checkout if where == "checkout" else _root_of(one.path, places)
@@ -172,9 +186,21 @@ class _Judgement:
         shown = relative if where == "checkout" else one.path
         return self._wrong(_where(where), one, shown, self._advice(one, relative, has_it=has_it))
 
-    def _has_module(self, name: str) -> bool:
+    def is_installed(self, one: Finding, where: str) -> bool:
+        """Whether it is a module of the project's, from an installed copy."""
+        named = where == "" and one.name.partition(".")[0] in self.places.names
+        return named or where == "copy" or self.is_meant(one)
+
+    def _is_module_of_project(self, one: Finding) -> bool:
+        """Whether a side has a module of this name, be it the other."""
+        trees = (self.places.root, *self.places.others)
+        return one.name.partition(".")[0] in self.places.names and any(
+            self._has_module(one.name, tree) for tree in trees
+        )
+
+    def _has_module(self, name: str, root: str = "") -> bool:
         """Whether the tree has the module of this dotted name, wherever its package lies."""
-        tree = Path(self.places.root)
+        tree = Path(root or self.places.root)
         folder = _packages_in(str(tree)).get(name.partition(".")[0])
         if folder is None:
             return False
@@ -185,7 +211,12 @@ class _Judgement:
         tree = Path(self.places.root)
         if has_it:
             module = one.name if one.how in {"import", "load", "kept out"} else ""
-            told = path_advice(tree, relative, module, self.python_path, built=self.built)
+            runs = one.how != "open" or is_code(one.path)
+            told = (
+                path_advice(tree, relative, module, self.python_path, built=self.built)
+                if runs
+                else ""
+            )
             return told or (
                 f"This side has it as {relative}: use a path that is relative to the module's "
                 "`__file__`, or to the current directory, which is the side's tree."
@@ -208,11 +239,21 @@ class _Judgement:
 
     def is_meant(self, one: Finding) -> bool:
         """Whether the configuration says that the installed one is to be measured."""
-        parts = {part.partition(".")[0] for part in Path(one.path).parts}
-        return any(name in parts for name in self.places.installed)
+        installed = self.places.installed
+        named = one.how != "open" and one.name.partition(".")[0] in installed
+        return named or _package_in(one.path) in installed or one.path.startswith(self.meant)
 
     def _wrong(self, where: Where, one: Finding, file: str, advice: str) -> Wrong:
         return Wrong(where, one.how, file, one.name, advice)
+
+
+def _meant_folders(findings: Sequence[Finding], installed: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders of the packages that are meant, wherever they were imported from."""
+    return tuple(
+        f"{Path(one.path).parent}/"
+        for one in findings
+        if one.how == "import" and one.name in installed and "__init__." in Path(one.path).name
+    )
 
 
 @lru_cache(maxsize=4)

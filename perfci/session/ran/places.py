@@ -12,7 +12,7 @@ from pathlib import Path
 
 import perfci
 from perfci.worker.hook.perfci_watch import Watch, encoded
-from perfci.worker.own_packages import normalised, packages_in, project_folders
+from perfci.worker.own_packages import NO_LIBRARY, normalised, packages_in, project_folders
 
 _HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
 
@@ -26,8 +26,8 @@ class Places:
     for. ``copies`` are installed copies of the project, ``clones`` other folders that it is
     installed from, ``pythons`` where interpreters and what is installed in them lie. ``installed``
     are packages whose installed copy is meant. ``benchmarks`` are the side's tree, head's, and the
-    benchmarks' folder in either, where the side is to run head's. Folders end in a slash, but for
-    ``python_path``.
+    benchmarks' folder in either, where the side is to run head's. ``temporary`` is what its workers
+    have as ``TMPDIR``. Folders end in a slash, but for ``python_path``.
     """
 
     root: str
@@ -43,6 +43,7 @@ class Places:
     clones: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
+    temporary: tuple[str, ...] = ()
 
     def settings(self, findings: str) -> str:
         """Return the settings of a watch that writes to the file ``findings``."""
@@ -64,6 +65,7 @@ class Places:
                 "names": self.names,
                 "installed": self.installed,
                 "benchmarks": self.benchmarks,
+                "temporary": self.temporary,
                 "findings": (findings,),
             }
         )
@@ -105,9 +107,19 @@ def distributions_of(tree: Path) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def packages_of(tree: Path) -> tuple[str, ...]:
-    """Return the names of the packages in ``tree`` that lie in no other."""
-    return tuple(sorted(packages_in(str(tree))))
+def packages_of(tree: Path, python_path: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the packages in ``tree`` that lie in no other.
+
+    Examples and tests have folders that are named as other people's packages are: they count where
+    they are imported from.
+    """
+    return tuple(
+        sorted(
+            name
+            for name, folder in packages_in(str(tree)).items()
+            if folder in python_path or not NO_LIBRARY & {*Path(folder).parts}
+        )
+    )
 
 
 def _in_pyproject(file: Path) -> tuple[str, ...]:

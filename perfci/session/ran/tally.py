@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 
 from perfci.model.ran import Compiled, SideRan
@@ -35,18 +36,29 @@ _TOOLS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TreeOf:
-    """One side's tree, git's hash of it, and the tree whose benchmark files it runs."""
+    """One side's tree, git's hash of it, its ``TMPDIR``, and the tree whose benchmarks it runs.
+
+    The ``pattern`` is that of their files.
+    """
 
     root: Path
     benchmark_root: Path
     tree: str
+    temporary: Path
+    pattern: str
 
 
 @dataclass(slots=True)
 class CaseFiles:
-    """The files that one case used on one side, as ``(path, sha256)``, and what isn't known."""
+    """The files that one case used on one side, as ``(path, sha256)``, and what isn't known.
+
+    ``loaded`` are those that lie outside of the trees, ``not_its_own`` helpers of head's benchmarks
+    that the side has, too, with another content.
+    """
 
     files: set[tuple[str, str]] = field(default_factory=set)
+    loaded: set[tuple[str, str]] = field(default_factory=set)
+    not_its_own: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
 
 
@@ -65,11 +77,14 @@ class Tally:
         """Add what one worker of ``case`` ran; its trees are there still."""
         tree = self._trees[side]
         mine = self._cases.setdefault((case, side), CaseFiles())
-        for path in judged.used:
-            digest = self._digest(path)
-            mine.files.add((self._label(path, tree), digest))
-            if not digest:
-                mine.unknown.add(f"gone {self._label(path, tree)}")
+        for paths, files in ((judged.used, mine.files), (judged.loaded, mine.loaded)):
+            for path in paths:
+                label, digest = self._label(path, tree), self._digest(path)
+                files.add((label, digest))
+                if not digest:
+                    mine.unknown.add(f"gone {label}")
+        if tree.root != tree.benchmark_root:
+            mine.not_its_own |= {one for one in judged.used if self._differs(Path(one), tree)}
         mine.unknown |= {one for one in judged.unknown if one.partition(" ")[2] not in _TOOLS}
         self._outside[side] |= set(judged.outside)
         self._installed[side] |= {
@@ -111,13 +126,32 @@ class Tally:
     def digest(self, case: str, side: str) -> str:
         """Return one hash of all that ``case`` used on ``side``; empty where not all is known."""
         mine = self._cases.get((case, side))
-        if mine is None or mine.unknown or not mine.files:
+        if mine is None or mine.unknown or mine.not_its_own or not mine.files:
             return ""
-        text = "\n".join(f"{digest} {path}" for path, digest in sorted(mine.files))
+        text = "\n".join(f"{digest} {path}" for path, digest in sorted(mine.files | mine.loaded))
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
+    def notes(self) -> tuple[str, ...]:
+        """Return a note on head's helpers that base ran, and has otherwise."""
+        files = {
+            str(Path(path).relative_to(self._trees[side].benchmark_root))
+            for (_, side), mine in self._cases.items()
+            for path in mine.not_its_own
+        }
+        if not files:
+            return ()
+        what = "which differ" if len(files) > 1 else "which differs"
+        told = f"Both sides ran head's {', '.join(sorted(files))}, {what} in base"
+        return (f"{told}: what lies in the benchmarks' folder is head's.",)
+
+    def _differs(self, path: Path, tree: TreeOf) -> bool:
+        if not path.is_relative_to(tree.benchmark_root) or fnmatch(path.name, tree.pattern):
+            return False
+        own = tree.root / path.relative_to(tree.benchmark_root)
+        return own.is_file() and self._digest(str(own)) != self._digest(str(path))
+
     def _label(self, path: str, tree: TreeOf) -> str:
-        for root in (tree.root, tree.benchmark_root):
+        for root in (tree.root, tree.benchmark_root, tree.temporary):
             if Path(path).is_relative_to(root):
                 return str(Path(path).relative_to(root))
         return path

@@ -52,6 +52,9 @@ _INTERPRETERS = frozenset({"_interpreters", "_xxsubinterpreters"})
 _GREETING_S = 2.0
 _RESOLVED: dict[tuple[str, str], bool] = {}
 """Whether a word is a Python, with the ``PATH`` that it was looked for on."""
+_SYSTEM = ("/usr/lib", "/usr/local/lib/", "/usr/bin/", "/usr/sbin/", "/lib", "/bin/", "/sbin/")
+"""Where a system's libraries and programs lie: the same for both sides."""
+_RUNS = frozenset({"import", "load", "map"})
 
 
 class Watch:
@@ -74,6 +77,9 @@ class Watch:
         self.names: frozenset[str] = frozenset(settings["names"])
         self.installed: frozenset[str] = frozenset(settings["installed"])
         self.benchmarks: tuple[str, ...] = tuple(settings["benchmarks"])
+        self.temporary: tuple[str, ...] = tuple(settings["temporary"])
+        prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__)}
+        self._usual = (*_SYSTEM, *(f"{os.path.realpath(one)}/" for one in prefixes))
         (self._file,) = settings["findings"]
         self._seen: dict[tuple[str, str, str], None] = {}
         self._known: set[str] = set()
@@ -109,12 +115,17 @@ class Watch:
         return next(found, "strange" if path.startswith(self.clones) else "")
 
     def note(self, how: str, path: str, name: str = "") -> None:
-        """Write down that ``path`` was run or read, where it lies in a place that matters."""
+        """Write down that ``path`` was run or read, where it lies in a place that matters.
+
+        What runs and lies in no place that is known matters, too: it may be another on each side.
+        """
         real = self.real(path)
         place = self.place(real)
+        nowhere = not place and not real.startswith(self._usual)
+        foreign = how in _RUNS and (nowhere or real.startswith(self.temporary))
         if not place and name.partition(".")[0] in self.names and "-packages/" in real:
             place = "copy"
-        if place and place != "spared":
+        if foreign or (place and place != "spared"):
             self.say(how, real, name)
 
     def look(self) -> None:
@@ -138,6 +149,7 @@ class Watch:
                 self.say("living", program, pid)
                 living.append(pid)
         self._await_greetings(living)
+        self._write("looked", "", str(os.getpid()))
 
     def real(self, path: str) -> str:
         """Return the real path; each folder is resolved once."""
@@ -234,7 +246,7 @@ class Watch:
                 except OSError:  # it has ended, or is another user's
                     continue
 
-    def _started(self, program: Any, words: Any, _: Any, environment: Any) -> None:
+    def _started(self, program: Any, words: Any, folder: Any, environment: Any) -> None:
         try:
             one = isinstance(words, (str, bytes, os.PathLike))
             told = [os.fsdecode(word) for word in ([words] if one else words)]
@@ -242,6 +254,10 @@ class Watch:
         except (TypeError, IndexError, ValueError):  # whoever starts this gets the error
             return
         self.note("run", path)
+        for word in told[1:]:  # a compiler's sources
+            file = os.path.join(os.fsdecode(folder) if folder else "", word)
+            if os.path.isfile(file) and self.place(self.real(file)) == "own":
+                self.note("open", file)
         for how, what in unwatched(path, told, os.environ if environment is None else environment):
             self.say(how, path, what)
 
@@ -260,9 +276,10 @@ class Watch:
 
     def _look_at_maps(self, pid: str) -> None:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
-            paths = {line[line.index("/") :].rstrip("\n") for line in maps if "/" in line}
-        for path in paths:
-            self.note("map", path.removesuffix(" (deleted)"))
+            mapped = [line.rstrip("\n") for line in maps if "/" in line]
+        runs = {line[line.index("/") :] for line in mapped if line.split(" ", 2)[1][2] == "x"}
+        for path in {line[line.index("/") :] for line in mapped}:
+            self.note("map" if path in runs else "open", path.removesuffix(" (deleted)"))
 
     def _begin_in_fork(self) -> None:
         self._due.clear()
