@@ -58,7 +58,7 @@ def row(
         "p": None if exact else p,
         "p_adjusted": None if exact else min(1.0, 8 * p),
         "df": None if exact else 5.0,
-        "cohens_d": None if exact else 2.5,
+        "cohens_d": None if exact else math.copysign(2.5, after - before),
         "detectable": None if exact else 0.012,
         "difference": after - before if known.absolute else None,
         "difference_lo": after - before if known.absolute else None,
