@@ -77,6 +77,11 @@ def confirmed(
         base=named(together[0].base) if len(together) == 1 else report.base,
         interrupted=again.interrupted or any(one.interrupted for one in reports),
         durations=_summed(reports),
+        not_measured={
+            metric: why
+            for metric, why in report.not_measured.items()
+            if not any(row.metric == metric and row.head for row in rows)
+        },
         ran=joined_ran(reports),
         same_code=tuple(case for case in joined_same_code(together) if case in cases),
         notes=(

@@ -276,6 +276,8 @@ def _apart(
     head: _Values,
 ) -> Comparison:
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
+    if metric.floor is not None:
+        sessions = [[max(value, metric.floor) for value in one] for one in sessions]
     evidence = apart(
         sessions, head.values, alpha=alpha, absolute=metric.absolute, fewest=DECIDING_ROUNDS
     )

@@ -38,11 +38,8 @@ def failure_rows(
         by_case.setdefault(failure.case, []).append(failure)
     rows = []
     for case, mine in by_case.items():
-        on_base_only = all(
-            failure.side == "base" and failure.kind != WRONG_CODE for failure in mine
-        )
         reasons = dict.fromkeys(describe(failure) for failure in mine)
-        rows.append(placeholder(case, "new" if on_base_only else "failed", policy, *reasons))
+        rows.append(placeholder(case, "new" if is_new_for(mine) else "failed", policy, *reasons))
     one_sided: tuple[tuple[Sequence[str], Status, str], ...] = (
         (removed, "removed", "head hasn't got it"),
         (new, "new", "base hasn't got it"),
@@ -54,6 +51,11 @@ def failure_rows(
         if case not in by_case
     ]
     return tuple(rows)
+
+
+def is_new_for(failures: Iterable[Failure]) -> bool:
+    """Say whether a case that failed like this is ``new``: on base alone, by its own code."""
+    return all(one.side == "base" and one.kind != WRONG_CODE for one in failures)
 
 
 def placeholder(case: str, status: Status, policy: Policy, *reasons: str) -> Comparison:

@@ -7,7 +7,9 @@ what perfci writes is always believed.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from perfci.compare.caveats import why_not_unchanged
 from perfci.compare.exact import COUNTS, judge_exactly
@@ -24,6 +26,15 @@ _Scaled = tuple[float | None, float | None, float | None, float]
 """An estimate, the ends of its interval, and where nothing has changed."""
 _TESTED = ("paired_t", "welch_t")
 _MOVED = ("regressed", "improved")
+_LEAST_CHANGE = 1e-6
+"""A smaller change may be rounding, and its sign with it."""
+_ROUGHLY = 1e-3
+_SPEEDS = r" fall into two groups.* \(\d+ and \d+ of \d+\): processes may have two speeds"
+_DOUBTS = {
+    "paired_t": re.compile(f"most rounds don't show the change|rounds{_SPEEDS}"),
+    "welch_t": re.compile(f"most workers don't show the change|workers{_SPEEDS}"),
+}
+"""What ``compare.caveats`` says of either."""
 _WITHOUT: dict[str, tuple[str, ...]] = {
     "new": ("base",),
     "removed": ("head",),
@@ -36,21 +47,68 @@ _WITHOUT: dict[str, tuple[str, ...]] = {
 def why_untrue(row: Comparison) -> Iterator[str]:
     """Yield what of ``row`` can't be true together."""
     yield from _of_the_metric(row)
+    yield from _of_the_sessions(row)
     for side in _WITHOUT.get(row.status, ()):
         if getattr(row, side) is not None:
             yield f"it is `{row.status}`, and {side} has numbers"
     if row.method == "none":
         yield from _of_no_method(row)
     elif row.base is None or row.head is None:
+        if row.method == "exact" and row.base is not row.head:  # without a finite number, neither
+            yield from _of_counts_of_one_side(row)
         if row.method in _TESTED and row.status in (*_MOVED, "unchanged"):
             yield f"it is `{row.status}`, and one side has no number"
     else:
         yield from _of_the_centres(row)
     if row.method in _TESTED:
         yield from _of_the_interval(row)
+        yield from _of_the_doubt(row)
     elif row.p is not None or row.p_adjusted is not None:
         yield f"it has a p, and its method is `{row.method}`"
     yield from _of_the_status(row)
+
+
+def _of_the_sessions(row: Comparison) -> Iterator[str]:
+    """Sessions are those of a stored baseline, each with a worker: more would widen every check."""
+    if row.base_sessions and row.method != "welch_t":
+        yield f"it has {row.base_sessions} sessions of a baseline, and its method is `{row.method}`"
+    elif row.base_sessions > (row.base.workers if row.base else 0):
+        yield f"its baseline has {row.base_sessions} sessions, and fewer workers"
+
+
+def _of_counts_of_one_side(row: Comparison) -> Iterator[str]:
+    """Without a graph on head counts are worse, whatever their numbers; without one on base not."""
+    if row.metric not in COUNTS:
+        yield f"its method is `{row.method}`, and one side has no number"
+        return
+    if row.base is not None and row.status != "regressed":
+        yield f"it is `{row.status}`, and head has no graph"
+    if row.head is not None and row.status != "improved":
+        yield f"it is `{row.status}`, and base has no graph"
+
+
+def _of_the_doubt(row: Comparison) -> Iterator[str]:
+    """What keeps a change from counting has to be what values with that change can give."""
+    change, _, _ = worse_by(replace(row, direction="lower"))
+    if row.doubt and (row.ratio is None or not _DOUBTS[row.method].fullmatch(row.doubt)):
+        yield f"its doubt is none of perfci's: {row.doubt!r}"
+    if change is None or abs(change) < _LEAST_CHANGE:
+        return
+    pooled = row.method == "welch_t" and row.base_sessions > 1  # weighs workers, not sessions
+    if row.cohens_d is not None and not pooled and row.cohens_d * change <= 0.0:
+        yield f"its cohens_d is {row.cohens_d:g}, and its change the other way or none"
+    if not row.doubt or row.method != "paired_t" or row.rounds_set_aside or row.df is None:
+        return
+    # half of the change away, one round at least spreads them so far that t is no larger
+    if abs(_t_of(row) or 0.0) > 2.0 * row.df * (1.0 + _ROUGHLY):
+        yield "its doubt is of rounds that differ more than its interval allows"
+
+
+def _t_of(row: Comparison) -> float | None:
+    change, least, most = worse_by(row)
+    if change is None or least is None or most is None or row.df is None or most <= least:
+        return None
+    return change / ((most - least) / 2.0) * t_quantile(0.5 + CONFIDENCE / 2, row.df)
 
 
 def _of_the_metric(row: Comparison) -> Iterator[str]:
@@ -85,7 +143,12 @@ def _of_the_centres(row: Comparison) -> Iterator[str]:
     before = row.base.center if row.base else None
     after = row.head.center if row.head else None
     if before is None or after is None:
+        if row.difference is not None or row.ratio is not None:
+            yield "it has a change, and one side has no centre"
         return
+    known = METRICS.get(row.metric)
+    if known is not None and known.floor is not None:  # it is in the ratio, not in exact sides
+        before, after = max(before, known.floor), max(after, known.floor)
     ends = (row.difference_lo, row.ratio_lo)
     if row.base_sessions > 1 and ends == (None, None):  # too few rounds to say how far they differ
         return
@@ -95,8 +158,7 @@ def _of_the_centres(row: Comparison) -> Iterator[str]:
         half = _half(row.difference_lo, row.difference_hi)
         if abs(after - before - row.difference) > 1e-6 * scale + apart * half:
             yield "its difference isn't that of its sides"
-    elif row.ratio is not None and row.metric != "accuracy_loss" and not _fits(row, before, after):
-        # the floor of ``accuracy_loss`` is in its ratio, and not in its sides
+    elif row.ratio is not None and not _fits(row, before, after):
         yield f"its ratio is {row.ratio:g}, and its sides are {before:g} and {after:g}"
 
 

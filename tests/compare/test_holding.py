@@ -9,7 +9,9 @@ import pytest
 from perfci.compare.comparing import compare_case
 from perfci.compare.deciding import decide, placeholder
 from perfci.compare.enforcing import ELSEWHERE, doubted, held
+from perfci.compare.judging import readjust
 from perfci.compare.policy import MetricPolicy
+from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.render.outline import headline
 from tests.compare.shards import POLICY, paired, shard
@@ -138,6 +140,20 @@ def test_a_pass_with_failures_on_both_sides_or_of_half_a_session_is_none() -> No
     both = (failure("b", "base"), failure("b", "head"))
     assert held(passing(paired("a"), failures=both), POLICY).verdict.status == "inconclusive"
     assert held(passing(paired("a"), interrupted=True), POLICY).verdict.status == "inconclusive"
+
+
+def test_metrics_of_the_benchmark_s_own_ease_no_correction_of_perfci_s() -> None:
+    slow = replace(paired("a", 3.0, p=1e-4, metric="cold_start"), status="inconclusive")
+    noise = [paired("b", p=0.5, metric="jitter", gate="fail") for _ in range(500)]
+    own = [replace(one, metric=f"own {number}") for number, one in enumerate(noise)]
+    assert readjust((slow, *own), LENIENT)[0].status == "inconclusive"
+    assert held(passing(slow, *own), LENIENT).verdict.status == "fail"
+
+
+def test_a_pass_without_a_metric_that_gates_is_none() -> None:
+    report = passing(paired("a", metric="latency_p95"), not_measured=dict.fromkeys(METRICS, "x"))
+    assert held(report, POLICY).verdict.status == "inconclusive"
+    assert held(replace(report, shard="1/2"), POLICY).verdict.status == "pass"
 
 
 def test_a_shard_that_had_nothing_to_measure_passes() -> None:

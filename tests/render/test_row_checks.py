@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from perfci.compare.comparing import adjust, compare_case, left_out
 from perfci.compare.deciding import decide
 from perfci.compare.enforcing import held
+from perfci.compare.exact import without_numbers
 from perfci.compare.policy import MetricPolicy, Policy
 from perfci.errors import DamagedFile
 from perfci.model.metric import METRICS, Metric
@@ -85,10 +86,20 @@ def estimate(center: float) -> Estimate:
     return Estimate(center, center, center, 6, 600)
 
 
+NO_CENTRE = Estimate(None, None, None, 6, 600)
 SLOW = adjust([paired("a", 1.5)], POLICY)[0]
 SAME = adjust([paired("a", 1.0)], POLICY)[0]
 STORED = adjust([stored("a", 1.0)], POLICY)[0]
 BREAKS = row(EAGER, "graph_breaks", 0, 1, "regressed")
+COLD = replace(adjust([paired("a", 2.93, metric="cold_start")], POLICY)[0], status="inconclusive")
+LOSS = row(EAGER, "accuracy_loss", 0.5, 3.0, "regressed", ratio=3.0, ratio_lo=3.0, ratio_hi=3.0)
+NO_GRAPH = without_numbers(
+    replace(BREAKS, difference=None, difference_lo=None, difference_hi=None),
+    "lost",
+    BREAKS.base,
+    None,
+)
+NO_GRAPH_BEFORE = replace(NO_GRAPH, status="improved", base=None, head=BREAKS.head)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +133,22 @@ BREAKS = row(EAGER, "graph_breaks", 0, 1, "regressed")
         (replace(BREAKS, status="inconclusive"), "say otherwise"),
         (replace(BREAKS, difference=0.0, status="unchanged"), "isn't that of its sides"),
         (replace(BREAKS, p=0.1), "has a p"),
+        (replace(SAME, base=replace(SLOW.base, center=None)), "no centre"),
+        (replace(SAME, head=replace(SLOW.head, center=None)), "no centre"),
+        (replace(BREAKS, status="unchanged", difference=0.0, base=NO_CENTRE), "no centre"),
+        (replace(SLOW, base_sessions=2), "its method is `paired_t`"),
+        (replace(BREAKS, base_sessions=1), "its method is `exact`"),
+        (replace(STORED, base_sessions=200_000), "fewer workers"),
+        (replace(COLD, doubt="x"), "none of perfci's"),
+        (replace(COLD, doubt="most workers don't show the change"), "none of perfci's"),
+        (replace(COLD, doubt="most rounds don't show the change"), "than its interval allows"),
+        (replace(COLD, cohens_d=0.0), "cohens_d is 0"),
+        (replace(COLD, cohens_d=-9.0), "cohens_d is -9"),
+        (replace(LOSS, ratio=1.0, ratio_lo=1.0, ratio_hi=1.0, status="unchanged"), "ratio is 1"),
+        (replace(NO_GRAPH, status="improved"), "head has no graph"),
+        (replace(NO_GRAPH, status="inconclusive"), "head has no graph"),
+        (replace(NO_GRAPH_BEFORE, status="regressed"), "base has no graph"),
+        (replace(LOSS, head=None, ratio=None, status="inconclusive"), "one side has no number"),
         (
             replace(paired("a", 1.5), metric="loss", ratio=None, ratio_lo=None, ratio_hi=None),
             "has no change",
@@ -135,6 +162,11 @@ def test_a_row_that_contradicts_itself_is_refused(changed: Comparison, said: str
     report = replace(passing_report(), results=(changed,), verdict=Verdict("inconclusive", ()))
     with pytest.raises(DamagedFile):
         read_report(render_json(report))
+
+
+@pytest.mark.parametrize("one", [SLOW, SAME, STORED, BREAKS, COLD, LOSS, NO_GRAPH, NO_GRAPH_BEFORE])
+def test_the_rows_that_are_edited_here_are_believed_unedited(one: Comparison) -> None:
+    assert list(why_untrue(one)) == []
 
 
 def slow_report() -> Report:

@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfci.compare.comparing import adjust
-from perfci.compare.deciding import decide, failure_rows, placeholder
+from perfci.compare.deciding import decide, failure_rows, placeholder, require_gate
 from perfci.compare.enforcing import held
 from perfci.compare.policy import MetricPolicy, Policy
 from perfci.errors import DamagedFile
 from perfci.model.case import Failure
-from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Estimate, Report, Verdict
 from perfci.render.report_json import read_report, render_json
 from tests.compare.shards import POLICY, paired, shard, stored
@@ -46,6 +45,30 @@ def passing(**changed: Any) -> Report:
 @pytest.mark.parametrize("side", ["head", "base and head"])
 def test_a_pass_whose_head_failed_is_refused(side: str) -> None:
     refused(passing(failures=(replace(BROKEN, side=side),)), "broken failed on")
+
+
+ON_BASE = replace(BROKEN, case="a", side="base")
+SLOW, OTHER = paired("a", 2.0), paired("b")
+FAILED = bare("a", "failed", "")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"results": (FAILED, OTHER)}, "no failure is of it"),
+        ({"results": (FAILED, OTHER), "failures": (ON_BASE,)}, "on base alone: that is `new`"),
+        ({"results": (OTHER,), "not_measured": {"latency_p50": "x"}}, "not_measured names"),
+        ({"results": (OTHER, replace(bare("b", "new", ""), metric="cold_start"))}, "is `new`"),
+        ({"results": (OTHER,), "command": "check"}, "paired without being confirmed"),
+        ({"results": (replace(stored("b"), confirmed=True),)}, "measured apart"),
+    ],
+    ids=str,
+)
+def test_rows_that_the_rest_of_the_report_denies_are_refused(
+    changed: dict[str, Any], said: str
+) -> None:
+    rows = adjust(changed["results"], POLICY)
+    refused(passing(**(changed | {"results": rows})), said)
 
 
 def test_a_failure_on_base_alone_may_pass() -> None:
@@ -153,7 +176,8 @@ def test_whatever_perfci_decides_is_believed(
     rows = adjust(rows, POLICY)
     empty = part and not rows and not interrupted
     verdict = PASS if empty else decide(rows, failures, policy, interrupted=interrupted)
+    verdict = verdict if part else require_gate(verdict, rows)
     report = shard(1, 2, verdict=verdict, failures=tuple(failures), interrupted=interrupted)
-    missing = {one.name: "one metric a case here" for one in METRICS.values() if one.always}
-    report = replace(report, results=rows, shard=part, not_measured=missing)
-    assert held(read_report(render_json(report)), policy).verdict == verdict
+    reported = {row.case: (row.metric,) for row in rows}
+    report = replace(report, results=rows, shard=part, not_measured={})
+    assert held(read_report(render_json(report)), policy, reported).verdict == verdict
