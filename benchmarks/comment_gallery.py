@@ -88,7 +88,7 @@ def row(
         p=p,
         p_adjusted=None if p is None else min(1.0, 20 * p),
         df=None if exact else 7.0,
-        cohens_d=None if exact else 1.9,
+        cohens_d=None if exact else math.copysign(1.9, after - before),
         detectable=None if exact else 0.013,
         difference=difference,
         difference_lo=difference,

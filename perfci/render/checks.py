@@ -65,42 +65,6 @@ def _of_the_method(report: Report) -> Iterator[str]:
             yield f"{row.case} {row.metric} is confirmed, and its sides were measured apart"
 
 
-def _of_the_failed(report: Report) -> Iterator[str]:
-    """A ``failed`` row is what ``failure_rows`` makes of its case's failures."""
-    of: dict[str, list[Failure]] = {}
-    for failure in report.failures:
-        of.setdefault(failure.case, []).append(failure)
-    for row in report.results:
-        if row.status == "failed" and not of.get(row.case):
-            yield f"{row.case} is `failed`, and no failure is of it"
-        elif row.status == "failed" and is_new_for(of[row.case]):
-            yield f"{row.case} is `failed`, and it failed on base alone: that is `new`"
-
-
-def _of_what_is_missing(report: Report) -> Iterator[str]:
-    """No worker gave what isn't measured; and what base hasn't got isn't compared.
-
-    Own metrics aren't known here, and nothing is asked of every case.
-    """
-    compared = {row.case for row in report.results if row.base and row.head}
-    for row in report.results:
-        if row.metric not in METRICS:
-            continue
-        if row.metric in report.not_measured and row.head and row.head.workers:
-            yield f"not_measured names {row.metric}, which {row.case} has numbers of"
-        if row.status == "new" and row.case in compared:
-            yield f"{row.case} {row.metric} is `new`, and others of that case were compared"
-
-
-def _of_the_method(report: Report) -> Iterator[str]:
-    """A check measures head alone, and both sides together only what it confirms."""
-    for row in report.results:
-        if row.method == "paired_t" and report.command == "check" and not row.confirmed:
-            yield f"{row.case} {row.metric} is of a check, and paired without being confirmed"
-        if row.method == "welch_t" and row.confirmed:
-            yield f"{row.case} {row.metric} is confirmed, and its sides were measured apart"
-
-
 def _of_the_shards(report: Report) -> Iterator[str]:
     for name, text in (("shard", report.shard), *(("missing", one) for one in report.missing)):
         if not text:

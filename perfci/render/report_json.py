@@ -46,6 +46,7 @@ def fit(plain: dict[str, Any], shape: Fields, share: int = 1) -> dict[str, Any]:
     left_out: Counter[str] = Counter()
     fitted: dict[str, Any] = _fitted(plain, shape, share, "", left_out)
     if left_out["results"] or left_out["failures"]:
+        left_out["results"] += _leave_out_what_has_no_failure(fitted)
         _leave_out_what_has_no_row(fitted)
     if any(left_out.values()):
         said = ", ".join(f"{count:,} of {name}" for name, count in left_out.items() if count)
@@ -55,6 +56,14 @@ def fit(plain: dict[str, Any], shape: Fields, share: int = 1) -> dict[str, Any]:
             f"this file would be too large: left out are {said}",
         ]
     return fitted
+
+
+def _leave_out_what_has_no_failure(fitted: dict[str, Any]) -> int:
+    """Return how many ``failed`` rows go with their failures, for the same reason."""
+    told = {one["case"] for one in fitted["failures"]}
+    rows = fitted["results"]
+    fitted["results"] = [one for one in rows if one["status"] != "failed" or one["case"] in told]
+    return len(rows) - len(fitted["results"])
 
 
 def _leave_out_what_has_no_row(fitted: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ def test_what_is_told_of_a_case_goes_with_its_rows() -> None:
     names = [f"case_{number}" for number in range(20_001)]
     digests = dict.fromkeys(names[-10:], "2" * 64)
     report = rich_report(
-        verdict=Verdict("inconclusive", ("nothing to compare with",)),
+        verdict=Verdict("inconclusive", (stated("nothing to compare with"),)),
         results=tuple(bare(name, "new", "") for name in names),
         failures=(),
         explanations=(),

@@ -74,6 +74,8 @@ def test_a_text_is_read_up_to_its_limit_and_not_beyond(path: tuple[Step, ...]) -
     plain = json.loads(edited(path, '"' * most))
     if path[-1] == "unit":  # perfci's own metrics have units that are known
         plain["results"][0]["metric"] = "own"
+    if path == ("failures", 0, "case"):  # nobody else's row is of that failure
+        plain["results"] = [one for one in plain["results"] if one["status"] != "failed"]
     read_report(json.dumps(plain))  # its JSON is twice as long: what it says counts
     refused(edited(path, "x" * (most + 1)), f"more than {most:,} characters at `\\$")
 
