@@ -18,16 +18,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
-FOLDERS = ("checkout", "docs", "foreign", "github", "history", "report", "stats", "store", "trend",
-           "verdict")  # fmt: skip
+FOLDERS = ("baselines", "checkout", "compare", "docs", "foreign", "github", "history", "render",
+           "stats", "trend")  # fmt: skip
 """Those whose tests call the libraries."""
-WORKERS = ("bench", "worker")
+WORKERS = ("api", "worker")
 """What workers run is of the standard library alone: it differs with Python, not with versions."""
 BESIDE = ("commands/test_commands.py",)
 SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_worktree.py",
-        "github/test_comment_command.py", "history/test_commands.py",
-        "history/test_many_writers.py", "report/test_limits.py")  # fmt: skip
-"""Many processes, and no library that the others don't call."""
+        "foreign/test_importers.py", "github/test_comment_command.py", "history/test_commands.py",
+        "history/test_many_writers.py", "render/test_exporters.py", "render/test_limits.py",
+        "worker/test_devices.py")  # fmt: skip
+"""Many processes, or an installation by pip, and no library that the others don't call."""
 
 
 def main(names: list[str]) -> int:
