@@ -26,9 +26,13 @@ WORKERS = ("api", "worker")
 BESIDE = ("commands/test_commands.py",)
 SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_worktree.py",
         "foreign/test_importers.py", "github/test_comment_command.py", "history/test_commands.py",
-        "history/test_many_writers.py", "render/test_exporters.py", "render/test_limits.py",
+        "history/test_many_writers.py", "render/test_exporters.py", "render/test_exports.py",
+        "render/test_json_report.py", "render/test_limits.py",
         "worker/test_devices.py")  # fmt: skip
-"""Many processes, or an installation by pip, and no library that the others don't call."""
+"""Many processes, or an installation by pip, and no library that the others don't call.
+
+Two compare whole files, in which the last digit of a p is that of the newest scipy.
+"""
 
 
 def main(names: list[str]) -> int:

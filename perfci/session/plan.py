@@ -144,7 +144,7 @@ class SessionPlan:
 
     def temporary_of(self, name: str) -> Path:
         """Return the side's own ``TMPDIR``: what one compiles there isn't what the other finds."""
-        return self.scratch / f"tmp-{name}"
+        return self.scratch / f"tmp{name[0]}"
 
     def launch(self, side: SidePlan, watched: Watched | None = None) -> Launch:
         """Return how this side's processes are started, ``watched`` or on a watch of their own."""

@@ -110,7 +110,7 @@ def test_a_writer_without_psycopg_is_told_what_to_install() -> None:
     program = (
         "import sys\nsys.modules['psycopg'] = None\n"
         "from perfci.errors import UsageError\n"
-        "from perfci.store.history.history import open_history\n"
+        "from perfci.history.history import open_history\n"
         "try:\n    open_history('postgresql://h/d').__enter__()\n"
         "except UsageError as error:\n    print(error.advice)\n"
     )

@@ -206,7 +206,7 @@ def test_a_history_shares_a_postgresql_database_with_other_programs(postgres: Se
 def test_processes_that_open_a_new_history_make_one(place: str) -> None:
     program = (
         "import sys\nfrom tests.history.nights import night\n"
-        "from perfci.store.history.history import open_history\n"
+        "from perfci.history.history import open_history\n"
         "with open_history(sys.argv[1]) as history:\n"
         "    print(history.record([night(int(sys.argv[2]))]))\n"
     )

@@ -39,7 +39,7 @@ def test_without_a_free_core_the_report_says_so() -> None:
 
 def test_a_killed_sessions_cores_are_free_again(tmp_path: Path) -> None:
     holder = (
-        "import time; from perfci.measure.neighbours import own_cores\n"
+        "import time; from perfci.machine.neighbours import own_cores\n"
         "from tests.machine.test_neighbours import PLAN\n"
         "with own_cores((0, 1), PLAN):\n    print('held', flush=True); time.sleep(60)"
     )
