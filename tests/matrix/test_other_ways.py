@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from tests.matrix.outcome import Outcome, compare
@@ -22,8 +25,9 @@ REFUSED = {
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
-    project, environment = project_of_ways(tmp_path_factory.mktemp("ways"))
+def outcomes() -> dict[str, Outcome]:
+    # pytest's own folders are too long for the socket of a forkserver below them
+    project, environment = project_of_ways(Path(tempfile.mkdtemp(prefix="ways-")))
     return compare(project, environment, WAYS)
 
 
