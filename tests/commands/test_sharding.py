@@ -250,7 +250,9 @@ def test_known_durations_balance_the_plan(
     slowed: Project, parts: tuple[Path, Path], folder: Path
 ) -> None:
     took = {"sized[size=1]": 60.0, "sized[size=2]": 10.0, "working": 20.0}
-    known = edited(parts[0], folder / "known.json", durations=took)
+    result = json.loads(parts[0].read_text(encoding="utf-8"))["results"][0]
+    results = [{**result, "case": name} for name in took]  # a duration is of a case with a row
+    known = edited(parts[0], folder / "known.json", durations=took, results=results, ran=None)
     done = slowed.perfci("plan", "feature", "--shards", "2", "--durations", str(known), "--json")
     plan = json.loads(done.out)["shards"]
     assert plan[0] == {"shard": "1/2", "expected_s": 60.0, "cases": ["sized[size=1]"]}
