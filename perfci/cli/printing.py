@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext, suppress
 
 import click
 
@@ -19,7 +20,7 @@ from perfci.render.clean import Clean, clean_styled, one_line
 
 def say(text: str, *, fg: str | None = None, err: bool = False) -> None:
     """Print ``text`` on one line, whatever it holds."""
-    click.echo(styled(text, fg=fg), err=err)
+    _echo(f"{styled(text, fg=fg)}\n", err=err)
 
 
 def say_red(text: str) -> None:
@@ -29,7 +30,7 @@ def say_red(text: str) -> None:
 
 def show(text: Clean, *, err: bool = False) -> None:
     """Print a whole text as it stands, its newlines its own."""
-    click.echo(text, nl=False, err=err)
+    _echo(text, err=err)
 
 
 def show_all(texts: Iterable[Clean]) -> None:
@@ -47,7 +48,13 @@ def styled(text: str, *, fg: str | None = None, dim: bool | None = None) -> Clea
 
 def rewrite(text: str, *, width: int) -> None:
     """Put ``text`` in the place of the line that standard error's terminal is on."""
-    click.echo(f"\r\x1b[2K{one_line(text)[:width]}", nl=False, err=True)
+    _echo(f"\r\x1b[2K{one_line(text)[:width]}", err=True)
+
+
+def _echo(text: str, *, err: bool) -> None:
+    """Print. A closed or full standard error is passed over: files and exit code say the rest."""
+    with suppress(OSError) if err else nullcontext():
+        click.echo(text, nl=False, err=err)
 
 
 def is_terminal(*, err: bool = False) -> bool:

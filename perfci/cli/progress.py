@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from perfci.cli.printing import is_terminal, rewrite, say
 from perfci.session.session import Progress
@@ -41,7 +40,7 @@ class ProgressLine:
     def close(self) -> None:
         """Clear the line."""
         if self._open:
-            self._tried(lambda: rewrite("", width=0))
+            rewrite("", width=0)
             self._open = False
 
     def _show(self, text: str) -> None:
@@ -49,13 +48,7 @@ class ProgressLine:
             import shutil
 
             width = shutil.get_terminal_size().columns - 1
-            self._tried(lambda: rewrite(text, width=width))
+            rewrite(text, width=width)
             self._open = True
         else:
-            self._tried(lambda: say(text, err=True))
-
-    def _tried(self, print_it: Callable[[], None]) -> None:
-        try:
-            print_it()
-        except OSError:  # a closed or full standard error: measuring goes on without a line
-            self._quiet = True
+            say(text, err=True)

@@ -38,7 +38,7 @@ def told(report: dict[str, Any]) -> str:
         row = rows(report, case)["latency_p50"]
         assert (row["status"], row["method"]) == ("regressed", "welch_t")
         assert row["confirmed"] is False
-        assert row["head"]["workers"] >= 4
+        assert row["head"]["workers"] >= 5
     assert report["verdict"]["status"] == "fail"
     (why,) = (note for note in report["notes"] if note.startswith("Unconfirmed: "))
     return why
@@ -47,12 +47,12 @@ def told(report: dict[str, Any]) -> str:
 def test_an_interrupted_check_confirms_nothing_and_a_second_signal_loses_nothing(
     project: SteppedInto,
 ) -> None:
-    project.step("interrupt-one-5")
-    report = project.report("check", code=1)
+    project.step("interrupt-one-6")
+    report = project.report("check", "--rounds", "6", code=1)
     assert "the session ended before" in told(report)
     assert report["interrupted"] is True
     assert any("interrupted before everything" in one for one in report["verdict"]["reasons"])
-    assert project.count("one") == 5
+    assert project.count("one") == 6
     assert project.count("trees") == 1
 
 

@@ -234,14 +234,15 @@ def test_the_completion_script_is_clicks_own(project: Project, shell: str) -> No
 
 def test_only_cleaning_makes_text_clean() -> None:
     made = []
-    for path in Path(perfci.__file__).parent.rglob("*.py"):
+    package = Path(perfci.__file__).parent
+    for path in package.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = node.func if isinstance(node, ast.Call) else None
             if isinstance(name, ast.Name) and name.id in {"Clean", "cast"}:
                 given = node.args[0] if isinstance(node, ast.Call) and node.args else None
                 if name.id == "Clean" or (isinstance(given, ast.Name) and given.id == "Clean"):
-                    made.append(path.name)
-    assert set(made) == {"clean.py"}
+                    made.append(path.relative_to(package).as_posix())
+    assert set(made) == {"render/clean.py", "render/exporters/__init__.py"}
 
 
 def test_a_rich_report_is_printed_as_it_was(project: Project) -> None:
