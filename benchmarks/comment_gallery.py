@@ -21,7 +21,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perfci.compare.deciding import failed_finding
 from perfci.model.case import Failure
 from perfci.model.finding import Reason, found, stated
 from perfci.model.metric import METRICS
@@ -29,6 +28,7 @@ from perfci.model.report import Comparison, Estimate, Explanation, Report, Timin
 from perfci.model.run import Environment, Side
 from perfci.render.markdown import render_comment
 from perfci.stats.student import t_quantile, two_sided_p
+from perfci.verdict.deciding import failed_finding
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 830

@@ -187,12 +187,12 @@ def false_alarms(sessions: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _report(kinds: Sequence[Sequence[tuple[float, float]]], random: Random) -> tuple[str, int]:
     """Judge a report of twenty cases: the verdict, and how many rounds they took."""
-    from perfci.compare.comparing import adjust, compare_case
-    from perfci.compare.deciding import decide
-    from perfci.compare.policy import default_policy
-    from perfci.compare.stopping import undecided_metrics
     from perfci.model.case import Case
     from perfci.model.worker import WorkerOutput
+    from perfci.verdict.comparing import adjust, compare_case
+    from perfci.verdict.deciding import decide
+    from perfci.verdict.policy import default_policy
+    from perfci.verdict.stopping import undecided_metrics
 
     policy = default_policy()
     rows, total = [], 0

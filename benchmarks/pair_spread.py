@@ -61,9 +61,9 @@ def session(repository: Path, folder: Path, rounds: int, burst: float) -> list[d
 
 def run_session() -> None:
     """Be the session: perfci's own command line, whose rounds are noted as they come."""
-    from perfci.compare.comparing import pair_values
     from perfci.model.worker import WorkerOutput
     from perfci.session.journal import Journal
+    from perfci.verdict.comparing import pair_values
 
     waiting: dict[tuple[str, int], WorkerOutput] = {}
     rounds = []

@@ -11,7 +11,7 @@ from perfci.errors import UsageError
 from perfci.model.metric import METRICS
 from perfci.model.settings import MeasureSettings
 from perfci.trend.settings import TrendSettings
-from tests.compare.workers import case
+from tests.verdict.workers import case
 
 EVERYTHING = """
 [tool.perfci]

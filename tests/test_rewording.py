@@ -12,19 +12,19 @@ import pytest
 
 import perfci.model.words as catalogue
 from perfci.cli.output import exit_code
-from perfci.compare.comparing import adjust
-from perfci.compare.deciding import decide, failure_rows, placeholder, require_gate
-from perfci.compare.enforcing import held
-from perfci.compare.judging import suspects
-from perfci.compare.merging import merge
-from perfci.compare.policy import MetricPolicy
 from perfci.model.case import Failure
 from perfci.model.finding import found
 from perfci.model.report import Comparison, Report
 from perfci.render.outline import other_reasons, outline, shown_failures
 from perfci.render.report_json import read_report, render_json
-from tests.compare.shards import POLICY, paired, shard, stored
+from perfci.verdict.comparing import adjust
+from perfci.verdict.deciding import decide, failure_rows, placeholder, require_gate
+from perfci.verdict.enforcing import held
+from perfci.verdict.judging import suspects
+from perfci.verdict.merging import merge
+from perfci.verdict.policy import MetricPolicy
 from tests.render.examples import alone_report, hostile_report, passing_report, rich_report
+from tests.verdict.shards import POLICY, paired, shard, stored
 
 PIECES = (
     "looks regressed: ", "looks unchanged: ", "significant, but ", "warning: ", "slow: ",

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.statistics.noise import Array, Model, Rng, Seen
-from perfci.compare.comparing import adjust, compare_case
-from perfci.compare.deciding import decide
-from perfci.compare.judging import suspects
-from perfci.compare.policy import MetricPolicy, Policy
-from perfci.compare.stopping import undecided_metrics
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
+from perfci.verdict.comparing import adjust, compare_case
+from perfci.verdict.deciding import decide
+from perfci.verdict.judging import suspects
+from perfci.verdict.policy import MetricPolicy, Policy
+from perfci.verdict.stopping import undecided_metrics
 
 METRIC = "latency_p50"
 COLD = "cold_start"

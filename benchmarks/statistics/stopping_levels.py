@@ -8,9 +8,9 @@ import numpy as np
 
 from benchmarks.statistics.paths import FAMILY, LEAST_ROUNDS, MOST_ROUNDS
 from benchmarks.statistics.scoring import markdown, percent
-from perfci.compare import stopping
 from perfci.stats.paired import paired_t
 from perfci.stats.summary import bounded_exp
+from perfci.verdict import stopping
 
 LEVELS = (0.05, 0.01, 0.002)
 SPREADS = (0.007, 0.02)

@@ -11,12 +11,6 @@ from perfci.app.confirming import ENDED_EARLY, confirmed, named, unconfirmed
 from perfci.app.run import measure_alone
 from perfci.baselines.baseline import Baseline, why_not_comparable
 from perfci.baselines.files import BaselineStore
-from perfci.compare.comparing import adjust, compare_case, left_out
-from perfci.compare.deciding import failure_rows, placeholder
-from perfci.compare.explaining import explain
-from perfci.compare.judging import suspects
-from perfci.compare.policy import Policy
-from perfci.compare.sharding import Part
 from perfci.errors import UsageError
 from perfci.model.case import Failure
 from perfci.model.finding import found
@@ -31,6 +25,12 @@ from perfci.session.workplace import (
     open_workplace,
     refuse_secrets,
 )
+from perfci.verdict.comparing import adjust, compare_case, left_out
+from perfci.verdict.deciding import failure_rows, placeholder
+from perfci.verdict.explaining import explain
+from perfci.verdict.judging import suspects
+from perfci.verdict.policy import Policy
+from perfci.verdict.sharding import Part
 
 _TELL_NEXT_TO_NOTHING = 2
 """So many sessions: the 95 % interval is 12.7 standard errors wide to each side, of three 4.3."""

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perfci.app.concluding import Facts, conclude, run_of
-from perfci.compare.sharding import Part, Shard, part_of
 from perfci.config.loading import load_config
 from perfci.errors import UsageError
 from perfci.model.case import Case, Failure
@@ -20,6 +19,7 @@ from perfci.session.selecting import select
 from perfci.session.session import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.units import counted
+from perfci.verdict.sharding import Part, Shard, part_of
 
 
 @dataclass(frozen=True, slots=True)

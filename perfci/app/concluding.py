@@ -6,10 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from perfci.compare.comparing import adjust, compare_case, left_out, number_rows
-from perfci.compare.deciding import decide, failure_rows, placeholder, require_gate
-from perfci.compare.explaining import explain
-from perfci.compare.policy import Policy
 from perfci.model.case import Case, Failure
 from perfci.model.finding import Finding, found
 from perfci.model.report import Comparison, Definition, Explanation, Report, Timing, Verdict
@@ -19,6 +15,10 @@ from perfci.model.worker import WorkerOutput
 from perfci.session.discovering import Written
 from perfci.session.session import SessionResult
 from perfci.units import counted
+from perfci.verdict.comparing import adjust, compare_case, left_out, number_rows
+from perfci.verdict.deciding import decide, failure_rows, placeholder, require_gate
+from perfci.verdict.explaining import explain
+from perfci.verdict.policy import Policy
 
 # Pure: what disturbed the bursts of a session's workers, as notes of a report.
 

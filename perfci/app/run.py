@@ -5,13 +5,13 @@ from __future__ import annotations
 from perfci.app.compare import Request, facts_of, selected_cases, selected_part
 from perfci.app.concluding import alone, run_of
 from perfci.checkout.repository import Resolved
-from perfci.compare.sharding import Part
 from perfci.model.case import Case
 from perfci.model.report import Report
 from perfci.model.run import Run
 from perfci.session.discovering import not_matching, without_benchmark
 from perfci.session.session import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
+from perfci.verdict.sharding import Part
 
 
 def run(

@@ -22,8 +22,8 @@ from perfci.cli.options import (
     strict_option,
 )
 from perfci.cli.printing import say
-from perfci.compare.sharding import Shard
 from perfci.errors import EXIT_PASS
+from perfci.verdict.sharding import Shard
 
 
 @click.command(

@@ -37,7 +37,6 @@ from perfci.files import write_file
 from perfci.render.clean import clean_line
 
 if TYPE_CHECKING:
-    from perfci.compare.policy import Policy
     from perfci.config.loading import Config
     from perfci.model.report import Report
     from perfci.publish.github.client import Client
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from perfci.publish.github.posting import Outcome
     from perfci.publish.github.pull import Several
     from perfci.session.discovering import Written
+    from perfci.verdict.policy import Policy
 
 
 # What ``perfci comment`` does where a report can't be read: the check says so.
@@ -173,13 +173,13 @@ def command(
     group's event, the check alone is set. The token is read from GITHUB_TOKEN: keep it away from
     the job that runs the pull request's code.
     """
-    from perfci.compare.enforcing import doubt_of_copies, doubted
     from perfci.publish.github.base import doubt_of_base
     from perfci.publish.github.check import check_content
     from perfci.publish.github.event import MergeGroup, Nothing
     from perfci.publish.github.failing import Refused
     from perfci.publish.github.posting import find_pull, require_measured
     from perfci.publish.github.pull import Several
+    from perfci.verdict.enforcing import doubt_of_copies, doubted
 
     # of the checkout that this runs in, never of the report: whoever measures must not decide it
     root = root_here()
@@ -263,7 +263,7 @@ def _reports(
     policy: Policy,
     written: Mapping[str, Mapping[str, Written]],
 ) -> list[Report]:
-    from perfci.compare.enforcing import held, with_unreported
+    from perfci.verdict.enforcing import held, with_unreported
 
     if bool(files) == (unreadable is not None):
         raise UsageError(

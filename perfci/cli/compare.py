@@ -21,8 +21,8 @@ from perfci.cli.options import (
     showing_options,
     strict_option,
 )
-from perfci.compare.sharding import Shard
 from perfci.errors import UsageError
+from perfci.verdict.sharding import Shard
 
 if TYPE_CHECKING:
     from perfci.session.workplace import Wanted

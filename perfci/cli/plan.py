@@ -18,11 +18,11 @@ from perfci.cli.options import (
 )
 from perfci.cli.printing import is_terminal, say, say_red, show
 from perfci.cli.surroundings import allow_token_option
-from perfci.compare.sharding import MOST_SHARDS, Shard, expected_s, split
 from perfci.errors import EXIT_PASS
 from perfci.model.case import Case
 from perfci.render.clean import clean_json, clean_line
 from perfci.units import counted, format_duration
+from perfci.verdict.sharding import MOST_SHARDS, Shard, expected_s, split
 
 Shares = Sequence[Sequence[Case]]
 

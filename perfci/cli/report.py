@@ -18,8 +18,8 @@ from perfci.errors import OutsideError
 from perfci.files import read_regular, write_file
 
 if TYPE_CHECKING:
-    from perfci.compare.sharding import Shard
     from perfci.model.report import Report
+    from perfci.verdict.sharding import Shard
 
 
 class _ReportCommand(FormatsCommand):

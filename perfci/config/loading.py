@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from perfci.compare.policy import MetricPolicy, Policy, default_policy, metric_policy
 from perfci.config import values
 from perfci.config.table import Table
 from perfci.errors import UsageError
@@ -23,6 +22,7 @@ from perfci.model.metric import METRICS, Gate, Undecided
 from perfci.model.settings import MeasureSettings, Quiet
 from perfci.model.worker import SavedModel
 from perfci.trend.settings import TrendSettings
+from perfci.verdict.policy import MetricPolicy, Policy, default_policy, metric_policy
 
 OWN_FILE = "perfci.toml"
 PROJECT_FILE = "pyproject.toml"

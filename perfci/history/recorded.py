@@ -8,13 +8,13 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from perfci.compare.exact import exact_value
 from perfci.model.case import Failure
 from perfci.model.history import GateOutcome, Point, RecordedRun
 from perfci.model.metric import METRICS, Metric
 from perfci.model.report import Report
 from perfci.model.run import CaseRun, Run
 from perfci.stats.summary import summarise
+from perfci.verdict.exact import exact_value
 
 _ID_DIGITS = 32
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.compare.deciding import lost_metrics
 from perfci.model.case import Failure
 from perfci.model.finding import WARNS, Reason
 from perfci.model.report import Comparison, Report
 from perfci.model.words import reason_words
 from perfci.render.rows import change_text, size
 from perfci.units import counted, format_share
+from perfci.verdict.deciding import lost_metrics
 
 # Which failures a reader is shown beside the rows, and which of them are one and the same.
 

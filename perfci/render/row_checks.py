@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from perfci.compare.caveats import why_not_unchanged
-from perfci.compare.exact import COUNTS, judge_exactly
-from perfci.compare.judging import threshold_of, worse_by
-from perfci.compare.margin import margin
 from perfci.model.finding import IN_WORDS, Finding
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison
 from perfci.stats.student import CONFIDENCE, t_quantile, two_sided_p
+from perfci.verdict.caveats import why_not_unchanged
+from perfci.verdict.exact import COUNTS, judge_exactly
+from perfci.verdict.judging import threshold_of, worse_by
+from perfci.verdict.margin import margin
 
 _SLACK = 1e-9
 _LARGEST_LOG = 690.0

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from perfci.api.work import why_unfit
-from perfci.compare.reducing import reduce
 from perfci.machine.gpu_watch import (
     GpuState,
     GpuWatch,
@@ -32,6 +31,7 @@ from perfci.session.ran.judging import Judged, failure_of, untold
 from perfci.session.ran.watched import Watched
 from perfci.session.schedule import burst_count, burst_order, lead_in_s
 from perfci.session.starter import OpenStarters
+from perfci.verdict.reducing import reduce
 
 # Pure: both sides of a round live at once, and need room for both.
 
@@ -88,7 +88,7 @@ class RoundResult:
     ran: Mapping[str, Judged] = field(default_factory=dict)
 
 
-class _Seat:
+class _Slot:
     """One side's place in a round: its worker while it lives, then its result."""
 
     def __init__(self, task: Task) -> None:
@@ -122,95 +122,95 @@ def measure_round(
     both are started afresh.
     Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
     """
-    seats = [_Seat(task) for task in tasks]
+    slots = [_Slot(task) for task in tasks]
 
-    def measure(seats: Sequence[_Seat]) -> None:
+    def measure(slots: Sequence[_Slot]) -> None:
         forking = starters if starters and starters.alive() else None
-        _take_turns(seats, round_number, settings, budget_end, forking, gpu)
+        _take_turns(slots, round_number, settings, budget_end, forking, gpu)
 
-    measure(seats)
-    crowded = next((seat for seat in seats if seat.crowded), None)
+    measure(slots)
+    crowded = next((slot for slot in slots if slot.crowded), None)
     if crowded and isinstance(crowded.result, WorkerFailure):
-        alone = _Seat(crowded.task)
+        alone = _Slot(crowded.task)
         measure([alone])
         if isinstance(alone.result, WorkerOutput):
             failure = crowded.result.failure
-            for seat in seats:
-                told = no_room_for_both(failure, seat.task.order.side)
-                seat.result = WorkerFailure(round_number, told)
+            for slot in slots:
+                told = no_room_for_both(failure, slot.task.order.side)
+                slot.result = WorkerFailure(round_number, told)
     return RoundResult(
-        results=tuple(seat.result for seat in seats if seat.result is not None),
-        logs={seat.task.order.side: seat.log for seat in seats},
-        measured_s=sum(seat.measured_s for seat in seats),
-        ran={seat.task.order.side: seat.ran for seat in seats if seat.ran},
+        results=tuple(slot.result for slot in slots if slot.result is not None),
+        logs={slot.task.order.side: slot.log for slot in slots},
+        measured_s=sum(slot.measured_s for slot in slots),
+        ran={slot.task.order.side: slot.ran for slot in slots if slot.ran},
     )
 
 
 def _take_turns(
-    seats: Sequence[_Seat],
+    slots: Sequence[_Slot],
     round_number: int,
     settings: MeasureSettings,
     budget_end: float,
     forking: OpenStarters | None,
     gpu: GpuWatches,
 ) -> None:
-    """Start the workers of ``seats``, let them take bursts in turn, and end them."""
+    """Start the workers of ``slots``, let them take bursts in turn, and end them."""
 
-    def attempt(seat: _Seat, step: Callable[[_Seat], None]) -> None:
-        if seat.result is None:
+    def attempt(slot: _Slot, step: Callable[[_Slot], None]) -> None:
+        if slot.result is None:
             try:
-                step(seat)
+                step(slot)
             except WorkerEnded as ended:  # of a starter that died, it doesn't name the case
-                failure = replace(ended.failure, case=seat.task.order.case)
-                seat.crowded = ran_out_of_memory(failure) and _lives_beside(seat, seats)
-                seat.result = WorkerFailure(round_number, failure)
+                failure = replace(ended.failure, case=slot.task.order.case)
+                slot.crowded = ran_out_of_memory(failure) and _lives_beside(slot, slots)
+                slot.result = WorkerFailure(round_number, failure)
 
-    def start(seat: _Seat) -> None:
-        task = seat.task
+    def start(slot: _Slot) -> None:
+        task = slot.task
         order = replace(task.order, cold_start=not (forking and forking.at_once))
-        seat.worker = WorkerProcess(order, _way_to_start(task, forking), budget_end)
-        said = seat.worker.expect("ready", task.timeout_s)
-        seat.call_s = max(0.0, seat.worker.field(said, "call_s", float))
-        seat.on_device = seat.worker.field(said, "on_device", bool)
-        if seat.on_device:
-            seat.watch = gpu.of(seat.worker.field(said, "uuid", str))
+        slot.worker = WorkerProcess(order, _way_to_start(task, forking), budget_end)
+        said = slot.worker.expect("ready", task.timeout_s)
+        slot.call_s = max(0.0, slot.worker.field(said, "call_s", float))
+        slot.on_device = slot.worker.field(said, "on_device", bool)
+        if slot.on_device:
+            slot.watch = gpu.of(slot.worker.field(said, "uuid", str))
 
-    def burst(seat: _Seat) -> None:
-        before = seat.watch.read() if seat.watch else None
-        worker = _alive(seat)
+    def burst(slot: _Slot) -> None:
+        before = slot.watch.read() if slot.watch else None
+        worker = _alive(slot)
         worker.send({"do": "burst", "seconds": settings.burst, "least": 1, "lead_in": lead_in})
-        said = worker.expect("burst", seat.task.timeout_s)
-        after = seat.watch.read() if seat.watch else None
-        done = _watched(worker, said, before, after, seats)
-        seat.measured_s += done.duration
-        seat.bursts.append(done)
-        seat.energy += energy_between(before, after)
+        said = worker.expect("burst", slot.task.timeout_s)
+        after = slot.watch.read() if slot.watch else None
+        done = _watched(worker, said, before, after, slots)
+        slot.measured_s += done.duration
+        slot.bursts.append(done)
+        slot.energy += energy_between(before, after)
 
-    def finish(seat: _Seat) -> None:
-        worker = _alive(seat)
+    def finish(slot: _Slot) -> None:
+        worker = _alive(slot)
         worker.send({"do": "finish"})
-        said = worker.expect("output", seat.task.timeout_s)
+        said = worker.expect("output", slot.task.timeout_s)
         worker.stage = "done"
-        seat.result = _result(seat, said, round_number)
+        slot.result = _result(slot, said, round_number)
 
     try:
-        for seat in seats:  # one after the other: cold starts never overlap
-            attempt(seat, start)
-        slowest = max(seat.call_s for seat in seats)
+        for slot in slots:  # one after the other: cold starts never overlap
+            attempt(slot, start)
+        slowest = max(slot.call_s for slot in slots)
         lead_in = lead_in_s(slowest, settings.burst)
         bursts = burst_count(slowest, settings.burst, settings.round_time)
-        for seat in burst_order(seats, bursts):
-            attempt(seat, burst)
-        for seat in seats:
-            attempt(seat, finish)
+        for slot in burst_order(slots, bursts):
+            attempt(slot, burst)
+        for slot in slots:
+            attempt(slot, finish)
     finally:
-        for seat in seats:
-            _end(seat, round_number)
+        for slot in slots:
+            _end(slot, round_number)
 
 
-def _lives_beside(seat: _Seat, seats: Sequence[_Seat]) -> bool:
+def _lives_beside(slot: _Slot, slots: Sequence[_Slot]) -> bool:
     """Say whether the other side's worker is there too, and so holds memory."""
-    others = (other for other in seats if other is not seat)
+    others = (other for other in slots if other is not slot)
     return any(other.worker and not isinstance(other.result, WorkerFailure) for other in others)
 
 
@@ -221,37 +221,37 @@ def _way_to_start(task: Task, starters: OpenStarters | None) -> Callable[[ChildE
     return partial(Executed, launch, task.order.root)
 
 
-def _alive(seat: _Seat) -> WorkerProcess:
-    assert seat.worker is not None  # noqa: S101 (a seat without a worker has a result)
-    return seat.worker
+def _alive(slot: _Slot) -> WorkerProcess:
+    assert slot.worker is not None  # noqa: S101 (a slot without a worker has a result)
+    return slot.worker
 
 
-def _end(seat: _Seat, round_number: int) -> None:
-    if seat.worker is None:
+def _end(slot: _Slot, round_number: int) -> None:
+    if slot.worker is None:
         return
-    left = seat.worker.close()
-    seat.log = seat.worker.log
-    finished = not isinstance(seat.result, WorkerFailure) and seat.result is not None
+    left = slot.worker.close()
+    slot.log = slot.worker.log
+    finished = not isinstance(slot.result, WorkerFailure) and slot.result is not None
     if left and finished:
-        seat.result = WorkerFailure(round_number, seat.worker.left_behind(left))
-    if seat.task.watched and seat.result is not None:
-        _judge(seat, seat.task.watched, round_number)
+        slot.result = WorkerFailure(round_number, slot.worker.left_behind(left))
+    if slot.task.watched and slot.result is not None:
+        _judge(slot, slot.task.watched, round_number)
 
 
-def _judge(seat: _Seat, watched: Watched, round_number: int) -> None:
+def _judge(slot: _Slot, watched: Watched, round_number: int) -> None:
     """Fail a worker that ran what isn't its side's, whatever else it came to."""
-    seat.ran = watched.judged()
-    failure = seat.result.failure if isinstance(seat.result, WorkerFailure) else None
-    if seat.ran.wrong:
-        order = seat.task.order
+    slot.ran = watched.judged()
+    failure = slot.result.failure if isinstance(slot.result, WorkerFailure) else None
+    if slot.ran.wrong:
+        order = slot.task.order
         tail = failure.log_tail if failure else ""
-        failure = failure_of(seat.ran.wrong, order.case, order.side, tail)
-    elif failure is None and not seat.ran.told:
-        failure = untold(seat.task.order.case, seat.task.order.side)
-    elif failure and seat.ran.advice:
-        failure = replace(failure, message=f"{failure.message}\n{seat.ran.advice}")
+        failure = failure_of(slot.ran.wrong, order.case, order.side, tail)
+    elif failure is None and not slot.ran.told:
+        failure = untold(slot.task.order.case, slot.task.order.side)
+    elif failure and slot.ran.advice:
+        failure = replace(failure, message=f"{failure.message}\n{slot.ran.advice}")
     if failure:
-        seat.result = WorkerFailure(round_number, failure)
+        slot.result = WorkerFailure(round_number, failure)
 
 
 def _watched(
@@ -259,31 +259,31 @@ def _watched(
     said: Mapping[str, object],
     before: GpuState | None,
     after: GpuState | None,
-    seats: Sequence[_Seat],
+    slots: Sequence[_Slot],
 ) -> Burst:
     fields = {name: value for name, value in said.items() if name != "say"}
     burst = worker.field({"say": "burst", "burst": fields}, "burst", Burst)
     if before is None or after is None:
         return burst
-    own = [seat.worker.pid for seat in seats if seat.worker]
+    own = [slot.worker.pid for slot in slots if slot.worker]
     return replace(burst, set_aside=set_aside_reason(before, after, own))
 
 
-def _result(seat: _Seat, said: Mapping[str, object], round_number: int) -> WorkerResult:
-    raw = _alive(seat).field(said, "measurement", Measurement)
+def _result(slot: _Slot, said: Mapping[str, object], round_number: int) -> WorkerResult:
+    raw = _alive(slot).field(said, "measurement", Measurement)
     for metric in raw.extra_metrics:
         if wrong := why_unfit(metric):
-            raise _alive(seat).nonsense(f"a metric of the benchmark's own: {wrong}")
-    calls = sum(burst.samples + burst.lead_in for burst in seat.bursts)
+            raise _alive(slot).nonsense(f"a metric of the benchmark's own: {wrong}")
+    calls = sum(burst.samples + burst.lead_in for burst in slot.bursts)
     values, missing = dict(raw.values), dict(raw.missing)
-    if seat.energy > 0.0 and calls:  # not so where a reading was unknown: NaN
-        values["energy"] = seat.energy / calls
-    elif seat.on_device:
+    if slot.energy > 0.0 and calls:  # not so where a reading was unknown: NaN
+        values["energy"] = slot.energy / calls
+    elif slot.on_device:
         missing["energy"] = "NVML can't tell the card's energy"
-    order = seat.task.order
+    order = slot.task.order
     try:
         output = reduce(
-            replace(raw, bursts=tuple(seat.bursts), values=values, missing=missing),
+            replace(raw, bursts=tuple(slot.bursts), values=values, missing=missing),
             case=order.case,
             side=order.side,
             round_number=round_number,
@@ -291,5 +291,5 @@ def _result(seat: _Seat, said: Mapping[str, object], round_number: int) -> Worke
         )
         to_plain(output.values)
     except (ValueError, ArithmeticError) as error:  # CodecError for what isn't finite
-        raise _alive(seat).nonsense(f"its samples can't be reduced: {error}") from error
+        raise _alive(slot).nonsense(f"its samples can't be reduced: {error}") from error
     return output

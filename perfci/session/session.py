@@ -7,10 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from perfci.compare.comparing import adjust, compare_case
-from perfci.compare.policy import Policy
-from perfci.compare.sharding import scaled_family
-from perfci.compare.stopping import awaits_rounds, undecided_metrics
 from perfci.errors import OutsideError, refusal
 from perfci.machine.gpu_watch import GpuWatches
 from perfci.model.case import Case, Failure
@@ -32,6 +28,10 @@ from perfci.session.schedule import (
 )
 from perfci.session.starter import OpenStarters
 from perfci.session.starters import Starters
+from perfci.verdict.comparing import adjust, compare_case
+from perfci.verdict.policy import Policy
+from perfci.verdict.sharding import scaled_family
+from perfci.verdict.stopping import awaits_rounds, undecided_metrics
 
 
 @dataclass(frozen=True, slots=True)

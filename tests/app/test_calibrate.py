@@ -10,15 +10,15 @@ from random import Random
 from perfci.app.calibrating.blocks import Block
 from perfci.app.calibrating.calibrate import Facts, concluded
 from perfci.app.calibrating.parts import Found, Parts
-from perfci.compare.calibrating import Pairs
 from perfci.config.loading import Config
 from perfci.machine.quiet import CorePlan
 from perfci.model.calibration import Calibration
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
 from perfci.model.settings import MeasureSettings, Quiet
-from tests.compare.identical import outputs
-from tests.compare.workers import case
+from perfci.verdict.calibrating import Pairs
+from tests.verdict.identical import outputs
+from tests.verdict.workers import case
 
 CASES = tuple(case(f"b{n}", benchmark=f"b{n}") for n in range(3))
 CORES = CorePlan((1,), (0,), 1)

@@ -12,7 +12,7 @@ from perfci.cli.baseline import cut_short
 from perfci.model.run import CaseRun
 from perfci.model.settings import MeasureSettings
 from tests.commands.stepping_in import SteppedInto
-from tests.compare.workers import case, side
+from tests.verdict.workers import case, side
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.compare.comparing import LEFT_OUT
 from perfci.model.words import words
+from perfci.verdict.comparing import LEFT_OUT
 from tests.project import Project, rows
 
 CASES = ("steady", "counting")

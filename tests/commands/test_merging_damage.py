@@ -15,8 +15,8 @@ from perfci.model.finding import stated
 from perfci.model.report import Report, Verdict
 from perfci.model.run import Environment
 from perfci.render.report_json import read_report, render_json
-from tests.compare.shards import paired, shard
 from tests.project import Done, Project
+from tests.verdict.shards import paired, shard
 
 OTHER = Environment("other-key", {"cpu": "other"})
 Damage = Callable[[dict[str, Any]], None]

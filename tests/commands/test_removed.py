@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.compare.comparing import LEFT_OUT
 from perfci.model.words import words
+from perfci.verdict.comparing import LEFT_OUT
 from tests.project import Project
 
 FILE = "benchmarks/bench_many.py"

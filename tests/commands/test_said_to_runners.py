@@ -12,10 +12,10 @@ from perfci.cli import main
 from perfci.errors import EXIT_OUTSIDE, EXIT_USAGE, OutsideError
 from perfci.model.run import Environment
 from perfci.render.report_json import render_json
-from tests.compare.shards import paired, shard
 from tests.project import Project
 from tests.render.examples import hostile_report
 from tests.render.test_clean import commands
+from tests.verdict.shards import paired, shard
 
 NAMES = ("##[add-mask]e", "x\n::add-mask::e\n", "\x1b[2K\r::error::x", "\u202e##[error]")
 

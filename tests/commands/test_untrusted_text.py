@@ -23,12 +23,12 @@ from perfci.render.clean import clean_json, clean_styled
 from perfci.render.report_json import render_json
 from perfci.render.trend_json import trend_json
 from tests.baselines.runs import run
-from tests.compare.shards import paired, shard
 from tests.history.nights import night
 from tests.project import NOISE_PASSES, Project
 from tests.render.examples import hostile_report, rich_report
 from tests.render.test_clean import commands
 from tests.site.histories import quiet_trend
+from tests.verdict.shards import paired, shard
 
 BAD = "\x1b]0;t\x07\x1b[2K\n::error file=x::y\r::add-mask::z ##[error]w\u202e\u200b\x9b1m\u2028end"
 """What a terminal obeys, what a runner obeys, and what nobody sees."""

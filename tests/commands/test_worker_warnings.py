@@ -6,8 +6,8 @@ import pytest
 
 from perfci.app.concluding import warning_notes
 from perfci.model.worker import WorkerOutput
-from tests.compare.workers import worker
 from tests.project import Project
+from tests.verdict.workers import worker
 
 UNCHECKED = """\
 import perfci

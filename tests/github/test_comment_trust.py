@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from perfci.compare.comparing import adjust
 from perfci.model.ran import Ran, SideRan
-from tests.compare.shards import POLICY, paired
+from perfci.verdict.comparing import adjust
 from tests.github.conftest import BASE, HEAD, OLDER, PASSING, Comment
 from tests.github.server import FakeGitHub
 from tests.project import Project
 from tests.render.examples import bare
+from tests.verdict.shards import POLICY, paired
 
 LENIENT = '[tool.perfci.metrics.latency_p50]\nundecided = "pass"\n'
 

@@ -10,11 +10,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from perfci.compare.deciding import decide
-from perfci.compare.policy import default_policy
 from perfci.render.junit import render_junit
 from perfci.render.table import render_csv, to_frame
 from perfci.render.templates import template_folder
+from perfci.verdict.deciding import decide
+from perfci.verdict.policy import default_policy
 from tests.render.examples import (
     EAGER,
     FORMS,

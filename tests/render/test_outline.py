@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.compare.deciding import decide, failed_finding
 from perfci.model.case import Failure
 from perfci.model.finding import Reason, stated
 from perfci.model.report import Verdict
 from perfci.render.outline import headline
-from tests.compare.shards import POLICY
+from perfci.verdict.deciding import decide, failed_finding
 from tests.render.examples import (
     EAGER,
     TOKENS,
@@ -19,6 +18,7 @@ from tests.render.examples import (
     rich_report,
     row,
 )
+from tests.verdict.shards import POLICY
 
 
 def failed(case: str) -> Failure:

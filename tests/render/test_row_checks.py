@@ -13,11 +13,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perfci.compare.comparing import adjust, compare_case, left_out
-from perfci.compare.deciding import decide
-from perfci.compare.enforcing import held
-from perfci.compare.exact import without_numbers
-from perfci.compare.policy import MetricPolicy, Policy
 from perfci.errors import DamagedFile
 from perfci.model.finding import found, in_words
 from perfci.model.metric import METRICS, Metric
@@ -25,9 +20,14 @@ from perfci.model.report import Comparison, Estimate, Report, Verdict
 from perfci.publish.github.check import conclusion
 from perfci.render.report_json import read_report, render_json
 from perfci.render.row_checks import why_untrue
-from tests.compare.shards import POLICY, paired, shard, stored
-from tests.compare.workers import case, side
+from perfci.verdict.comparing import adjust, compare_case, left_out
+from perfci.verdict.deciding import decide
+from perfci.verdict.enforcing import held
+from perfci.verdict.exact import without_numbers
+from perfci.verdict.policy import MetricPolicy, Policy
 from tests.render.examples import EAGER, passing_report, row
+from tests.verdict.shards import POLICY, paired, shard, stored
+from tests.verdict.workers import case, side
 
 OWN = (
     Metric("loss", "nats", "per_worker", 0.05, "fail"),

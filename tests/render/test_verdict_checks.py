@@ -11,18 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfci.compare.comparing import adjust
-from perfci.compare.deciding import decide, failure_rows, placeholder, require_gate
-from perfci.compare.enforcing import held
-from perfci.compare.policy import MetricPolicy, Policy
 from perfci.errors import DamagedFile
 from perfci.model.case import Failure
 from perfci.model.finding import in_words
 from perfci.model.ran import Ran, SideRan
 from perfci.model.report import Comparison, Definition, Estimate, Report, Verdict
 from perfci.render.report_json import read_report, render_json
-from tests.compare.shards import POLICY, paired, shard, stored
-from tests.compare.workers import failure
+from perfci.verdict.comparing import adjust
+from perfci.verdict.deciding import decide, failure_rows, placeholder, require_gate
+from perfci.verdict.enforcing import held
+from perfci.verdict.policy import MetricPolicy, Policy
 from tests.render.examples import (
     alone_report,
     bare,
@@ -30,6 +28,8 @@ from tests.render.examples import (
     passing_report,
     rich_report,
 )
+from tests.verdict.shards import POLICY, paired, shard, stored
+from tests.verdict.workers import failure
 
 PASS = Verdict("pass", ())
 BROKEN = Failure("broken", "head", "setup", "Boom", "lib is gone", "")

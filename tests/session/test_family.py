@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from perfci.compare.policy import default_policy
 from perfci.model.settings import MeasureSettings
 from perfci.session import session as session_module
 from perfci.session.journal import Journal
 from perfci.session.round import RoundResult
 from perfci.session.session import Session
-from tests.compare.workers import case, worker
+from perfci.verdict.policy import default_policy
+from tests.verdict.workers import case, worker
 
 OWN = (0.001, -0.002, 0.002, 0.0, -0.001, 0.001, -0.001, 0.0, 0.002, -0.002, 0.001, -0.001)
 

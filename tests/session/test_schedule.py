@@ -19,7 +19,7 @@ from perfci.session.schedule import (
     starting_order,
     visiting_order,
 )
-from tests.compare.workers import case, side
+from tests.verdict.workers import case, side
 
 
 def test_bursts_alternate_as_abba() -> None:

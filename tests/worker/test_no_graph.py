@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.compare.comparing import adjust, compare_case
-from perfci.compare.deciding import decide
-from perfci.compare.explaining import explain
-from perfci.compare.policy import default_policy
-from perfci.compare.reducing import reduce
 from perfci.model.codec import from_plain, to_plain
 from perfci.model.report import Comparison, Verdict
 from perfci.model.worker import Burst, Measurement, WorkerOutput
-from tests.compare.workers import case, worker
+from perfci.verdict.comparing import adjust, compare_case
+from perfci.verdict.deciding import decide
+from perfci.verdict.explaining import explain
+from perfci.verdict.policy import default_policy
+from perfci.verdict.reducing import reduce
+from tests.verdict.workers import case, worker
 from tests.worker.driver import Bench
 
 POLICY = default_policy()

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from perfci.compare.calibrating import Pairs
 from perfci.machine.quiet import CorePlan
 from perfci.model.case import Case, Failure
 from perfci.model.settings import MeasureSettings, Quiet
 from perfci.session.plan import SessionPlan
 from perfci.session.session import Progress
 from perfci.session.workplace import Shown, Workplace
+from perfci.verdict.calibrating import Pairs
 
 
 @dataclass(frozen=True, slots=True)

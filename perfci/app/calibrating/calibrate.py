@@ -14,9 +14,6 @@ from dataclasses import dataclass, replace
 from perfci.app.calibrating.blocks import in_workplace
 from perfci.app.calibrating.parts import SAME_END, Found, Parts
 from perfci.app.compare import Request, now, selected_cases
-from perfci.compare.promise import PROMISED_METRIC
-from perfci.compare.sharding import times_as_many
-from perfci.compare.suggesting import suggest
 from perfci.config.loading import Config
 from perfci.model.calibration import Calibration, DefaultSession, Spent
 from perfci.model.case import Case, Failure
@@ -24,6 +21,9 @@ from perfci.model.run import Environment, Side
 from perfci.model.version import VERSION
 from perfci.session.workplace import Surroundings, Wanted, open_workplace
 from perfci.units import format_duration, format_share
+from perfci.verdict.promise import PROMISED_METRIC
+from perfci.verdict.sharding import times_as_many
+from perfci.verdict.suggesting import suggest
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,16 @@ from functools import partial
 
 from perfci.app.calibrating.blocks import Block, Measure
 from perfci.app.calibrating.trials import plan_trials, switched_off
-from perfci.compare.calibrating import Calibrated, Pairs, calibrate, judge_setting
-from perfci.compare.caveats import rounds_to_believe
-from perfci.compare.comparing import compare_case
-from perfci.compare.promise import (
+from perfci.config.loading import Config
+from perfci.machine.quiet import CorePlan
+from perfci.model.calibration import Promise, SettingTrial
+from perfci.model.case import Case, Failure
+from perfci.model.settings import MeasureSettings, Quiet
+from perfci.stats.quantile import median
+from perfci.verdict.calibrating import Calibrated, Pairs, calibrate, judge_setting
+from perfci.verdict.caveats import rounds_to_believe
+from perfci.verdict.comparing import compare_case
+from perfci.verdict.promise import (
     PROMISED_METRIC,
     Candidate,
     PromisePlan,
@@ -20,12 +26,6 @@ from perfci.compare.promise import (
     not_checked,
     plan_promise,
 )
-from perfci.config.loading import Config
-from perfci.machine.quiet import CorePlan
-from perfci.model.calibration import Promise, SettingTrial
-from perfci.model.case import Case, Failure
-from perfci.model.settings import MeasureSettings, Quiet
-from perfci.stats.quantile import median
 
 FIRST_END, KNOWN_END, SETTINGS_END, SAME_END = 0.36, 0.48, 0.58, 0.62
 """Where parts end, as shares of the time: same 40 %, settings 22 %, promise what is left.

@@ -11,16 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from perfci.compare.caveats import (
-    ONE_SESSION,
-    is_clear,
-    may_be_luck,
-    rounds_to_believe,
-    why_not_unchanged,
-)
-from perfci.compare.margin import is_within, margin, threshold_of, worse_by
-from perfci.compare.policy import Policy
-from perfci.compare.sharding import scaled_family
 from perfci.model.finding import JUDGED, Finding, Plain, because, found
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Status
@@ -28,6 +18,16 @@ from perfci.model.settings import DECIDING_ROUNDS
 from perfci.stats.multiple_testing import holm
 from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.stats.student import CONFIDENCE, t_quantile
+from perfci.verdict.caveats import (
+    ONE_SESSION,
+    is_clear,
+    may_be_luck,
+    rounds_to_believe,
+    why_not_unchanged,
+)
+from perfci.verdict.margin import is_within, margin, threshold_of, worse_by
+from perfci.verdict.policy import Policy
+from perfci.verdict.sharding import scaled_family
 
 __all__ = ["adjust", "threshold_of", "worse_by"]
 _TESTED = ("paired_t", "welch_t")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.compare.comparing import adjust, compare_case, number_rows
-from perfci.compare.deciding import decide
-from perfci.compare.judging import suspects
-from perfci.compare.policy import default_policy
-from perfci.compare.stopping import undecided_metrics
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ROUNDS
-from tests.compare.workers import case, side
+from perfci.verdict.comparing import adjust, compare_case, number_rows
+from perfci.verdict.deciding import decide
+from perfci.verdict.judging import suspects
+from perfci.verdict.policy import default_policy
+from perfci.verdict.stopping import undecided_metrics
+from tests.verdict.workers import case, side
 
 POLICY = default_policy()
 LUCKY = (1.0, 1.0001, 0.9999, 1.0001, 0.9999)

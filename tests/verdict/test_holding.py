@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.compare.comparing import compare_case
-from perfci.compare.deciding import decide, placeholder
-from perfci.compare.enforcing import doubted, held, with_unreported
-from perfci.compare.judging import readjust
-from perfci.compare.policy import MetricPolicy
 from perfci.model.finding import Reason, found, in_words, stated
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
 from perfci.render.outline import headline
-from tests.compare.shards import POLICY, paired, shard
-from tests.compare.workers import case, failure, side
+from perfci.verdict.comparing import compare_case
+from perfci.verdict.deciding import decide, placeholder
+from perfci.verdict.enforcing import doubted, held, with_unreported
+from perfci.verdict.judging import readjust
+from perfci.verdict.policy import MetricPolicy
+from tests.verdict.shards import POLICY, paired, shard
+from tests.verdict.workers import case, failure, side
 
 LENIENT = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
 UNDECIDED = replace(paired("a", 1.03, noise=30.0), status="inconclusive")

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from perfci.compare.comparing import compare_case, pair_values
-from perfci.compare.policy import Policy
 from perfci.model.worker import WorkerOutput
-from tests.compare.workers import case, worker
+from perfci.verdict.comparing import compare_case, pair_values
+from perfci.verdict.policy import Policy
+from tests.verdict.workers import case, worker
 
 METRIC = "latency_p50"
 

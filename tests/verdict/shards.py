@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from perfci.compare.comparing import adjust, compare_case
-from perfci.compare.policy import default_policy
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
-from tests.compare.workers import both, case
+from perfci.verdict.comparing import adjust, compare_case
+from perfci.verdict.policy import default_policy
+from tests.verdict.workers import both, case
 
 POLICY = default_policy()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.compare.policy import default_policy
-from perfci.compare.suggesting import suggest
 from perfci.model.calibration import DefaultSession, Seen, TwoModes
+from perfci.verdict.policy import default_policy
+from perfci.verdict.suggesting import suggest
 
 SESSION = DefaultSession(rounds=5, max_rounds=20, budget_s=600.0, alpha=0.01, comparisons=12)
 ROW = Seen(

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from perfci.compare.comparing import adjust
-from perfci.compare.deciding import failure_rows
-from perfci.compare.merging import Merged, merge
-from perfci.compare.policy import MetricPolicy, Policy
-from perfci.compare.sharding import Shard
 from perfci.errors import EXIT_OUTSIDE, DamagedFile, UsageError
 from perfci.model.report import Comparison, Definition, Explanation, Report, Timing
 from perfci.model.run import Environment, Side
 from perfci.render.report_json import read_report, render_json
-from tests.compare.shards import POLICY, paired, shard, stored
-from tests.compare.workers import failure
+from perfci.verdict.comparing import adjust
+from perfci.verdict.deciding import failure_rows
+from perfci.verdict.merging import Merged, merge
+from perfci.verdict.policy import MetricPolicy, Policy
+from perfci.verdict.sharding import Shard
+from tests.verdict.shards import POLICY, paired, shard, stored
+from tests.verdict.workers import failure
 
 OTHER = Environment("linux-x86_64-cpu-5e6f7a8b", {"cpu": "Intel Xeon"})
 

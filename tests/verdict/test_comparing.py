@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.compare.comparing import adjust, compare_case, number_rows
-from perfci.compare.policy import MetricPolicy, Policy, default_policy
-from perfci.compare.stopping import is_decided
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison
-from tests.compare.workers import OWN, STEADY, both, case, side, worker
+from perfci.verdict.comparing import adjust, compare_case, number_rows
+from perfci.verdict.policy import MetricPolicy, Policy, default_policy
+from perfci.verdict.stopping import is_decided
+from tests.verdict.workers import OWN, STEADY, both, case, side, worker
 
 POLICY = default_policy()
 

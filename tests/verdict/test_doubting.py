@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfci.compare.caveats import (
+from perfci.model.finding import found
+from perfci.model.report import Comparison
+from perfci.verdict.caveats import (
     caveat_of_rounds,
     caveat_of_workers,
     is_clear,
     luck_of_states,
     rounds_to_believe,
 )
-from perfci.compare.comparing import adjust, compare_case
-from perfci.compare.deciding import decide
-from perfci.compare.judging import suspects
-from perfci.compare.policy import default_policy
-from perfci.compare.stopping import undecided_metrics
-from perfci.model.finding import found
-from perfci.model.report import Comparison
-from tests.compare.workers import case, side
+from perfci.verdict.comparing import adjust, compare_case
+from perfci.verdict.deciding import decide
+from perfci.verdict.judging import suspects
+from perfci.verdict.policy import default_policy
+from perfci.verdict.stopping import undecided_metrics
+from tests.verdict.workers import case, side
 
 POLICY = default_policy()
 LUCK = (1.001, 0.999, 1.002, 0.998, 1.0, 1.001, 0.999, 1.0015, 0.9985, 1.0)

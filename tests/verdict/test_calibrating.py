@@ -9,14 +9,14 @@ from statistics import mean
 
 import pytest
 
-from perfci.compare.calibrating import Pairs, calibrate, judge_setting
-from perfci.compare.policy import MetricPolicy, default_policy
-from perfci.compare.promise import SessionRounds, detectable, detectable_in
-from perfci.compare.stopping import is_decided
 from perfci.stats.student import mean as average
 from perfci.stats.student import t_quantile, variance
-from tests.compare.identical import SPREAD, identical, outputs
-from tests.compare.workers import case
+from perfci.verdict.calibrating import Pairs, calibrate, judge_setting
+from perfci.verdict.policy import MetricPolicy, default_policy
+from perfci.verdict.promise import SessionRounds, detectable, detectable_in
+from perfci.verdict.stopping import is_decided
+from tests.verdict.identical import SPREAD, identical, outputs
+from tests.verdict.workers import case
 
 ROUNDS = SessionRounds(5, 20)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.compare.comparing import adjust, compare_case, number_rows
-from perfci.compare.deciding import decide, failure_rows, placeholder, require_gate
-from perfci.compare.policy import MetricPolicy, default_policy
 from perfci.model.finding import found, in_words
 from perfci.model.report import Comparison, Estimate
-from tests.compare.workers import both, case, failure, side
+from perfci.verdict.comparing import adjust, compare_case, number_rows
+from perfci.verdict.deciding import decide, failure_rows, placeholder, require_gate
+from perfci.verdict.policy import MetricPolicy, default_policy
+from tests.verdict.workers import both, case, failure, side
 
 POLICY = default_policy()
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from perfci.compare.comparing import empty_row
-from perfci.compare.deciding import decide, placeholder, require_gate, was_measured
-from perfci.compare.exact import judge_exactly
-from perfci.compare.judging import readjust, threshold_of, worse_by
-from perfci.compare.policy import MetricPolicy, Policy, metric_policy
 from perfci.model.finding import Reason, found, stated
 from perfci.model.metric import METRICS, Gate, Metric
 from perfci.model.report import Comparison, Report, Verdict
+from perfci.verdict.comparing import empty_row
+from perfci.verdict.deciding import decide, placeholder, require_gate, was_measured
+from perfci.verdict.exact import judge_exactly
+from perfci.verdict.judging import readjust, threshold_of, worse_by
+from perfci.verdict.policy import MetricPolicy, Policy, metric_policy
 
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
 _BEST_FIRST = ("improved", "unchanged", "inconclusive", "regressed")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.compare.sharding import Shard, expected_s, parse_shard, part_of, split
 from perfci.model.case import Case
-from tests.compare.workers import case
+from perfci.verdict.sharding import Shard, expected_s, parse_shard, part_of, split
+from tests.verdict.workers import case
 
 SKIPPED = "needs a GPU"
 

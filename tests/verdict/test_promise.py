@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.compare.comparing import compare_case
-from perfci.compare.policy import default_policy
-from perfci.compare.promise import Candidate, PromisePlan, judge_promise, plan_promise
 from perfci.model.report import Comparison
-from tests.compare.identical import identical
+from perfci.verdict.comparing import compare_case
+from perfci.verdict.policy import default_policy
+from perfci.verdict.promise import Candidate, PromisePlan, judge_promise, plan_promise
+from tests.verdict.identical import identical
 
 ALPHA = 0.01 / 6
 EASY = Candidate("easy", 0.03, 0.004, 1.0)

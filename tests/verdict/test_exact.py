@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.compare.comparing import adjust, compare_case, number_rows
-from perfci.compare.deciding import decide
-from perfci.compare.policy import default_policy
 from perfci.model.report import Comparison
-from tests.compare.workers import case, side
+from perfci.verdict.comparing import adjust, compare_case, number_rows
+from perfci.verdict.deciding import decide
+from perfci.verdict.policy import default_policy
+from tests.verdict.workers import case, side
 
 POLICY = default_policy()
 
@@ -97,7 +97,7 @@ def test_memory_over_setup_fails_by_an_amount_and_by_a_share_of_base() -> None:
 
 
 def test_memory_that_is_decided_asks_for_no_more_rounds() -> None:
-    from perfci.compare.stopping import undecided_metrics
+    from perfci.verdict.stopping import undecided_metrics
 
     metric = "host_memory_over_setup"
     mebibytes = [8.0, 8.05, 7.96, 8.02, 7.97]

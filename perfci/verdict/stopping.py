@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from perfci.compare.caveats import is_clear, may_be_luck, why_not_unchanged
-from perfci.compare.margin import is_beyond, is_within, threshold_of, worse_by
-from perfci.compare.policy import Policy
 from perfci.model.case import Case
 from perfci.model.metric import METRICS
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.stats.student import CONFIDENCE, t_quantile
+from perfci.verdict.caveats import is_clear, may_be_luck, why_not_unchanged
+from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
+from perfci.verdict.policy import Policy
 
 _STOP_LEVEL = 0.01
 """Looking at 95 % after each of 5 to 20 rounds, the report's interval holds a true change at the

@@ -8,11 +8,6 @@ from dataclasses import dataclass, replace
 
 from scipy import special
 
-from perfci.compare.caveats import rounds_to_believe
-from perfci.compare.comparing import adjust, compare_case, pair_values
-from perfci.compare.policy import Policy
-from perfci.compare.promise import PROMISED_METRIC, SessionRounds, detectable, rounds_needed
-from perfci.compare.sharding import scaled_family
 from perfci.model.calibration import FalseAlarms, Seen, SettingTrial, TwoModes
 from perfci.model.case import Case
 from perfci.model.metric import METRICS
@@ -23,6 +18,11 @@ from perfci.stats.modes import two_modes
 from perfci.stats.outliers import far_out
 from perfci.stats.spread import Spread, spread_ratio, upper_bound
 from perfci.stats.student import variance
+from perfci.verdict.caveats import rounds_to_believe
+from perfci.verdict.comparing import adjust, compare_case, pair_values
+from perfci.verdict.policy import Policy
+from perfci.verdict.promise import PROMISED_METRIC, SessionRounds, detectable, rounds_needed
+from perfci.verdict.sharding import scaled_family
 
 _NOT_CALIBRATED = frozenset({"compile_time", "compile_time_cached"})
 """Each value costs a compile: too few of them to know a spread."""

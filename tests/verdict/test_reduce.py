@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.compare.reducing import reduce
 from perfci.model.worker import Burst, Measurement, WorkerOutput
 from perfci.stats.quantile import samples_needed
+from perfci.verdict.reducing import reduce
 
 
 def encoded(samples: list[int]) -> str:

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as any_of
 
-from perfci.compare.calibrating import Pairs
-from perfci.compare.comparing import adjust, compare_case, number_rows
-from perfci.compare.policy import default_policy
 from perfci.model.codec import to_plain
 from perfci.model.metric import Kind, Metric
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
 from perfci.units import format_value
-from tests.compare.workers import case, worker
+from perfci.verdict.calibrating import Pairs
+from perfci.verdict.comparing import adjust, compare_case, number_rows
+from perfci.verdict.policy import default_policy
+from tests.verdict.workers import case, worker
 
 POLICY = default_policy()
 EXTREME = [sys.float_info.max, -sys.float_info.max, sys.float_info.min, 5e-324, 0.0, -0.0, 1.0]

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.compare.deciding import decide, require_gate
-from perfci.compare.judging import readjust
-from perfci.compare.policy import Policy
-from perfci.compare.same_code import joined_ran, joined_same_code
-from perfci.compare.sharding import Shard, parse_shard
 from perfci.errors import DamagedFile, UsageError
 from perfci.model.case import Failure
 from perfci.model.codec import CodecError, to_plain
 from perfci.model.finding import Reason
 from perfci.model.report import Comparison, Report, Timing, Verdict
+from perfci.verdict.deciding import decide, require_gate
+from perfci.verdict.judging import readjust
+from perfci.verdict.policy import Policy
+from perfci.verdict.same_code import joined_ran, joined_same_code
+from perfci.verdict.sharding import Shard, parse_shard
 
 # Whether reports are shards of one report: what has to agree in them. Pure.
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from perfci.compare.margin import margin
 from perfci.model.finding import Finding, found
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Status
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.model.worker import WorkerOutput
+from perfci.verdict.margin import margin
 
 _RESOLUTION = 0.1
 

@@ -10,17 +10,6 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.compare.caveats import caveat_of_rounds, caveat_of_workers
-from perfci.compare.exact import (
-    COUNTS,
-    compare_exactly,
-    exact_value,
-    is_exact,
-    lost_or_gained,
-    without_numbers,
-)
-from perfci.compare.judging import adjust
-from perfci.compare.policy import MetricPolicy, Policy
 from perfci.model.case import Case
 from perfci.model.finding import Finding, found
 from perfci.model.metric import METRICS, Metric
@@ -32,6 +21,17 @@ from perfci.stats.outliers import SIGNIFICANCE
 from perfci.stats.quantile import median
 from perfci.stats.student import no_evidence
 from perfci.stats.summary import summarise
+from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
+from perfci.verdict.exact import (
+    COUNTS,
+    compare_exactly,
+    exact_value,
+    is_exact,
+    lost_or_gained,
+    without_numbers,
+)
+from perfci.verdict.judging import adjust
+from perfci.verdict.policy import MetricPolicy, Policy
 
 # A round's pair of values: the sides' own, or as their bursts that lay side by side tell it.
 

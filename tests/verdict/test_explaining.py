@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.compare.deciding import placeholder
-from perfci.compare.explaining import explain, new_events
-from perfci.compare.policy import default_policy
 from perfci.model.worker import GraphEvent, WorkerOutput
-from tests.compare.workers import case, worker
+from perfci.verdict.deciding import placeholder
+from perfci.verdict.explaining import explain, new_events
+from perfci.verdict.policy import default_policy
+from tests.verdict.workers import case, worker
 
 ROW = placeholder(case().id, "regressed", default_policy())
 

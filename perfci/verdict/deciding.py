@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from perfci.compare.caveats import why_not_unchanged
-from perfci.compare.comparing import empty_row
-from perfci.compare.margin import threshold_of, worse_by
-from perfci.compare.policy import Policy, metric_policy
 from perfci.model.case import Failure
 from perfci.model.finding import REMARKS, Finding, Plain, Reason, found
 from perfci.model.metric import METRICS
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Status, Verdict
 from perfci.model.words import words
+from perfci.verdict.caveats import why_not_unchanged
+from perfci.verdict.comparing import empty_row
+from perfci.verdict.margin import threshold_of, worse_by
+from perfci.verdict.policy import Policy, metric_policy
 
 # Rows for what has no numbers: failed, new, removed and unmeasured cases.
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from random import Random
 
-from perfci.compare.calibrating import Pairs
 from perfci.model.worker import WorkerOutput
-from tests.compare.workers import case
+from perfci.verdict.calibrating import Pairs
+from tests.verdict.workers import case
 
 SPREAD = 0.01
 
