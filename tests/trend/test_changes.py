@@ -11,6 +11,8 @@ from perfci.trend.settings import TrendSettings
 from tests.trend.histories import wobbling
 
 SETTINGS = TrendSettings()
+OVERLAPPING = (196, 455, 483, 731, 738, 775)
+"""Seeds of ``slopes`` where two ramps claim the same points."""
 
 
 def found(values: np.ndarray) -> tuple[Found, ...]:
@@ -210,3 +212,26 @@ def test_a_straight_rise_of_the_logarithm_is_one_ramp():
     assert (move.kind, move.ratio) == ("ramp", pytest.approx(10, rel=0.05))
     assert move.level_before == pytest.approx(1, rel=0.05)
     assert move.level_after == pytest.approx(10, rel=0.05)
+
+
+def slopes(seed: int) -> np.ndarray:
+    """Return straight rises and falls, one after the other, under 1 % of noise."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(80, 300))
+    corners = np.sort(rng.choice(np.arange(5, size - 5), 4, replace=False))
+    heights = rng.normal(0.0, 0.15, len(corners))
+    return np.exp(np.interp(np.arange(size), corners, heights) + rng.normal(0.0, 0.01, size))
+
+
+@pytest.mark.parametrize("seed", [*range(8), *OVERLAPPING])
+def test_the_reciprocal_of_a_series_has_the_same_changes_the_other_way(seed):
+    values = slopes(seed)
+    moves, mirrored = found(values), found(1.0 / values)
+
+    assert [(one.kind, one.before, one.after) for one in moves] == [
+        (one.kind, one.before, one.after) for one in mirrored
+    ]
+    for one, other in zip(moves, mirrored, strict=True):
+        assert one.level_before * other.level_before == pytest.approx(1.0)
+        assert one.level_after * other.level_after == pytest.approx(1.0)
+        assert (one.level_after > one.level_before) == (one.ratio > 1.0)

@@ -75,16 +75,18 @@ def _step(split: Split, within: tuple[int, int]) -> Move:
 def _ramp(splits: Sequence[Split], stretch: Stretch, settled: int) -> Move:
     """Make one move of steps: it is as sure as the surest of them.
 
-    Its old level is from ``settled`` on, where the move before it, perhaps a ramp too, has ended.
+    Its old level is from ``settled`` on, where the move before it has ended. Where that is a ramp
+    that it overlaps, the level is the one point ``before``.
     """
+    before = stretch.ramp.before
     surest = min((split.test for split in splits), key=lambda test: test.p)
     return Move(
         kind="ramp",
-        begin=max(splits[0].begin, settled),
-        before=stretch.ramp.before,
+        begin=min(max(splits[0].begin, settled), before),
+        before=before,
         after=stretch.ramp.after,
         end=splits[-1].end,
-        within=(stretch.ramp.before, stretch.ramp.after),
+        within=(before, stretch.ramp.after),
         difference=stretch.ramp.difference,
         error=math.sqrt(stretch.ramp.variance),
         df=surest.df,
