@@ -112,7 +112,7 @@ def prune(
             gone = superfluous(
                 nights,
                 [one for one in changes if one.series.environment == key],
-                now=datetime.now(UTC),
+                now=datetime.now(UTC),  # noqa: TID251 (it is the one that reads the clock)
                 keep_days=keep_days,
                 near=near,
             )

@@ -74,7 +74,7 @@ def command(
         check_replaceable(html)
     check_writable(outputs)
     telling.check(remember=not no_remember)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    now = datetime.now(UTC).isoformat(timespec="seconds")  # noqa: TID251 (it is the one that reads the clock)
     settings = config.trend if last_days is None else replace(config.trend, drift_days=last_days)
     with open_history(history_place(history, config, root), create=False) as opened:
         loaded = opened.load()
