@@ -12,19 +12,14 @@ from perfci.app.run import measure_alone
 from perfci.baselines.baseline import Baseline, why_not_comparable
 from perfci.baselines.files import BaselineStore
 from perfci.errors import UsageError
+from perfci.machine.tokens import refuse_secrets
 from perfci.model.case import Failure
 from perfci.model.finding import found
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Run, Side
 from perfci.session.discovering import Written
 from perfci.session.session import SessionResult
-from perfci.session.workplace import (
-    Surroundings,
-    Wanted,
-    Workplace,
-    open_workplace,
-    refuse_secrets,
-)
+from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.verdict.comparing import adjust, compare_case, left_out
 from perfci.verdict.deciding import failure_rows, placeholder
 from perfci.verdict.explaining import explain

@@ -1,21 +1,21 @@
-"""What each worker of a session is told and how it is started: orders, caches, environments."""
+"""A session's plan: the order, caches, environment and places of each of its workers."""
 
 from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfci.machine.quiet import CorePlan, child_environment
-from perfci.model.case import Case
+from perfci.model.case import Case, Discovery
 from perfci.model.run import Side
 from perfci.model.settings import DECIDING_ROUNDS, MeasureSettings, Quiet
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.session.launch import Launch
 from perfci.session.leftovers import SESSION_VARIABLE
-from perfci.session.ran.places import Places
+from perfci.session.ran.places import Places, benchmark_places, distributions_of, packages_of
 from perfci.session.ran.tally import TreeOf
 from perfci.session.ran.watched import Watched
 from perfci.session.round import Task
@@ -50,9 +50,7 @@ class SessionPlan:
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
     begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
     distributions that the trees declare; ``devices`` are others' kinds of device, by side.
-    begins with. ``checkout`` is the user's: saved models are named in it. ``places`` say of each
-    side whose files are whose; ``project`` are the names of the distributions that the trees
-    declare.
+    ``checkout`` is the user's: saved models are named in it.
     """
 
     sides: tuple[SidePlan, ...]
@@ -210,3 +208,69 @@ class SessionPlan:
         """Return the folders of this side's tree that go first on ``sys.path``."""
         folders = (side.root / entry for entry in self.python_path)
         return tuple(str(folder.resolve()) for folder in folders if folder.is_dir())
+
+    def with_places(self, checkout: Path, cache: Path, installed: tuple[str, ...]) -> SessionPlan:
+        """Return the plan with every side's places: its workers are watched from now on."""
+        folder = self.benchmark_root / self.benchmarks
+        files = self.benchmark_files(self.benchmark_root)
+        libraries = [self.benchmark_root / one for one in self.python_path]
+        benchmarks = benchmark_places(folder.resolve(), files, self.pattern, libraries)
+        whole_folder = benchmarks == (f"{folder.resolve()}/",)
+        roots = dict.fromkeys((*(one.root for one in self.sides), self.benchmark_root))
+        names = {one for side in self.sides for one in packages_of(side.root, self.python_path)}
+        places = {
+            side.name: Places(
+                root=str(side.root),
+                checkout=f"{checkout}/",
+                cache=f"{cache.resolve()}/",
+                own=(f"{side.root}/", *benchmarks),
+                spared=(f"{self.scratch.resolve()}/", *self._saved_files(side)),
+                python_path=self.python_path_of(side),
+                names=tuple(sorted(names)),
+                temporary=(f"{self.temporary_of(side.name).resolve()}/",),
+                pythons=_prefix_of(side.side.python),
+                installed=installed,
+                others=tuple(f"{root}/" for root in roots if root != side.root),
+                benchmarks=(f"{side.root}/", f"{self.benchmark_root}/", f"{self.benchmarks}/")
+                if side.root != self.benchmark_root and whole_folder
+                else (),
+            )
+            for side in self.sides
+        }
+        declared = {name for side in self.sides for name in distributions_of(side.root)}
+        return replace(self, places=places, project=tuple(sorted(declared)))
+
+    def _saved_files(self, side: SidePlan) -> tuple[str, ...]:
+        files = (path for one in self.saved_of(side) for path in (one.model_path, one.inputs_path))
+        return tuple(filter(None, files))
+
+    def with_discovered(
+        self, discovered: Mapping[str, Discovery], apart: Collection[str]
+    ) -> SessionPlan:
+        """Return the plan with each side's devices, and where its Python has the project installed.
+
+        ``apart`` are packages that each side has in a Python of its own: those copies are meant.
+        """
+        places = {
+            name: replace(
+                one,
+                installed=tuple(sorted({*one.installed, *apart})),
+                copies=tuple(
+                    path
+                    for copy in discovered[name].copies
+                    if copy.distribution not in one.installed
+                    for path in copy.paths
+                ),
+                pythons=(*one.pythons, *(f"{each}/" for each in discovered[name].pythons)),
+                clones=discovered[name].sources,
+            )
+            for name, one in self.places.items()
+        }
+        devices = {name: one.devices for name, one in discovered.items()}
+        return replace(self, places=places, devices=devices)
+
+
+def _prefix_of(python: str) -> tuple[str, ...]:
+    """Return the folder that an interpreter is installed in, or its virtual environment's."""
+    found = shutil.which(python)
+    return (f"{Path(found).absolute().parent.parent.resolve()}/",) if found else ()

@@ -1,4 +1,4 @@
-"""What a session needs around it: trees, scratch folder, guardian, and its plan. Cleans up."""
+"""Opening a session: its trees, scratch folder, guardian and plan. Cleans up at the end."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from perfci.baselines.environment import make_environment
-from perfci.checkout.credentials import git_secrets
 from perfci.checkout.lock import take, take_if_free
 from perfci.checkout.repository import Repository, Resolved
 from perfci.checkout.worktree import Worktrees
@@ -24,8 +23,14 @@ from perfci.machine.gpu_watch import GpuWatches
 from perfci.machine.host import host_facts
 from perfci.machine.isolation import isolated
 from perfci.machine.neighbours import own_cores
-from perfci.machine.quiet import available_cores, child_environment, plan_cores, quiet_facts
-from perfci.machine.tokens import OVERRIDE, overridden, tokens_in
+from perfci.machine.quiet import (
+    CorePlan,
+    available_cores,
+    child_environment,
+    plan_cores,
+    quiet_facts,
+)
+from perfci.machine.tokens import refuse_secrets
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
 from perfci.session.discovering import (
@@ -40,7 +45,6 @@ from perfci.session.discovering import (
 from perfci.session.journal import Journal
 from perfci.session.leftovers import SESSION_VARIABLE, Guardian
 from perfci.session.plan import SessionPlan, SidePlan
-from perfci.session.ran.places import Places, benchmark_places, distributions_of, packages_of
 from perfci.session.selecting import select
 from perfci.session.session import Progress, Session, SessionResult
 from perfci.units import counted
@@ -131,18 +135,18 @@ class Workplace:
         """Return discovery's failures, and one for each case that base's library can't import.
 
         A file of head's own that base's library can't import is no failure of base's: base
-        never had it, so what is broken there is broken by head. Nor is a file that head imports:
-        each of its cases tells it.
+        never had it, so head broke what is broken there. A file that head can import is left out
+        as well: each of its cases has a failure of its own.
         """
         one_sided = self._one_sided(cases)
         new = {failure.case for failure in one_sided if failure.side == "base"}
-        told = {case.file for case in cases if case.id in new}
+        reported = {case.file for case in cases if case.id in new}
         everything = tuple(
             failure
             for found in self.found.values()
             for failure in found.discovery.failures
             if failure.side != "base"
-            or not (failure.case in told or self._is_heads_own(failure.case))
+            or not (failure.case in reported or self._is_heads_own(failure.case))
         )
         return everything + one_sided
 
@@ -193,192 +197,143 @@ def open_workplace(
     those of ``benchmarks_of``, which is checked out beside them, neither built nor measured.
     Raises PerfciError with what to do; nothing of the user's checkout is touched.
     """
-    config, inherited, shown = around.config, around.inherited, around.shown
+    config = around.config
     if not around.token_allowed:
-        refuse_secrets(inherited, around.repository.root)
+        refuse_secrets(around.inherited, around.repository.root)
     started = time.monotonic()
-    token = secrets.token_hex(8)
+    budget_end = started + config.settings.budget
     with ExitStack() as stack:
-        cores, shared = stack.enter_context(
-            own_cores(
-                available_cores(),
-                partial(
-                    plan_cores,
-                    cores=config.settings.cores,
-                    threads=config.settings.threads,
-                    pin=config.quiet.pin,
-                ),
-            )
-        )
+        cores, shared = stack.enter_context(_cores_of_its_own(config))
         worktrees = Worktrees(around.cache, around.repository)
         if swept := worktrees.sweep():
-            shown.step(f"removed {counted(len(swept), 'folder')} that a killed run left")
+            around.shown.step(f"removed {counted(len(swept), 'folder')} that a killed run left")
         scratch = Path(stack.enter_context(_scratch(around.cache)))
         journal = Journal(log_folder or scratch / "logs")
+        token = secrets.token_hex(8)
         stack.enter_context(Guardian(token))
-        enter = stack.enter_context(isolated(inherited))
-        build_environment = child_environment(
-            inherited, config.quiet, 1, config.pass_env, {SESSION_VARIABLE: token}
-        )
-        sides = []
-        for one in wanted:
-            shown.step(f"checking out {one.name} ({one.resolved.rev}) …")
-            root = stack.enter_context(
-                worktrees.side(
-                    one.resolved,
-                    build=config.build,
-                    python=one.python,
-                    environment=build_environment,
-                    timeout=config.build_timeout,
-                    enter=enter,
-                    passed=config.pass_env,
-                )
-            )
-            side = Side(one.resolved.rev, one.resolved.sha, one.python, dirty=one.resolved.dirty)
-            built = bool(config.build)
-            sides.append(SidePlan(one.name, side, root, one.resolved.tree, built))
+        enter = stack.enter_context(isolated(around.inherited))
+        sides = _check_out(stack, worktrees, around, wanted, token, enter)
         benchmark_root = sides[-1].root
         if benchmarks_of:
             benchmark_root = stack.enter_context(worktrees.side(benchmarks_of))
-        plan = SessionPlan(
-            sides=tuple(sides),
-            benchmark_root=benchmark_root,
-            benchmarks=config.benchmarks,
-            pattern=config.pattern,
-            python_path=config.python_path,
-            saved=config.saved,
-            settings=config.settings,
-            quiet=config.quiet,
-            cores=cores,
-            passed=config.pass_env,
-            inherited=inherited,
-            scratch=scratch,
-            token=token,
-            enter=enter,
-            checkout=around.repository.root,
+        plan = _plan(around, sides, benchmark_root, cores, scratch, token, enter)
+        stack.enter_context(_parent_on(cores.parent))
+        found = _find_benchmarks(plan, budget_end, journal, around.shown)
+        plan = plan.with_discovered(
+            {name: one.discovery for name, one in found.items()}, packages_apart(found)
         )
-        plan = watching(plan, around)
-        stack.enter_context(_parent_aside(plan.cores.parent))
-        budget_end = started + config.settings.budget
-        found = {}
-        for side_plan in sides:
-            shown.step(f"looking for benchmarks on {side_plan.name} …")
-            found[side_plan.name] = discover(plan, side_plan, budget_end)
-            _log_discovery(journal, side_plan.name, found[side_plan.name])
-        plan = knowing(plan, found)
-        notes = (
-            *worktrees.notes,
-            *shared,
-            *require_own_code(found, config.installed),
-            *without_benchmark(found, config.policy.thresholds),
-            *not_matching(plan),
-        )
-        environments = {
-            name: make_environment(
-                {**host_facts(), **quiet_facts(plan.quiet, plan.cores), **one.discovery.facts}
-            )
-            for name, one in found.items()
-        }
         yield Workplace(
             plan=plan,
             config=config,
             journal=journal,
             found=found,
-            environments=environments,
+            environments=_environments(plan, found),
             budget_end=budget_end,
             gpu=GpuWatches(),
-            notes=notes,
-            shown=shown,
+            notes=(*worktrees.notes, *shared, *_notes(plan, found, config)),
+            shown=around.shown,
             started=started,
         )
 
 
-def watching(plan: SessionPlan, around: Surroundings) -> SessionPlan:
-    """Return ``plan`` with every side's places: its workers are watched from now on."""
-    folder = plan.benchmark_root / plan.benchmarks
-    files = plan.benchmark_files(plan.benchmark_root)
-    libraries = [plan.benchmark_root / one for one in plan.python_path]
-    benchmarks = benchmark_places(folder.resolve(), files, plan.pattern, libraries)
-    roots = dict.fromkeys((*(one.root for one in plan.sides), plan.benchmark_root))
-    names = {name for side in plan.sides for name in packages_of(side.root, plan.python_path)}
-    places = {
-        side.name: Places(
-            root=str(side.root),
-            checkout=f"{around.repository.root}/",
-            cache=f"{around.cache.resolve()}/",
-            own=(f"{side.root}/", *benchmarks),
-            spared=(f"{plan.scratch.resolve()}/", *_saved_files(plan, side)),
-            python_path=plan.python_path_of(side),
-            names=tuple(sorted(names)),
-            temporary=(f"{plan.temporary_of(side.name).resolve()}/",),
-            pythons=_prefix_of(side.side.python),
-            installed=around.config.installed,
-            others=tuple(f"{root}/" for root in roots if root != side.root),
-            benchmarks=(f"{side.root}/", f"{plan.benchmark_root}/", f"{plan.benchmarks}/")
-            if side.root != plan.benchmark_root and benchmarks == (f"{folder.resolve()}/",)
-            else (),
+def _cores_of_its_own(config: Config) -> AbstractContextManager[tuple[CorePlan, tuple[str, ...]]]:
+    settings = config.settings
+    return own_cores(
+        available_cores(),
+        partial(plan_cores, cores=settings.cores, threads=settings.threads, pin=config.quiet.pin),
+    )
+
+
+def _check_out(
+    stack: ExitStack,
+    worktrees: Worktrees,
+    around: Surroundings,
+    wanted: Sequence[Wanted],
+    token: str,
+    enter: tuple[str, ...],
+) -> tuple[SidePlan, ...]:
+    """Check out and build each side; ``stack`` removes the trees."""
+    config = around.config
+    environment = child_environment(
+        around.inherited, config.quiet, 1, config.pass_env, {SESSION_VARIABLE: token}
+    )
+    sides = []
+    for one in wanted:
+        resolved = one.resolved
+        around.shown.step(f"checking out {one.name} ({resolved.rev}) …")
+        root = stack.enter_context(
+            worktrees.side(
+                resolved,
+                build=config.build,
+                python=one.python,
+                environment=environment,
+                timeout=config.build_timeout,
+                enter=enter,
+                passed=config.pass_env,
+            )
         )
-        for side in plan.sides
+        side = Side(resolved.rev, resolved.sha, one.python, dirty=resolved.dirty)
+        sides.append(SidePlan(one.name, side, root, resolved.tree, bool(config.build)))
+    return tuple(sides)
+
+
+def _plan(
+    around: Surroundings,
+    sides: tuple[SidePlan, ...],
+    benchmark_root: Path,
+    cores: CorePlan,
+    scratch: Path,
+    token: str,
+    enter: tuple[str, ...],
+) -> SessionPlan:
+    config = around.config
+    plan = SessionPlan(
+        sides=sides,
+        benchmark_root=benchmark_root,
+        benchmarks=config.benchmarks,
+        pattern=config.pattern,
+        python_path=config.python_path,
+        saved=config.saved,
+        settings=config.settings,
+        quiet=config.quiet,
+        cores=cores,
+        passed=config.pass_env,
+        inherited=around.inherited,
+        scratch=scratch,
+        token=token,
+        enter=enter,
+        checkout=around.repository.root,
+    )
+    return plan.with_places(around.repository.root, around.cache, config.installed)
+
+
+def _find_benchmarks(
+    plan: SessionPlan, budget_end: float, journal: Journal, shown: Shown
+) -> dict[str, Found]:
+    found = {}
+    for side in plan.sides:
+        shown.step(f"looking for benchmarks on {side.name} …")
+        one = found[side.name] = discover(plan, side, budget_end)
+        cases, failures = one.discovery.cases, one.discovery.failures
+        journal.note(f"{side.name}: {len(cases)} cases, {len(failures)} files failed")
+        for failure in failures:
+            journal.note(f"{side.name}: {failure.case}: {failure.kind}: {failure.message}")
+    return found
+
+
+def _notes(plan: SessionPlan, found: Mapping[str, Found], config: Config) -> tuple[str, ...]:
+    return (
+        *require_own_code(found, config.installed),
+        *without_benchmark(found, config.policy.thresholds),
+        *not_matching(plan),
+    )
+
+
+def _environments(plan: SessionPlan, found: Mapping[str, Found]) -> dict[str, Environment]:
+    shared = {**host_facts(), **quiet_facts(plan.quiet, plan.cores)}
+    return {
+        name: make_environment({**shared, **one.discovery.facts}) for name, one in found.items()
     }
-    declared = {name for side in plan.sides for name in distributions_of(side.root)}
-    return replace(plan, places=places, project=tuple(sorted(declared)))
-
-
-def _saved_files(plan: SessionPlan, side: SidePlan) -> tuple[str, ...]:
-    files = (path for one in plan.saved_of(side) for path in (one.model_path, one.inputs_path))
-    return tuple(filter(None, files))
-
-
-def _prefix_of(python: str) -> tuple[str, ...]:
-    """Return the folder that an interpreter is installed in, or its virtual environment's."""
-    found = shutil.which(python)
-    return (f"{Path(found).absolute().parent.parent.resolve()}/",) if found else ()
-
-
-def knowing(plan: SessionPlan, found: Mapping[str, Found]) -> SessionPlan:
-    """Return ``plan`` with the devices, and where the project is installed, as discovery found it.
-
-    What each side has in a Python of its own is meant so.
-    """
-    apart = packages_apart(found)
-    places = {
-        name: replace(
-            one,
-            installed=tuple(sorted({*one.installed, *apart})),
-            copies=tuple(
-                path
-                for copy in found[name].discovery.copies
-                if copy.distribution not in one.installed
-                for path in copy.paths
-            ),
-            pythons=(*one.pythons, *(f"{each}/" for each in found[name].discovery.pythons)),
-            clones=found[name].discovery.sources,
-        )
-        for name, one in plan.places.items()
-    }
-    devices = {name: one.discovery.devices for name, one in found.items()}
-    return replace(plan, places=places, devices=devices)
-
-
-def refuse_secrets(inherited: Mapping[str, str], root: Path) -> None:
-    """Refuse to start benchmarks beside a token that they could read: set, or kept by git."""
-    from perfci.errors import UsageError
-
-    if overridden(inherited):
-        return
-    trusting = f"Where you trust the code on both sides: --allow-token, or {OVERRIDE}=1."
-    if present := tokens_in(inherited):
-        raise UsageError(
-            "token-in-environment",
-            f"{present[0]} is set, and benchmarks are other people's code",
-            f"Measure in a job without it (docs/security.md). {trusting}",
-        )
-    if kept := git_secrets(root).settings:
-        raise UsageError(
-            "token-in-git",
-            f"git keeps a credential ({kept[0]}), and benchmarks are other people's code",
-            f"Take it away; of actions/checkout: `persist-credentials: false`. {trusting}",
-        )
 
 
 @contextmanager
@@ -411,8 +366,8 @@ def _scratch(cache: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _parent_aside(cores: tuple[int, ...]) -> Iterator[None]:
-    """Keep the parent (its threads included) off the workers' cores, where there are others."""
+def _parent_on(cores: tuple[int, ...]) -> Iterator[None]:
+    """Keep this process and its threads on ``cores``; where there are none, leave it as it is."""
     before = os.sched_getaffinity(0)
     if cores:
         os.sched_setaffinity(0, cores)
@@ -420,10 +375,3 @@ def _parent_aside(cores: tuple[int, ...]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def _log_discovery(journal: Journal, name: str, found: Found) -> None:
-    discovery = found.discovery
-    journal.note(f"{name}: {len(discovery.cases)} cases, {len(discovery.failures)} files failed")
-    for failure in discovery.failures:
-        journal.note(f"{name}: {failure.case}: {failure.kind}: {failure.message}")
