@@ -28,7 +28,7 @@ from perfci.model.report import Comparison, Estimate, Explanation, Report, Timin
 from perfci.model.run import Environment, Side
 from perfci.render.markdown import render_comment
 from perfci.stats.student import t_quantile, two_sided_p
-from perfci.verdict.deciding import failed_finding
+from perfci.verdict.decision import failed_finding
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 830

@@ -63,7 +63,7 @@ def run_session() -> None:
     """Be the session: perfci's own command line, whose rounds are noted as they come."""
     from perfci.model.worker import WorkerOutput
     from perfci.session.journal import Journal
-    from perfci.verdict.comparing import pair_values
+    from perfci.verdict.comparison import pair_values
 
     waiting: dict[tuple[str, int], WorkerOutput] = {}
     rounds = []

@@ -15,9 +15,9 @@ from benchmarks.statistics.noise import Array, Model, Rng, Seen
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparing import adjust, compare_case
-from perfci.verdict.deciding import decide
-from perfci.verdict.judging import suspects
+from perfci.verdict.comparison import adjust, compare_case
+from perfci.verdict.decision import decide
+from perfci.verdict.judgement import suspects
 from perfci.verdict.policy import MetricPolicy, Policy
 from perfci.verdict.stopping import undecided_metrics
 

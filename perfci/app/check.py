@@ -20,12 +20,12 @@ from perfci.model.run import Run, Side
 from perfci.session.discovering import Written
 from perfci.session.session import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
-from perfci.verdict.comparing import adjust, compare_case, left_out
-from perfci.verdict.deciding import failure_rows, placeholder
-from perfci.verdict.explaining import explain
-from perfci.verdict.judging import suspects
+from perfci.verdict.comparison import adjust, compare_case, left_out
+from perfci.verdict.decision import failure_rows, placeholder
+from perfci.verdict.explanation import explain
+from perfci.verdict.judgement import suspects
 from perfci.verdict.policy import Policy
-from perfci.verdict.sharding import Part
+from perfci.verdict.shards import Part
 
 _TELL_NEXT_TO_NOTHING = 2
 """So many sessions: the 95 % interval is 12.7 standard errors wide to each side, of three 4.3."""

@@ -19,7 +19,7 @@ from perfci.session.selecting import select
 from perfci.session.session import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.units import counted
-from perfci.verdict.sharding import Part, Shard, part_of
+from perfci.verdict.shards import Part, Shard, part_of
 
 
 @dataclass(frozen=True, slots=True)

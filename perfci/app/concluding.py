@@ -15,9 +15,9 @@ from perfci.model.worker import WorkerOutput
 from perfci.session.discovering import Written
 from perfci.session.session import SessionResult
 from perfci.units import counted
-from perfci.verdict.comparing import adjust, compare_case, left_out, number_rows
-from perfci.verdict.deciding import decide, failure_rows, placeholder, require_gate
-from perfci.verdict.explaining import explain
+from perfci.verdict.comparison import adjust, compare_case, left_out, number_rows
+from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
+from perfci.verdict.explanation import explain
 from perfci.verdict.policy import Policy
 
 # Pure: what disturbed the bursts of a session's workers, as notes of a report.

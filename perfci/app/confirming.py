@@ -17,10 +17,10 @@ from perfci.model.report import Comparison, Report, Timing
 from perfci.model.run import Side
 from perfci.session.workplace import Surroundings, Wanted
 from perfci.units import counted
-from perfci.verdict.comparing import adjust
-from perfci.verdict.deciding import because_of, decide
+from perfci.verdict.comparison import adjust
+from perfci.verdict.decision import because_of, decide
+from perfci.verdict.merge import joined_ran, joined_same_code
 from perfci.verdict.policy import Policy
-from perfci.verdict.same_code import joined_ran, joined_same_code
 
 ENDED_EARLY = "the session ended before every suspect was measured again"
 """Why suspects stay unconfirmed where it was interrupted, or the disk filled."""

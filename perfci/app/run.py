@@ -11,7 +11,7 @@ from perfci.model.run import Run
 from perfci.session.discovering import not_matching, without_benchmark
 from perfci.session.session import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
-from perfci.verdict.sharding import Part
+from perfci.verdict.shards import Part
 
 
 def run(

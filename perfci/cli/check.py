@@ -23,7 +23,7 @@ from perfci.cli.options import (
 )
 from perfci.cli.printing import say
 from perfci.errors import EXIT_PASS
-from perfci.verdict.sharding import Shard
+from perfci.verdict.shards import Shard
 
 
 @click.command(

@@ -179,7 +179,7 @@ def command(
     from perfci.publish.github.failing import Refused
     from perfci.publish.github.posting import find_pull, require_measured
     from perfci.publish.github.pull import Several
-    from perfci.verdict.enforcing import doubt_of_copies, doubted
+    from perfci.verdict.enforcement import doubt_of_copies, doubted
 
     # of the checkout that this runs in, never of the report: whoever measures must not decide it
     root = root_here()
@@ -263,7 +263,7 @@ def _reports(
     policy: Policy,
     written: Mapping[str, Mapping[str, Written]],
 ) -> list[Report]:
-    from perfci.verdict.enforcing import held, with_unreported
+    from perfci.verdict.enforcement import held, with_unreported
 
     if bool(files) == (unreadable is not None):
         raise UsageError(

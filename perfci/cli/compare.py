@@ -22,7 +22,7 @@ from perfci.cli.options import (
     strict_option,
 )
 from perfci.errors import UsageError
-from perfci.verdict.sharding import Shard
+from perfci.verdict.shards import Shard
 
 if TYPE_CHECKING:
     from perfci.session.workplace import Wanted

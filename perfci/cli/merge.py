@@ -13,10 +13,10 @@ from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import config_option, configuration, strict_option
 from perfci.cli.printing import say
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, DamagedFile, OutsideError
-from perfci.verdict.sharding import MOST_SHARDS
+from perfci.verdict.shards import MOST_SHARDS
 
 if TYPE_CHECKING:
-    from perfci.verdict.merging import Merged
+    from perfci.verdict.merge import Merged
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
@@ -56,7 +56,7 @@ def command(
     from perfci.cli.surroundings import root_here
     from perfci.render.clean import clean_line
     from perfci.render.outline import headline
-    from perfci.verdict.merging import merge
+    from perfci.verdict.merge import merge
 
     policy = configuration(root_here(), config_path, strict=strict).policy
     named = [(str(file), load_report(file)) for file in files]

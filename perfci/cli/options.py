@@ -15,7 +15,7 @@ from perfci.config.loading import Config, load_config
 from perfci.errors import UsageError
 from perfci.model.settings import DECIDING_ROUNDS, INJECTABLE
 from perfci.units import parse_duration, parse_share
-from perfci.verdict.sharding import Shard, parse_shard
+from perfci.verdict.shards import Shard, parse_shard
 
 _MOST_INJECTED = 10.0
 

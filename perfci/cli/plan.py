@@ -22,7 +22,7 @@ from perfci.errors import EXIT_PASS
 from perfci.model.case import Case
 from perfci.render.clean import clean_json, clean_line
 from perfci.units import counted, format_duration
-from perfci.verdict.sharding import MOST_SHARDS, Shard, expected_s, split
+from perfci.verdict.shards import MOST_SHARDS, Shard, expected_s, split
 
 Shares = Sequence[Sequence[Case]]
 

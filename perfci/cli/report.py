@@ -19,7 +19,7 @@ from perfci.files import read_regular, write_file
 
 if TYPE_CHECKING:
     from perfci.model.report import Report
-    from perfci.verdict.sharding import Shard
+    from perfci.verdict.shards import Shard
 
 
 class _ReportCommand(FormatsCommand):

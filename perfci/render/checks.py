@@ -13,8 +13,8 @@ from perfci.model.report import Comparison, Estimate, Report
 from perfci.render.limits import KEY
 from perfci.render.report_words import why_unsayable
 from perfci.render.row_checks import why_untrue
-from perfci.verdict.deciding import is_new_for, was_measured
-from perfci.verdict.sharding import parse_shard
+from perfci.verdict.decision import is_new_for, was_measured
+from perfci.verdict.shards import parse_shard
 
 # Pure: where a report contradicts itself: a verdict, a status or a shard that its rest denies.
 

@@ -12,7 +12,7 @@ from perfci.model.report import Comparison, Report
 from perfci.model.words import reason_words
 from perfci.render.rows import change_text, size
 from perfci.units import counted, format_share
-from perfci.verdict.deciding import lost_metrics
+from perfci.verdict.decision import lost_metrics
 
 # Which failures a reader is shown beside the rows, and which of them are one and the same.
 

@@ -1,7 +1,7 @@
 """Pure: where a row contradicts itself: status, figures and metric have to be of one measurement.
 
-Each rule is what ``verdict.comparing`` and ``verdict.judging`` make of any values at all, so that
-what perfci writes is always believed.
+Each rule is what ``verdict.comparison`` and ``verdict.judgement`` make of any values at all, so
+that what perfci writes is always believed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perfci.model.report import Comparison
 from perfci.stats.student import CONFIDENCE, t_quantile, two_sided_p
 from perfci.verdict.caveats import why_not_unchanged
 from perfci.verdict.exact import COUNTS, judge_exactly
-from perfci.verdict.judging import threshold_of, worse_by
+from perfci.verdict.judgement import threshold_of, worse_by
 from perfci.verdict.margin import margin
 
 _SLACK = 1e-9
@@ -35,12 +35,12 @@ _DOUBTS = {
     "paired_t": re.compile(f"most rounds don't show the change|rounds{_SPEEDS}"),
     "welch_t": re.compile(f"most workers don't show the change|workers{_SPEEDS}"),
 }
-"""What ``compare.caveats`` said of either, in files from before there were codes."""
+"""What ``verdict.caveats`` said of either, in files from before there were codes."""
 _CAVEATS = {
     "paired_t": ("few-rounds-changed", "round-groups"),
     "welch_t": ("few-workers-changed", "worker-groups"),
 }
-"""The codes of ``compare.caveats`` for either."""
+"""The codes of ``verdict.caveats`` for either."""
 _WITHOUT: dict[str, tuple[str, ...]] = {
     "new": ("base",),
     "removed": ("head",),

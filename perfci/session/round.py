@@ -31,7 +31,7 @@ from perfci.session.ran.judging import Judged, failure_of, untold
 from perfci.session.ran.watched import Watched
 from perfci.session.schedule import burst_count, burst_order, lead_in_s
 from perfci.session.starter import OpenStarters
-from perfci.verdict.reducing import reduce
+from perfci.verdict.reduction import reduce
 
 # Pure: both sides of a round live at once, and need room for both.
 

@@ -28,9 +28,9 @@ from perfci.session.schedule import (
 )
 from perfci.session.starter import OpenStarters
 from perfci.session.starters import Starters
-from perfci.verdict.comparing import adjust, compare_case
+from perfci.verdict.comparison import adjust, compare_case
 from perfci.verdict.policy import Policy
-from perfci.verdict.sharding import scaled_family
+from perfci.verdict.shards import scaled_family
 from perfci.verdict.stopping import awaits_rounds, undecided_metrics
 
 

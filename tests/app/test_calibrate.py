@@ -16,7 +16,7 @@ from perfci.model.calibration import Calibration
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
 from perfci.model.settings import MeasureSettings, Quiet
-from perfci.verdict.calibrating import Pairs
+from perfci.verdict.calibration.noise import Pairs
 from tests.verdict.identical import outputs
 from tests.verdict.workers import case
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfci.model.words import words
-from perfci.verdict.comparing import LEFT_OUT
+from perfci.verdict.comparison import LEFT_OUT
 from tests.project import Project, rows
 
 CASES = ("steady", "counting")

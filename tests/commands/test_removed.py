@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfci.model.words import words
-from perfci.verdict.comparing import LEFT_OUT
+from perfci.verdict.comparison import LEFT_OUT
 from tests.project import Project
 
 FILE = "benchmarks/bench_many.py"

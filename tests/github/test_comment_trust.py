@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfci.model.ran import Ran, SideRan
-from perfci.verdict.comparing import adjust
+from perfci.verdict.comparison import adjust
 from tests.github.conftest import BASE, HEAD, OLDER, PASSING, Comment
 from tests.github.server import FakeGitHub
 from tests.project import Project

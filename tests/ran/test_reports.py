@@ -14,9 +14,9 @@ from perfci.render.markdown import render_markdown
 from perfci.render.outline import headline, same_code_text
 from perfci.render.report_json import read_report, render_json
 from perfci.render.terminal import render_terminal
-from perfci.verdict.deciding import decide, failure_rows
+from perfci.verdict.decision import decide, failure_rows
+from perfci.verdict.merge import joined_ran, joined_same_code
 from perfci.verdict.policy import default_policy
-from perfci.verdict.same_code import joined_ran, joined_same_code
 from tests.render.examples import EAGER, passing_report, row
 
 LIBRARY = Compiled("core/_C.so", "0" * 64)

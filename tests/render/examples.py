@@ -14,7 +14,7 @@ from perfci.model.run import Environment, Side
 from perfci.render.exporters import TERMINAL, formats, named
 from perfci.render.terminal import render_terminal
 from perfci.stats.student import t_quantile, two_sided_p
-from perfci.verdict.deciding import failed_finding
+from perfci.verdict.decision import failed_finding
 
 EAGER = "encoder[batch=1,mode=eager]"
 TUNED = "encoder[batch=16,mode=max-autotune]"

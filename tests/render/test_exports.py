@@ -13,7 +13,7 @@ import pytest
 from perfci.render.junit import render_junit
 from perfci.render.table import render_csv, to_frame
 from perfci.render.templates import template_folder
-from perfci.verdict.deciding import decide
+from perfci.verdict.decision import decide
 from perfci.verdict.policy import default_policy
 from tests.render.examples import (
     EAGER,

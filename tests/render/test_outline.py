@@ -8,7 +8,7 @@ from perfci.model.case import Failure
 from perfci.model.finding import Reason, stated
 from perfci.model.report import Verdict
 from perfci.render.outline import headline
-from perfci.verdict.deciding import decide, failed_finding
+from perfci.verdict.decision import decide, failed_finding
 from tests.render.examples import (
     EAGER,
     TOKENS,

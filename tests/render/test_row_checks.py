@@ -20,9 +20,9 @@ from perfci.model.report import Comparison, Estimate, Report, Verdict
 from perfci.publish.github.check import conclusion
 from perfci.render.report_json import read_report, render_json
 from perfci.render.row_checks import why_untrue
-from perfci.verdict.comparing import adjust, compare_case, left_out
-from perfci.verdict.deciding import decide
-from perfci.verdict.enforcing import held
+from perfci.verdict.comparison import adjust, compare_case, left_out
+from perfci.verdict.decision import decide
+from perfci.verdict.enforcement import held
 from perfci.verdict.exact import without_numbers
 from perfci.verdict.policy import MetricPolicy, Policy
 from tests.render.examples import EAGER, passing_report, row

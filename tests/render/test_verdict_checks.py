@@ -17,9 +17,9 @@ from perfci.model.finding import in_words
 from perfci.model.ran import Ran, SideRan
 from perfci.model.report import Comparison, Definition, Estimate, Report, Verdict
 from perfci.render.report_json import read_report, render_json
-from perfci.verdict.comparing import adjust
-from perfci.verdict.deciding import decide, failure_rows, placeholder, require_gate
-from perfci.verdict.enforcing import held
+from perfci.verdict.comparison import adjust
+from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
+from perfci.verdict.enforcement import held
 from perfci.verdict.policy import MetricPolicy, Policy
 from tests.render.examples import (
     alone_report,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.calibrating import Pairs
+from perfci.verdict.calibration.noise import Pairs
 from tests.verdict.workers import case
 
 SPREAD = 0.01

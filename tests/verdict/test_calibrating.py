@@ -11,9 +11,9 @@ import pytest
 
 from perfci.stats.student import mean as average
 from perfci.stats.student import t_quantile, variance
-from perfci.verdict.calibrating import Pairs, calibrate, judge_setting
+from perfci.verdict.calibration.noise import Pairs, calibrate, judge_setting
+from perfci.verdict.calibration.promise import SessionRounds, detectable, detectable_in
 from perfci.verdict.policy import MetricPolicy, default_policy
-from perfci.verdict.promise import SessionRounds, detectable, detectable_in
 from perfci.verdict.stopping import is_decided
 from tests.verdict.identical import SPREAD, identical, outputs
 from tests.verdict.workers import case

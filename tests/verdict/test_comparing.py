@@ -9,7 +9,7 @@ import pytest
 
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison
-from perfci.verdict.comparing import adjust, compare_case, number_rows
+from perfci.verdict.comparison import adjust, compare_case, number_rows
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy
 from perfci.verdict.stopping import is_decided
 from tests.verdict.workers import OWN, STEADY, both, case, side, worker

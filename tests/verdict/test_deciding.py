@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from perfci.model.finding import found, in_words
 from perfci.model.report import Comparison, Estimate
-from perfci.verdict.comparing import adjust, compare_case, number_rows
-from perfci.verdict.deciding import decide, failure_rows, placeholder, require_gate
+from perfci.verdict.comparison import adjust, compare_case, number_rows
+from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
 from perfci.verdict.policy import MetricPolicy, default_policy
 from tests.verdict.workers import both, case, failure, side
 

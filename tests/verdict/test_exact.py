@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from perfci.model.report import Comparison
-from perfci.verdict.comparing import adjust, compare_case, number_rows
-from perfci.verdict.deciding import decide
+from perfci.verdict.comparison import adjust, compare_case, number_rows
+from perfci.verdict.decision import decide
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, side
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.model.worker import GraphEvent, WorkerOutput
-from perfci.verdict.deciding import placeholder
-from perfci.verdict.explaining import explain, new_events
+from perfci.verdict.decision import placeholder
+from perfci.verdict.explanation import explain, new_events
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, worker
 

@@ -11,10 +11,10 @@ from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
 from perfci.render.outline import headline
-from perfci.verdict.comparing import compare_case
-from perfci.verdict.deciding import decide, placeholder
-from perfci.verdict.enforcing import doubted, held, with_unreported
-from perfci.verdict.judging import readjust
+from perfci.verdict.comparison import compare_case
+from perfci.verdict.decision import decide, placeholder
+from perfci.verdict.enforcement import doubted, held, with_unreported
+from perfci.verdict.judgement import readjust
 from perfci.verdict.policy import MetricPolicy
 from tests.verdict.shards import POLICY, paired, shard
 from tests.verdict.workers import case, failure, side

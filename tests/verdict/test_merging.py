@@ -11,11 +11,11 @@ from perfci.errors import EXIT_OUTSIDE, DamagedFile, UsageError
 from perfci.model.report import Comparison, Definition, Explanation, Report, Timing
 from perfci.model.run import Environment, Side
 from perfci.render.report_json import read_report, render_json
-from perfci.verdict.comparing import adjust
-from perfci.verdict.deciding import failure_rows
-from perfci.verdict.merging import Merged, merge
+from perfci.verdict.comparison import adjust
+from perfci.verdict.decision import failure_rows
+from perfci.verdict.merge import Merged, merge
 from perfci.verdict.policy import MetricPolicy, Policy
-from perfci.verdict.sharding import Shard
+from perfci.verdict.shards import Shard
 from tests.verdict.shards import POLICY, paired, shard, stored
 from tests.verdict.workers import failure
 

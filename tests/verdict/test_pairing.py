@@ -7,7 +7,7 @@ import math
 import pytest
 
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparing import compare_case, pair_values
+from perfci.verdict.comparison import compare_case, pair_values
 from perfci.verdict.policy import Policy
 from tests.verdict.workers import case, worker
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.model.report import Comparison
-from perfci.verdict.comparing import compare_case
+from perfci.verdict.calibration.promise import Candidate, PromisePlan, judge_promise, plan_promise
+from perfci.verdict.comparison import compare_case
 from perfci.verdict.policy import default_policy
-from perfci.verdict.promise import Candidate, PromisePlan, judge_promise, plan_promise
 from tests.verdict.identical import identical
 
 ALPHA = 0.01 / 6

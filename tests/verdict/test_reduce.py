@@ -10,7 +10,7 @@ import pytest
 
 from perfci.model.worker import Burst, Measurement, WorkerOutput
 from perfci.stats.quantile import samples_needed
-from perfci.verdict.reducing import reduce
+from perfci.verdict.reduction import reduce
 
 
 def encoded(samples: list[int]) -> str:

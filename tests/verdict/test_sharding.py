@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfci.model.case import Case
-from perfci.verdict.sharding import Shard, expected_s, parse_shard, part_of, split
+from perfci.verdict.shards import Shard, expected_s, parse_shard, part_of, split
 from tests.verdict.workers import case
 
 SKIPPED = "needs a GPU"

@@ -7,11 +7,11 @@ import pytest
 from perfci.model.codec import from_plain, to_plain
 from perfci.model.report import Comparison, Verdict
 from perfci.model.worker import Burst, Measurement, WorkerOutput
-from perfci.verdict.comparing import adjust, compare_case
-from perfci.verdict.deciding import decide
-from perfci.verdict.explaining import explain
+from perfci.verdict.comparison import adjust, compare_case
+from perfci.verdict.decision import decide
+from perfci.verdict.explanation import explain
 from perfci.verdict.policy import default_policy
-from perfci.verdict.reducing import reduce
+from perfci.verdict.reduction import reduce
 from tests.verdict.workers import case, worker
 from tests.worker.driver import Bench
 

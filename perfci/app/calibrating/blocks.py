@@ -14,7 +14,7 @@ from perfci.model.settings import MeasureSettings, Quiet
 from perfci.session.plan import SessionPlan
 from perfci.session.session import Progress
 from perfci.session.workplace import Shown, Workplace
-from perfci.verdict.calibrating import Pairs
+from perfci.verdict.calibration.noise import Pairs
 
 
 @dataclass(frozen=True, slots=True)

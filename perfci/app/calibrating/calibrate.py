@@ -21,9 +21,9 @@ from perfci.model.run import Environment, Side
 from perfci.model.version import VERSION
 from perfci.session.workplace import Surroundings, Wanted, open_workplace
 from perfci.units import format_duration, format_share
-from perfci.verdict.promise import PROMISED_METRIC
-from perfci.verdict.sharding import times_as_many
-from perfci.verdict.suggesting import suggest
+from perfci.verdict.calibration.promise import PROMISED_METRIC
+from perfci.verdict.calibration.suggestions import suggest
+from perfci.verdict.shards import times_as_many
 
 
 @dataclass(frozen=True, slots=True)

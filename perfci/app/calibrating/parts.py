@@ -14,10 +14,8 @@ from perfci.model.calibration import Promise, SettingTrial
 from perfci.model.case import Case, Failure
 from perfci.model.settings import MeasureSettings, Quiet
 from perfci.stats.quantile import median
-from perfci.verdict.calibrating import Calibrated, Pairs, calibrate, judge_setting
-from perfci.verdict.caveats import rounds_to_believe
-from perfci.verdict.comparing import compare_case
-from perfci.verdict.promise import (
+from perfci.verdict.calibration.noise import Calibrated, Pairs, calibrate, judge_setting
+from perfci.verdict.calibration.promise import (
     PROMISED_METRIC,
     Candidate,
     PromisePlan,
@@ -26,6 +24,8 @@ from perfci.verdict.promise import (
     not_checked,
     plan_promise,
 )
+from perfci.verdict.caveats import rounds_to_believe
+from perfci.verdict.comparison import compare_case
 
 FIRST_END, KNOWN_END, SETTINGS_END, SAME_END = 0.36, 0.48, 0.58, 0.62
 """Where parts end, as shares of the time: same 40 %, settings 22 %, promise what is left.

@@ -12,10 +12,10 @@ from dataclasses import replace
 from perfci.model.finding import Reason, found, stated
 from perfci.model.metric import METRICS, Gate, Metric
 from perfci.model.report import Comparison, Report, Verdict
-from perfci.verdict.comparing import empty_row
-from perfci.verdict.deciding import decide, placeholder, require_gate, was_measured
+from perfci.verdict.comparison import empty_row
+from perfci.verdict.decision import decide, placeholder, require_gate, was_measured
 from perfci.verdict.exact import judge_exactly
-from perfci.verdict.judging import readjust, threshold_of, worse_by
+from perfci.verdict.judgement import readjust, threshold_of, worse_by
 from perfci.verdict.policy import MetricPolicy, Policy, metric_policy
 
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")

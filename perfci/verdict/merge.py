@@ -13,12 +13,12 @@ from perfci.errors import DamagedFile, UsageError
 from perfci.model.case import Failure
 from perfci.model.codec import CodecError, to_plain
 from perfci.model.finding import Reason
+from perfci.model.ran import Ran, SideRan
 from perfci.model.report import Comparison, Report, Timing, Verdict
-from perfci.verdict.deciding import decide, require_gate
-from perfci.verdict.judging import readjust
+from perfci.verdict.decision import decide, require_gate
+from perfci.verdict.judgement import readjust
 from perfci.verdict.policy import Policy
-from perfci.verdict.same_code import joined_ran, joined_same_code
-from perfci.verdict.sharding import Shard, parse_shard
+from perfci.verdict.shards import Shard, parse_shard
 
 # Whether reports are shards of one report: what has to agree in them. Pure.
 
@@ -257,4 +257,40 @@ def _strays(
         for shard in missing
         for key, shards in environments.items()
         if shard in shards
+    )
+
+
+# What ran, of several reports on the same commits together.
+
+
+def joined_ran(reports: Sequence[Report]) -> Ran | None:
+    """Return what ran in any of ``reports``; None where none says it."""
+    told = [report.ran for report in reports if report.ran]
+    if not told:
+        return None
+    bases = [one.base for one in told if one.base]
+    return Ran(_joined_side(bases) if bases else None, _joined_side([one.head for one in told]))
+
+
+def joined_same_code(reports: Iterable[Report]) -> tuple[str, ...]:
+    """Return the cases of which nothing that ran differs, each once."""
+    return tuple(dict.fromkeys(case for report in reports for case in report.same_code))
+
+
+def _joined_side(sides: Sequence[SideRan]) -> SideRan:
+    """Trees that differ are not the same side: such a one has none."""
+    trees = {side.tree for side in sides}
+
+    def every(of: Callable[[SideRan], Iterable[str]]) -> tuple[str, ...]:
+        return tuple(sorted({one for side in sides for one in of(side)}))
+
+    compiled = {one for side in sides for one in side.compiled}
+    return SideRan(
+        tree=trees.pop() if len(trees) == 1 else "",
+        folders=every(lambda side: side.folders),
+        compiled=tuple(sorted(compiled, key=lambda one: (one.file, one.sha256))),
+        outside=every(lambda side: side.outside),
+        installed=every(lambda side: side.installed),
+        unknown=every(lambda side: side.unknown),
+        cases={case: digest for side in sides for case, digest in side.cases.items()},
     )

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from perfci.model.calibration import DefaultSession, Seen, Suggestion
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.units import format_duration, format_share
+from perfci.verdict.calibration.promise import detectable_in, rounds_needed
 from perfci.verdict.caveats import rounds_to_believe
 from perfci.verdict.policy import Policy
-from perfci.verdict.promise import detectable_in, rounds_needed
 
 _MOST_ROUNDS = 60
 _LARGEST = 0.5

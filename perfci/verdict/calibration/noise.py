@@ -18,11 +18,16 @@ from perfci.stats.modes import two_modes
 from perfci.stats.outliers import far_out
 from perfci.stats.spread import Spread, spread_ratio, upper_bound
 from perfci.stats.student import variance
+from perfci.verdict.calibration.promise import (
+    PROMISED_METRIC,
+    SessionRounds,
+    detectable,
+    rounds_needed,
+)
 from perfci.verdict.caveats import rounds_to_believe
-from perfci.verdict.comparing import adjust, compare_case, pair_values
+from perfci.verdict.comparison import adjust, compare_case, pair_values
 from perfci.verdict.policy import Policy
-from perfci.verdict.promise import PROMISED_METRIC, SessionRounds, detectable, rounds_needed
-from perfci.verdict.sharding import scaled_family
+from perfci.verdict.shards import scaled_family
 
 _NOT_CALIBRATED = frozenset({"compile_time", "compile_time_cached"})
 """Each value costs a compile: too few of them to know a spread."""

@@ -30,7 +30,7 @@ from perfci.verdict.exact import (
     lost_or_gained,
     without_numbers,
 )
-from perfci.verdict.judging import adjust
+from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import MetricPolicy, Policy
 
 # A round's pair of values: the sides' own, or as their bursts that lay side by side tell it.

@@ -12,7 +12,7 @@ from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Status, Verdict
 from perfci.model.words import words
 from perfci.verdict.caveats import why_not_unchanged
-from perfci.verdict.comparing import empty_row
+from perfci.verdict.comparison import empty_row
 from perfci.verdict.margin import threshold_of, worse_by
 from perfci.verdict.policy import Policy, metric_policy
 

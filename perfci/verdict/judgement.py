@@ -27,7 +27,7 @@ from perfci.verdict.caveats import (
 )
 from perfci.verdict.margin import is_within, margin, threshold_of, worse_by
 from perfci.verdict.policy import Policy
-from perfci.verdict.sharding import scaled_family
+from perfci.verdict.shards import scaled_family
 
 __all__ = ["adjust", "threshold_of", "worse_by"]
 _TESTED = ("paired_t", "welch_t")
