@@ -21,9 +21,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.finding import Reason, found, stated
-from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.render.markdown import render_comment

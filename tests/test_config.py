@@ -8,7 +8,7 @@ import pytest
 
 from perfci.config.loading import Config, load_config, parse_config
 from perfci.errors import UsageError
-from perfci.model.metric import METRICS
+from perfci.metrics import METRICS
 from perfci.model.settings import MeasureSettings
 from perfci.trend.settings import TrendSettings
 from tests.verdict.workers import case

@@ -25,8 +25,8 @@ import numpy as np
 
 from perfci.baselines.environment import make_environment
 from perfci.history.history import open_history
+from perfci.metrics import METRICS
 from perfci.model.history import Point, RecordedRun
-from perfci.model.metric import METRICS
 
 DEVICES = ("NVIDIA H100", "NVIDIA A100", "NVIDIA L4", "")
 NAMES = (

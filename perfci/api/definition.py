@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, overload
 
 from perfci.errors import BenchmarkError
-from perfci.model.metric import METRICS, Metric
+from perfci.metrics import METRICS
+from perfci.model.metric import Metric
 from perfci.units import parse_share
 
 # Where the user's own code stands, for messages that begin with ``file:line``.

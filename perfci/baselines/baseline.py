@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
+from perfci.metrics import METRICS
 from perfci.model.case import Case
 from perfci.model.finding import Finding, found
-from perfci.model.metric import METRICS, Metric
+from perfci.model.metric import Metric
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.version import BASELINE_SCHEMA
 from perfci.model.worker import GraphEvent, WorkerOutput

@@ -190,7 +190,7 @@ def show(case: str, key: str | None, config_path: Path | None) -> None:
     """Show the numbers of CASE's baseline."""
     from statistics import median
 
-    from perfci.model.metric import METRICS
+    from perfci.metrics import METRICS
 
     store = _store(config_path)
     shown = 0

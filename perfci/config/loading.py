@@ -18,7 +18,8 @@ from perfci.config import values
 from perfci.config.table import Table
 from perfci.errors import UsageError
 from perfci.files import read_regular
-from perfci.model.metric import METRICS, Gate, Undecided
+from perfci.metrics import METRICS
+from perfci.model.metric import Gate, Undecided
 from perfci.model.settings import MeasureSettings, Quiet
 from perfci.model.worker import SavedModel
 from perfci.trend.settings import TrendSettings

@@ -8,9 +8,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.history import GateOutcome, Point, RecordedRun
-from perfci.model.metric import METRICS, Metric
+from perfci.model.metric import Metric
 from perfci.model.report import Report
 from perfci.model.run import CaseRun, Run
 from perfci.stats.summary import summarise

@@ -1,10 +1,8 @@
-"""The metrics of design 5.1: name, unit, direction, kind, default threshold and gate."""
+"""What a metric is: name, unit, direction, kind, default threshold and gate."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 Direction = Literal["lower", "higher"]
@@ -37,48 +35,3 @@ class Metric:
     undecided: Undecided = "pass"
     rounds_setting: str = "rounds"
     always: bool = False
-
-
-_ALL = (
-    Metric("latency_p50", "s", "sampled", 0.05, "fail", undecided="inconclusive", always=True),
-    Metric("latency_p95", "s", "sampled", 0.10, "warn"),
-    Metric("latency_p99", "s", "sampled", 0.10, "warn"),
-    Metric("latency_mean", "s", "sampled", 0.05, "info"),
-    Metric("device_time_p50", "s", "sampled", 0.05, "warn"),
-    Metric("throughput", "items/s", "sampled", 0.05, "info", "higher"),
-    Metric("jitter", "ratio", "sampled", 0.50, "info"),
-    Metric("cold_start", "s", "per_worker", 0.10, "fail"),
-    Metric("import_time", "s", "per_worker", 0.10, "warn"),
-    Metric("compile_time", "s", "per_worker", 0.10, "fail", rounds_setting="compile_rounds"),
-    Metric("compile_time_cached", "s", "per_worker", 0.10, "warn"),
-    Metric("peak_device_memory", "bytes", "exact", 0.10, "fail", undecided="inconclusive"),
-    Metric("peak_device_memory_reserved", "bytes", "exact", 0.10, "info"),
-    Metric(
-        "peak_host_memory",
-        "bytes",
-        "per_worker",
-        0.10,
-        "fail",
-        undecided="inconclusive",
-        always=True,
-    ),
-    Metric(
-        "host_memory_over_setup",
-        "bytes",
-        "per_worker",
-        float(4 << 20),
-        "fail",
-        absolute=True,
-        share=0.10,
-        undecided="inconclusive",
-        always=True,
-    ),
-    Metric("memory_growth", "bytes/call", "exact", 16.0, "warn", absolute=True),
-    Metric("graph_breaks", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"),
-    Metric("recompiles", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"),
-    Metric("graphs", "count", "exact", 0.0, "info", absolute=True),
-    Metric("accuracy_loss", "ratio", "exact", 1.0, "fail", floor=1.0, undecided="inconclusive"),
-    Metric("energy", "J/call", "per_worker", 0.10, "info"),
-)
-
-METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 
+from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.metric import METRICS
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Estimate, Report
 from perfci.render.limits import KEY

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from perfci.metrics import METRICS
 from perfci.model.finding import IN_WORDS, Finding
-from perfci.model.metric import METRICS
 from perfci.model.report import Comparison
 from perfci.stats.student import CONFIDENCE, t_quantile, two_sided_p
 from perfci.verdict.caveats import why_not_unchanged

@@ -10,9 +10,10 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from perfci.metrics import METRICS
 from perfci.model.case import Case
 from perfci.model.finding import Finding, found
-from perfci.model.metric import METRICS, Metric
+from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Status
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.model.worker import WorkerOutput

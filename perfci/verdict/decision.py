@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.finding import REMARKS, Finding, Plain, Reason, found
-from perfci.model.metric import METRICS
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Status, Verdict
 from perfci.model.words import words
@@ -18,7 +18,7 @@ from perfci.verdict.policy import Policy, metric_policy
 
 # Rows for what has no numbers: failed, new, removed and unmeasured cases.
 
-_STANDS_FOR_CASE = METRICS["latency_p50"]
+_STANDS_FOR_CASE = "latency_p50"
 """The metric every case has; a row needs one, and one row is enough for a case."""
 
 
@@ -61,8 +61,9 @@ def is_new_for(failures: Iterable[Failure]) -> bool:
 
 def placeholder(case: str, status: Status, policy: Policy, *reasons: Finding) -> Comparison:
     """Return a row without numbers for a whole case, with the reasons as its findings."""
-    rule = policy.metrics.get(_STANDS_FOR_CASE.name) or metric_policy(_STANDS_FOR_CASE)
-    return empty_row(case, _STANDS_FOR_CASE, rule, status, *reasons)
+    metric = METRICS[_STANDS_FOR_CASE]
+    rule = policy.metrics.get(metric.name) or metric_policy(metric)
+    return empty_row(case, metric, rule, status, *reasons)
 
 
 def failed_finding(failure: Failure) -> Finding:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from perfci.metrics import METRICS
 from perfci.model.finding import Reason, found, stated
-from perfci.model.metric import METRICS, Gate, Metric
+from perfci.model.metric import Gate, Metric
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.verdict.comparison import empty_row
 from perfci.verdict.decision import decide, placeholder, require_gate, was_measured

@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from perfci.metrics import METRICS
 from perfci.model.finding import JUDGED, Finding, Plain, because, found
-from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Status
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.stats.multiple_testing import holm

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from perfci.metrics import METRICS
 from perfci.model.case import Case
-from perfci.model.metric import METRICS, Gate, Metric, Undecided
+from perfci.model.metric import Gate, Metric, Undecided
 
 
 @dataclass(frozen=True, slots=True)

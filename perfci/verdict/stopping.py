@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from perfci.metrics import METRICS
 from perfci.model.case import Case
-from perfci.model.metric import METRICS
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.stats.student import CONFIDENCE, t_quantile

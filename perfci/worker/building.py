@@ -8,7 +8,7 @@ from typing import Any
 
 from perfci.api.definition import Benchmark
 from perfci.api.work import ExtraMetric, Work
-from perfci.model.metric import METRICS
+from perfci.metrics import METRICS
 from perfci.model.worker import WorkOrder
 from perfci.worker.failing import Unusable
 from perfci.worker.loading import benchmarks_in, load

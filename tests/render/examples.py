@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.finding import Reason, found, in_words, stated
-from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.render.exporters import TERMINAL, formats, named

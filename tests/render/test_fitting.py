@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from perfci.metrics import METRICS
 from perfci.model.finding import stated
-from perfci.model.metric import METRICS
 from perfci.model.ran import Ran, SideRan
 from perfci.model.report import Definition, Explanation, Verdict
 from perfci.render.limits import MOST_BYTES

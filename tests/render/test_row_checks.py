@@ -14,8 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile
+from perfci.metrics import METRICS
 from perfci.model.finding import found, in_words
-from perfci.model.metric import METRICS, Metric
+from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Report, Verdict
 from perfci.publish.github.check import conclusion
 from perfci.render.report_json import read_report, render_json

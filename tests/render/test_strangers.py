@@ -16,7 +16,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from perfci.model.metric import METRICS
+from perfci.metrics import METRICS
 from perfci.model.report import Report
 from perfci.model.run import Environment
 from perfci.render.junit import render_junit

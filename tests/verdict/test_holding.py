@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from perfci.metrics import METRICS
 from perfci.model.finding import Reason, found, in_words, stated
-from perfci.model.metric import METRICS
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
 from perfci.render.outline import headline

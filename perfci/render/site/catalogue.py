@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from perfci.model.metric import METRICS
+from perfci.metrics import METRICS
 from perfci.model.run import Environment
 from perfci.render.clean import clean_line
 from perfci.render.environment import names_of
@@ -104,7 +104,6 @@ def _all(trend: Trend) -> Iterable[tuple[SeriesKey, Standing]]:
 
 LONGEST_NAME = 200
 _NUMBER = re.compile(r"(\d+)")
-_METRIC_ORDER = {name: place for place, name in enumerate(METRICS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +180,11 @@ def _in_order(
     for key, its in own.items():
         urgency[key.case] = min(urgency.get(key.case, 9), its)
 
+    order = {name: place for place, name in enumerate(METRICS)}
+
     def place(one: Series) -> tuple[object, ...]:
         key = one.key
-        metric = _METRIC_ORDER.get(key.metric, len(_METRIC_ORDER))
+        metric = order.get(key.metric, len(order))
         case = (urgency[key.case], _natural(key.case))
         return (*case, own[key], metric, key.metric, key.environment)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from scipy import special
 
+from perfci.metrics import METRICS
 from perfci.model.calibration import FalseAlarms, Seen, SettingTrial, TwoModes
 from perfci.model.case import Case
-from perfci.model.metric import METRICS
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
 from perfci.stats.evidence import without
