@@ -23,7 +23,7 @@ FOLDERS = ("baselines", "checkout", "compare", "docs", "foreign", "github", "his
 """Those whose tests call the libraries."""
 WORKERS = ("api", "worker")
 """What workers run is of the standard library alone: it differs with Python, not with versions."""
-BESIDE = ("commands/test_commands.py",)
+BESIDE = ("commands/test_commands.py", "telling/test_openmetrics.py")
 SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_worktree.py",
         "foreign/test_importers.py", "github/test_comment_command.py", "history/test_commands.py",
         "history/test_many_writers.py", "render/test_exporters.py", "render/test_exports.py",

@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from prometheus_client.core import CollectorRegistry, Metric
+from prometheus_client.openmetrics.exposition import generate_latest
 
 from perfci.trend.change import Change, ChangeStatus, Trend
 from perfci.trend.timeline.series import Series, SeriesKey
@@ -29,30 +31,38 @@ _RESERVED = ("_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcoun
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _STATUSES: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
 _WAYS = ("worse", "better")
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
-Labels = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One metric family, a gauge: its samples are labels and values."""
-
-    name: str
-    help: str
-    samples: tuple[tuple[Labels, float], ...]
-    unit: str = ""
+Sample = tuple[Mapping[str, str], float]
 
 
 def render_openmetrics(trend: Trend) -> str:
-    """Return the text. Lines of a family stand together; the last line is ``# EOF``."""
+    """Return the text. A family without samples is left out."""
     own = (*_about(trend), *_statuses(trend), *_health(trend))
-    families = (*own, *_values(trend.series, {family.name for family in own}))
-    lines = [line for family in families if family.samples for line in _lines(family)]
-    return "\n".join([*lines, "# EOF"]) + "\n"
+    registry = CollectorRegistry()
+    registry.register(_Families((*own, *_values(trend.series, {one.name for one in own}))))
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text.decode()
 
 
-def _about(trend: Trend) -> tuple[Family, ...]:
+class _Families:
+    """What a registry collects from."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return (one for one in self._families if one.samples)
+
+
+def _gauge(name: str, help_: str, samples: Iterable[Sample], unit: str = "") -> Metric:
+    family = Metric(name, help_, "gauge", unit)
+    for labels, value in samples:
+        shown = {label: _visible(text) for label, text in labels.items()}
+        family.add_sample(name, shown, value)
+    return family
+
+
+def _about(trend: Trend) -> tuple[Metric, ...]:
     latest = {
         environment: max(
             filter(None, (_seconds(one.measured_at) for one in line.nights)), default=0
@@ -61,18 +71,18 @@ def _about(trend: Trend) -> tuple[Family, ...]:
     }
     created = _seconds(trend.created_at)
     return (
-        Family(
+        _gauge(
             "perfci_build_info",
             "The version of perfci that wrote this; always 1.",
             (({"version": trend.perfci_version}, 1),),
         ),
-        Family(
+        _gauge(
             "perfci_trend_created_timestamp_seconds",
             "When the history was analysed.",
             (({}, created),) if created else (),
             "seconds",
         ),
-        Family(
+        _gauge(
             "perfci_latest_run_timestamp_seconds",
             "When an environment was last measured.",
             tuple(({"environment": name}, at) for name, at in latest.items() if at),
@@ -81,7 +91,7 @@ def _about(trend: Trend) -> tuple[Family, ...]:
     )
 
 
-def _statuses(trend: Trend) -> tuple[Family, ...]:
+def _statuses(trend: Trend) -> tuple[Metric, ...]:
     newest: dict[SeriesKey, Change] = {}
     for change in trend.changes:
         if change.series not in newest or change.after > newest[change.series].after:
@@ -105,14 +115,14 @@ def _statuses(trend: Trend) -> tuple[Family, ...]:
         (_named(one.series), one.ratio) for one in sorted(trend.drifts, key=lambda one: one.series)
     )
     return (
-        Family("perfci_changes", "How many change points there are.", each_count),
-        Family(
+        _gauge("perfci_changes", "How many change points there are.", each_count),
+        _gauge(
             "perfci_series_status",
             "The status of a series' newest change point, none without one; always 1.",
             each_status,
         ),
-        Family("perfci_change_ratio", "New level / old level at a change.", each_change, "ratio"),
-        Family(
+        _gauge("perfci_change_ratio", "New level / old level at a change.", each_change, "ratio"),
+        _gauge(
             "perfci_drift_ratio",
             "The last days / the last accepted level, where a series drifted.",
             each_drift,
@@ -121,38 +131,38 @@ def _statuses(trend: Trend) -> tuple[Family, ...]:
     )
 
 
-def _health(trend: Trend) -> tuple[Family, ...]:
+def _health(trend: Trend) -> tuple[Metric, ...]:
     health = trend.health
     nights = tuple(
         ({"environment": name}, len(missing))
         for name, missing in sorted(health.missing_nights.items())
     )
     return (
-        Family("perfci_gate_reports", "The gate's recorded reports.", (({}, health.reports),)),
-        Family(
+        _gauge("perfci_gate_reports", "The gate's recorded reports.", (({}, health.reports),)),
+        _gauge(
             "perfci_gate_same_reports",
             "Those of a commit against itself.",
             (({}, health.same_reports),),
         ),
-        Family(
+        _gauge(
             "perfci_gate_false_alarm_ratio",
             "Failed reports of a commit against itself / all of these.",
             _if_known(health.false_alarm_rate),
             "ratio",
         ),
-        Family(
+        _gauge(
             "perfci_gate_inconclusive_ratio",
             "Inconclusive / all gating comparisons.",
             _if_known(health.inconclusive_share),
             "ratio",
         ),
-        Family("perfci_missing_nights", "Nights that an environment has no run of.", nights),
+        _gauge("perfci_missing_nights", "Nights that an environment has no run of.", nights),
     )
 
 
-def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Family]:
+def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Metric]:
     """Yield a family for each metric and unit; ``taken`` are the names it can't have."""
-    groups: dict[tuple[str, str], list[tuple[Labels, float]]] = {}
+    groups: dict[tuple[str, str], list[Sample]] = {}
     for one in _ordered(series):
         if len(one.values):
             sample = (_named(one.key, metric=False), float(one.values[-1]))
@@ -161,7 +171,7 @@ def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Family]:
         name, shown_unit = _family_name(metric, unit, taken)
         taken.add(name)
         said = f"Latest {_plain(metric)} of a case, as measured on the branch's newest commit."
-        yield Family(name, said, tuple(samples), shown_unit)
+        yield _gauge(name, said, tuple(samples), shown_unit)
 
 
 def _family_name(metric: str, unit: str, taken: set[str]) -> tuple[str, str]:
@@ -176,16 +186,6 @@ def _family_name(metric: str, unit: str, taken: set[str]) -> tuple[str, str]:
     while (other := f"{name}_value{number if number > 1 else ''}") in taken:
         number += 1
     return other, ""
-
-
-def _lines(family: Family) -> Iterable[str]:
-    yield f"# TYPE {family.name} gauge"
-    if family.unit:
-        yield f"# UNIT {family.name} {family.unit}"
-    yield f"# HELP {family.name} {family.help}"
-    for labels, value in family.samples:
-        inner = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
-        yield f"{family.name}{{{inner}}} {value!r}" if inner else f"{family.name} {value!r}"
 
 
 def _named(key: SeriesKey, *, metric: bool = True) -> dict[str, str]:
@@ -207,14 +207,14 @@ def _ordered(series: Iterable[Series]) -> list[Series]:
     return sorted(series, key=lambda one: one.key)
 
 
-def _if_known(value: float | None) -> tuple[tuple[Labels, float], ...]:
+def _if_known(value: float | None) -> tuple[Sample, ...]:
     return () if value is None else (({}, value),)
 
 
-def _escaped(text: str) -> str:
-    """Escape as the format asks; what can't be seen is spelled out, so that two names stay two."""
+def _visible(text: str) -> str:
+    """Spell out what can't be seen, so that two names stay two. The library escapes the rest."""
     return "".join(
-        _ESCAPES.get(one) or (one if one.isprintable() else f"\\\\u{ord(one):04x}") for one in text
+        one if one.isprintable() or one == "\n" else f"\\u{ord(one):04x}" for one in text
     )
 
 
