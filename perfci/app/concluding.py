@@ -15,7 +15,7 @@ from perfci.model.worker import WorkerOutput
 from perfci.session.discovering import Written
 from perfci.session.session import SessionResult
 from perfci.units import counted
-from perfci.verdict.comparison import adjust, compare_case, left_out, number_rows
+from perfci.verdict.comparison import adjust, left_out, number_rows
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
 from perfci.verdict.explanation import explain
 from perfci.verdict.policy import Policy
@@ -143,16 +143,15 @@ def conclude(
     compared: list[Comparison] = []
     explanations: list[Explanation] = []
     for state in result.states:
-        base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
         if state.case.id in broken:
             continue
-        rows = compare_case(state.case, base, head, policy, paired=True)
+        rows = state.compared(policy)
         if not rows:
             rows = (placeholder(state.case.id, "inconclusive", policy, _why_unmeasured(result)),)
         compared += rows
         written = before.get(state.case.benchmark)
         if written is not None:
-            compared += left_out(state.case, base, written.metrics, policy)
+            compared += left_out(state.case, state.outputs["base"], written.metrics, policy)
     adjusted = adjust(compared, policy, result.scale)
     for state in result.states:
         base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])

@@ -58,6 +58,15 @@ class CaseState:
     longest_round_s: float = 0.0
     undecided: tuple[str, ...] = ()
     wall_s: float = 0.0
+    _compared: tuple[int, tuple[Comparison, ...]] = (0, ())
+
+    def compared(self, policy: Policy) -> tuple[Comparison, ...]:
+        """Return the comparisons of both sides, made once a round; a side alone has none."""
+        if len(self.outputs) == 2 and self._compared[0] != self.rounds:
+            base, head = (tuple(self.outputs[name]) for name in ("base", "head"))
+            rows = compare_case(self.case, base, head, policy, paired=True)
+            self._compared = (self.rounds, rows)
+        return self._compared[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +222,7 @@ class Session:
         family, _ = self._expected()
         return any(
             comparison.gate == "fail" and awaits_rounds(comparison, self._policy, family)
-            for comparison in self._compared(state)
+            for comparison in state.compared(self._policy)
         )
 
     def _more(self, states: list[CaseState]) -> str:
@@ -319,7 +328,7 @@ class Session:
             self._plan.settings.max_rounds, self._least(state)
         ):
             return False
-        compared = self._compared(state)
+        compared = state.compared(self._policy)
         state.undecided = undecided_metrics(compared, state.case, self._policy, family)
         return bool(state.undecided)
 
@@ -328,7 +337,7 @@ class Session:
         return sum(
             comparison.gate == "fail" and comparison.method == "paired_t"
             for state in states
-            for comparison in self._compared(state)
+            for comparison in state.compared(self._policy)
         )
 
     def _is_bad(self) -> bool:
@@ -342,7 +351,7 @@ class Session:
         ready = self._ready()
         family, scale = self._expected()
         decided = {state.case.id for state in ready if not self._wants_more(state, family)}
-        compared = [comparison for state in ready for comparison in self._compared(state)]
+        compared = [comparison for state in ready for comparison in state.compared(self._policy)]
         return any(
             comparison.status == "regressed"
             and comparison.gate == "fail"
@@ -358,12 +367,6 @@ class Session:
         ready = self._ready()
         scale = self._scale * len(self._states) / max(1, len(ready))
         return scaled_family(self._gating_comparisons(ready), scale), scale
-
-    def _compared(self, state: CaseState) -> tuple[Comparison, ...]:
-        if len(self._plan.sides) < 2:
-            return ()
-        base, head = (state.outputs[side.name] for side in self._plan.sides)
-        return compare_case(state.case, tuple(base), tuple(head), self._policy, paired=True)
 
     def _budget_notes(self, states: list[CaseState]) -> list[str]:
         short = [s for s in states if s.rounds < self._least(s) and not s.failures]

@@ -13,6 +13,7 @@ from perfci.session import session as session_module
 from perfci.session.journal import Journal
 from perfci.session.round import RoundResult
 from perfci.session.session import Session
+from perfci.verdict.comparison import compare_case
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, worker
 
@@ -65,3 +66,17 @@ def test_a_scale_that_rounding_made_larger_costs_no_round(rounds_of) -> None:
 
 def test_fail_fast_ends_at_the_first_case_but_is_as_sure_as_a_session_of_all(rounds_of) -> None:
     assert [rounds_of(cases=count, fail_fast=True) for count in (1, 12)] == [5, 7]
+
+
+@pytest.mark.parametrize("fail_fast", [False, True])
+def test_a_case_is_compared_once_a_round(rounds_of, monkeypatch, fail_fast: bool) -> None:
+    compared: list[tuple[str, int]] = []
+
+    def counting(case, base, *rest, **more):
+        compared.append((case.id, len(base)))
+        return compare_case(case, base, *rest, **more)
+
+    monkeypatch.setattr(session_module, "compare_case", counting)
+    rounds_of(cases=3, fail_fast=fail_fast)
+    assert compared
+    assert len(compared) == len(set(compared))
