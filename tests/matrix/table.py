@@ -22,7 +22,7 @@ from tests.matrix.installs import INSTALLS
 from tests.matrix.layouts import LAYOUTS, Content
 from tests.matrix.places import PLACES
 
-PAGE = Path(__file__).parents[2] / "docs" / "what-ran.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "what-ran.md"
 BEGIN, END = "<!-- matrix: python -m tests.matrix.table -->", "<!-- /matrix -->"
 MEASURED, WRONG, UNMEASURED = "measured", "**the wrong code**", "**not measured**"
 
