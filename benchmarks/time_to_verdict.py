@@ -110,8 +110,8 @@ def session(repository: Path, folder: Path, *, fork: bool) -> dict[str, Any]:
 
 def run_session() -> None:
     """Be the session: perfci's own command line, with its steps timed."""
-    from perfci.session.process import WorkerProcess
-    from perfci.session.starter import Starter
+    from perfci.session.conversation import Worker
+    from perfci.session.starter import StarterProcess
 
     watch = Stopwatch()
     names = {
@@ -121,9 +121,9 @@ def run_session() -> None:
         "burst": "bursts",
         "output": "afterwards: growth, accuracy",
     }
-    watch.wrap(WorkerProcess, "expect", lambda arguments: names.get(arguments[0], "forking"))
-    watch.wrap(WorkerProcess, "close", lambda _: "ending workers and starters")
-    watch.wrap(Starter, "close", lambda _: "of which starters")
+    watch.wrap(Worker, "expect", lambda arguments: names.get(arguments[0], "forking"))
+    watch.wrap(Worker, "close", lambda _: "ending workers and starters")
+    watch.wrap(StarterProcess, "close", lambda _: "of which starters")
     from perfci.cli.main import main
 
     del sys.argv[1]

@@ -6,7 +6,6 @@ suspicion, and the verdict says why.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -144,14 +143,14 @@ def _measured_again(
 
     Each session has log files of its own: rounds are counted from one again.
     """
-    began = time.monotonic() - spent_s
+    began = around.executor.now() - spent_s
     reports: list[Report] = []
     measured: list[str] = []
     why_not: list[str] = []
     interrupted = False
     try:
         for sha, cases in of_commit.items():
-            left_s = around.config.settings.budget - (time.monotonic() - began)
+            left_s = around.config.settings.budget - (around.executor.now() - began)
             within = _within(around, max(_LEAST_CONFIRMING_S, left_s))
             logs = request.log_folder and request.log_folder / f"confirming-{sha[:12]}"
             asked = replace(request, only=tuple(cases), log_folder=logs)

@@ -7,7 +7,6 @@ gets its past, and what moved is the library. What a kill interrupts is the comm
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -131,7 +130,7 @@ class _Night:
         self._task = task
         self._began = now()
         self._newest = around.repository.resolve(task.commits[0].sha)
-        self._end = time.monotonic() + task.budget_s
+        self._end = self._around.executor.now() + task.budget_s
         self._for_same = _SHARE_OF_SAME * task.budget_s if task.same else 0.0
         self._took: list[tuple[int, float]] = []
 
@@ -202,7 +201,7 @@ class _Night:
     def _measure(self, scope: Scope, commit: Commit, gap: Gap, within_s: float) -> None:
         self._around.shown.step(f"{commit.sha[:10]} {commit.subject}")
         wanted = tuple(case for case in scope.cases if case.id in gap.cases)
-        started = time.monotonic()
+        started = self._around.executor.now()
         try:
             measured, report = run(
                 self._within(within_s),
@@ -215,7 +214,7 @@ class _Night:
                 raise
             self._record_error(scope, commit, wanted, error)
             return
-        self._took.append((len(gap.cases), time.monotonic() - started))
+        self._took.append((len(gap.cases), self._around.executor.now() - started))
         self._end_where_cut_short(report)
         settings = self._around.config.settings
         recorded = self._record(commit, whole(measured, report, wanted, settings))
@@ -306,4 +305,4 @@ class _Night:
         return replace(self._around, config=replace(config, settings=settings))
 
     def _left_s(self) -> float:
-        return self._end - time.monotonic()
+        return self._end - self._around.executor.now()

@@ -6,7 +6,9 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +16,9 @@ from perfci.cli.printing import discard, say, show, styled
 from perfci.errors import EXIT_OUTSIDE, PerfciError, refusal
 from perfci.model.version import VERSION
 from perfci.render.clean import clean_lines, clean_styled
+
+if TYPE_CHECKING:
+    from perfci.session.executor import Executor
 
 _COMMANDS = {
     "compare": "perfci.cli.compare",
@@ -101,8 +106,13 @@ def main() -> None:
         signal.signal(number, interrupt)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup asks for
         signal.signal(signal.SIGHUP, interrupt)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
+    """Run the command of these arguments; return its exit code. ``executor`` starts its workers."""
     try:
-        code = _run()
+        code = _invoke(arguments, executor)
     except click.exceptions.Exit as ended:
         code = ended.exit_code
     except click.ClickException as error:
@@ -121,14 +131,14 @@ def main() -> None:
         code = _say_error(refusal(error))
     except Exception as error:  # noqa: BLE001 (told as what it is; Python's own exit code, 1, would say "regression")
         code = _say_error(_bug(error))
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
-def _run() -> object:
+def _invoke(arguments: Sequence[str], executor: Executor | None) -> object:
     """Run the command. Not by ``cli.main``: it turns a closed pipe into exit code 1."""
     if "_PERFCI_COMPLETE" in os.environ:
         return cli.main(prog_name="perfci", standalone_mode=False)
-    with cli.make_context("perfci", sys.argv[1:]) as context:
+    with cli.make_context("perfci", list(arguments), obj=executor) as context:
         return cli.invoke(context)
 
 

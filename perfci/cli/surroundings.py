@@ -13,6 +13,7 @@ import click
 if TYPE_CHECKING:
     from perfci.checkout.repository import Repository
     from perfci.config.loading import Config
+    from perfci.session.executor import Executor
     from perfci.session.workplace import Surroundings
 
 
@@ -39,6 +40,15 @@ def token_allowed() -> bool:
     """Return whether the command that is running was told to measure beside a token."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_ALLOWED, False))
+
+
+def executor() -> Executor:
+    """Return what starts workers: what the command line was called with, or processes."""
+    from perfci.session.executor import Processes
+
+    context = click.get_current_context(silent=True)
+    given = context.find_root().obj if context else None
+    return given or Processes()
 
 
 def open_here() -> Repository:
@@ -79,6 +89,7 @@ def surroundings(
             inherited=dict(os.environ),
             shown=Shown(step=line.say, progress=line),
             token_allowed=token_allowed(),
+            executor=executor(),
         )
     finally:
         line.close()

@@ -9,11 +9,9 @@ from __future__ import annotations
 import ast
 import math
 import os
-import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +19,9 @@ from perfci.config.table import nearest
 from perfci.errors import BenchmarkError, MeasureError, UsageError
 from perfci.model.case import Case, Discovery, Failure
 from perfci.model.worker import WorkOrder
-from perfci.session.launch import Executed
+from perfci.session.conversation import WorkerEnded, import_times
+from perfci.session.executor import Executor
 from perfci.session.plan import SessionPlan, SidePlan
-from perfci.session.process import WorkerEnded, WorkerProcess, import_times
 from perfci.session.ran.judging import Judged, said
 
 # Which benchmarks a file writes, read from its text: a side's own files are never imported.
@@ -193,7 +191,7 @@ class Found:
     ran: tuple[Judged, ...] = ()
 
 
-def discover(plan: SessionPlan, side: SidePlan, budget_end: float) -> Found:
+def discover(plan: SessionPlan, side: SidePlan, executor: Executor, budget_end: float) -> Found:
     """Return what this side's benchmark files hold.
 
     A file that kills the worker is found by asking for each file alone; the others go on.
@@ -202,12 +200,12 @@ def discover(plan: SessionPlan, side: SidePlan, budget_end: float) -> Found:
     """
     order = plan.discovery_order(side)
     try:
-        found = _ask(plan, side, order, budget_end)
+        found = _ask(plan, side, executor, order, budget_end)
     except WorkerEnded as ended:
         if len(order.benchmark_files) <= 1:
             found = Found(Discovery((), (_of_file(ended.failure, order),), {}), {})
         else:
-            found = _one_by_one(plan, side, order, budget_end)
+            found = _one_by_one(plan, side, executor, order, budget_end)
     for failure in found.discovery.failures:
         if failure.kind in _USERS_ERRORS:
             what, _, advice = failure.message.partition("\n")
@@ -215,7 +213,9 @@ def discover(plan: SessionPlan, side: SidePlan, budget_end: float) -> Found:
     return found
 
 
-def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float) -> Found:
+def _one_by_one(
+    plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
+) -> Found:
     cases: list[Case] = []
     failures: list[Failure] = []
     facts: dict[str, str] = {}
@@ -227,7 +227,7 @@ def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end:
         alone = replace(order, benchmark_files=(file,), saved=saved)
         saved = ()
         try:
-            found = _ask(plan, side, alone, budget_end)
+            found = _ask(plan, side, executor, alone, budget_end)
         except WorkerEnded as ended:
             failures.append(_of_file(ended.failure, alone))
             continue
@@ -243,18 +243,18 @@ def _one_by_one(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end:
     return Found(whole, times, ran)
 
 
-def _ask(plan: SessionPlan, side: SidePlan, order: WorkOrder, budget_end: float) -> Found:
+def _ask(
+    plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
+) -> Found:
     """Ask one worker; a file that hangs takes half of what is left, no more.
 
     WorkerEnded is a ``timeout`` where it had all the time it may take: then the import is at fault.
     """
-    left_s = max(0.0, budget_end - time.monotonic())
+    left_s = max(0.0, budget_end - executor.now())
     within_s = min(plan.settings.timeout, left_s / 2)
     watched = plan.watched(side)
     launch = replace(plan.launch(side, watched), import_times=True)
-    worker = WorkerProcess(
-        order, partial(Executed, launch, order.root), math.inf, log_tail=_IMPORT_TIMES
-    )
+    worker = executor.start(order, launch, budget_end=math.inf, log_tail=_IMPORT_TIMES)
     try:
         discovery = worker.field(worker.expect("discovery", within_s), "discovery", Discovery)
         worker.stage = "done"

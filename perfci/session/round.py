@@ -25,12 +25,12 @@ from perfci.model.worker import (
     WorkerResult,
     WorkOrder,
 )
-from perfci.session.launch import ChildEnds, Executed, Launch, Started
-from perfci.session.process import WorkerEnded, WorkerProcess
+from perfci.session.conversation import Worker, WorkerEnded
+from perfci.session.executor import Executor, OpenStarters
+from perfci.session.launch import Launch
 from perfci.session.ran.judging import Judged, failure_of, untold
 from perfci.session.ran.watched import Watched
 from perfci.session.schedule import burst_count, burst_order, lead_in_s
-from perfci.session.starter import OpenStarters
 from perfci.verdict.reduction import reduce
 
 # Pure: both sides of a round live at once, and need room for both.
@@ -93,7 +93,7 @@ class _Slot:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.worker: WorkerProcess | None = None
+        self.worker: Worker | None = None
         self.call_s = 0.0
         self.result: WorkerResult | None = None
         self.log = ""
@@ -111,6 +111,7 @@ def measure_round(
     round_number: int,
     settings: MeasureSettings,
     *,
+    executor: Executor,
     budget_end: float,
     starters: OpenStarters | None = None,
     gpu: GpuWatches,
@@ -126,7 +127,8 @@ def measure_round(
 
     def measure(slots: Sequence[_Slot]) -> None:
         forking = starters if starters and starters.alive() else None
-        _take_turns(slots, round_number, settings, budget_end, forking, gpu)
+        start = partial(_started, executor=executor, forking=forking, budget_end=budget_end)
+        _take_turns(slots, round_number, settings, start, gpu)
 
     measure(slots)
     crowded = next((slot for slot in slots if slot.crowded), None)
@@ -150,8 +152,7 @@ def _take_turns(
     slots: Sequence[_Slot],
     round_number: int,
     settings: MeasureSettings,
-    budget_end: float,
-    forking: OpenStarters | None,
+    started: Callable[[Task], Worker],
     gpu: GpuWatches,
 ) -> None:
     """Start the workers of ``slots``, let them take bursts in turn, and end them."""
@@ -166,10 +167,8 @@ def _take_turns(
                 slot.result = WorkerFailure(round_number, failure)
 
     def start(slot: _Slot) -> None:
-        task = slot.task
-        order = replace(task.order, cold_start=not (forking and forking.at_once))
-        slot.worker = WorkerProcess(order, _way_to_start(task, forking), budget_end)
-        said = slot.worker.expect("ready", task.timeout_s)
+        slot.worker = started(slot.task)
+        said = slot.worker.expect("ready", slot.task.timeout_s)
         slot.call_s = max(0.0, slot.worker.field(said, "call_s", float))
         slot.on_device = slot.worker.field(said, "on_device", bool)
         if slot.on_device:
@@ -214,14 +213,19 @@ def _lives_beside(slot: _Slot, slots: Sequence[_Slot]) -> bool:
     return any(other.worker and not isinstance(other.result, WorkerFailure) for other in others)
 
 
-def _way_to_start(task: Task, starters: OpenStarters | None) -> Callable[[ChildEnds], Started]:
-    if starters:
-        return partial(starters.by_side[task.order.side].fork, task.environment)
+def _started(
+    task: Task, *, executor: Executor, forking: OpenStarters | None, budget_end: float
+) -> Worker:
+    """Start one worker: forked by its side's starter, or afresh."""
+    if forking:
+        order = replace(task.order, cold_start=not forking.at_once)
+        starter = forking.by_side[order.side]
+        return starter.fork(order, task.environment, budget_end=budget_end)
     launch = replace(task.launch, environment={**task.launch.environment, **task.environment})
-    return partial(Executed, launch, task.order.root)
+    return executor.start(task.order, launch, budget_end=budget_end)
 
 
-def _alive(slot: _Slot) -> WorkerProcess:
+def _alive(slot: _Slot) -> Worker:
     assert slot.worker is not None  # noqa: S101 (a slot without a worker has a result)
     return slot.worker
 
@@ -255,7 +259,7 @@ def _judge(slot: _Slot, watched: Watched, round_number: int) -> None:
 
 
 def _watched(
-    worker: WorkerProcess,
+    worker: Worker,
     said: Mapping[str, object],
     before: GpuState | None,
     after: GpuState | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -13,11 +12,12 @@ from perfci.model.case import Case, Failure
 from perfci.model.ran import Ran
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerFailure, WorkerOutput
+from perfci.session.conversation import BudgetEnded
 from perfci.session.discovering import Found
+from perfci.session.executor import Executor, OpenStarters
 from perfci.session.journal import Journal, slug
 from perfci.session.launch import TreeDeleted
 from perfci.session.plan import SessionPlan
-from perfci.session.process import BudgetEnded
 from perfci.session.ran.tally import Tally
 from perfci.session.round import measure_round
 from perfci.session.schedule import (
@@ -26,7 +26,6 @@ from perfci.session.schedule import (
     visiting_order,
     visiting_order_by,
 )
-from perfci.session.starter import OpenStarters
 from perfci.session.starters import Starters
 from perfci.verdict.comparison import adjust, compare_case
 from perfci.verdict.policy import Policy
@@ -108,6 +107,7 @@ class Session:
         plan: SessionPlan,
         policy: Policy,
         journal: Journal,
+        executor: Executor,
         *,
         budget_end: float,
         gpu: GpuWatches | None = None,
@@ -118,12 +118,13 @@ class Session:
         self._plan = plan
         self._policy = policy
         self._journal = journal
+        self._executor = executor
         self._budget_end = budget_end
         self._gpu = gpu or GpuWatches()
         self._fail_fast = fail_fast
         self._scale = scale
         self._progress = progress
-        self._starters = Starters(plan, journal, budget_end)
+        self._starters = Starters(plan, executor, journal, budget_end)
         cold = plan.settings.cold_start_rounds
         self._states: list[CaseState] = []
         self._tally = Tally({})
@@ -133,7 +134,7 @@ class Session:
         self._measured_s = 0.0
         self._rounds = 0
         self._round_time_s = 0.0
-        self._started = time.monotonic()
+        self._started = self._executor.now()
 
     def measure(self, cases: tuple[Case, ...], found: Mapping[str, Found]) -> SessionResult:
         """Measure ``cases`` until all are decided, the budget ends, or the user interrupts."""
@@ -165,7 +166,7 @@ class Session:
         return SessionResult(
             states=tuple(states),
             found=found,
-            wall_s=time.monotonic() - self._started,
+            wall_s=self._executor.now() - self._started,
             measured_s=self._measured_s,
             rounds=self._rounds,
             ended=ended,
@@ -255,13 +256,13 @@ class Session:
 
     def _round(self, state: CaseState, planned: int, starters: OpenStarters | None) -> None:
         number = state.rounds + 1
-        elapsed = time.monotonic() - self._started
+        elapsed = self._executor.now() - self._started
         left = None
         if self._rounds:
             to_do = self._round_time_s / self._rounds * (planned - self._rounds)
-            left = max(0.0, min(to_do, self._budget_end - time.monotonic()))
+            left = max(0.0, min(to_do, self._budget_end - self._executor.now()))
         self._progress(Progress(state.case.id, number, self._rounds, planned, elapsed, left))
-        started = time.monotonic()
+        started = self._executor.now()
         result = measure_round(
             [
                 self._plan.task(side, state.case, number, state.slug)
@@ -269,12 +270,13 @@ class Session:
             ],
             number,
             self._plan.settings,
+            executor=self._executor,
             budget_end=self._budget_end,
             starters=starters,
             gpu=self._gpu,
         )
         self._plan.forget_cold_caches(state.slug)
-        took = time.monotonic() - started
+        took = self._executor.now() - started
         state.longest_round_s = max(state.longest_round_s, took)
         state.wall_s += took
         state.rounds = number
@@ -320,7 +322,7 @@ class Session:
         return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.case.compiled)
 
     def _has_time_for(self, state: CaseState) -> bool:
-        left = self._budget_end - time.monotonic()
+        left = self._budget_end - self._executor.now()
         return left > 0 and (state.rounds < 2 or left > state.longest_round_s)
 
     def _wants_more(self, state: CaseState, family: int) -> bool:

@@ -14,28 +14,29 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from perfci.model.worker import WorkOrder
+from perfci.session.conversation import Worker, WorkerEnded
 from perfci.session.launch import ChildEnds, Executed, Launch
 from perfci.session.leftovers import GRACE_S, WORKER_VARIABLE, end_all
-from perfci.session.process import WorkerEnded, WorkerProcess
+from perfci.session.process import Pipes
 
 _FORK_S = 10.0
 _END_S = 10.0
 
 
-class Starter:
+class StarterProcess:
     """A living starter: forks once ``imported`` was called and found nothing against it."""
 
     def __init__(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> None:
         self._socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._executed: Executed | None = None
         try:
-            self._worker = WorkerProcess(
+            self._worker = Worker(
                 replace(order, fork_socket=child.fileno()),
-                partial(self._execute, launch, order.root, child.fileno()),
+                Pipes(partial(self._execute, launch, order.root, child.fileno())),
                 budget_end,
             )
         except BaseException:
@@ -61,8 +62,14 @@ class Starter:
         """Say whether it still lives: a benchmark can kill its parent."""
         return self._executed is not None and self._executed.wait(0) is None
 
-    def fork(self, environment: Mapping[str, str], ends: ChildEnds) -> Forked:
+    def fork(
+        self, order: WorkOrder, environment: Mapping[str, str], *, budget_end: float
+    ) -> Worker:
         """Fork a worker that has ``environment`` besides the starter's; one lives at a time."""
+        return Worker(order, Pipes(partial(self.forked, environment)), budget_end)
+
+    def forked(self, environment: Mapping[str, str], ends: ChildEnds) -> Forked:
+        """Fork a process that has these ends of its pipes."""
         descriptors = [ends.orders, ends.results, ends.output]
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             socket.send_fds(self._socket, [json.dumps(dict(environment)).encode()], descriptors)
@@ -90,22 +97,10 @@ class Starter:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenStarters:
-    """A starter of each side. ``at_once``: they started beside each other, cold start is no use."""
-
-    by_side: Mapping[str, Starter]
-    at_once: bool
-
-    def alive(self) -> bool:
-        """Say whether all of them still live."""
-        return all(starter.alive() for starter in self.by_side.values())
-
-
 class Forked:
     """A forked worker. Its starter, whose child it is, tells how it ended."""
 
-    def __init__(self, starter: WorkerProcess, pid: int, end_leftovers: Callable[[], int]) -> None:
+    def __init__(self, starter: Worker, pid: int, end_leftovers: Callable[[], int]) -> None:
         self._starter = starter
         self._pid = pid
         self._end_leftovers = end_leftovers

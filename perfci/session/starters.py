@@ -7,17 +7,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from perfci.model.case import Case
+from perfci.session.executor import Executor, OpenStarters, Starter
 from perfci.session.journal import Journal
 from perfci.session.plan import SessionPlan
 from perfci.session.schedule import starting_order
-from perfci.session.starter import OpenStarters, Starter
 
 
 class Starters:
     """Opens starters, and remembers the files whose imports don't allow any."""
 
-    def __init__(self, plan: SessionPlan, journal: Journal, budget_end: float) -> None:
+    def __init__(
+        self, plan: SessionPlan, executor: Executor, journal: Journal, budget_end: float
+    ) -> None:
         self._plan = plan
+        self._executor = executor
         self._journal = journal
         self._budget_end = budget_end
         self._unfit: dict[str, str] = {}
@@ -43,7 +46,7 @@ class Starters:
                 launch = self._plan.launch(side)
                 if waiting and self._plan.cores.parent:
                     launch = replace(launch, affinity=self._plan.cores.parent)
-                starter = Starter(
+                starter = self._executor.starter(
                     self._plan.starter_order(side, cases), launch, budget_end=self._budget_end
                 )
                 stack.callback(starter.close)

@@ -6,10 +6,9 @@ import filecmp
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from perfci.config.loading import Config
 from perfci.errors import OutsideError
 from perfci.machine.gpu_watch import GpuWatches
 from perfci.machine.host import host_facts
-from perfci.machine.isolation import isolated
 from perfci.machine.neighbours import own_cores
 from perfci.machine.quiet import (
     CorePlan,
@@ -42,8 +40,9 @@ from perfci.session.discovering import (
     require_own_code,
     without_benchmark,
 )
+from perfci.session.executor import Executor, Processes
 from perfci.session.journal import Journal
-from perfci.session.leftovers import SESSION_VARIABLE, Guardian
+from perfci.session.leftovers import SESSION_VARIABLE
 from perfci.session.plan import SessionPlan, SidePlan
 from perfci.session.selecting import select
 from perfci.session.session import Progress, Session, SessionResult
@@ -72,7 +71,7 @@ class Surroundings:
     """What every session is handed: the repository, its configuration, and the world around.
 
     ``cache`` is the folder for worktrees and builds, ``inherited`` the caller's environment.
-    Beside a token nothing is started, unless it is ``token_allowed``.
+    Beside a token nothing is started, unless it is ``token_allowed``. ``executor`` starts it.
     """
 
     repository: Repository
@@ -81,6 +80,7 @@ class Surroundings:
     inherited: Mapping[str, str]
     shown: Shown
     token_allowed: bool = False
+    executor: Executor = field(default_factory=Processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,12 @@ class Workplace:
     gpu: GpuWatches
     notes: tuple[str, ...]
     shown: Shown
+    executor: Executor
     started: float
 
     def elapsed_s(self) -> float:
         """Return the time since the session began, checking out and building included."""
-        return time.monotonic() - self.started
+        return self.executor.now() - self.started
 
     def cases(self, selection: str) -> tuple[Case, ...]:
         """Return head's cases that ``selection`` selects, skipped ones included."""
@@ -123,6 +124,7 @@ class Workplace:
             self.plan,
             self.config.policy,
             self.journal,
+            self.executor,
             budget_end=self.budget_end,
             gpu=self.gpu,
             fail_fast=fail_fast,
@@ -200,7 +202,7 @@ def open_workplace(
     config = around.config
     if not around.token_allowed:
         refuse_secrets(around.inherited, around.repository.root)
-    started = time.monotonic()
+    started = around.executor.now()
     budget_end = started + config.settings.budget
     with ExitStack() as stack:
         cores, shared = stack.enter_context(_cores_of_its_own(config))
@@ -210,15 +212,14 @@ def open_workplace(
         scratch = Path(stack.enter_context(_scratch(around.cache)))
         journal = Journal(log_folder or scratch / "logs")
         token = secrets.token_hex(8)
-        stack.enter_context(Guardian(token))
-        enter = stack.enter_context(isolated(around.inherited))
+        enter = stack.enter_context(around.executor.guarded(token, around.inherited))
         sides = _check_out(stack, worktrees, around, wanted, token, enter)
         benchmark_root = sides[-1].root
         if benchmarks_of:
             benchmark_root = stack.enter_context(worktrees.side(benchmarks_of))
         plan = _plan(around, sides, benchmark_root, cores, scratch, token, enter)
         stack.enter_context(_parent_on(cores.parent))
-        found = _find_benchmarks(plan, budget_end, journal, around.shown)
+        found = _find_benchmarks(plan, budget_end, journal, around)
         plan = plan.with_discovered(
             {name: one.discovery for name, one in found.items()}, packages_apart(found)
         )
@@ -232,6 +233,7 @@ def open_workplace(
             gpu=GpuWatches(),
             notes=(*worktrees.notes, *shared, *_notes(plan, found, config)),
             shown=around.shown,
+            executor=around.executor,
             started=started,
         )
 
@@ -308,12 +310,12 @@ def _plan(
 
 
 def _find_benchmarks(
-    plan: SessionPlan, budget_end: float, journal: Journal, shown: Shown
+    plan: SessionPlan, budget_end: float, journal: Journal, around: Surroundings
 ) -> dict[str, Found]:
     found = {}
     for side in plan.sides:
-        shown.step(f"looking for benchmarks on {side.name} …")
-        one = found[side.name] = discover(plan, side, budget_end)
+        around.shown.step(f"looking for benchmarks on {side.name} …")
+        one = found[side.name] = discover(plan, side, around.executor, budget_end)
         cases, failures = one.discovery.cases, one.discovery.failures
         journal.note(f"{side.name}: {len(cases)} cases, {len(failures)} files failed")
         for failure in failures:

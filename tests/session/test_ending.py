@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from perfci.model.worker import WorkOrder
+from perfci.session.conversation import Worker, WorkerEnded
 from perfci.session.launch import ChildEnds, Executed, Launch, Started
-from perfci.session.process import WorkerEnded, WorkerProcess
-from perfci.session.starter import Starter
+from perfci.session.process import Pipes
+from perfci.session.starter import StarterProcess
 from tests.worker.driver import Bench
 
 WITHIN_S = 30.0
@@ -59,10 +60,10 @@ def start(
         yield partial(Executed, launch, str(bench.root))
         return
     order = replace(bench.order(), benchmark_files=(), benchmark_file=str(path))
-    starter = Starter(order, launch, budget_end=math.inf)
+    starter = StarterProcess(order, launch, budget_end=math.inf)
     try:
         assert starter.imported(WITHIN_S) == ""
-        yield partial(starter.fork, {})
+        yield partial(starter.forked, {})
     finally:
         starter.close()
 
@@ -96,7 +97,7 @@ def test_a_worker_that_has_ended_takes_its_group_along_and_is_left_alone(
         started.append(start(ends))
         return started[0]
 
-    worker = WorkerProcess(order_of(bench, "fails"), remembered, math.inf)
+    worker = Worker(order_of(bench, "fails"), Pipes(remembered), math.inf)
     with pytest.raises(WorkerEnded) as ended:
         worker.expect("ready", WITHIN_S)
     child = int(ended.value.failure.message.rpartition(" ")[2])
@@ -117,7 +118,7 @@ def test_a_worker_that_has_ended_takes_its_group_along_and_is_left_alone(
 def test_a_worker_that_lives_is_killed_with_its_group(
     bench: Bench, start: Callable[[ChildEnds], Started]
 ) -> None:
-    worker = WorkerProcess(order_of(bench, "hangs"), start, math.inf)
+    worker = Worker(order_of(bench, "hangs"), Pipes(start), math.inf)
     told = bench.root / "child"
     until(told.exists, "the benchmark never told its child")
     assert not is_gone(worker.pid)

@@ -10,6 +10,7 @@ import pytest
 
 from perfci.model.settings import MeasureSettings
 from perfci.session import session as session_module
+from perfci.session.executor import Processes
 from perfci.session.journal import Journal
 from perfci.session.round import RoundResult
 from perfci.session.session import Session
@@ -45,6 +46,7 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             plan,
             default_policy(),
             Journal(tmp_path),
+            Processes(),
             budget_end=math.inf,
             scale=scale,
             fail_fast=fail_fast,

@@ -14,6 +14,7 @@ from perfci.machine.gpu_watch import GpuWatches
 from perfci.machine.quiet import child_environment
 from perfci.model.settings import MeasureSettings, Quiet
 from perfci.model.worker import WorkerOutput, WorkOrder
+from perfci.session.executor import Processes
 from perfci.session.launch import Launch
 from perfci.session.round import Task, measure_round
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
@@ -81,7 +82,8 @@ def outputs_of(
     tasks: list[Task], gpu: GpuWatches, settings: MeasureSettings = SETTINGS
 ) -> list[WorkerOutput]:
     ends = time.monotonic() + 240
-    outputs = measure_round(tasks, 1, settings, budget_end=ends, gpu=gpu).results
+    result = measure_round(tasks, 1, settings, executor=Processes(), budget_end=ends, gpu=gpu)
+    outputs = result.results
     assert all(isinstance(output, WorkerOutput) for output in outputs), outputs
     return [output for output in outputs if isinstance(output, WorkerOutput)]
 

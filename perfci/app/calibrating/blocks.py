@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from perfci.model.case import Case, Failure
 from perfci.model.settings import MeasureSettings, Quiet
 from perfci.session.plan import SessionPlan
 from perfci.session.session import Progress
-from perfci.session.workplace import Shown, Workplace
+from perfci.session.workplace import Workplace
 from perfci.verdict.calibration.noise import Pairs
 
 
@@ -45,7 +44,7 @@ def in_workplace(workplace: Workplace, end: float) -> Measure:
         block_end: float,
     ) -> Block:
         nonlocal done
-        watch = _Watch(workplace.shown, what, done, workplace.started, end)
+        watch = _Watch(workplace, what, done, end)
         plan = workplace.plan
         cores = plan.cores if quiet.pin else CorePlan((), (), plan.cores.threads)
         changed = replace(
@@ -76,17 +75,18 @@ def in_workplace(workplace: Workplace, end: float) -> Measure:
 class _Watch:
     """Shows progress in the whole calibration's terms, and notes how long each round took."""
 
-    def __init__(self, shown: Shown, what: str, done: int, started: float, end: float) -> None:
-        self._shown = shown
+    def __init__(self, workplace: Workplace, what: str, done: int, end: float) -> None:
+        self._shown = workplace.shown
+        self._clock = workplace.executor.now
         self._what = what
         self._done = done
-        self._started = started
+        self._started = workplace.started
         self._end = end
         self._rounds: dict[str, list[float]] = {}
         self._open: tuple[str, float] | None = None
 
     def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
+        now = self._clock()
         self._close(now)
         self._open = (progress.case, now)
         self._shown.progress(
@@ -101,7 +101,7 @@ class _Watch:
         )
 
     def finished(self) -> dict[str, tuple[float, ...]]:
-        self._close(time.monotonic())
+        self._close(self._clock())
         return {case: tuple(times) for case, times in self._rounds.items()}
 
     def _close(self, now: float) -> None:

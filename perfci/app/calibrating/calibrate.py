@@ -7,7 +7,6 @@ with a slow-down in head.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -63,7 +62,7 @@ def calibrate_commit(
             measure=in_workplace(workplace, workplace.budget_end),
             config=config,
             cores=workplace.plan.cores,
-            clock=time.monotonic,
+            clock=around.executor.now,
             end=workplace.budget_end,
             scale=times_as_many(workplace.cases(""), cases),  # the user's gate measures all
         )

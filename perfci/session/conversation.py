@@ -1,0 +1,203 @@
+"""One worker as a session speaks to it: the next message, in time, or why there is none.
+
+Whatever is at the other end, a process or a fake one, is a ``Channel``.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, Protocol, TypeVar
+
+from perfci.model.case import Failure
+from perfci.model.codec import CodecError, from_plain
+from perfci.model.worker import WorkOrder
+from perfci.units import counted
+
+T = TypeVar("T")
+
+_LOG_TAIL = 2000
+_LONGEST_WORD, _LONGEST_TEXT = 100, 4000
+
+
+class Lost(Exception):
+    """A channel gives no more messages: the ``kind`` of failure, and what happened."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+class Channel(Protocol):
+    """The way to one worker and back."""
+
+    @property
+    def pid(self) -> int:
+        """The worker's process id."""
+
+    @property
+    def log(self) -> str:
+        """What the worker printed so far."""
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message. A worker that is gone is noticed at the next ``receive``."""
+
+    def receive(self, deadline: float) -> dict[str, Any] | None:
+        """Return the next message, or None at the deadline (of the executor's clock).
+
+        What is there already is looked at once, even where the deadline has passed. Raises Lost.
+        """
+
+    def settle(self) -> None:
+        """Let what the worker printed last arrive in ``log``."""
+
+    def close(self, *, done: bool) -> int:
+        """End the worker and all that it started; return how many processes it left behind.
+
+        One that is ``done`` may end by itself first.
+        """
+
+
+class WorkerEnded(Exception):
+    """The worker can't go on; ``failure`` says why."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class BudgetEnded(Exception):
+    """The session's time was over in the middle of a step."""
+
+
+class Worker:
+    """A living worker. Every way out goes through ``close``, which ends its whole group."""
+
+    def __init__(
+        self,
+        order: WorkOrder,
+        channel: Channel,
+        budget_end: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.order = order
+        self.stage = "start"
+        self._channel = channel
+        self._budget_end = budget_end
+        self._clock = clock
+        self.send(asdict(order))
+
+    @property
+    def pid(self) -> int:
+        """The worker's process id."""
+        return self._channel.pid
+
+    @property
+    def log(self) -> str:
+        """What the worker printed so far."""
+        return self._channel.log
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message. A worker that is gone is noticed at the next ``expect``."""
+        self._channel.send(message)
+
+    def expect(self, said: str, within_s: float) -> dict[str, Any]:
+        """Return the next message of kind ``said``, each stage taking at most ``within_s``.
+
+        Raises WorkerEnded when the worker failed, died or took too long, and BudgetEnded.
+        """
+        deadline = self._clock() + within_s
+        while True:
+            message = self.receive(min(deadline, self._budget_end))
+            if message is None:
+                if self._clock() >= self._budget_end:
+                    raise BudgetEnded
+                raise WorkerEnded(self._failure("timeout", f"no answer within {within_s:g} s"))
+            kind = _text(message, "say", "")
+            if kind == "stage":
+                self.stage = self.field(message, "stage", str)[:_LONGEST_WORD]
+                deadline = self._clock() + within_s
+            elif kind == "failed":
+                self.stage = _text(message, "stage", self.stage)[:_LONGEST_WORD]
+                raise WorkerEnded(
+                    self._failure(_text(message, "kind", "protocol"), _text(message, "message", ""))
+                )
+            elif kind == said:
+                return message
+            else:
+                raise self.nonsense(f"unexpected message {kind[:_LONGEST_WORD]!r}")
+
+    def field(self, message: Mapping[str, Any], name: str, kind: type[T]) -> T:
+        """Return a field of what the worker said. WorkerEnded where it isn't a sound ``kind``.
+
+        The benchmark shares the worker's process, and so its pipe: any message may be its own.
+        """
+        try:
+            return from_plain(message[name], kind)
+        except (CodecError, KeyError) as error:
+            said = _text(message, "say", "")
+            what = f"no `{name}`" if isinstance(error, KeyError) else f"`{name}`: {error}"
+            raise self.nonsense(f"the message {said[:_LONGEST_WORD]!r} has {what}") from error
+
+    def nonsense(self, what: str) -> WorkerEnded:
+        """Return the end of a worker that said what no worker says."""
+        return WorkerEnded(self._failure("protocol", what))
+
+    def close(self) -> int:
+        """End the worker's group and whatever left it; return how many processes it left behind."""
+        return self._channel.close(done=self.stage == "done")
+
+    def left_behind(self, count: int) -> Failure:
+        """Return the failure of a worker whose benchmark left processes running."""
+        return self._failure(
+            "left_processes",
+            f"the benchmark left {counted(count, 'process')} running, ended by perfci",
+        )
+
+    def receive(self, deadline: float) -> dict[str, Any] | None:
+        """Return the next message of any kind, or None at the deadline. Raises WorkerEnded."""
+        try:
+            return self._channel.receive(deadline)
+        except Lost as lost:
+            raise WorkerEnded(self._failure(lost.kind, lost.message)) from lost
+
+    def _failure(self, kind: str, message: str) -> Failure:
+        self._channel.settle()
+        return Failure(
+            case=self.order.case,
+            side=self.order.side,
+            stage=self.stage,
+            kind=kind[:_LONGEST_WORD],
+            message=message[:_LONGEST_TEXT],
+            log_tail=without_import_times(self.log)[-_LOG_TAIL:],
+        )
+
+
+def _text(message: Mapping[str, Any], name: str, otherwise: str) -> str:
+    value = message.get(name)
+    return value if isinstance(value, str) else otherwise
+
+
+# Pure: what ``-X importtime`` printed, as each package's time.
+
+_LINE = re.compile(r"^import time:\s+(\d+) \|\s+\d+ \|\s*(\S+)$")
+
+
+def import_times(log: str) -> dict[str, float]:
+    """Return each module's own import time in s."""
+    times: dict[str, float] = {}
+    for line in log.splitlines():
+        if match := _LINE.match(line):
+            module = match.group(2)
+            times[module] = times.get(module, 0.0) + int(match.group(1)) / 1e6
+    return times
+
+
+def without_import_times(log: str) -> str:
+    """Return what the benchmark itself printed."""
+    lines = log.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("import time:"))

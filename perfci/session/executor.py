@@ -1,0 +1,103 @@
+"""What a session has done for it: workers started, and the time that goes by.
+
+The seam between deciding what is measured and measuring it. ``Processes`` is the real thing; the
+tests have one whose workers are simulated, and take no time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from perfci.machine.isolation import isolated
+from perfci.model.worker import WorkOrder
+from perfci.session.conversation import Worker
+from perfci.session.launch import Executed, Launch
+from perfci.session.leftovers import Guardian
+from perfci.session.process import Pipes
+from perfci.session.starter import StarterProcess
+
+
+class Starter(Protocol):
+    """One side's process that has imported a benchmark file, and forks its workers."""
+
+    def imported(self, timeout_s: float) -> str:
+        """Wait for its imports. Returns why it can't fork, or nothing. Raises BudgetEnded."""
+
+    def move(self, cores: tuple[int, ...]) -> None:
+        """Pin it, and so all that it forks, to ``cores``."""
+
+    def alive(self) -> bool:
+        """Say whether it still lives: a benchmark can kill its parent."""
+
+    def fork(
+        self, order: WorkOrder, environment: Mapping[str, str], *, budget_end: float
+    ) -> Worker:
+        """Fork a worker that has ``environment`` besides the starter's; one lives at a time."""
+
+    def close(self) -> None:
+        """End the starter and whatever it started."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStarters:
+    """A starter of each side. ``at_once``: they started beside each other, cold start is no use."""
+
+    by_side: Mapping[str, Starter]
+    at_once: bool
+
+    def alive(self) -> bool:
+        """Say whether all of them still live."""
+        return all(starter.alive() for starter in self.by_side.values())
+
+
+class Executor(Protocol):
+    """Starts workers, and has the clock that budgets and timeouts are of."""
+
+    def now(self) -> float:
+        """Return the time in s, of a clock that never goes back."""
+
+    def guarded(
+        self, token: str, inherited: Mapping[str, str]
+    ) -> AbstractContextManager[tuple[str, ...]]:
+        """Open what surrounds a session's foreign code; all with ``token`` ends with this process.
+
+        Yields what to put before its commands.
+        """
+
+    def start(
+        self, order: WorkOrder, launch: Launch, *, budget_end: float, log_tail: int = 1 << 16
+    ) -> Worker:
+        """Start a fresh worker; ``log_tail`` bytes of what it printed last are kept."""
+
+    def starter(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> Starter:
+        """Start a starter."""
+
+
+class Processes:
+    """The real one: workers are processes, and time goes by."""
+
+    def now(self) -> float:
+        """Return the monotonic clock's time."""
+        return time.monotonic()
+
+    @contextmanager
+    def guarded(self, token: str, inherited: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+        """Keep a guardian beside the session, and foreign code in a namespace where possible."""
+        with Guardian(token), isolated(inherited) as enter:
+            yield enter
+
+    def start(
+        self, order: WorkOrder, launch: Launch, *, budget_end: float, log_tail: int = 1 << 16
+    ) -> Worker:
+        """Start a fresh process."""
+        way = partial(Executed, launch, order.root)
+        return Worker(order, Pipes(way, log_tail=log_tail), budget_end)
+
+    def starter(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> StarterProcess:
+        """Start a process that forks."""
+        return StarterProcess(order, launch, budget_end=budget_end)
