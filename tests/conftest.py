@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.builders.simulated import Simulated
 from tests.project import Project
 
 # The same examples in each run, and no clock: a run fails for the code alone. New examples:
@@ -63,3 +64,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def project(tmp_path: Path) -> Project:
     """An empty repository with a quick configuration."""
     return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def simulated(tmp_path: Path) -> Project:
+    """The same, with simulated workers, and perfci in this process."""
+    return Project(tmp_path / "project", Simulated())

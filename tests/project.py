@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from perfci.session.executor import Executor
+from tests.builders.in_process import Done, in_process
 
 QUICK = """\
 [tool.perfci]
@@ -46,28 +48,15 @@ threshold = "900%"
 """More configuration, for tests of exit codes on the same code twice: no luck is that large."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """How a perfci process ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def text(self) -> str:
-        return self.out + self.err
-
-    def without_traceback(self) -> Done:
-        assert "Traceback" not in self.text, self.text
-        return self
-
-
 class Project:
-    """A repository in ``folder``; its cache folder lies beside it."""
+    """A repository in ``folder``; its cache folder lies beside it.
 
-    def __init__(self, folder: Path) -> None:
+    With an ``executor`` perfci runs in this process, and that starts the workers.
+    """
+
+    def __init__(self, folder: Path, executor: Executor | None = None) -> None:
         self.folder = folder
+        self.executor = executor
         self.cache = folder.parent / f"{folder.name}-cache"
         folder.mkdir(parents=True)
         self.git("init", "--quiet", "--initial-branch=main")
@@ -116,6 +105,10 @@ class Project:
         )
 
     def perfci(self, *arguments: str, **environment: str) -> Done:
+        if self.executor:
+            return in_process(
+                arguments, self.folder, self.environment(**environment), self.executor
+            )
         process = self.start(*arguments, **environment)
         out, err = process.communicate(timeout=240)
         return Done(process.returncode, out, err)

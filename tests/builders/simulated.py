@@ -1,0 +1,331 @@
+"""An executor without processes: real benchmark files, simulated workers, and no time that passes.
+
+What a call costs is read from its code: `sum(range(500))` takes 500 loops. So a slower commit is
+one whose file says so, as it is with real workers. Noise is drawn from a seed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import sys
+from array import array
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from perfci.api.work import Work
+from perfci.model.worker import Measurement, WorkOrder
+from perfci.session.conversation import Lost, Worker, WorkerEnded
+from perfci.session.launch import Launch, TreeDeleted
+from perfci.worker.building import builder, built_work, imported
+from perfci.worker.bursts import encoded
+from perfci.worker.discovery import discover
+from perfci.worker.failing import kind_of, way_to, where_it_failed
+from perfci.worker.hook.perfci_watch import VARIABLE
+from perfci.worker.loading import PREFIX, prepare_path
+
+LOOP_S = 20e-9
+CALL_S = 1e-6
+START_S, FORK_S = 0.3, 0.02
+MOST_SAMPLES = 300
+"""A burst has no more: nobody needs them."""
+_BETWEEN, _END = "\x1f", "\0"
+_HOST = "no accelerator"
+_MISSING = {
+    "peak_device_memory": _HOST,
+    "peak_device_memory_reserved": _HOST,
+    "device_time_p50": _HOST,
+    "energy": _HOST,
+    "accuracy_loss": "only inference and training steps have a reference",
+    "graph_breaks": "not compiled",
+    "recompiles": "not compiled",
+    "graphs": "not compiled",
+}
+
+
+def cost_of(work: Work) -> float:
+    """Return what a call costs, in s: the whole numbers in its code, as loops."""
+    code = getattr(work.call, "__code__", None)
+    loops = sum(one for one in code.co_consts if type(one) is int) if code else 0
+    return CALL_S + LOOP_S * loops
+
+
+class Simulated:
+    """Starts simulated workers, and has their clock.
+
+    ``spread`` is the standard deviation of a worker's log latency, ``seed`` draws it; ``latency``
+    replaces what the code says. ``before`` is called as a worker starts, with its order and how
+    many of its case and side there were: what it raises, the session meets; where it returns the
+    kind and message of a failure, the worker ends with them.
+    """
+
+    def __init__(
+        self,
+        *,
+        spread: float = 0.003,
+        seed: int = 0,
+        latency: Callable[[WorkOrder, int], float] | None = None,
+        before: Callable[[WorkOrder, int], tuple[str, str] | None] = lambda *_: None,
+    ) -> None:
+        self.spread = spread
+        self.seed = seed
+        self.latency = latency
+        self.before = before
+        self.started: Counter[tuple[str, str]] = Counter()
+        self.time = 1000.0
+
+    def now(self) -> float:
+        return self.time
+
+    @contextmanager
+    def guarded(self, token: str, inherited: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+        yield ()
+
+    def start(
+        self, order: WorkOrder, launch: Launch, *, budget_end: float, log_tail: int = 0
+    ) -> Worker:
+        channel = SimulatedChannel(self, order, launch.environment, START_S)
+        return Worker(order, channel, budget_end, clock=self.now)
+
+    def starter(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> SimulatedStarter:
+        return SimulatedStarter(self, order, budget_end)
+
+
+class SimulatedStarter:
+    """A starter that is always fit."""
+
+    def __init__(self, executor: Simulated, order: WorkOrder, budget_end: float) -> None:
+        self._executor = executor
+        channel = SimulatedChannel(executor, replace(order, fork_socket=0), {}, START_S)
+        self._worker = Worker(order, channel, budget_end, clock=executor.now)
+
+    def imported(self, timeout_s: float) -> str:
+        try:
+            self._worker.expect("imported", timeout_s)
+        except WorkerEnded as ended:
+            return ended.failure.message
+        return ""
+
+    def move(self, cores: tuple[int, ...]) -> None:
+        pass
+
+    def alive(self) -> bool:
+        return True
+
+    def fork(
+        self, order: WorkOrder, environment: Mapping[str, str], *, budget_end: float
+    ) -> Worker:
+        channel = SimulatedChannel(self._executor, order, environment, FORK_S)
+        return Worker(order, channel, budget_end, clock=self._executor.now)
+
+    def close(self) -> None:
+        self._worker.close()
+
+
+class SimulatedChannel:
+    """One worker's answers, each with the time that it takes. They are made as they are asked."""
+
+    def __init__(
+        self, executor: Simulated, order: WorkOrder, environment: Mapping[str, str], start_s: float
+    ) -> None:
+        if not Path(order.root).is_dir():
+            raise TreeDeleted(order.root)
+        self.pid = os.getpid()
+        self._executor = executor
+        self._order = order
+        self._environment = environment
+        self._start_s = start_s
+        self._answers: deque[tuple[float, dict[str, Any]]] = deque()
+        self._printed = io.StringIO()
+        self._samples = array("q")
+        self._latency = self._cold_start_s = 0.0
+        self._work: Work | None = None
+        self._random = Random(0)
+        self._ended: tuple[str, str] | None = None
+
+    @property
+    def log(self) -> str:
+        return self._printed.getvalue()
+
+    def settle(self) -> None:
+        pass
+
+    def close(self, *, done: bool) -> int:
+        return 0
+
+    def receive(self, deadline: float) -> dict[str, Any] | None:
+        if not self._answers:
+            raise Lost("exit", "left with exit code 1 before it had measured")
+        takes_s, message = self._answers[0]
+        if self._executor.time + takes_s > deadline:
+            self._executor.time = max(self._executor.time, deadline)
+            return None
+        self._executor.time += takes_s
+        self._answers.popleft()
+        return message
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        match message.get("do"):
+            case "burst":
+                self._burst(message["seconds"], message["lead_in"])
+            case "finish":
+                self._finish()
+            case _ if self._order.case:
+                self._attempt(self._begin)
+            case _ if self._order.fork_socket >= 0:
+                self._attempt(self._import)
+            case _:
+                with self._in_worker():
+                    # looking through what is installed takes a third of a second
+                    order = replace(self._order, project=(), checkout="")
+                    self._say(self._start_s, "discovery", discovery=discover(order))
+
+    def _say(self, takes_s: float, said: str, **fields: Any) -> None:
+        self._answers.append((takes_s, {"say": said, **fields}))
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        try:
+            with self._in_worker():
+                step()
+        except _Ended as ended:
+            self._say(self._start_s, "failed", kind=ended.kind, message=str(ended))
+        except BaseException as error:
+            if isinstance(error, _OfTheSession):
+                raise error.error from error
+            roots = (self._order.root, self._order.benchmark_root)
+            self._printed.write(way_to(error))
+            message = where_it_failed(error, roots)
+            self._say(self._start_s, "failed", kind=kind_of(error), message=message)
+
+    def _import(self) -> None:
+        imported(self._order)
+        self._say(self._start_s, "imported", unfit="")
+
+    def _begin(self) -> None:
+        """Import, set up, call once: for real, in this process."""
+        order, executor = self._order, self._executor
+        key = order.case, order.side
+        executor.started[key] += 1
+        number = executor.started[key]
+        self._random = Random(f"{executor.seed} {key} {number}")
+        try:
+            ended = executor.before(order, number)
+        except BaseException as error:
+            raise _OfTheSession(error) from error
+        if ended:
+            raise _Ended(*ended)
+        work = built_work(builder(order, imported(order)))
+        work.call()
+        seconds = executor.latency(order, number) if executor.latency else cost_of(work)
+        self._work = work
+        self._latency = seconds * (1.0 + order.inject.get("latency", 0.0)) * self._noise()
+        self._cold_start_s = START_S * self._noise(10) * (1.0 + order.inject.get("cold_start", 0))
+        self._say(0.0, "stage", stage="setup")
+        self._say(self._start_s, "stage", stage="warmup")
+        self._say(order.warmup_s, "ready", call_s=seconds, on_device=False, uuid="")
+
+    def _noise(self, times: float = 1.0) -> float:
+        return math.exp(self._random.gauss(0.0, times * self._executor.spread))
+
+    def _burst(self, seconds: float, lead_in: float | None) -> None:
+        count = max(1, min(MOST_SAMPLES, int(seconds / self._latency)))
+        samples = [int(1e9 * self._latency * self._noise()) for _ in range(count)]
+        self._samples.extend(samples)
+        duration = sum(samples) / 1e9
+        self._say(
+            duration,
+            "burst",
+            samples=count,
+            started=self._executor.time,
+            duration=duration,
+            run_delay=0.0,
+            set_aside="",
+            lead_in=1 if lead_in else 0,
+        )
+
+    def _finish(self) -> None:
+        assert self._work is not None
+        order, inject = self._order, self._order.inject
+        values = {
+            "peak_host_memory": 16e6 * (1.0 + inject.get("peak_host_memory", 0.0)),
+            "host_memory_over_setup": 56e3 + 16e6 * inject.get("peak_host_memory", 0.0),
+            "memory_growth": 0.0,
+        }
+        missing = dict(_MISSING)
+        if order.cold_start:
+            values |= {"cold_start": self._cold_start_s, "import_time": 0.003 * self._noise(10)}
+        else:
+            missing |= dict.fromkeys(("cold_start", "import_time"), "both sides started at once")
+        measurement = Measurement(
+            samples_ns=encoded(self._samples),
+            bursts=(),
+            first_call_s=self._latency,
+            values=values,
+            missing=missing,
+            phases={"interpreter": 0.07, "harness": 0.1, "imports": 0.003, "setup": 1e-4},
+            items=self._work.items,
+            extra_metrics=tuple(extra.metric for extra in self._work.metrics),
+        )
+        self._say(0.001, "output", measurement=asdict(measurement))
+
+    @contextmanager
+    def _in_worker(self) -> Iterator[None]:
+        """Import as a worker does, write down what was, and leave nothing of it behind."""
+        path, modules = list(sys.path), set(sys.modules)
+        folder, writes = Path.cwd(), sys.dont_write_bytecode
+        sys.dont_write_bytecode = True
+        roots = tuple(f"{root}/" for root in (self._order.root, self._order.benchmark_root))
+        try:
+            os.chdir(self._order.root)
+            prepare_path(self._order.python_path)
+            printed = self._printed
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+                yield
+        finally:
+            sys.path[:] = path
+            sys.dont_write_bytecode = writes
+            os.chdir(folder)
+            own = []
+            for name in set(sys.modules) - modules:
+                file = getattr(sys.modules[name], "__file__", None) or ""
+                if name.startswith(PREFIX) or file.startswith(roots):
+                    own.append(("import", file, name))
+                    del sys.modules[name]
+            self._write_down(own)
+
+    def _write_down(self, own: list[tuple[str, str, str]]) -> None:
+        """Write the findings that the parent judges, as a worker's watch does."""
+        if VARIABLE not in self._environment:
+            return
+        settings = dict(
+            entry.split(_BETWEEN, 1)
+            for entry in self._environment[VARIABLE].split("\x1e")
+            if _BETWEEN in entry
+        )
+        pid = str(self.pid)
+        lines = [("watched", "", pid), *sorted(own), ("looked", "", pid)]
+        with Path(settings["findings"]).open("a", encoding="utf-8") as file:
+            file.writelines(_BETWEEN.join(line) + _END for line in lines)
+
+
+class _Ended(Exception):
+    """A worker's end that the test asked for."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class _OfTheSession(Exception):
+    """What the test raises in the session, not in the worker."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
