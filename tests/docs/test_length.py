@@ -1,0 +1,13 @@
+"""The pages stay short enough to be read. Generated tables belong in docs/results, uncounted."""
+
+from __future__ import annotations
+
+from tests.docs.pages import ROOT
+
+MOST = 28_000
+
+
+def test_readme_and_pages_have_at_most_28_000_words() -> None:
+    pages = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    words = {one.name: len(one.read_text(encoding="utf-8").split()) for one in pages}
+    assert sum(words.values()) <= MOST, words
