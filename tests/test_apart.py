@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.output import require_apart
+from perfci.app.outputs import require_apart
 from perfci.errors import UsageError
 from perfci.history.address import files_at
 from perfci.history.history import open_history

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.output import check_writable
+from perfci.app.outputs import check_writable
 from perfci.errors import OutsideError
 from perfci.files import require_writable, write_file, write_lines
 

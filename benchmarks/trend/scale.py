@@ -25,7 +25,7 @@ from pathlib import Path
 import psutil
 from scale_history import build
 
-from perfci.cli.trending import NIGHTS_WITH_WORKERS
+from perfci.app.trend import RUNS_WITH_WORKERS
 
 SIZES = (1_000, 4_000, 16_000)
 POINTS = 365
@@ -112,7 +112,7 @@ def main() -> None:
         for series in given.sizes:
             history = kept / f"{series}x{given.points}.sqlite"
             if not history.exists():
-                build(str(history), series, given.points, told=NIGHTS_WITH_WORKERS)
+                build(str(history), series, given.points, told=RUNS_WITH_WORKERS)
             folder = Path(scratch) / str(series)
             folder.mkdir()
             rows.append(measure(history.absolute(), folder, given.cores))

@@ -13,21 +13,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfci.app.compare import Request, compare, now, selected_cases
+from perfci.app.history_place import require_own
 from perfci.app.nightly_scope import (
     OF_THE_COMMIT,
+    NightlyRequest,
     Scope,
+    Task,
     failed_run,
     find_scope,
     known_broken,
+    task_of,
     whole,
 )
+from perfci.app.project import Project
 from perfci.app.run import run
 from perfci.checkout.commits import Commit
 from perfci.checkout.disk import explaining
 from perfci.checkout.lock import take_if_free
 from perfci.checkout.repository import Resolved
-from perfci.errors import PerfciError
-from perfci.history.history import History
+from perfci.errors import MeasureError, PerfciError
+from perfci.history.history import History, open_history
 from perfci.history.interchange import keeping
 from perfci.history.recorded import outcome_of, recorded_run
 from perfci.model.case import Case
@@ -38,6 +43,7 @@ from perfci.session.discovering import NO_TIME_TO_IMPORT
 from perfci.session.workplace import Surroundings, Wanted, open_workplace
 from perfci.trend.timeline.gaps import Gap, gaps, slowest_case, time_for
 from perfci.trend.timeline.timelines import current_name
+from perfci.units import format_duration
 
 # One commit, one runner: who has a commit in the works in this environment.
 
@@ -67,33 +73,12 @@ def claimed(history: History, cache: Path, environment: str, sha: str) -> Iterat
 _SHARE_OF_SAME = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a night is asked for. ``commits`` are of one branch, the newest first.
-
-    ``older`` are commits before them, which tell the environment where none of them can be built.
-    ``once_a_day`` measures the newest again where its last run is of an earlier day (UTC);
-    ``same`` compares it with itself once a day. A night is of the day on which it began.
-    ``runner`` is this machine's name.
-    """
-
-    commits: tuple[Commit, ...]
-    older: tuple[Commit, ...]
-    branch: str
-    python: str
-    runner: str
-    budget_s: float
-    selection: str = ""
-    once_a_day: bool = False
-    same: bool = True
-    retry_failed: bool = False
-
-
 @dataclass(slots=True)
 class Summary:
     """What a night did. ``left`` gaps had no time, ``taken`` are being measured by others.
 
-    ``notes`` are those of the session that was ``interrupted``.
+    ``notes`` are those of the session that was ``interrupted``. ``commits`` are those that were
+    wanted, the newest first.
     """
 
     environment: str = ""
@@ -104,6 +89,33 @@ class Summary:
     no_time_for_same: bool = False
     interrupted: bool = False
     notes: tuple[str, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    wall_s: float = 0.0
+    budget_s: float = 0.0
+
+    def require_progress(self) -> None:
+        """MeasureError where not one case was done within the budget."""
+        if not self.recorded and self.left and not self.interrupted:
+            raise MeasureError(
+                "budget-too-short",
+                f"not one case was done: {format_duration(self.wall_s)} went by, and what is left "
+                f"of the {format_duration(self.budget_s)} of --budget is too short for more",
+                "Raise --budget (a commit's cases are measured in turns, and all are done near its "
+                "end), or choose fewer cases with -k.",
+            )
+
+
+def nightly(project: Project, request: NightlyRequest) -> Summary:
+    """Measure what the history lacks of the requested commits, and record it."""
+    task = task_of(project, request)
+    with open_history(project.history_place(request.history)) as history:
+        require_own(history, project.config, project.root)
+        began = project.caller.executor.now()
+        summary = record_nights(project.surroundings(), history, task)
+        summary.wall_s = project.caller.executor.now() - began
+    summary.budget_s = task.budget_s
+    summary.commits = task.commits
+    return summary
 
 
 def record_nights(around: Surroundings, history: History, task: Task) -> Summary:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from perfci.app.project import Project, interpreter
+from perfci.app.recording import runner_name
+from perfci.checkout.commits import Commit, branch_of, commits
 from perfci.errors import MeasureError, PerfciError
 from perfci.model.case import Case, Failure
 from perfci.model.report import Report
@@ -12,7 +15,81 @@ from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.settings import MeasureSettings
 from perfci.session.discovering import CUT_SHORT, NO_TIME_TO_IMPORT
 from perfci.session.schedule import is_whole
+from perfci.trend.timeline.gaps import last_of_each_day
 from perfci.units import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a night is asked for. ``commits`` are of one branch, the newest first.
+
+    ``older`` are commits before them, which tell the environment where none of them can be built.
+    ``once_a_day`` measures the newest again where its last run is of an earlier day (UTC);
+    ``same`` compares it with itself once a day. A night is of the day on which it began.
+    ``runner`` is this machine's name.
+    """
+
+    commits: tuple[Commit, ...]
+    older: tuple[Commit, ...]
+    branch: str
+    python: str
+    runner: str
+    budget_s: float
+    selection: str = ""
+    once_a_day: bool = False
+    same: bool = True
+    retry_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NightlyRequest:
+    """What ``nightly`` is asked for, in the user's words.
+
+    ``branch`` is the default one where it is empty; its ``last`` commits, or a range ``commits``
+    instead of both. ``last_of_each_day`` leaves out all but each day's last (UTC). The other
+    fields are as in ``Task`` and ``Asked``.
+    """
+
+    branch: str | None = None
+    commits: str | None = None
+    last: int | None = None
+    last_of_each_day: bool = False
+    history: str | None = None
+    runner: str | None = None
+    python: str | None = None
+    budget_s: float = 3600.0
+    selection: str = ""
+    same: bool = True
+    retry_failed: bool = False
+
+
+_OLDER = 5
+
+
+def task_of(project: Project, request: NightlyRequest) -> Task:
+    """Return the commits that are asked for, a few before them, and what they are measured with."""
+    repository = project.repository
+    last = request.commits.rpartition("..")[2] if request.commits else request.branch
+    rev = last or repository.default_base() or "HEAD"
+    most = None if request.commits else request.last or 1
+    chosen = commits(repository, request.commits or rev, most=most)
+    older = commits(repository, chosen[-1].sha, most=1 + _OLDER)[1:]
+    if request.last_of_each_day:
+        kept = last_of_each_day({commit.sha: commit.committed_at for commit in chosen})
+        chosen = tuple(commit for commit in chosen if commit.sha in kept)
+    return Task(
+        commits=chosen,
+        older=older,
+        branch=branch_of(repository, rev),
+        python=interpreter(request.python, project.config.python, project.root),
+        runner=request.runner or runner_name(),
+        budget_s=request.budget_s,
+        selection=request.selection,
+        once_a_day=request.commits is None,
+        same=request.same,
+        retry_failed=request.retry_failed,
+    )
+
 
 # What is recorded of one commit of a night: whole cases, and why the others have no points.
 

@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfci.cli.calling import allow_token_option
 from perfci.cli.options import (
     config_option,
-    configuration,
     duration,
-    interpreter,
     python_option,
     select_option,
     showing_options,
 )
 from perfci.cli.printing import is_terminal, say, show
-from perfci.cli.surroundings import allow_token_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
 if TYPE_CHECKING:
-    from perfci.cli.configuration_file import ConfigurationFile
     from perfci.model.calibration import Calibration
 
 _BUDGET_S = 165.0
@@ -32,7 +29,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command(
     "calibrate",
-    epilog="Example: perfci calibrate HEAD -k encoder --budget 5m --write\n\n"
+    epilog="Example: perfci calibrate HEAD -k encoder --budget 5m\n\n"
     "Exit codes: 0 calibrated, 2 usage, 3 not to be relied on (a promise not kept, a false "
     "alarm, too little time), 4 git or disk.",
 )
@@ -45,7 +42,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--budget", type=duration, default=_BUDGET_S, help="Time for everything.", show_default="165s"
 )
 @click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data.")
-@click.option("--write", "write_it", is_flag=True, help="Put suggestions into the configuration.")
+@click.option("--write", "write_it", is_flag=True, hidden=True)  # an older perfci did
 @click.option("--json", "json_path", type=_FILE, help="Write the calibration file here.")
 @click.option("--markdown", type=_FILE, help="Write a summary, for a wiki page or an issue.")
 @showing_options
@@ -68,38 +65,31 @@ def command(
     REV defaults to the working tree. Both sides are the same code, so every alarm is false;
     a slow-down of the size that is promised is then injected to test the promise.
     """
-    from perfci.app.calibrating.calibrate import calibrate_commit
-    from perfci.app.compare import Request
-    from perfci.cli.configuration_file import configuration_file, configuration_path
-    from perfci.cli.output import check_writable, history_files
-    from perfci.cli.surroundings import open_here, surroundings
-    from perfci.session.workplace import Wanted
+    from perfci.app.calibrating.calibrate import calibrate
+    from perfci.app.measuring import Asked
+    from perfci.app.project import open_project
+    from perfci.cli.calling import calling
 
+    if write_it:
+        say("perfci: --write is gone: paste the lines that are shown.", err=True)
     asked = {"json": json_path, "markdown": markdown}
     outputs = {name: path for name, path in asked.items() if path is not None}
-    repository = open_here()
-    file = configuration_file(repository.root, config_path) if write_it else None
-    config = configuration(repository.root, config_path, seed=seed)
-    check_writable(outputs, history_files(None, config, repository.root))
-    measuring = interpreter(python, config.python, repository.root)
-    with surroundings(repository, config, quiet=quiet) as around:
-        calibration = calibrate_commit(
-            around,
-            Wanted("head", repository.resolve(rev), measuring),
-            Request(selection, log_folder=log_dir),
+    with calling(quiet=quiet) as caller:
+        calibration = calibrate(
+            open_project(caller, config_path, seed=seed),
+            rev,
+            Asked(selection, python, outputs=outputs, log_folder=log_dir),
             budget,
-            configuration=configuration_path(repository.root, config_path).name,
+            config_path,
         )
     try:
         _write_files(calibration, outputs)  # first: a closed terminal loses no file
     finally:
-        _show(calibration, verbose=verbose, quiet=quiet, writing=file is not None)
-    if file is not None:
-        _configure(calibration, file)
+        _show(calibration, verbose=verbose, quiet=quiet)
     return EXIT_NO_VERDICT if calibration.untrusted else EXIT_PASS
 
 
-def _show(calibration: Calibration, *, verbose: bool, quiet: bool, writing: bool) -> None:
+def _show(calibration: Calibration, *, verbose: bool, quiet: bool) -> None:
     from perfci.render.calibration.terminal import render_calibration
     from perfci.render.calibration.text import headline
     from perfci.render.clean import clean_line
@@ -110,11 +100,11 @@ def _show(calibration: Calibration, *, verbose: bool, quiet: bool, writing: bool
         return
     width = shutil.get_terminal_size((100, 24)).columns
     color = is_terminal()
-    show(render_calibration(calibration, width, color, verbose=verbose, writing=writing))
+    show(render_calibration(calibration, width, color, verbose=verbose))
 
 
 def _write_files(calibration: Calibration, files: dict[str, Path]) -> None:
-    from perfci.cli.output import unwritable
+    from perfci.app.outputs import unwritable
     from perfci.files import write_file
     from perfci.render.calibration.files import render_calibration_json
     from perfci.render.calibration.markdown import render_calibration_markdown
@@ -127,17 +117,3 @@ def _write_files(calibration: Calibration, files: dict[str, Path]) -> None:
             write_file(path, render(calibration))
         except OSError as error:
             raise unwritable(path, error) from error
-
-
-def _configure(calibration: Calibration, file: ConfigurationFile) -> None:
-    """Write what was suggested and shown; nothing where the calibration can't be relied on."""
-    from perfci.render.calibration.files import writable
-
-    keys = {one.path: one.value for one in writable(calibration.suggestions)}
-    if calibration.untrusted:
-        say(f"{file.path} was not changed: this calibration can't be relied on.", err=True)
-    elif not keys:
-        say(f"{file.path} was not changed: there is nothing to change.", err=True)
-    else:
-        file.write(keys)
-        say(f"{file.path} was changed; look at it with git diff.", err=True)

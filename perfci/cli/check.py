@@ -10,10 +10,7 @@ import click
 
 from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import (
-    configuration,
-    history_place,
     inject_option,
-    interpreter,
     measuring_options,
     python_option,
     record_options,
@@ -70,41 +67,24 @@ def command(
     What looks like a regression is confirmed by measuring the baseline's commit and HEAD
     together before anything fails.
     """
-    from perfci.app.check import NothingStored, check
-    from perfci.app.compare import Request
-    from perfci.baselines.files import BaselineStore
-    from perfci.cli.output import check_writable, deliver, exit_code, history_files
-    from perfci.cli.past import with_past
-    from perfci.cli.recording import recorder, tell_left_out
+    from perfci.app.check import NothingStored
+    from perfci.app.measuring import Asked, check_revision
+    from perfci.app.project import open_project
+    from perfci.cli.calling import calling
+    from perfci.cli.output import deliver, exit_code
     from perfci.cli.report import durations_of_shard
-    from perfci.cli.surroundings import open_here, surroundings
-    from perfci.session.workplace import Wanted
 
     durations = durations_of_shard(shard, durations_path)
-    repository = open_here()
-    config = configuration(repository.root, **options)
-    check_writable(outputs, history_files(history, config, repository.root))
-    resolved = repository.resolve(head)
-    tell_left_out(repository, resolved)
-    recording = recorder(history, repository, config, resolved) if record else None
+    asked = Asked(selection, python, shard, durations, record, history, outputs, log_dir)
     try:
-        with surroundings(repository, config, quiet=quiet) as around:
-            measured, report = check(
-                around,
-                Wanted("head", resolved, interpreter(python, config.python, repository.root)),
-                BaselineStore(repository.root / config.baselines),
-                Request(selection, log_folder=log_dir, shard=shard, durations=durations),
-                confirm=not no_confirm,
-            )
+        with calling(quiet=quiet) as caller:
+            project = open_project(caller, **options)
+            measured = check_revision(project, head, asked, confirm=not no_confirm)
     except NothingStored as nothing:
         if not if_stored:
             raise
         say(f"perfci: nothing was checked: {nothing.message}", err=True)
         return EXIT_PASS
-    if record or history or config.history:
-        place = history_place(history, config, repository.root)
-        report = with_past(report, place, repository, config.aliases)
-    deliver(report, outputs, verbose=verbose, quiet=quiet)
-    if recording:
-        recording.record([measured], report, quiet=quiet)
-    return exit_code(report, strict=config.policy.strict)
+    deliver(measured.report, outputs, verbose=verbose, quiet=quiet)
+    measured.record(quiet=quiet)
+    return exit_code(measured.report, strict=project.config.policy.strict)

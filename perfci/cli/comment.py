@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli import actions
+from perfci.app import actions
+from perfci.app.outputs import unwritable
+from perfci.app.project import configuration
+from perfci.cli.calling import root_here
 from perfci.cli.commenting import (
     leave_both,
     leave_check,
@@ -20,11 +23,10 @@ from perfci.cli.commenting import (
     tell,
     tell_refused,
 )
-from perfci.cli.options import config_option, configuration, duration
-from perfci.cli.output import exit_code, unwritable
+from perfci.cli.options import config_option, duration
+from perfci.cli.output import exit_code
 from perfci.cli.printing import say
 from perfci.cli.report import load_report
-from perfci.cli.surroundings import root_here
 from perfci.errors import (
     EXIT_NO_VERDICT,
     EXIT_PASS,
@@ -285,11 +287,11 @@ def _reports(
 
 
 def _with_past(reports: Sequence[Report], history: str, config: Config) -> list[Report]:
-    from perfci.cli.branch_order import repository_here
-    from perfci.cli.past import with_past
+    from perfci.app.branch import repository_at
+    from perfci.app.past import with_past
 
-    checkout = repository_here()
-    return [with_past(report, history, checkout, config.aliases) for report in reports]
+    checkout = repository_at(Path.cwd())
+    return [with_past(report, history, checkout, config.aliases, say) for report in reports]
 
 
 def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:

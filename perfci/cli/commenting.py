@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.cli import actions
+from perfci.app import actions
 from perfci.cli.printing import say
 from perfci.errors import OutsideError
 from perfci.render.clean import clean_line
@@ -63,7 +63,7 @@ def leave_both(
     try:
         left = leave_comment(client, pull, author, body, dry_run=dry_run)
     except OutsideError:
-        actions.summarise(body, body_file)
+        actions.summarise(body, body_file, say)
         try:
             set_the_check()  # it is what gates; that the comment failed is told all the same
         except OutsideError as another:
@@ -98,10 +98,10 @@ def leave_check(
         shown = beside_others(client, group, check)
         left = set_check(client, group.head_sha, shown, dry_run=dry_run)
     except OutsideError:
-        actions.summarise(body, body_file)
+        actions.summarise(body, body_file, say)
         raise
     tell(left)
-    unsaid = actions.summarise(body, body_file) if left.kind == "refused" else None
+    unsaid = actions.summarise(body, body_file, say) if left.kind == "refused" else None
     if unsaid is not None:
         raise unsaid
 
@@ -115,4 +115,4 @@ def tell(outcome: Outcome) -> None:
 def tell_refused(why: str, body: str, body_file: Path) -> OutsideError | None:
     """Say that the token may not comment; return why the summary page hasn't the text either."""
     say(f"comment not posted, the token may not: {why}", err=True)
-    return actions.summarise(body, body_file)
+    return actions.summarise(body, body_file, say)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from perfci.cli.options import config_option, interpreter, python_option
+from perfci.cli.options import config_option, python_option
 from perfci.cli.printing import say, show, styled
 from perfci.config.loading import load_config
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
@@ -25,7 +25,8 @@ def command(config_path: Path | None, python: str | None) -> int:
 
     Exits with 3 when measuring is impossible.
     """
-    from perfci.cli.surroundings import cache_folder, root_here
+    from perfci.app.project import cache_folder, interpreter
+    from perfci.cli.calling import root_here
     from perfci.machine.doctor import examine
 
     root = root_here()

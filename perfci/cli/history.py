@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli.options import config_option, configuration, history_option, history_place
-from perfci.cli.printing import say
+from perfci.app.project import configuration
+from perfci.cli.options import config_option, history_option
+from perfci.cli.printing import say, show_all
 from perfci.errors import UsageError
 from perfci.history.retention import KEEP_DAYS, NEAR, superfluous
 from perfci.units import counted, format_value
@@ -39,7 +40,7 @@ def import_files(
     asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are told
     apart by what they hold. A run that is there already isn't added again.
     """
-    from perfci.cli.history_files import importer
+    from perfci.app.history_import import importer
     from perfci.render.clean import clean_line
 
     found = [(file, importer(file)) for file in files]
@@ -63,9 +64,10 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
     JSON lines hold all there is, and `import` reads them back; CSV leaves out workers, failures
     and environments' facts.
     """
-    from perfci.cli.history_files import csv_lines, deliver, json_lines
-    from perfci.cli.output import history_files, require_apart
-    from perfci.cli.surroundings import root_here
+    from perfci.app.history_export import csv_lines, json_lines, write_export
+    from perfci.app.history_place import history_files
+    from perfci.app.outputs import require_apart
+    from perfci.cli.calling import root_here
 
     lines = csv_lines if form == "csv" else json_lines
     file = None if file == Path("-") else file
@@ -74,7 +76,10 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
         kept = history_files(history, configuration(root, config_path), root)
         require_apart({"FILE": file}, kept)
     with _opened(history, config_path) as opened:
-        deliver(lines(opened), file)
+        if file is None:
+            show_all(lines(opened))
+        else:
+            write_export(lines(opened), file)
 
 
 @command.command("prune", epilog="Example: perfci history prune --keep-days 90 --dry-run")
@@ -174,9 +179,10 @@ def _opened(
     given: str | None, config_path: Path | None, *, create: bool = False
 ) -> AbstractContextManager[History]:
     """Open the history; outside a repository the option or the configuration says where."""
-    from perfci.cli.surroundings import root_here
+    from perfci.app.history_place import history_place
+    from perfci.cli.calling import root_here
     from perfci.history.history import open_history
 
     root = root_here()
-    place = history_place(given, configuration(root, config_path), root)
+    place = history_place(given, configuration(root, config_path), root, say)
     return open_history(place, create=create)

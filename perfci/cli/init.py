@@ -115,7 +115,7 @@ def command(
     Nothing that exists is overwritten. With --github also the workflows that measure and
     comment; the options after it are about these.
     """
-    from perfci.cli.surroundings import open_here
+    from perfci.checkout.repository import open_repository
 
     options = GitHubOptions(
         runner, shards, python_version, install, report_install, nightly_runner, without
@@ -124,7 +124,7 @@ def command(
         raise click.UsageError("this is about workflows: add --github")
     if nightly_runner and "nightly" in without:
         raise click.UsageError("--nightly-runner is about what --without nightly leaves out")
-    repository = open_here()
+    repository = open_repository(Path.cwd())
     root = repository.root
     folder = (root / benchmarks).resolve()
     if not folder.is_relative_to(root.resolve()):

@@ -6,15 +6,9 @@ from pathlib import Path
 
 import click
 
-from perfci.cli.options import (
-    config_option,
-    configuration,
-    interpreter,
-    python_option,
-    select_option,
-)
+from perfci.cli.calling import allow_token_option
+from perfci.cli.options import config_option, python_option, select_option
 from perfci.cli.printing import is_terminal, say, say_red
-from perfci.cli.surroundings import allow_token_option
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
 
@@ -26,20 +20,15 @@ from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 @allow_token_option
 def command(rev: str, config_path: Path | None, selection: str, python: str | None) -> int:
     """List the cases of REV (default: the working tree), a line each: id, place, tags, skips."""
+    from perfci.app.project import open_project
     from perfci.app.run import list_cases
-    from perfci.cli.surroundings import open_here, surroundings
+    from perfci.cli.calling import calling
     from perfci.render.clean import clean_line
-    from perfci.session.workplace import Wanted
 
-    repository = open_here()
-    config = configuration(repository.root, config_path)
-    measuring = interpreter(python, config.python, repository.root)
-    with surroundings(repository, config, quiet=not is_terminal(err=True)) as around:
-        cases, failed, notes = list_cases(
-            around,
-            Wanted("head", repository.resolve(rev), measuring),
-            selection,
-        )
+    with calling(quiet=not is_terminal(err=True)) as caller:
+        project = open_project(caller, config_path)
+        head = project.side("head", rev, python)
+        cases, failed, notes = list_cases(project.surroundings(), head, selection)
     width = max((len(clean_line(case.id)) for case in cases), default=0)
     for case in cases:
         place = clean_line(f"{case.file}:{case.line}" if case.line else case.file)

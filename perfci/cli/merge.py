@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.exporting import ExportingCommand
-from perfci.cli.options import config_option, configuration, strict_option
+from perfci.cli.options import config_option, strict_option
 from perfci.cli.printing import say
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, DamagedFile, OutsideError
 from perfci.verdict.shards import MOST_SHARDS
@@ -51,9 +51,11 @@ def command(
     what a shard said by itself doesn't count. Prints the JSON files that it wrote, a line each;
     of several environments, each has its key before the file's suffix.
     """
-    from perfci.cli.output import check_writable, exit_code, rendered, write_files
+    from perfci.app.outputs import check_writable, rendered, write_files
+    from perfci.app.project import configuration
+    from perfci.cli.calling import root_here
+    from perfci.cli.output import exit_code
     from perfci.cli.report import load_report
-    from perfci.cli.surroundings import root_here
     from perfci.render.clean import clean_line
     from perfci.render.outline import headline
     from perfci.verdict.merge import merge

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from perfci.cli.calling import allow_token_option
 from perfci.cli.options import (
     config_option,
-    configuration,
     duration,
     history_option,
-    history_place,
-    interpreter,
     python_option,
     select_option,
 )
 from perfci.cli.printing import say, say_red
-from perfci.cli.surroundings import allow_token_option
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, MeasureError
-from perfci.units import counted, format_duration
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
+from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.app.nightly import Summary
-    from perfci.checkout.commits import Commit
-    from perfci.checkout.repository import Repository
     from perfci.model.history import GateOutcome, RecordedRun
 
 _FEW = 5
@@ -44,7 +38,12 @@ _FEW = 5
 @click.option("--nights", is_flag=True, help="Of each day (UTC) only its last commit.")
 @history_option
 @click.option(
-    "--budget", type=duration, default="1h", show_default=True, help="Time for everything."
+    "--budget",
+    "budget_s",
+    type=duration,
+    default="1h",
+    show_default=True,
+    help="Time for everything.",
 )
 @click.option(
     "--same/--no-same",
@@ -79,70 +78,27 @@ def command(
     """
     if wanted and (branch or last):
         raise click.UsageError("--commits names the commits; leave out BRANCH and --last")
-    from perfci.app.nightly import Task, record_nights
-    from perfci.checkout.commits import branch_of
-    from perfci.cli.own_history import require_own
-    from perfci.cli.recording import runner_name
-    from perfci.cli.surroundings import open_here, surroundings
-    from perfci.history.history import open_history
+    from perfci.app.nightly import nightly
+    from perfci.app.nightly_scope import NightlyRequest
+    from perfci.app.project import open_project
+    from perfci.cli.calling import calling
 
-    repository = open_here()
-    config = configuration(repository.root, config_path, seed=seed)
-    rev = wanted.rpartition("..")[2] if wanted else branch or repository.default_base() or "HEAD"
-    chosen, older = _commits(repository, wanted or rev, None if wanted else last or 1)
-    task = Task(
-        commits=_nights(chosen) if options.pop("nights") else chosen,
-        older=older,
-        branch=branch_of(repository, rev),
-        python=interpreter(python, config.python, repository.root),
-        runner=runner or runner_name(),
-        budget_s=options.pop("budget"),
-        once_a_day=wanted is None,
-        **options,
+    request = NightlyRequest(
+        branch, wanted, last, options.pop("nights"), history, runner, python, **options
     )
-    with (
-        open_history(history_place(history, config, repository.root)) as opened,
-        surroundings(repository, config, quiet=quiet) as around,
-    ):
-        require_own(opened, config, repository.root)
-        began = time.monotonic()
-        summary = record_nights(around, opened, task)
-        went_by_s = time.monotonic() - began
-    _show(summary, task.commits)
-    if not summary.recorded and summary.left and not summary.interrupted:
-        raise MeasureError(
-            "budget-too-short",
-            f"not one case was done: {format_duration(went_by_s)} went by, and what is left of "
-            f"the {format_duration(task.budget_s)} of --budget is too short for more",
-            "Raise --budget (a commit's cases are measured in turns, and all are done near its "
-            "end), or choose fewer cases with -k.",
-        )
+    with calling(quiet=quiet) as caller:
+        summary = nightly(open_project(caller, config_path, seed=seed), request)
+    _show(summary)
+    summary.require_progress()
     # an older commit that fails now, or lacks a new case, is news to nobody
-    failed = any(run.failed for run in summary.recorded if run.sha == task.commits[0].sha)
+    failed = any(run.failed for run in summary.recorded if run.sha == summary.commits[0].sha)
     return EXIT_NO_VERDICT if failed or summary.interrupted else EXIT_PASS
 
 
-def _commits(
-    repository: Repository, wanted: str, most: int | None
-) -> tuple[tuple[Commit, ...], tuple[Commit, ...]]:
-    """Return the commits that are wanted, and a few before them."""
-    from perfci.checkout.commits import commits
-
-    chosen = commits(repository, wanted, most=most)
-    return chosen, commits(repository, chosen[-1].sha, most=1 + _FEW)[1:]
-
-
-def _nights(chosen: tuple[Commit, ...]) -> tuple[Commit, ...]:
-    from perfci.trend.timeline.gaps import last_of_each_day
-
-    kept = last_of_each_day({commit.sha: commit.committed_at for commit in chosen})
-    return tuple(commit for commit in chosen if commit.sha in kept)
-
-
-def _show(summary: Summary, commits: tuple[Commit, ...]) -> None:
+def _show(summary: Summary) -> None:
     from perfci.render.clean import clean_line
 
-    subjects = {commit.sha: commit.subject for commit in commits}
+    subjects = {commit.sha: commit.subject for commit in summary.commits}
     if summary.environment:  # it is known once the first commit was looked at
         say(f"environment {summary.environment}")
     for run in summary.recorded:

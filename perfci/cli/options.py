@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from perfci.cli.surroundings import allow_token_option
-from perfci.config.loading import Config, load_config
-from perfci.errors import UsageError
+from perfci.cli.calling import allow_token_option
 from perfci.model.settings import DECIDING_ROUNDS, INJECTABLE
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard
@@ -134,103 +130,3 @@ showing_options = _stack(
     click.option("-v", "--verbose", is_flag=True, help="Show every comparison."),
     click.option("-q", "--quiet", is_flag=True, help="Show the verdict only; no progress."),
 )
-
-
-def history_place(given: str | None, config: Config, root: Path) -> str:
-    """Return what ``open_history`` is to open: as given, as configured, or the repository's own.
-
-    A path in the configuration is relative to the repository's ``root``, a given one to here. What
-    an older perfci kept elsewhere is taken over into the repository's own.
-    """
-    if given or "://" in config.history:
-        return given or config.history
-    if config.history:
-        return str(root / Path(config.history).expanduser())
-    from perfci.cli.own_history import own_history, take_over
-
-    own = own_history(config, root)
-    take_over(own, root)
-    return str(own)
-
-
-def configuration(
-    root: Path,
-    config_path: Path | None,
-    *,
-    rounds: int | None = None,
-    budget: float | None = None,
-    seed: int | None = None,
-    strict: bool | None = None,
-    inject: Sequence[tuple[str, float]] = (),
-) -> Config:
-    """Return the configuration with the command line's options laid over it."""
-    config = load_config(root, config_path)
-    settings = config.settings
-    if rounds is not None:
-        most = rounds if rounds < DECIDING_ROUNDS else max(rounds, settings.max_rounds)
-        settings = replace(settings, rounds=rounds, max_rounds=most)
-    if budget is not None:
-        settings = replace(settings, budget=budget)
-    if seed is not None:
-        settings = replace(settings, seed=seed)
-    if inject:
-        if len(dict(inject)) < len(inject):
-            raise UsageError(
-                "injected-twice", "--inject names a metric twice", "Give each metric one share."
-            )
-        settings = replace(settings, inject=dict(inject))
-    policy = config.policy if strict is None else replace(config.policy, strict=strict)
-    return replace(config, settings=settings, policy=policy)
-
-
-def interpreter(given: str | None, configured: str, root: Path, option: str = "--python") -> str:
-    """Return the absolute path of the Python that measures; UsageError where it isn't one.
-
-    ``given`` as ``option`` goes before the ``configured`` one, whose relative path is the
-    repository's; without either it is perfci's own.
-    """
-    import shutil
-    import sys
-
-    if given is None and not configured:
-        return sys.executable
-    named = _of_repository(configured, root) if given is None else given
-    shown = configured if given is None else given
-    found = shutil.which(str(Path(named).expanduser()))
-    if found is None:
-        raise UsageError(
-            "no-python",
-            f"{shown} is not an executable Python",
-            f"Give the interpreter itself: {option} /path/to/venv/bin/python"
-            if given is not None
-            else "It is `python` in the configuration: name the interpreter of the environment "
-            "that has torch, or override it with --python.",
-        )
-    python = str(Path(found).absolute())
-    trouble = _trouble_with(python)
-    if trouble:
-        raise UsageError("no-python", f"{shown} {trouble}", "Workers need Python 3.11 or newer.")
-    return python
-
-
-def _of_repository(python: str, root: Path) -> str:
-    """Return a path of the configuration as one from here; a bare name is looked up on PATH."""
-    return str(root / Path(python).expanduser()) if os.sep in python else python
-
-
-def _trouble_with(python: str) -> str:
-    """Return why ``python`` can't run workers; measured with, it would look like a broken side."""
-    import subprocess
-
-    probe = [python, "-c", "import sys; print('Python', *sys.version_info[:2])"]
-    try:
-        done = subprocess.run(probe, capture_output=True, text=True, check=False, timeout=60)
-    except subprocess.TimeoutExpired:
-        return "gives no answer"
-    except OSError as error:
-        return f"can't be started: {error.strerror}"
-    name, *numbers = done.stdout.split() or [""]
-    if name != "Python" or len(numbers) != 2:
-        return "is no Python"
-    version = tuple(map(int, numbers))
-    return "" if version >= (3, 11) else f"is Python {'.'.join(numbers)}"

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import click
 
+from perfci.cli.calling import allow_token_option
 from perfci.cli.options import (
     config_option,
-    configuration,
     durations_option,
-    interpreter,
     python_option,
     select_option,
 )
 from perfci.cli.printing import is_terminal, say, say_red, show
-from perfci.cli.surroundings import allow_token_option
 from perfci.errors import EXIT_PASS
 from perfci.model.case import Case
 from perfci.render.clean import clean_json, clean_line
@@ -61,18 +59,16 @@ def command(
     """
     if matrix and as_json:
         raise click.UsageError("--matrix and --json are two answers: choose one")
+    from perfci.app.project import open_project
     from perfci.app.run import list_cases
+    from perfci.cli.calling import calling
     from perfci.cli.report import load_durations
-    from perfci.cli.surroundings import open_here, surroundings
-    from perfci.session.workplace import Wanted
 
     durations = load_durations(durations_path)
-    repository = open_here()
-    config = configuration(repository.root, config_path)
-    measuring = interpreter(python, config.python, repository.root)
-    with surroundings(repository, config, quiet=not is_terminal(err=True)) as around:
-        head = Wanted("head", repository.resolve(rev), measuring)
-        cases, failed, _ = list_cases(around, head, selection)
+    with calling(quiet=not is_terminal(err=True)) as caller:
+        project = open_project(caller, config_path)
+        head = project.side("head", rev, python)
+        cases, failed, _ = list_cases(project.surroundings(), head, selection)
     # a file that can't be imported holds no plan up: the first shard's report tells of it
     for line in failed:
         say_red(f"failed: {clean_line(line, 2000)}")

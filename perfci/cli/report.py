@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfci.app.outputs import unwritable
 from perfci.cli.exporting import FormatsCommand
-from perfci.cli.output import unwritable
 from perfci.cli.printing import is_terminal, say, show
 from perfci.errors import OutsideError
 from perfci.files import read_regular, write_file

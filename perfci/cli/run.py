@@ -10,8 +10,6 @@ import click
 
 from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import (
-    configuration,
-    interpreter,
     measuring_options,
     python_option,
     record_options,
@@ -40,25 +38,17 @@ def command(
     **options: Any,
 ) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
-    from perfci.app.compare import Request
-    from perfci.app.run import run
-    from perfci.cli.output import check_writable, deliver, exit_code, history_files
-    from perfci.cli.recording import recorder
-    from perfci.cli.surroundings import open_here, surroundings
-    from perfci.session.workplace import Wanted
+    from perfci.app.measuring import Asked, run_revision
+    from perfci.app.project import open_project
+    from perfci.cli.calling import calling
+    from perfci.cli.output import deliver, exit_code
 
-    repository = open_here()
-    config = configuration(repository.root, **options)
-    check_writable(outputs, history_files(history, config, repository.root))
-    resolved = repository.resolve(rev)
-    recording = recorder(history, repository, config, resolved) if record else None
-    with surroundings(repository, config, quiet=quiet) as around:
-        measured, report = run(
-            around,
-            Wanted("head", resolved, interpreter(python, config.python, repository.root)),
-            Request(selection, log_folder=log_dir),
-        )
-    deliver(report, outputs, verbose=verbose, quiet=quiet)
-    if recording:
-        recording.record([measured], report, quiet=quiet)
-    return exit_code(report, strict=config.policy.strict)
+    asked = Asked(
+        selection, python, record=record, history=history, outputs=outputs, log_folder=log_dir
+    )
+    with calling(quiet=quiet) as caller:
+        project = open_project(caller, **options)
+        measured = run_revision(project, rev, asked)
+    deliver(measured.report, outputs, verbose=verbose, quiet=quiet)
+    measured.record(quiet=quiet)
+    return exit_code(measured.report, strict=project.config.policy.strict)

@@ -2,22 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from perfci.cli.options import config_option, history_option, history_place
+from perfci.cli.options import config_option, duration, history_option
 from perfci.cli.printing import say
-from perfci.cli.telling import Telling, telling_options
 
 if TYPE_CHECKING:
+    from perfci.app.notify import Notifications
     from perfci.trend.change import Trend
-    from perfci.trend.timeline.series import Distributions
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
+_OPTIONS = (
+    click.option(
+        "--openmetrics",
+        "openmetrics_path",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write the latest values and statuses for Prometheus.",
+    ),
+    click.option(
+        "--webhook",
+        envvar="PERFCI_WEBHOOK",
+        metavar="URL",
+        help="Send new change points there, as Slack's JSON (default: $PERFCI_WEBHOOK; a secret).",
+    ),
+    click.option(
+        "--github-issue", is_flag=True, help="Open or update an issue for each new regression."
+    ),
+    click.option(
+        "--repository",
+        envvar="GITHUB_REPOSITORY",
+        metavar="OWNER/NAME",
+        help="Where the issues are (default: $GITHUB_REPOSITORY).",
+    ),
+    click.option(
+        "--issue-author",
+        default="github-actions[bot]",
+        show_default=True,
+        help="Whom the token writes as: no other's issue is touched.",
+    ),
+    click.option(
+        "--report-url",
+        default="",
+        metavar="URL",
+        help="Where the report can be seen, to be linked (default: this run of Actions).",
+    ),
+    click.option(
+        "--patience",
+        type=duration,
+        default=120.0,
+        metavar="TIME",
+        help="Longest wait for GitHub [default: 2m].",
+    ),
+)
+
+
+def notification_options(function: F) -> F:
+    """Add the options that ``notifications_of`` takes."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def notifications_of(options: dict[str, Any]) -> Notifications:
+    """Take the options of ``notification_options`` out of a command's ``options``."""
+    from perfci.app import actions
+    from perfci.app.notify import Notifications
+
+    return Notifications(
+        openmetrics=options.pop("openmetrics_path"),
+        webhook=(options.pop("webhook") or "").strip(),
+        github_issue=options.pop("github_issue"),
+        repository=options.pop("repository"),
+        issue_author=options.pop("issue_author"),
+        report_url=options.pop("report_url") or actions.run_url(),
+        most_wait_s=options.pop("patience"),
+    )
 
 
 @click.command("trend", epilog="Example: perfci trend --html site --markdown trend.md")
@@ -33,7 +99,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     help="Look for slow drift in the last N days (default: drift_days of the configuration, 14).",
 )
 @click.option("--no-remember", is_flag=True, help="What is new now stays new for the next report.")
-@telling_options
+@notification_options
 @config_option
 def command(
     history: str | None,
@@ -48,68 +114,46 @@ def command(
 ) -> None:
     """Say when, by how much, and between which commits each metric moved.
 
-    New is what no earlier `perfci trend` told: the history remembers it.
+    New is what no earlier `perfci trend` reported: the history remembers it.
     """
     asked = {"json": json_path, "markdown": markdown}
     outputs = {name: path for name, path in asked.items() if path is not None}
-    telling = Telling.of(options)
-    from dataclasses import replace
+    notifications = notifications_of(options)
     from datetime import UTC, datetime
 
-    from perfci.cli.branch_order import branch_order, repository_here
-    from perfci.cli.output import check_writable, history_files, require_apart
-    from perfci.cli.site_folder import check_replaceable
-    from perfci.cli.trending import seen, trend_of, workers_of
+    from perfci.app.branch import repository_at
+    from perfci.app.history_place import history_files, history_place
+    from perfci.app.outputs import check_writable, require_apart
+    from perfci.app.trend import TrendRequest, report_trend
     from perfci.config.loading import load_config
-    from perfci.history.history import open_history
+    from perfci.publish.site_folder import check_replaceable
     from perfci.render.trend_text import trend_lines
 
-    repository = repository_here()
+    repository = repository_at(Path.cwd())
     root = repository.root if repository else Path.cwd()
     config = load_config(root, config_path)
-    written = {**{f"--{name}": path for name, path in outputs.items()}, **telling.files()}
+    written = {**{f"--{name}": path for name, path in outputs.items()}, **notifications.files()}
     folders = {"--html": html} if html is not None else {}
     require_apart(written, history_files(history, config, root), folders)
     if html is not None:
         check_replaceable(html)
     check_writable(outputs)
-    telling.check(remember=not no_remember)
-    now = datetime.now(UTC).isoformat(timespec="seconds")  # noqa: TID251 (it is the one that reads the clock)
-    settings = config.trend if last_days is None else replace(config.trend, drift_days=last_days)
-    with open_history(history_place(history, config, root), create=False) as opened:
-        loaded = opened.load()
-        known = {run.night.sha for run in loaded.runs}
-        told = branch_order(repository, branch, known)
-        trend = trend_of(loaded, opened, told, config.aliases, now=now, settings=settings)
-        del loaded
-        workers = workers_of(trend, opened, config.aliases) if html else {}
-        _write(trend, workers, outputs, html)
+    notifications.check(remember=not no_remember)
+    request = TrendRequest(
+        place=history_place(history, config, root, say),
+        now=datetime.now(UTC).isoformat(timespec="seconds"),  # noqa: TID251 (the one clock here)
+        branch=branch,
+        last_days=last_days,
+        html=html,
+        outputs=outputs,
+        remember=not no_remember,
+        notifications=notifications,
+    )
+
+    def show(trend: Trend) -> None:
         for line in trend_lines(trend):
             say(line)
         if html:
             say(f"open {html / 'index.html'}")
-        changes = seen(trend.changes, now)
-        if not no_remember:  # what was told and is not remembered would be told again
-            opened.try_remember(changes)
-        telling.tell(trend)
-        if not no_remember:  # last: what could not be told was not seen
-            opened.remember(changes)
 
-
-def _write(
-    trend: Trend, workers: Distributions, outputs: Mapping[str, Path], html: Path | None
-) -> None:
-    from perfci.cli.output import write_files
-    from perfci.cli.site_folder import replace_folder
-    from perfci.render.site.pages import render_site
-    from perfci.render.trend_json import trend_json
-    from perfci.render.trend_text import render_trend_markdown
-
-    renderers: dict[str, Callable[[Trend], str]] = {
-        "markdown": render_trend_markdown,
-        "json": trend_json,
-    }
-    texts = {path: renderers[name](trend) for name, path in outputs.items()}
-    write_files(texts)
-    if html is not None:
-        replace_folder(html, render_site(trend, workers))
+    report_trend(request, config, repository, written=show, say=say)

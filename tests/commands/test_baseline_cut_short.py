@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.baseline import cut_short
+from perfci.app.baseline import cut_short
 from perfci.model.run import CaseRun
 from perfci.model.settings import MeasureSettings
 from tests.commands.stepping_in import SteppedInto

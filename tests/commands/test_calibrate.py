@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import stat
-import tomllib
-from pathlib import Path
 
 import pytest
 
-from perfci.cli.configuration_file import configuration_file
-from perfci.errors import OutsideError
 from perfci.model.calibration import Calibration
 from perfci.model.codec import decode
 from tests.project import Project
@@ -58,80 +53,12 @@ def test_too_little_time_is_no_calibration_and_writes_nothing(counting: Project)
     assert done.code == 3
     assert "raise --budget" in " ".join(done.out.split())
     assert (counting.folder / "pyproject.toml").read_text() == before
-
-
-def test_a_configuration_that_cannot_be_written_is_told_before_anything_is_measured(
-    counting: Project,
-) -> None:
-    missing = counting.folder / "nowhere" / "perfci.toml"
-    done = counting.perfci("calibrate", "--write", "--config", str(missing)).without_traceback()
-    assert done.code == 4
-    assert "configuration-unwritable" in done.err
+    assert "--write is gone" in done.err
 
 
 def test_csv_and_junit_are_refused(counting: Project) -> None:
     done = counting.perfci("calibrate", "--csv", "x.csv").without_traceback()
     assert done.code == 2
-
-
-def test_writing_keeps_the_mode_and_the_link(tmp_path: Path) -> None:
-    target = tmp_path / "real.toml"
-    target.write_text("rounds = 5\n")
-    target.chmod(0o640)
-    (tmp_path / "perfci.toml").symlink_to(target)
-    configuration_file(tmp_path, None).write({("max_rounds",): 30})
-    assert (tmp_path / "perfci.toml").is_symlink()
-    assert tomllib.loads(target.read_text()) == {"rounds": 5, "max_rounds": 30}
-    assert stat.S_IMODE(target.stat().st_mode) == 0o640
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["perfci.toml", "real.toml"]
-
-
-def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "perfci.toml"
-    path.write_text("rounds = 5\n")
-    file = configuration_file(tmp_path, None)
-    path.write_text("rounds = 6\n")
-    with pytest.raises(OutsideError, match="changed"):
-        file.write({("max_rounds",): 30})
-    assert path.read_text() == "rounds = 6\n"
-    path.unlink()
-    with pytest.raises(OutsideError, match="changed"):
-        file.write({("max_rounds",): 30})
-    assert not path.exists()
-
-
-def test_a_file_that_cannot_be_read_meanwhile_has_changed(tmp_path: Path) -> None:
-    path = tmp_path / "perfci.toml"
-    path.write_text("rounds = 5\n")
-    file = configuration_file(tmp_path, None)
-    path.write_bytes(b"\xe9")
-    with pytest.raises(OutsideError, match="changed"):
-        file.write({("max_rounds",): 30})
-
-
-def test_a_link_to_itself_and_what_is_no_text_are_told(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("[tool.perfci]\n")
-    (tmp_path / "perfci.toml").symlink_to("perfci.toml")
-    with pytest.raises(OutsideError, match="symbolic links"):
-        configuration_file(tmp_path, None)
-    (tmp_path / "perfci.toml").unlink()
-    (tmp_path / "perfci.toml").write_bytes(b"# \xe9\n")
-    with pytest.raises(OutsideError, match="not UTF-8"):
-        configuration_file(tmp_path, None)
-
-
-def test_what_a_link_is_called_says_how_it_is_read(tmp_path: Path) -> None:
-    target = tmp_path / "shared.toml"
-    target.write_text("[project]\nname = 'x'\n")
-    (tmp_path / "pyproject.toml").symlink_to(target)
-    configuration_file(tmp_path, None).write({("max_rounds",): 30})
-    assert tomllib.loads(target.read_text())["tool"] == {"perfci": {"max_rounds": 30}}
-
-
-def test_a_project_without_configuration_gets_one(tmp_path: Path) -> None:
-    configuration_file(tmp_path, None).write({("thresholds", "a", "latency_p50"): 0.08})
-    written = tomllib.loads((tmp_path / "perfci.toml").read_text())
-    assert written == {"thresholds": {"a": {"latency_p50": 0.08}}}
 
 
 def test_the_calibration_file_can_be_read_by_scripts(counting: Project) -> None:

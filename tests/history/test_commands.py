@@ -16,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from perfci.app.project import Caller
+from perfci.app.project import Project as Opened
+from perfci.app.recording import Recorder, recorder
 from perfci.checkout.repository import open_repository
-from perfci.cli.recording import Recorder, recorder
 from perfci.config.loading import Config
 from perfci.errors import OutsideError
 from perfci.history.address import parse_address
@@ -107,7 +109,8 @@ def test_what_a_failing_history_does_not_take_is_kept_in_a_file(
     repository = open_repository(project.folder)
     place = tmp_path / "h.sqlite"
     side = repository.resolve("HEAD")
-    made: Recorder = recorder(str(place), repository, Config(), side, side)
+    opened = Opened(repository, Config(), Caller(project.folder))
+    made: Recorder = recorder(opened, str(place), side, side)
     place.write_bytes(place.read_bytes()[:3000])
     measured = run("a", sha=sha)
     with pytest.raises(OutsideError, match="damaged") as caught:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from perfci.app.history_place import history_place, own_history
+from perfci.app.notices import silent
+from perfci.app.project import Caller
+from perfci.app.project import Project as Opened
+from perfci.app.recording import recorder
 from perfci.checkout.commits import first_commit
 from perfci.checkout.repository import open_repository
-from perfci.cli.options import history_place
-from perfci.cli.own_history import own_history
-from perfci.cli.recording import recorder
 from perfci.config.loading import Config
 from perfci.errors import UsageError
 from perfci.history.address import own_file, shared_file
@@ -31,6 +33,11 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def other(tmp_path: Path) -> Project:
     return Project(tmp_path / "other")
+
+
+def opened(project: Project) -> Opened:
+    """Return the project with the configuration of none."""
+    return Opened(open_repository(project.folder), Config(), Caller(project.folder))
 
 
 def test_a_repositorys_history_is_named_by_its_first_commit(project: Project, data: Path) -> None:
@@ -62,11 +69,11 @@ def test_where_nothing_tells_whose_history_it_is_the_place_has_to_be_named(
     (tmp_path / "no repository").mkdir()
     for folder in (project.folder.parent / "shallow", tmp_path / "no repository"):
         with pytest.raises(UsageError) as told:
-            history_place(None, Config(), folder)
+            history_place(None, Config(), folder, silent)
         assert told.value.slug == "whose-history"
         assert "--history" in told.value.advice
-        assert history_place(None, Config(project="mine"), folder) == str(own_file("mine"))
-        assert history_place("h.sqlite", Config(), folder) == "h.sqlite"
+        assert history_place(None, Config(project="mine"), folder, silent) == str(own_file("mine"))
+        assert history_place("h.sqlite", Config(), folder, silent) == "h.sqlite"
 
 
 def test_the_history_of_all_repositories_is_taken_over_by_each_as_far_as_it_is_its_own(
@@ -106,13 +113,14 @@ def test_a_project_does_not_record_into_the_history_of_another(
     place = str(tmp_path / "shared.sqlite")
     first = project.commit("first")
     other.commit("first of another")
-    mine, theirs = open_repository(project.folder), open_repository(other.folder)
-    recorder(place, mine, Config(), mine.resolve("HEAD"))
-    recorder(place, mine, Config(), mine.resolve("HEAD"))
+    mine, theirs = opened(project), opened(other)
+    recorder(mine, place, mine.repository.resolve("HEAD"))
+    recorder(mine, place, mine.repository.resolve("HEAD"))
     with pytest.raises(UsageError) as told:
-        recorder(place, theirs, Config(), theirs.resolve("HEAD"))
+        recorder(theirs, place, theirs.repository.resolve("HEAD"))
     assert told.value.slug == "other-project"
     assert f'project = "{first}"' in told.value.advice
-    recorder(place, theirs, Config(project=first), theirs.resolve("HEAD"))
+    named = replace(theirs, config=Config(project=first))
+    recorder(named, place, named.repository.resolve("HEAD"))
     done = other.perfci("nightly", "--history", place).without_traceback()
     assert (done.code, "[other-project]" in done.err) == (2, True), done.text

@@ -59,8 +59,8 @@ def test_a_port_that_is_none_is_a_usage_error() -> None:
 @pytest.mark.parametrize(
     ("severity", "code", "said", "password"),
     [
-        ("ВАЖНО", "28P01", "пользователь не прошёл проверку подлинности", True),
-        ("致命错误", "3D000", "数据库 perf 不存在", True),
+        ("FATAL", "28P01", 'password authentication failed for user "perfci"', True),
+        ("FATAL", "3D000", 'database "perf" does not exist', True),
         ("FATAL", "28000", 'no pg_hba.conf entry for host "127.0.0.1"', False),
         ("FATAL", "28000", 'role "perfci" does not exist', False),
         ("FATAL", "42501", 'permission denied for database "perf"', True),
@@ -85,6 +85,7 @@ def test_a_refusal_is_told_in_the_servers_own_words_and_not_tried_again(
         ("ВАЖНО", "система баз данных запускается", False),
         ("FATAL", "sorry, too many clients already", True),
         ("FATAL", 'too many connections for role "perfci"', True),
+        ("ВАЖНО", "пользователь не прошёл проверку подлинности", True),
     ],
 )
 def test_a_server_that_is_not_ready_is_tried_again(
@@ -96,6 +97,7 @@ def test_a_server_that_is_not_ready_is_tried_again(
             write_nothing(server.url)
         assert server.asked == 3
     assert caught.value.slug == "history-lost"
+    assert said in caught.value.message
 
 
 def test_a_command_with_a_wrong_password_ends_with_a_usage_error(

@@ -49,11 +49,9 @@ def test_the_terminal_says_what_its_columns_are() -> None:
     assert "promises: the same, where the spread is as large as it may be" in text
 
 
-def test_what_is_written_next_is_not_said_to_be_writable() -> None:
-    assert "(--write puts it there)" in render_calibration(everything(), 120, color=False)
-    writing = render_calibration(everything(), 120, color=False, writing=True)
-    assert "--write" not in writing
-    assert "suggested for pyproject.toml:" in writing
+def test_the_lines_to_paste_come_after_their_file() -> None:
+    text = render_calibration(everything(), 120, color=False)
+    assert "suggested for pyproject.toml (paste what follows):" in text
 
 
 def test_thresholds_that_nobody_knows_of_are_not_called_seen() -> None:

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from perfci.cli.trending import run_all_on_cores
+from perfci.app.trend import run_all_on_cores
 from perfci.errors import OutsideError
 
 MANY = 10_000

@@ -1,4 +1,4 @@
-"""What ``perfci trend`` tells others, in which order, and what it refuses before it starts."""
+"""Whom ``perfci trend`` notifies, in which order, and what it refuses before it starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 import click
 import pytest
 
-from perfci.cli.telling import Telling, telling_options
+from perfci.app.notify import Notifications
+from perfci.cli.printing import say
+from perfci.cli.trend import notification_options, notifications_of
 from perfci.errors import OutsideError, UsageError
 from tests.github.server import TOKEN, FakeGitHub
 from tests.github.state import REPOSITORY
@@ -32,14 +34,14 @@ def github(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> Iterator[Fake
     assert fake.violations == []
 
 
-def telling(*arguments: str) -> Telling:
-    """Return what a command line asks to be told."""
-    found: list[Telling] = []
+def notifications(*arguments: str) -> Notifications:
+    """Return whom a command line asks to be notified."""
+    found: list[Notifications] = []
 
     @click.command()
-    @telling_options
+    @notification_options
     def command(**options: Any) -> None:
-        found.append(Telling.of(options))
+        found.append(notifications_of(options))
         assert options == {}
 
     command.main(list(arguments), standalone_mode=False)
@@ -50,10 +52,10 @@ def test_all_three_are_told_of_a_new_regression(
     github: FakeGitHub, receiver: Receiver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "new" / "perfci.prom"
-    one = telling("--openmetrics", str(file), "--webhook", receiver.url, "--github-issue")
+    one = notifications("--openmetrics", str(file), "--webhook", receiver.url, "--github-issue")
     one.check()
     assert not file.exists()
-    one.tell(trend())
+    one.send(trend(), say)
     assert "perfci_latency_p50_seconds" in file.read_text()
     assert len(github.issues) == 1
     assert json.loads(receiver.bodies[0])["text"].startswith("perfci: 1 new regression")
@@ -66,7 +68,7 @@ def test_a_file_that_is_there_keeps_its_rights(github: FakeGitHub, tmp_path: Pat
     file = tmp_path / "perfci.prom"
     file.write_text("old")
     file.chmod(0o640)
-    telling("--openmetrics", str(file)).tell(trend())
+    notifications("--openmetrics", str(file)).send(trend(), say)
     assert file.stat().st_mode & 0o777 == 0o640
     assert file.read_text() != "old"
 
@@ -75,10 +77,10 @@ def test_without_options_nobody_is_told_and_no_token_is_needed(
     github: FakeGitHub, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GITHUB_TOKEN")
-    one = telling()
+    one = notifications()
     one.check()
     one.check(remember=False)
-    one.tell(trend())
+    one.send(trend(), say)
     assert (github.requests, receiver.bodies) == ([], [])
 
 
@@ -86,12 +88,12 @@ def test_the_webhook_is_taken_from_the_environment(
     github: FakeGitHub, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PERFCI_WEBHOOK", f" {receiver.url}\n")
-    telling().tell(trend())
+    notifications().send(trend(), say)
     assert len(receiver.bodies) == 1
 
 
 def test_nothing_new_is_no_message(github: FakeGitHub, receiver: Receiver) -> None:
-    telling("--webhook", receiver.url).tell(trend(changes=(change(status="known"),)))
+    notifications("--webhook", receiver.url).send(trend(changes=(change(status="known"),)), say)
     assert receiver.bodies == []
 
 
@@ -100,7 +102,7 @@ def test_a_run_of_actions_is_linked(
 ) -> None:
     monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.com")
     monkeypatch.setenv("GITHUB_RUN_ID", "12")
-    telling("--webhook", receiver.url, "--github-issue").tell(trend())
+    notifications("--webhook", receiver.url, "--github-issue").send(trend(), say)
     address = f"https://github.com/{REPOSITORY}/actions/runs/12"
     assert f"<{address}|The whole report>".encode() in receiver.bodies[0]
     assert f"[The whole report]({address})" in github.issues[0]["body"]
@@ -109,13 +111,13 @@ def test_a_run_of_actions_is_linked(
 def test_where_issues_fail_the_webhook_is_not_sent_so_that_the_next_report_tells_both(
     github: FakeGitHub, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = telling("--webhook", receiver.url, "--github-issue", "--patience", "1s")
+    one = notifications("--webhook", receiver.url, "--github-issue", "--patience", "1s")
     with monkeypatch.context() as patched:
         patched.setenv("GITHUB_API_URL", "http://127.0.0.1:9")
         with pytest.raises(OutsideError):
-            one.tell(trend())
+            one.send(trend(), say)
     assert receiver.bodies == []
-    one.tell(trend())
+    one.send(trend(), say)
     assert (len(github.issues), len(receiver.bodies)) == (1, 1)
 
 
@@ -123,10 +125,10 @@ def test_where_the_webhook_fails_the_next_report_opens_no_second_issue(
     github: FakeGitHub, receiver: Receiver
 ) -> None:
     receiver.answers = [Answer(404)]
-    one = telling("--webhook", receiver.url, "--github-issue")
+    one = notifications("--webhook", receiver.url, "--github-issue")
     with pytest.raises(OutsideError, match="answered 404"):
-        one.tell(trend())
-    one.tell(trend())
+        one.send(trend(), say)
+    one.send(trend(), say)
     assert (len(github.issues), len(receiver.bodies)) == (1, 2)
 
 
@@ -134,7 +136,7 @@ def test_a_message_that_may_have_arrived_is_a_warning(
     github: FakeGitHub, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:
     receiver.answers = [Answer(DROPPED)]
-    telling("--webhook", receiver.url).tell(trend())
+    notifications("--webhook", receiver.url).send(trend(), say)
     assert "gave no answer" in capsys.readouterr().err
 
 
@@ -142,7 +144,7 @@ def test_a_missing_right_is_a_warning(
     github: FakeGitHub, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:
     github.rights.discard("issues")
-    telling("--github-issue").tell(trend())
+    notifications("--github-issue").send(trend(), say)
     assert "the token may not: POST" in capsys.readouterr().err
 
 
@@ -159,7 +161,7 @@ def test_what_could_not_be_told_is_refused_at_once(
     github: FakeGitHub, arguments: list[str], slug: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        telling(*arguments).check()
+        notifications(*arguments).check()
     assert caught.value.slug == slug
     assert "SeCrEt" not in str(caught.value)
 
@@ -169,17 +171,17 @@ def test_issues_without_a_token_are_refused_at_once(
 ) -> None:
     monkeypatch.delenv("GITHUB_TOKEN")
     with pytest.raises(UsageError, match="GITHUB_TOKEN is not set") as caught:
-        telling("--github-issue").check()
+        notifications("--github-issue").check()
     assert "issues: write" in caught.value.advice
 
 
 @pytest.mark.parametrize("option", [["--github-issue"], ["--webhook", "https://a.example/x"]])
 def test_what_is_not_remembered_is_not_told_either(github: FakeGitHub, option: list[str]) -> None:
     with pytest.raises(UsageError, match="--no-remember"):
-        telling(*option).check(remember=False)
+        notifications(*option).check(remember=False)
 
 
 def test_a_file_that_cannot_be_written_is_told_at_once(github: FakeGitHub, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutsideError, match="can't be written"):
-        telling("--openmetrics", str(tmp_path / "file" / "perfci.prom")).check()
+        notifications("--openmetrics", str(tmp_path / "file" / "perfci.prom")).check()

@@ -7,13 +7,16 @@ with a slow-down in head.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfci.app.calibrating.blocks import in_workplace
 from perfci.app.calibrating.parts import SAME_END, Found, Parts
 from perfci.app.compare import Request, now, selected_cases
-from perfci.config.loading import Config
+from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
 from perfci.model.calibration import Calibration, DefaultSession, Spent
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
@@ -23,6 +26,10 @@ from perfci.units import format_duration, format_share
 from perfci.verdict.calibration.promise import PROMISED_METRIC
 from perfci.verdict.calibration.suggestions import suggest
 from perfci.verdict.shards import times_as_many
+
+if TYPE_CHECKING:
+    from perfci.app.measuring import Asked
+    from perfci.app.project import Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,22 @@ class Facts:
     configuration: str = ""
     failures: tuple[Failure, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def calibrate(
+    project: Project, rev: str, asked: Asked, budget_s: float, config_path: Path | None = None
+) -> Calibration:
+    """Measure ``rev`` against itself for ``budget_s`` and return what this machine sees.
+
+    ``config_path`` is the configuration's file where it is not one of the project's own.
+    """
+    project.check_outputs(asked.outputs)
+    # what is there and is no file is an error of whoever reads it, not another file's turn
+    found = (one for one in (OWN_FILE, PROJECT_FILE) if os.path.lexists(project.root / one))
+    name = config_path.name if config_path else next(found, OWN_FILE)
+    side = project.side("head", rev, asked.python)
+    request = asked.request()
+    return calibrate_commit(project.surroundings(), side, request, budget_s, configuration=name)
 
 
 def calibrate_commit(

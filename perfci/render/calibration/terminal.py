@@ -26,22 +26,16 @@ def render_calibration(
     color: bool,
     *,
     verbose: bool = False,
-    writing: bool = False,
 ) -> Clean:
-    """Return the calibration in ``width`` columns; ``verbose`` shows every metric of every case.
-
-    ``writing``: what is suggested goes into the configuration next, and needs no hint that it can.
-    """
+    """Return the calibration in ``width`` columns; ``verbose`` shows every metric of every case."""
     out = io.StringIO()
     console = text_console(out, max(60, width), color=color)
-    for part in _parts(calibration, console.width, verbose=verbose, writing=writing):
+    for part in _parts(calibration, console.width, verbose=verbose):
         console.print(part, overflow="fold")
     return clean_styled(out.getvalue())
 
 
-def _parts(
-    calibration: Calibration, width: int, *, verbose: bool, writing: bool
-) -> Iterator[RenderableType]:
+def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[RenderableType]:
     style = "bold red" if calibration.untrusted else "bold"
     yield from wrapped(f"perfci: {clean_line(words.headline(calibration), 600)}", 0, width, style)
     for doubt in calibration.untrusted:
@@ -69,7 +63,7 @@ def _parts(
         _KEPT_STYLES[calibration.promise.status],
     )
     yield from wrapped(words.alarms_text(calibration), 0, width)
-    yield from _suggestions(calibration, width, writing=writing)
+    yield from _suggestions(calibration, width)
     if calibration.failures or calibration.notes:
         yield Text()
     for failure in calibration.failures:
@@ -136,15 +130,14 @@ def _settings(calibration: Calibration) -> Table:
     return table
 
 
-def _suggestions(calibration: Calibration, width: int, *, writing: bool) -> Iterator[Text]:
+def _suggestions(calibration: Calibration, width: int) -> Iterator[Text]:
     yield from wrapped(clean_line(words.blind_text(calibration), 600), 0, width)
     if not calibration.suggestions:
         return
     yield Text()
     if writable(calibration.suggestions):
         into = clean_line(calibration.configuration)
-        hint = "" if writing else " (--write puts it there)"
-        yield Text(f"suggested for {into}{hint}:", "bold")
+        yield Text(f"suggested for {into} (paste what follows):", "bold")
     for line in toml_lines(calibration).splitlines():
         yield Text(f"  {line}".rstrip())
     yield Text()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perfci.cli.printing import say
+from perfci.app.notices import Say
 from perfci.errors import PerfciError
 
 if TYPE_CHECKING:
@@ -18,7 +18,11 @@ _MOST_ROWS = 50
 
 
 def with_past(
-    report: Report, place: str, repository: Repository | None, aliases: Mapping[str, str]
+    report: Report,
+    place: str,
+    repository: Repository | None,
+    aliases: Mapping[str, str],
+    say: Say,
 ) -> Report:
     """Return ``report`` with the newest values that the history at ``place`` has of what moved.
 

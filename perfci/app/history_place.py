@@ -1,4 +1,4 @@
-"""Where a repository's own history is, when nobody named another place.
+"""Where a project's history is: as given, as configured, or its own file in the data folder.
 
 One file a repository, named by its first commit: two projects may have benchmarks of one name. An
 older perfci kept one file for all; the runs of this repository's commits are taken over from it.
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.cli.printing import say
+from perfci.app.notices import Say
 from perfci.config.loading import Config
 from perfci.errors import UsageError
 from perfci.units import counted
@@ -19,6 +19,38 @@ from perfci.units import counted
 if TYPE_CHECKING:
     from perfci.history.history import History
     from perfci.history.interchange import Record
+
+
+def history_place(given: str | None, config: Config, root: Path, say: Say) -> str:
+    """Return what ``open_history`` is to open: as given, as configured, or the repository's own.
+
+    A path in the configuration is relative to the repository's ``root``, a given one to here. What
+    an older perfci kept elsewhere is taken over into the repository's own.
+    """
+    if given or "://" in config.history:
+        return given or config.history
+    if config.history:
+        return str(root / Path(config.history).expanduser())
+    own = own_history(config, root)
+    take_over(own, root, say)
+    return str(own)
+
+
+def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, ...]:
+    """Return the files of the history that a command means; none where a server has it.
+
+    None, too, where nothing says whose it is: a command that needs one says so.
+    """
+    from perfci.history.address import files_at
+
+    if given or "://" in config.history:
+        return files_at(given or config.history)
+    if config.history:
+        return files_at(str(root / Path(config.history).expanduser()))
+    try:
+        return files_at(str(own_history(config, root)))
+    except UsageError:
+        return ()
 
 
 def project_of(config: Config, root: Path) -> str | None:
@@ -53,14 +85,14 @@ def own_history(config: Config, root: Path) -> Path:
     return own_file(project)
 
 
-def take_over(own: Path, root: Path) -> None:
+def take_over(own: Path, root: Path, say: Say) -> None:
     """Fill ``own``, where it is missing, with what the file of all repositories has of this one.
 
     The other file is left as it is: it may hold runs of other repositories, and of commits that
     are gone, and nothing there tells whose those are.
     """
+    from perfci.app.history_import import add_records
     from perfci.checkout.commits import known_commits
-    from perfci.cli.history_files import add_records
     from perfci.history.address import shared_file
     from perfci.history.copying import copy_file
     from perfci.history.history import open_history

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -13,11 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.cli.output import unwritable
-from perfci.cli.printing import show_all
+from perfci.app.history_export import CSV_BEGINNING
 from perfci.errors import OutsideError, PerfciError, UsageError
-from perfci.files import read_regular, write_lines
-from perfci.render.clean import Clean, clean_json, clean_lines
+from perfci.files import read_regular
 from perfci.units import counted
 
 if TYPE_CHECKING:
@@ -33,14 +29,14 @@ _AT_ONCE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What an import tells: one line, and what was left out or assumed."""
+class Imported:
+    """What an import did: one line, and what was left out or assumed."""
 
     summary: str
     details: tuple[str, ...] = ()
 
 
-def importer(path: Path) -> Callable[[History], Said]:
+def importer(path: Path) -> Callable[[History], Imported]:
     """Return what adds the content of ``path`` to a history.
 
     PerfciError where it can't be read or is nothing to import: before a history is opened, which
@@ -82,14 +78,14 @@ def read_beginning(path: Path) -> bytes:
         return stack.enter_context(path.open("rb")).read(64)
 
 
-def _import_export(history: History, path: Path) -> Said:
+def _import_export(history: History, path: Path) -> Imported:
     from perfci.history.interchange import from_lines
 
     with path.open("rb") as lines:
         return add_records(history, from_lines(lines, str(path)))
 
 
-def _import_sqlite(history: History, path: Path) -> Said:
+def _import_sqlite(history: History, path: Path) -> Imported:
     """Read a copy: the file may be another's, of an older revision, and not for us to change."""
     from perfci.history.copying import copy_file
     from perfci.history.history import open_history
@@ -104,7 +100,7 @@ def _import_sqlite(history: History, path: Path) -> Said:
             return add_records(history, other.records())
 
 
-def _import_foreign(history: History, parts: Iterator[Foreign]) -> Said:
+def _import_foreign(history: History, parts: Iterator[Foreign]) -> Imported:
     """Add what a file, or each file of a folder in turn, holds of another tool's runs."""
     tools: set[str] = set()
     notes: dict[str, None] = {}
@@ -124,10 +120,10 @@ def _import_foreign(history: History, parts: Iterator[Foreign]) -> Said:
     said = add_records(history, runs())
     what = f"{tools.pop()}, " if len(tools) == 1 else ""
     more = [f"… and {count - len(left)} more left out"] if count > len(left) else []
-    return Said(what + said.summary, (*notes, *left, *more))
+    return Imported(what + said.summary, (*notes, *left, *more))
 
 
-def add_records(history: History, records: Iterable[Record]) -> Said:
+def add_records(history: History, records: Iterable[Record]) -> Imported:
     """Add records, some at a time: those of a whole history may not fit into memory.
 
     Where reading them fails, those before are added first.
@@ -152,7 +148,7 @@ def add_records(history: History, records: Iterable[Record]) -> Said:
     if trouble is not None:
         raise trouble
     known = f", {runs - new} were there already" if runs > new else ""
-    return Said(f"{counted(new, 'new run')}{known}")
+    return Imported(f"{counted(new, 'new run')}{known}")
 
 
 def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
@@ -190,65 +186,3 @@ def _unreadable(path: Path, error: OSError) -> OutsideError:
     return OutsideError(
         "unreadable", f"{path} can't be read: {error.strerror}", "Check the path and its rights."
     )
-
-
-# Writing an export: to a file that is there whole or not at all, or to standard output.
-
-_COLUMNS = (
-    "environment", "case", "metric", "unit", "direction", "value", "workers", "sha", "subject",
-    "branch", "committed_at", "measured_at", "position", "runner", "source", "run",
-)  # fmt: skip
-
-
-CSV_BEGINNING = ",".join(_COLUMNS[:4]).encode()
-"""What tells an export as CSV from anything else that is given to ``history import``."""
-
-
-def json_lines(history: History) -> Iterator[Clean]:
-    """Yield everything as lines that ``history import`` reads back."""
-    from perfci.history.interchange import to_lines
-
-    return (clean_json(line.decode()) for line in to_lines(history.records()))
-
-
-def csv_lines(history: History) -> Iterator[Clean]:
-    """Yield one line a point. A text that a spreadsheet would compute gets an apostrophe."""
-    from perfci.render.table import spreadsheet_cell
-
-    yield clean_lines(",".join(_COLUMNS) + "\n")
-    for run in history.read():
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        for point in run.points:
-            cells = (
-                run.environment.key,
-                point.case,
-                point.metric,
-                point.unit,
-                point.direction,
-                point.value,
-                len(point.values),
-                run.sha,
-                run.subject,
-                run.branch,
-                run.committed_at,
-                run.measured_at,
-                run.position,
-                run.runner,
-                run.source,
-                run.id,
-            )
-            writer.writerow(spreadsheet_cell(cell) for cell in cells)
-        yield clean_lines(out.getvalue())
-
-
-def deliver(lines: Iterable[Clean], file: Path | None) -> None:
-    """Write to ``file``, whole or not at all, or to standard output."""
-    if file is None:
-        show_all(lines)
-        return
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_lines(file, (line.encode("utf-8", "replace") for line in lines))
-    except OSError as error:
-        raise unwritable(file, error) from error

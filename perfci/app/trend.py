@@ -1,27 +1,111 @@
-"""From a history to an analysed trend: loaded, put in the branch's order, analysed on all cores."""
+"""``trend``: a history analysed on all cores, written, and what is new in it sent on.
+
+The history is loaded, put in the order of the branch's commits, and searched for change points.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfci.app.notices import Say, silent
+from perfci.app.notify import Notifications
 from perfci.errors import OutsideError
 from perfci.trend.change import Change, KnownChange, Trend
 
 if TYPE_CHECKING:
-    from perfci.cli.branch_order import Branch
+    from perfci.app.branch import Branch
+    from perfci.checkout.repository import Repository
+    from perfci.config.loading import Config
     from perfci.history.history import History
     from perfci.trend.settings import TrendSettings
     from perfci.trend.timeline.series import Distributions, LoadedHistory, SeriesKey
 
 
-NIGHTS_WITH_WORKERS = 14
+RUNS_WITH_WORKERS = 14
 """Of so many newest runs of an environment the workers' own values go into the site."""
 _MOST_CHANGES = 200
-"""Changes of which both nights' workers are looked up, however long ago they were."""
-_FIRST = "No change was told before: every change in the history counts as new."
+"""Changes of which both runs' workers are looked up, however long ago they were."""
+_FIRST = "No change was reported before: every change in the history counts as new."
+
+
+@dataclass(frozen=True, slots=True)
+class TrendRequest:
+    """What is asked of ``report_trend``.
+
+    ``html`` is the site's folder, ``outputs`` are files by format (``json``, ``markdown``).
+    ``remember`` makes what is new now known to the next report. ``now`` is ISO 8601 in UTC.
+    """
+
+    place: str
+    now: str
+    branch: str | None = None
+    last_days: int | None = None
+    html: Path | None = None
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    remember: bool = True
+    notifications: Notifications = field(default_factory=Notifications)
+
+
+def report_trend(
+    request: TrendRequest,
+    config: Config,
+    repository: Repository | None,
+    *,
+    written: Callable[[Trend], None] = lambda _: None,
+    say: Say = silent,
+) -> Trend:
+    """Return the analysed trend of a history, its files written and everybody notified.
+
+    ``written`` is called once the files are there, before anybody is notified: what is shown then
+    isn't lost where somebody can't be reached. What could not be sent stays new.
+    """
+    from perfci.app.branch import branch_order
+    from perfci.history.history import open_history
+
+    settings = config.trend
+    if request.last_days is not None:
+        settings = replace(settings, drift_days=request.last_days)
+    with open_history(request.place, create=False) as history:
+        loaded = history.load()
+        recorded = {run.night.sha for run in loaded.runs}
+        branch = branch_order(repository, request.branch, recorded)
+        trend = trend_of(
+            loaded, history, branch, config.aliases, now=request.now, settings=settings
+        )
+        del loaded
+        workers = workers_of(trend, history, config.aliases) if request.html else {}
+        _write(trend, workers, request)
+        written(trend)
+        changes = seen(trend.changes, request.now)
+        if request.remember:  # what is sent and not remembered would be sent again
+            history.try_remember(changes)
+        request.notifications.send(trend, say)
+        if request.remember:  # last: what could not be sent was not seen
+            history.remember(changes)
+    return trend
+
+
+def _write(trend: Trend, workers: Distributions, request: TrendRequest) -> None:
+    from perfci.app.outputs import write_files
+    from perfci.publish.site_folder import replace_folder
+    from perfci.render.site.pages import render_site
+
+    write_files({path: trend_text(name, trend) for name, path in request.outputs.items()})
+    if request.html is not None:
+        replace_folder(request.html, render_site(trend, workers))
+
+
+def trend_text(form: str, trend: Trend) -> str:
+    """Return the trend as ``json`` or ``markdown``."""
+    from perfci.render.trend_json import trend_json
+    from perfci.render.trend_text import render_trend_markdown
+
+    return trend_json(trend) if form == "json" else render_trend_markdown(trend)
 
 
 def trend_of(
@@ -77,8 +161,6 @@ def _renamed(
     known: Sequence[KnownChange], aliases: Mapping[str, str], order: Sequence[str]
 ) -> tuple[KnownChange, ...]:
     """Return known changes under the names that their benchmarks and commits have today."""
-    from dataclasses import replace
-
     from perfci.trend.timeline.ordering import whole_commits
     from perfci.trend.timeline.timelines import current_name
 
@@ -95,14 +177,12 @@ def _renamed(
 
 
 def workers_of(trend: Trend, history: History, aliases: Mapping[str, str]) -> Distributions:
-    """Return the workers' values of the newest nights, and of the nights around open changes."""
+    """Return the workers' values of the newest runs, and of the runs around open changes."""
     from perfci.trend.timeline.timelines import current_name, earlier_names
 
     found: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
     newest = history.distributions(
-        night.run
-        for line in trend.timelines.values()
-        for night in line.nights[-NIGHTS_WITH_WORKERS:]
+        night.run for line in trend.timelines.values() for night in line.nights[-RUNS_WITH_WORKERS:]
     )
     # the newest name comes last, and so wins in a run that has both
     for key in sorted(newest, key=lambda key: key.case == current_name(key.case, aliases)):
@@ -124,7 +204,7 @@ def workers_of(trend: Trend, history: History, aliases: Mapping[str, str]) -> Di
 def seen(changes: Sequence[Change], now: str) -> tuple[KnownChange, ...]:
     """Return what the history is to remember of a report's changes: where they are.
 
-    What was said of them is in the history already, and may have been taken back meanwhile.
+    Acknowledgements are in the history already, and may have been taken back meanwhile.
     """
     return tuple(
         KnownChange(
@@ -162,7 +242,7 @@ def run_all_on_cores(series: int) -> Iterator[RunAll]:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    # not forked: a database's connection and numpy's threads are none of a child's business
+    # not forked: a child has no use for a database's connection and numpy's threads
     pool = ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("forkserver"))
     try:
         yield pool.map

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.cli.output import unwritable
-from perfci.cli.printing import say
+from perfci.app.notices import Say
+from perfci.app.outputs import unwritable
 from perfci.errors import OutsideError, UsageError
 from perfci.files import read_regular
 
@@ -103,7 +103,7 @@ def _api_url() -> str:
     return os.environ.get("GITHUB_API_URL") or "https://api.github.com"
 
 
-def summarise(text: str, body_file: Path) -> OutsideError | None:
+def summarise(text: str, body_file: Path, say: Say) -> OutsideError | None:
     """Leave ``text`` where a reader of the job finds it, and say where.
 
     Return why that could not be, as a step that has more to do says in the end.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.errors import UsageError
@@ -24,12 +25,12 @@ class Branch:
     notes: tuple[str, ...] = ()
 
 
-def repository_here() -> Repository | None:
-    """Return the repository around the current folder; None where there is none."""
-    from perfci.cli.surroundings import open_here
+def repository_at(folder: Path) -> Repository | None:
+    """Return the repository around ``folder``; None where there is none."""
+    from perfci.checkout.repository import open_repository
 
     try:
-        return open_here()
+        return open_repository(folder)
     except UsageError as error:
         if error.slug in {"not-a-repository", "bare-repository"}:
             return None

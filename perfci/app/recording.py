@@ -1,4 +1,4 @@
-"""``--record``: what a command measured, added to the history when its report is delivered."""
+"""What a command measured, added to the history once its report is delivered."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perfci.cli.options import history_place
-from perfci.cli.printing import say
+from perfci.app.history_place import require_own
+from perfci.app.notices import Say
+from perfci.app.project import Project, cache_folder
 from perfci.errors import UsageError
 from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.checkout.repository import Repository, Resolved
-    from perfci.config.loading import Config
     from perfci.model.history import RecordedRun
     from perfci.model.report import Report
     from perfci.model.run import Run
 
 
-# Changes of the working tree: refused where a commit is needed, and told where left out.
+# Changes of the working tree: refused where a commit is needed, and named where left out.
 
 _NAMED = 3
 
@@ -44,7 +44,7 @@ def require_commit(
     )
 
 
-def tell_left_out(repository: Repository, *sides: Resolved) -> None:
+def say_what_is_left_out(repository: Repository, say: Say, *sides: Resolved) -> None:
     """Say so where HEAD's commit is measured beside changes of the working tree, which are not."""
     from perfci.checkout.repository import WORKING_TREE
 
@@ -68,33 +68,33 @@ class Recorder:
     place: str
     repository: Repository
     sides: Sequence[Resolved]
+    say: Say
 
     def record(self, runs: Sequence[Run], report: Report, *, quiet: bool) -> None:
         """Add ``runs`` and how the report ended.
 
         Where the history fails, what was measured goes to a file, which the error names.
         """
-        from perfci.cli.surroundings import cache_folder
         from perfci.history.history import open_history
         from perfci.history.interchange import keeping
         from perfci.history.recorded import outcome_of
 
         if report.interrupted:
-            say("perfci: interrupted; nothing was recorded.", err=True)
+            self.say("perfci: interrupted; nothing was recorded.", err=True)
             return
         recorded = [
             self._recorded(run, side, report.command)
             for run, side in zip(runs, self.sides, strict=True)
         ]
         outcome = outcome_of(report, runner=runner_name())
-        told = [outcome] if outcome is not None else []
-        with keeping([*recorded, *told], cache_folder()), open_history(self.place) as history:
+        ended = [outcome] if outcome is not None else []
+        with keeping([*recorded, *ended], cache_folder()), open_history(self.place) as history:
             new = history.record(recorded)
-            for one in told:
+            for one in ended:
                 history.record_outcome(one)
             shown = history.shown
         if not quiet:
-            say(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
+            self.say(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
 
     def _recorded(self, run: Run, side: Resolved, command: str) -> RecordedRun:
         from perfci.checkout.commits import commit_of
@@ -112,35 +112,32 @@ class Recorder:
         )
 
 
-def recorder(
-    given: str | None, repository: Repository, config: Config, *sides: Resolved
-) -> Recorder:
+def recorder(project: Project, given: str | None, *sides: Resolved) -> Recorder:
     """Return where to record, after seeing that it can be done: measuring takes minutes.
 
     UsageError where a side is no commit, or is made worse on purpose.
     """
-    from perfci.cli.own_history import require_own
     from perfci.history.history import open_history
 
     for side in sides:
         require_commit(
-            repository,
+            project.repository,
             side,
             "dirty-record",
             "the history holds commits",
             "name a commit: perfci run HEAD --record",
         )
-    if config.settings.inject:
+    if project.config.settings.inject:
         raise UsageError(
             "injected-record",
             "--inject makes head worse on purpose, and the history holds what is true",
             "Leave out --record.",
         )
-    place = history_place(given, config, repository.root)
+    place = project.history_place(given)
     with open_history(place) as history:
         history.require_writable()
-        require_own(history, config, repository.root)
-    return Recorder(place, repository, sides)
+        require_own(history, project.config, project.root)
+    return Recorder(place, project.repository, sides, project.caller.say)
 
 
 def runner_name() -> str:

@@ -1,0 +1,160 @@
+"""``compare``, ``check`` and ``run`` of named revisions, up to the report and its recording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.app.check import check
+from perfci.app.compare import Request, compare_runs
+from perfci.app.past import with_past
+from perfci.app.recording import recorder, say_what_is_left_out
+from perfci.app.run import run
+from perfci.baselines.files import BaselineStore
+from perfci.errors import UsageError
+
+if TYPE_CHECKING:
+    from perfci.app.project import Project
+    from perfci.app.recording import Recorder
+    from perfci.checkout.repository import Resolved
+    from perfci.model.report import Report
+    from perfci.model.run import Run
+    from perfci.session.workplace import Wanted
+    from perfci.verdict.shards import Shard
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of a measurement besides its revisions.
+
+    ``selection`` is what ``-k`` takes. ``shard`` asks for a part of the cases, split by
+    ``durations`` in s by case. ``record`` adds what was measured to the ``history``. ``outputs``
+    are the files that the caller is going to write: refused before measuring where they can't be.
+    """
+
+    selection: str = ""
+    python: str | None = None
+    shard: Shard | None = None
+    durations: Mapping[str, float] = field(default_factory=dict)
+    record: bool = False
+    history: str | None = None
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    log_folder: Path | None = None
+
+    def request(self, *, fail_fast: bool = False) -> Request:
+        """Return the part of it that a session is asked for."""
+        return Request(
+            self.selection,
+            fail_fast=fail_fast,
+            log_folder=self.log_folder,
+            shard=self.shard,
+            durations=self.durations,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A report, and where its runs are to be recorded."""
+
+    report: Report
+    runs: tuple[Run, ...]
+    recorder: Recorder | None
+
+    def record(self, *, quiet: bool = False) -> None:
+        """Add the runs to the history, where that was asked for; after the report is delivered."""
+        if self.recorder is not None:
+            self.recorder.record(self.runs, self.report, quiet=quiet)
+
+
+def compare_revisions(
+    project: Project,
+    base: str,
+    head: str,
+    asked: Asked,
+    *,
+    base_python: str | None = None,
+    head_python: str | None = None,
+    fail_fast: bool = False,
+    same: bool = False,
+) -> Measured:
+    """Measure both revisions side by side. ``same`` allows two sides that are one commit."""
+    if asked.shard and fail_fast:
+        raise UsageError(
+            "shard-fail-fast",
+            "--fail-fast ends the one shard that sees a regression: the others measure on, and "
+            "their merge would lack the cases that it left out",
+            "Choose one: --shard, or --fail-fast for a session of all cases.",
+        )
+    project.check_outputs(asked.outputs, asked.history)
+
+    def side(name: str, rev: str, own: str | None) -> Wanted:
+        option = f"--{name}-python" if own else "--python"
+        return project.side(name, rev, own or asked.python, option)
+
+    base_side, head_side = side("base", base, base_python), side("head", head, head_python)
+    if not same and not project.config.settings.inject:
+        _require_two_sides(base_side, head_side)
+    sides = (base_side.resolved, head_side.resolved)
+    say_what_is_left_out(project.repository, project.caller.say, *sides)
+    recording = _recorder(project, asked, *sides)
+    request = asked.request(fail_fast=fail_fast)
+    runs, report = compare_runs(project.surroundings(), base_side, head_side, request)
+    return Measured(_with_past(project, asked, report), runs, recording)
+
+
+def check_revision(project: Project, head: str, asked: Asked, *, confirm: bool = True) -> Measured:
+    """Measure ``head`` against its environment's baseline. NothingStored where there is none."""
+    project.check_outputs(asked.outputs, asked.history)
+    resolved = project.repository.resolve(head)
+    say_what_is_left_out(project.repository, project.caller.say, resolved)
+    recording = _recorder(project, asked, resolved)
+    measured, report = check(
+        project.surroundings(),
+        project.side("head", head, asked.python),
+        BaselineStore(project.root / project.config.baselines),
+        asked.request(),
+        confirm=confirm,
+    )
+    return Measured(_with_past(project, asked, report), (measured,), recording)
+
+
+def run_revision(project: Project, rev: str, asked: Asked) -> Measured:
+    """Measure ``rev`` alone."""
+    project.check_outputs(asked.outputs, asked.history)
+    head = project.side("head", rev, asked.python)
+    recording = _recorder(project, asked, head.resolved)
+    measured, report = run(project.surroundings(), head, asked.request())
+    return Measured(report, (measured,), recording)
+
+
+def _recorder(project: Project, asked: Asked, *sides: Resolved) -> Recorder | None:
+    return recorder(project, asked.history, *sides) if asked.record else None
+
+
+def _with_past(project: Project, asked: Asked, report: Report) -> Report:
+    if not (asked.record or asked.history or project.config.history):
+        return report
+    place = project.history_place(asked.history)
+    return with_past(report, place, project.repository, project.config.aliases, project.caller.say)
+
+
+def _require_two_sides(base: Wanted, head: Wanted) -> None:
+    """Raise UsageError where both sides are one commit under one Python.
+
+    Not for two commits of one tree: which an empty commit, to start CI again, is as well.
+    """
+    from perfci.checkout.repository import WORKING_TREE
+
+    one, other = base.resolved, head.resolved
+    if one.sha != other.sha or base.python != head.python:
+        return
+    tree = WORKING_TREE in {one.rev, other.rev} and not one.dirty
+    clean = ", and the working tree has no changes" if tree else ""
+    raise UsageError(
+        "same-sides",
+        f"base and head are the same commit, {one.short}{clean}: there is nothing to compare",
+        "Name another base, as in `perfci compare HEAD~1` or `perfci compare main`. To measure a "
+        "commit against itself on purpose: `perfci calibrate`, or --same.",
+    )

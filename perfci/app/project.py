@@ -1,0 +1,193 @@
+"""A project as a use case finds it: its repository, its configuration, and who called."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from perfci.app.history_place import history_files, history_place
+from perfci.app.notices import Say, silent
+from perfci.app.outputs import check_writable
+from perfci.checkout.repository import Repository, open_repository
+from perfci.config.loading import Config, load_config
+from perfci.errors import UsageError
+from perfci.model.settings import DECIDING_ROUNDS
+from perfci.session.executor import Executor, Processes
+from perfci.session.session import Progress
+from perfci.session.workplace import Shown, Surroundings, Wanted
+
+
+def _unheard(_: object) -> None:
+    """Drop what is said on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls a use case: from which ``folder``, and what hears of its progress.
+
+    ``say`` takes notices, ``step`` what is done besides measuring, ``progress`` each round.
+    ``executor`` starts the workers.
+    """
+
+    folder: Path
+    say: Say = silent
+    step: Callable[[str], None] = _unheard
+    progress: Callable[[Progress], None] = _unheard
+    token_allowed: bool = False
+    executor: Executor = field(default_factory=Processes)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A repository and how perfci is configured for it."""
+
+    repository: Repository
+    config: Config
+    caller: Caller
+
+    @property
+    def root(self) -> Path:
+        """The repository's folder."""
+        return self.repository.root
+
+    def side(
+        self, name: str, rev: str, python: str | None = None, option: str = "--python"
+    ) -> Wanted:
+        """Return a side to measure: ``rev`` resolved, run by ``python`` or the configured one."""
+        chosen = interpreter(python, self.config.python, self.root, option)
+        return Wanted(name, self.repository.resolve(rev), chosen)
+
+    def surroundings(self) -> Surroundings:
+        """Return what a session is handed."""
+        return Surroundings(
+            repository=self.repository,
+            config=self.config,
+            cache=cache_folder(),
+            inherited=dict(os.environ),
+            shown=Shown(step=self.caller.step, progress=self.caller.progress),
+            token_allowed=self.caller.token_allowed,
+            executor=self.caller.executor,
+        )
+
+    def history_place(self, given: str | None) -> str:
+        """Return which history is meant; ``given`` goes before the configured one."""
+        return history_place(given, self.config, self.root, self.caller.say)
+
+    def check_outputs(self, outputs: Mapping[str, Path], history: str | None = None) -> None:
+        """Fail now where an output could not be written, or would replace another file of ours."""
+        check_writable(outputs, history_files(history, self.config, self.root))
+
+
+def open_project(
+    caller: Caller,
+    config_path: Path | None = None,
+    *,
+    rounds: int | None = None,
+    budget: float | None = None,
+    seed: int | None = None,
+    strict: bool | None = None,
+    inject: Sequence[tuple[str, float]] = (),
+) -> Project:
+    """Return the project around the caller's folder, with options laid over its configuration."""
+    repository = open_repository(caller.folder)
+    config = configuration(
+        repository.root,
+        config_path,
+        rounds=rounds,
+        budget=budget,
+        seed=seed,
+        strict=strict,
+        inject=inject,
+    )
+    return Project(repository, config, caller)
+
+
+def cache_folder() -> Path:
+    """Return where perfci keeps worktrees and builds: PERFCI_CACHE_DIR or the user's cache."""
+    from platformdirs import user_cache_path
+
+    chosen = os.environ.get("PERFCI_CACHE_DIR")
+    return Path(chosen).absolute() if chosen else user_cache_path("perfci")
+
+
+def configuration(
+    root: Path,
+    config_path: Path | None,
+    *,
+    rounds: int | None = None,
+    budget: float | None = None,
+    seed: int | None = None,
+    strict: bool | None = None,
+    inject: Sequence[tuple[str, float]] = (),
+) -> Config:
+    """Return the configuration with the command line's options laid over it."""
+    config = load_config(root, config_path)
+    settings = config.settings
+    if rounds is not None:
+        most = rounds if rounds < DECIDING_ROUNDS else max(rounds, settings.max_rounds)
+        settings = replace(settings, rounds=rounds, max_rounds=most)
+    if budget is not None:
+        settings = replace(settings, budget=budget)
+    if seed is not None:
+        settings = replace(settings, seed=seed)
+    if inject:
+        if len(dict(inject)) < len(inject):
+            raise UsageError(
+                "injected-twice", "--inject names a metric twice", "Give each metric one share."
+            )
+        settings = replace(settings, inject=dict(inject))
+    policy = config.policy if strict is None else replace(config.policy, strict=strict)
+    return replace(config, settings=settings, policy=policy)
+
+
+def interpreter(given: str | None, configured: str, root: Path, option: str = "--python") -> str:
+    """Return the absolute path of the Python that measures; UsageError where it isn't one.
+
+    ``given`` as ``option`` goes before the ``configured`` one, whose relative path is the
+    repository's; without either it is perfci's own.
+    """
+    if given is None and not configured:
+        return sys.executable
+    named = _of_repository(configured, root) if given is None else given
+    shown = configured if given is None else given
+    found = shutil.which(str(Path(named).expanduser()))
+    if found is None:
+        raise UsageError(
+            "no-python",
+            f"{shown} is not an executable Python",
+            f"Give the interpreter itself: {option} /path/to/venv/bin/python"
+            if given is not None
+            else "It is `python` in the configuration: name the interpreter of the environment "
+            "that has torch, or override it with --python.",
+        )
+    python = str(Path(found).absolute())
+    trouble = _trouble_with(python)
+    if trouble:
+        raise UsageError("no-python", f"{shown} {trouble}", "Workers need Python 3.11 or newer.")
+    return python
+
+
+def _of_repository(python: str, root: Path) -> str:
+    """Return a path of the configuration as one from here; a bare name is looked up on PATH."""
+    return str(root / Path(python).expanduser()) if os.sep in python else python
+
+
+def _trouble_with(python: str) -> str:
+    """Return why ``python`` can't run workers; measured with, it would look like a broken side."""
+    probe = [python, "-c", "import sys; print('Python', *sys.version_info[:2])"]
+    try:
+        done = subprocess.run(probe, capture_output=True, text=True, check=False, timeout=60)
+    except subprocess.TimeoutExpired:
+        return "gives no answer"
+    except OSError as error:
+        return f"can't be started: {error.strerror}"
+    name, *numbers = done.stdout.split() or [""]
+    if name != "Python" or len(numbers) != 2:
+        return "is no Python"
+    version = tuple(map(int, numbers))
+    return "" if version >= (3, 11) else f"is Python {'.'.join(numbers)}"

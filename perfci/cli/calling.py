@@ -1,0 +1,80 @@
+"""The command line as the caller of a use case: its folder, its terminal, its allowed token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from perfci.app.project import Caller
+    from perfci.session.executor import Executor
+
+
+# ``--allow-token``: measuring beside a token is refused unless somebody says they mean it.
+
+_ALLOWED = f"{__name__}.allowed"
+
+
+def _remember(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    context.meta[_ALLOWED] = value
+
+
+# no parameter of the commands: the caller is all that asks for it
+allow_token_option = click.option(
+    "--allow-token",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember,
+    help="Measure although a token is set or kept by git; benchmarks can read it.",
+)
+
+
+def token_allowed() -> bool:
+    """Return whether the command that is running was told to measure beside a token."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_ALLOWED, False))
+
+
+def executor() -> Executor:
+    """Return what starts workers: what the command line was called with, or processes."""
+    from perfci.session.executor import Processes
+
+    context = click.get_current_context(silent=True)
+    given = context.find_root().obj if context else None
+    return given or Processes()
+
+
+@contextmanager
+def calling(*, quiet: bool = False) -> Iterator[Caller]:
+    """Yield the caller: its progress is shown on a line, which is cleared whatever happens."""
+    from perfci.app.project import Caller
+    from perfci.cli.printing import say
+    from perfci.cli.progress import ProgressLine
+
+    line = ProgressLine(quiet=quiet)
+
+    def say_below(text: str, *, err: bool = False) -> None:
+        line.close()
+        say(text, err=err)
+
+    try:
+        yield Caller(
+            folder=Path.cwd(),
+            say=say_below,
+            step=line.say,
+            progress=line,
+            token_allowed=token_allowed(),
+            executor=executor(),
+        )
+    finally:
+        line.close()
+
+
+def root_here() -> Path:
+    """Return the repository around the current folder, or that folder; asks no git."""
+    here = Path.cwd()
+    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
