@@ -361,7 +361,7 @@ def test_an_empty_history_says_so(recorded: Recorded, tmp_path: Path) -> None:
 
 
 def test_the_first_report_says_that_all_is_new_to_it(recorded: Recorded) -> None:
-    assert "No change was told before" in recorded.trend()["notes"][0]
+    assert "No change was reported before" in recorded.trend()["notes"][0]
     assert recorded.trend()["notes"] == []
 
 
