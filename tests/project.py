@@ -54,6 +54,8 @@ class Project:
     With an ``executor`` perfci runs in this process, and that starts the workers.
     """
 
+    executor: Executor | None = None  # of copies, too, which are made without __init__
+
     def __init__(self, folder: Path, executor: Executor | None = None) -> None:
         self.folder = folder
         self.executor = executor
