@@ -18,8 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
-FOLDERS = ("baselines", "checkout", "compare", "docs", "foreign", "github", "history", "render",
-           "stats", "trend")  # fmt: skip
+FOLDERS = ("baselines", "checkout", "docs", "foreign", "github", "history", "render",
+           "stats", "trend", "verdict")  # fmt: skip
 """Those whose tests call the libraries."""
 WORKERS = ("api", "worker")
 """What workers run is of the standard library alone: it differs with Python, not with versions."""
