@@ -8,6 +8,8 @@
     │   └── DamagedFile         a stored file can't be believed: truncated, NaN, another schema
     └── Bug               (4)   perfci failed; made in ``cli/`` of whatever else was raised
 
+    Unusable                a worker's: what was given it can't be measured. It is said as a failure
+
 Caught once, in ``cli/``. A traceback on a user's screen is a bug.
 """
 
@@ -76,6 +78,14 @@ class Bug(PerfciError):
     """Perfci failed. Not a verdict, so its exit code is none of a verdict's."""
 
     exit_code = EXIT_OUTSIDE
+
+
+class Unusable(Exception):
+    """In a worker: what it was given can't be measured. ``kind`` is the failure's."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 # What to tell somebody whose perfci lacks one of its extras.

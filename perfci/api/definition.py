@@ -14,6 +14,7 @@ from typing import Any, overload
 
 from perfci.errors import BenchmarkError
 from perfci.metrics import METRICS
+from perfci.model.case import NAME
 from perfci.model.metric import Metric
 from perfci.units import parse_share
 
@@ -30,8 +31,6 @@ def user_frame() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
-"""Names end in tables, paths and comments, so they are allow-listed here."""
 LABEL = re.compile(r"[A-Za-z0-9_.:+\-]{1,60}")
 
 Skip = str | Callable[..., str | None] | None

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
-from perfci.api.definition import NAME, user_frame
+from perfci.api.definition import user_frame
 from perfci.errors import BenchmarkError
-from perfci.model.metric import Direction, Gate, Kind, Metric
+from perfci.metrics.own import ExtraMetric
+from perfci.model.metric import Direction, Gate, Kind, Metric, why_unfit
 from perfci.units import parse_share
-
-_LONGEST_NAME, _LONGEST_UNIT = 100, 50
-"""What a report keeps of either."""
-_DIRECTIONS, _GATES = get_args(Direction), get_args(Gate)
-
-
-@dataclass(frozen=True, slots=True)
-class ExtraMetric:
-    """A metric of the benchmark's own; ``measure`` is called once a worker, after the bursts."""
-
-    metric: Metric
-    measure: Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,36 +65,3 @@ def metric(
             'threshold="5%", gate="fail"): a share and one of fail, warn, info.',
         )
     return ExtraMetric(made, measure)
-
-
-def why_unfit(metric: Metric) -> str:
-    """Return what is wrong with a metric of a benchmark's own, or nothing.
-
-    Asked where it is written, and by the parent: the message that brings it can be anyone's.
-    """
-    share = metric.threshold
-    checks = (
-        ("name", metric.name, _is_name(metric.name), "letters, digits, `_`, `.`, `-`; at most 100"),
-        ("unit", metric.unit, _is_short_text(metric.unit), "text of at most 50 characters"),
-        ("direction", metric.direction, metric.direction in _DIRECTIONS, "lower or higher"),
-        ("gate", metric.gate, metric.gate in _GATES, "fail, warn or info"),
-        ("threshold", share, _is_number(share) and 0.0 <= share < math.inf, "a share of base"),
-    )
-    wrong = (
-        f"its `{option}` is {value!r}, not {wanted}"
-        for option, value, sound, wanted in checks
-        if not sound
-    )
-    return next(wrong, "")
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str) and bool(NAME.fullmatch(name)) and len(name) <= _LONGEST_NAME
-
-
-def _is_short_text(text: object) -> bool:
-    return isinstance(text, str) and len(text) <= _LONGEST_UNIT and text.isprintable()
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

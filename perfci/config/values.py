@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
-from perfci.api.definition import NAME
+from perfci.model.case import NAME
 from perfci.model.metric import Metric
 from perfci.units import parse_duration, parse_share
 

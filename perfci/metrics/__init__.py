@@ -1,29 +1,140 @@
 """The metrics: a module for each family of them, which is all it takes to add one.
 
-A module has ``METRICS``: each ``Metric``, with its default policy, and what it is in words. Its
-``PLACE`` orders families in reports. Standard library only, and torch where it is asked for:
-workers import all of them.
+A module has ``METRICS``: each ``Metric``, with its default policy, and what it is in words. What
+else ``Family`` names it may have. ``PLACE`` orders perfci's own in reports.
+
+Standard library only, and torch inside of what needs it: workers import all of them.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from perfci.model.metric import Metric
+from perfci.model.worker import GraphEvent, WorkOrder
 from perfci.plugins import built_in
+
+# In the worker: what a collector is given, and what it gives.
+
+
+class Device(Protocol):
+    """What metrics ask of a device, beside what bursts do (``perfci.worker.devices``)."""
+
+    def missing(self) -> Mapping[str, str]:
+        """Return why it has no such metric, by metric."""
+
+    def reset_peaks(self) -> None:
+        """Start the memory peaks anew: warm calls are measured apart from set-up."""
+
+    def peaks(self) -> Mapping[str, float]:
+        """Return what the warm calls needed, and what the process held, in bytes."""
+
+    def allocated(self) -> float:
+        """Return the bytes that live tensors hold now."""
+
+
+class Work(Protocol):
+    """What the benchmark gave to be measured: ``perfci.api.work.Work``."""
+
+    @property
+    def call(self) -> Callable[[], Any]:
+        """One call of it."""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether torch.compile has a part in it."""
+
+    @property
+    def accuracy(self) -> Callable[[], tuple[Any, Any]] | None:
+        """Return the outputs, and those of a float64 reference."""
+
+    @property
+    def metrics(self) -> Sequence[Any]:
+        """The benchmark's own metrics."""
+
+
+@dataclass(slots=True)
+class Scene:
+    """What a collector may know of its worker. Times in s.
+
+    ``collect`` frees what calls left in reference cycles. From the first call on there is a
+    ``device``, or ``why_no_device``, and the time of the ``imports`` and of the whole ``start``;
+    from the end of the warm-up on ``call_s``, a call's time, ``once``, which makes one call to its
+    end, and ``samples_bytes``, the memory that perfci's own samples take.
+    """
+
+    order: WorkOrder
+    work: Work
+    collect: Callable[[], None]
+    device: Device | None = None
+    why_no_device: str = ""
+    imports: float = 0.0
+    start: float = 0.0
+    call_s: float = 0.0
+    once: Callable[[], None] = lambda: None
+    samples_bytes: Callable[[], int] = lambda: 0
+
+    def why_not(self, metric: str) -> str:
+        """Return why there is no device that gives ``metric``; nothing where there is one."""
+        return self.device.missing().get(metric, "") if self.device else self.why_no_device
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a hook found: values in base units, why others are missing, and what to say."""
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    events: tuple[GraphEvent, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+NOTHING = Reading()
+
+
+class Collector:
+    """What a family measures in a worker. Each worker has a new one; a hook is called once."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def set_up(self) -> None:
+        """Set-up is done, and nothing was called yet."""
+
+    def warm(self) -> None:
+        """Warm-up is done: the bursts are next."""
+
+    def after_bursts(self) -> Reading:
+        """The bursts are done, and the process is as it was in them."""
+        return NOTHING
+
+    def more_calls(self) -> Reading:
+        """Make more calls of the work, or what else would have disturbed the bursts."""
+        return NOTHING
+
+    def last(self) -> Reading:
+        """The work will not be called again."""
+        return NOTHING
+
+
+# The registry.
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One module's metrics. ``about`` says what each is, by its name."""
+    """One module's metrics. ``about`` says what each is, by its name.
+
+    ``COLLECTOR`` is its collector, a class.
+    """
 
     name: str
     metrics: tuple[Metric, ...]
     about: Mapping[str, str]
+    collector: type[Collector] = Collector
 
 
 @cache
@@ -34,8 +145,12 @@ def families() -> tuple[Family, ...]:
 
 
 def _family(module: Any) -> Family:
-    about = {metric.name: text for metric, text in module.METRICS.items()}
-    return Family(module.__name__, tuple(module.METRICS), about)
+    return Family(
+        name=module.__name__,
+        metrics=tuple(module.METRICS),
+        about={metric.name: text for metric, text in module.METRICS.items()},
+        collector=getattr(module, "COLLECTOR", Collector),
+    )
 
 
 @cache

@@ -1,8 +1,18 @@
-"""How far outputs are from their float64 reference."""
+"""How far a candidate's outputs are from their float64 reference."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from perfci.errors import Unusable
+from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.metric import Metric
+
+if TYPE_CHECKING:
+    import torch
 
 PLACE = 6
 METRICS = {
@@ -11,3 +21,164 @@ METRICS = {
         "dtype's eps"
     ),
 }
+
+
+class AccuracyMismatch(ValueError):
+    """The outputs differ in kind: structure, shape, integers, or where they aren't finite."""
+
+
+class AccuracyUnsupported(ValueError):
+    """The outputs can't be compared at all."""
+
+
+def accuracy_loss(candidate: Any, reference: Any) -> float:
+    """Return the relative L2 distance of the floating outputs in units of the dtype's eps.
+
+    All floating outputs count jointly, in float64; eps is that of the candidate's coarsest
+    floating dtype. With a reference of zeros the distance is absolute. All else must be equal.
+    Raises AccuracyMismatch where they differ in kind, AccuracyUnsupported for unknown leaves.
+    """
+    compared = _compare(candidate, reference)
+    scale = math.sqrt(compared.reference_squared) or 1.0
+    return math.sqrt(compared.distance_squared) / scale / compared.eps
+
+
+@dataclasses.dataclass(slots=True)
+class _Sums:
+    distance_squared: float = 0.0
+    reference_squared: float = 0.0
+    eps: float = 0.0
+
+    def add(self, one: torch.Tensor, other: torch.Tensor, eps: float) -> None:
+        self.eps = max(self.eps, eps)
+        self.distance_squared += float((one - other).square().sum())
+        self.reference_squared += float(other.square().sum())
+
+
+def _compare(candidate: Any, reference: Any) -> _Sums:
+    import torch
+
+    ours, theirs = dict(_leaves(candidate)), dict(_leaves(reference))
+    if ours.keys() != theirs.keys():
+        odd = sorted(ours.keys() ^ theirs.keys())
+        raise AccuracyMismatch(f"the outputs differ in structure, first at `output{odd[0]}`")
+    if not any(isinstance(leaf, (torch.Tensor, float, int)) for leaf in ours.values()):
+        raise AccuracyUnsupported("there is no tensor or number in the output to compare")
+    sums = _Sums()
+    for path, leaf in ours.items():
+        _compare_leaf(f"output{path}", leaf, theirs[path], sums)
+    sums.eps = sums.eps or torch.finfo(torch.float32).eps
+    return sums
+
+
+def _compare_leaf(where: str, one: Any, other: Any, sums: _Sums) -> None:
+    import torch
+
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        if isinstance(one, float) and isinstance(other, float):
+            # How precise a Python number was inside the model can't be known: float32's eps.
+            _compare_floats(where, torch.tensor(one), torch.tensor(other), sums)
+        elif type(one) is not type(other) or one != other:
+            raise AccuracyMismatch(f"`{where}` is {one!r}, and {other!r} in the reference")
+        return
+    if one.shape != other.shape:
+        shapes = f"{tuple(one.shape)}, and {tuple(other.shape)}"
+        raise AccuracyMismatch(f"`{where}` has shape {shapes} in the reference")
+    floating = one.is_floating_point() or one.is_complex()
+    if floating != (other.is_floating_point() or other.is_complex()):
+        raise AccuracyMismatch(f"`{where}` is {one.dtype}, and {other.dtype} in the reference")
+    if floating:
+        _compare_floats(where, one, other, sums)
+    elif not torch.equal(one.detach().cpu(), other.detach().cpu()):
+        raise AccuracyMismatch(f"`{where}` ({one.dtype}) differs, where it has to be equal")
+
+
+def _compare_floats(where: str, one: torch.Tensor, other: torch.Tensor, sums: _Sums) -> None:
+    import torch
+
+    eps = torch.finfo(one.dtype).eps
+    ours, theirs = _plain(where, one), _plain(where, other)
+    finite = torch.isfinite(ours)
+    if not torch.equal(finite, torch.isfinite(theirs)):
+        raise AccuracyMismatch(f"`{where}` and its reference aren't finite in different places")
+    odd, odd_reference = ours[~finite], theirs[~finite]
+    if not bool(((odd == odd_reference) | (odd.isnan() & odd_reference.isnan())).all()):
+        raise AccuracyMismatch(f"`{where}` and its reference differ in NaN or sign of infinity")
+    sums.add(ours[finite], theirs[finite], eps)
+
+
+def _plain(where: str, tensor: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    if tensor.is_quantized or tensor.is_nested:
+        raise AccuracyUnsupported(f"`{where}` is a quantised or nested tensor")
+    dense = tensor.detach().to("cpu")
+    dense = dense.to_dense() if dense.layout is not torch.strided else dense
+    if dense.is_complex():
+        dense = torch.view_as_real(dense.resolve_conj())
+    return dense.to(torch.float64)
+
+
+def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (path, leaf); mappings that torch knows no children of are opened too."""
+    import torch
+    from torch.utils._pytree import keystr, tree_flatten_with_path
+
+    pairs, _ = tree_flatten_with_path(tree)
+    for keys, leaf in pairs:
+        here = path + keystr(keys)
+        if isinstance(leaf, Mapping):
+            yield from _leaves(dict(leaf), here)
+        elif dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+            raise AccuracyUnsupported(
+                f"`output{here}` is a {type(leaf).__name__}, a dataclass that torch doesn't know: "
+                "register it with torch.export.register_dataclass, or return tensors"
+            )
+        elif leaf is None or isinstance(leaf, (torch.Tensor, bool, int, float, str)):
+            yield here, leaf
+        else:
+            raise AccuracyUnsupported(f"`output{here}` is a {type(leaf).__name__}")
+
+
+class Accuracy(Collector):
+    """Compares the outputs with the reference that the benchmark's kind of work gives."""
+
+    def more_calls(self) -> Reading:
+        """Return the loss. Unusable where the outputs differ in kind."""
+        outputs = self.scene.work.accuracy
+        if outputs is None:
+            return _missing("only inference and training steps have a reference")
+        if not self.scene.order.accuracy:
+            return NOTHING
+        try:
+            return _compared(*outputs())
+        except AccuracyMismatch as error:
+            raise Unusable("accuracy", str(error)) from error
+        except AccuracyUnsupported as error:
+            said = f"the output could not be checked: {error}"
+            return dataclasses.replace(_missing(str(error)), warnings=(said,))
+        except ValueError as error:  # no reference can be had: said, not failed
+            return _missing(str(error))
+        except (MemoryError, _out_of_memory()):  # float64 takes twice the memory and more
+            return _missing("no memory left for a float64 reference")
+
+
+def _compared(candidate: Any, reference: Any) -> Reading:
+    loss = accuracy_loss(candidate, reference)
+    if not math.isfinite(loss):
+        return _missing("the distance to the reference is too large for a number")
+    return Reading({"accuracy_loss": loss})
+
+
+def _out_of_memory() -> type[Exception]:
+    import torch
+
+    kind: type[Exception] = torch.OutOfMemoryError
+    return kind
+
+
+def _missing(why: str) -> Reading:
+    return Reading(missing={"accuracy_loss": why})
+
+
+COLLECTOR = Accuracy

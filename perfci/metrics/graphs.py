@@ -1,8 +1,24 @@
-"""Graphs, graph breaks and recompiles of torch.compile."""
+"""Graph breaks and recompiles, heard as torch.compile meets them.
+
+What is private to torch is read guarded: where it is absent the metric is missing, never 0.
+Verified on torch 2.13: a break inside a loop skips the whole frame (no graph at all); a nested
+break is logged for every frame it passes; a break in a function that is called twice, twice.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfci.metrics import Collector, Reading
 from perfci.model.metric import Metric
+from perfci.model.worker import GraphEvent
 
 PLACE = 5
 METRICS = {
@@ -14,3 +30,269 @@ METRICS = {
     ),
     Metric("graphs", "count", "exact", 0.0, "info", absolute=True): ("how many graphs it made"),
 }
+
+# What torch.compile's messages say: where in the user's code, and why, in one line.
+
+_BREAK = re.compile(r"in user code at (?P<file>[^\n]+):(?P<line>\d+)")
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
+_RECOMPILE = re.compile(r"(?:in |\()(?P<file>/[^\n)]+):(?P<line>\d+)")
+_REASON = re.compile(r"^(?:Graph Break )?Reason: ", re.MULTILINE)
+_GUARD = re.compile(r"^\s*- (?:\d+/\d+: )?(?P<guard>\S[^\n]*)", re.MULTILINE)
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the user's code; ``leaf`` is where torch says it is, perhaps inside torch."""
+
+    file: str
+    line: int
+    leaf: tuple[str, int] = field(compare=False, default=("", 0))
+
+
+def break_place(message: str) -> Place:
+    """Return the innermost line outside torch that a graph break's message names."""
+    frames = [(match["file"], int(match["line"])) for match in _FRAME.finditer(message)]
+    named = _BREAK.search(message)
+    leaf = (named["file"], int(named["line"])) if named else (frames[-1] if frames else ("", 0))
+    if not _inside_torch(leaf[0]):
+        return Place(*leaf, leaf=leaf)
+    users = [frame for frame in frames if not _inside_torch(frame[0])]
+    return Place(*(users[-1] if users else leaf), leaf=leaf)
+
+
+def recompile_place(message: str) -> Place:
+    """Return the function that a recompile's message names."""
+    match = _RECOMPILE.search(message)
+    return Place(match["file"], int(match["line"])) if match else Place("", 0)
+
+
+def reason_of(message: str) -> str:
+    """Return the reason in a message as one line of at most 300 characters."""
+    guard = _GUARD.search(message)
+    if message.startswith("Recompiling") and guard:
+        return _short(guard["guard"].split("  # ", 1)[0])
+    told = _REASON.split(message, maxsplit=1)[-1]
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    # "Encountered graph break when attempting to trace CALL:" only announces the reason.
+    while len(lines) > 1 and lines[0].endswith(":"):
+        lines.pop(0)
+    explanation = "".join(lines[1:2]) if lines[1:2] and lines[1].startswith("Explanation:") else ""
+    headline = lines[0] if lines else ""
+    return _short(f"{headline}: {explanation.removeprefix('Explanation:').strip()}".rstrip(": "))
+
+
+def relative_to(root: str, text: str) -> str:
+    """Return ``text`` with paths inside ``root`` relative to it."""
+    return text.replace(root.rstrip("/") + "/", "") if root.rstrip("/") else text
+
+
+def _short(text: str) -> str:
+    plain = _ADDRESS.sub("", text).strip()  # an address differs in every process
+    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…"
+
+
+def _inside_torch(file: str) -> bool:
+    origin = getattr(sys.modules.get("torch"), "__file__", None)
+    return bool(origin) and file.startswith(str(Path(str(origin)).parent) + "/")
+
+
+_FRONT_END = "torch._dynamo"
+_BREAKS, _RECOMPILES = ".__graph_breaks", ".__recompiles"
+_LIMITS = frozenset({"recompile_limit", "accumulated_recompile_limit", "cache_size_limit"})
+_NAMES = tuple(metric.name for metric in METRICS)
+
+
+@dataclass(slots=True)
+class GraphWatch:
+    """Listens to one worker's compilations.
+
+    ``install`` goes between set-up and first call, and only where ``Work.compiled``: torch.compile
+    itself traces nothing before. It imports nothing. ``summary`` may be asked at any time after.
+    """
+
+    _breaks: list[tuple[Place, str]] = field(default_factory=list)
+    _recompiles: list[tuple[Place, str]] = field(default_factory=list)
+    _limits: list[tuple[Place, str]] = field(default_factory=list)
+    _by_leaf: dict[tuple[str, int], Place] = field(default_factory=dict)
+    _before: dict[str, Counter[str]] = field(default_factory=dict)
+    _resumed_before: int = 0
+    _why_deaf: str = "the worker didn't listen to torch.compile"
+
+    def install(self) -> None:
+        """Listen from now on. Nothing that torch would not print anyway is printed."""
+        if "TORCH_LOGS" in os.environ:
+            self._why_deaf = "TORCH_LOGS is set, which keeps perfci from listening to torch.compile"
+            return
+        try:
+            import torch._logging
+
+            torch._logging.set_logs(graph_breaks=True, recompiles=True)  # noqa: SLF001
+        except (ImportError, AttributeError, TypeError, ValueError) as error:
+            self._why_deaf = f"this torch can't log graph breaks ({error})"
+            return
+        front_end = logging.getLogger(_FRONT_END)
+        for torchs_own in front_end.handlers:
+            torchs_own.addFilter(_is_not_ours)
+        front_end.addHandler(_Listener(self))
+        self._before = _counters() or {}
+        self._resumed_before = len(_resumed())
+        self._why_deaf = ""
+
+    def hear(self, record: logging.LogRecord) -> None:
+        """Take what one record of torch's front end says."""
+        if record.name.endswith(_BREAKS):
+            message = record.getMessage()
+            self._breaks.append((self._users(break_place(message)), reason_of(message)))
+        elif record.name.endswith(_RECOMPILES):
+            message = record.getMessage()
+            self._recompiles.append((recompile_place(message), reason_of(message)))
+        elif isinstance(record.args, tuple) and record.args and record.args[0] in _LIMITS:
+            message = record.getMessage()
+            self._limits.append((recompile_place(message), f"{record.args[0]} reached"))
+
+    def _users(self, place: Place) -> Place:
+        """The user's line for a break inside torch; torch tells it the first time only."""
+        if (place.file, place.line) != place.leaf:
+            self._by_leaf[place.leaf] = place
+        return self._by_leaf.get(place.leaf, place)
+
+    def summary(self, root: str) -> Reading:
+        """Return what was heard, with files relative to ``root``."""
+        if self._why_deaf:
+            return Reading(missing=dict.fromkeys(_NAMES, self._why_deaf))
+        counters = _counters()
+        values: dict[str, float] = {"recompiles": float(len(self._recompiles))}
+        missing: dict[str, str] = {}
+        graphs = self._graphs(counters)
+        events = [
+            *_events("graph_break", self._breaks, root, self._skipped(counters)),
+            *_events("recompile", self._recompiles, root),
+            *_events("recompile_limit", self._limits, root),
+        ]
+        if graphs is None:
+            missing["graphs"] = "this torch doesn't count its graphs where perfci looks"
+        else:
+            values["graphs"] = float(graphs)
+        if graphs == 0:
+            missing["graph_breaks"] = "no graph was compiled"
+            if not any(event.kind == "skipped_frame" for event in events):
+                events.append(
+                    GraphEvent("skipped_frame", "torch.compile found nothing that it could compile")
+                )
+        elif graphs is None and not events:
+            missing["graph_breaks"] = "nothing shows that torch.compile compiled anything"
+            missing["recompiles"] = missing["graph_breaks"]
+            del values["recompiles"]
+        else:
+            broken = [event for event in events if event.kind in {"graph_break", "skipped_frame"}]
+            values["graph_breaks"] = float(len(broken))
+        return Reading(values, missing, tuple(events), self._warnings(events, counters))
+
+    def _graphs(self, counters: dict[str, Counter[str]] | None) -> int | None:
+        """How many graphs were made; None where torch doesn't say."""
+        if not counters:
+            return None
+        if "unique_graphs" in counters.get("stats", {}):
+            return self._since(counters, "stats", "unique_graphs")
+        # Frames were looked at and no graph counted: that is none, not unknown.
+        return 0 if self._since(counters, "frames", "total") else None
+
+    def _skipped(self, counters: dict[str, Counter[str]] | None) -> frozenset[Place]:
+        """Places of breaks that torch could not resume from: their frames run in eager."""
+        if not counters or "total" not in counters.get("frames", {}):
+            return frozenset()
+        failed = self._since(counters, "frames", "total") - self._since(counters, "frames", "ok")
+        if failed <= len(self._limits):
+            return frozenset()
+        resumed = frozenset(_resumed()[self._resumed_before :])
+        return frozenset(place for place, _ in self._breaks if place.leaf not in resumed)
+
+    def _since(self, counters: dict[str, Counter[str]], group: str, name: str) -> int:
+        now = counters.get(group, Counter())[name]
+        return now - self._before.get(group, Counter())[name]
+
+    def _warnings(
+        self, events: list[GraphEvent], counters: dict[str, Counter[str]] | None
+    ) -> tuple[str, ...]:
+        found = []
+        if any(event.kind == "recompile_limit" for event in events):
+            found.append("torch.compile reached its recompile limit; further calls run in eager")
+        skipped = sum(event.kind == "skipped_frame" for event in events)
+        if skipped:
+            found.append(f"torch.compile gave up on frames, which run in eager: {skipped}")
+        if counters and self._since(counters, "inductor", "cudagraph_skips") > 0:
+            found.append("CUDA graphs were asked for and not used (on a CPU there are none)")
+        return tuple(found)
+
+
+class _Listener(logging.Handler):
+    def __init__(self, watch: GraphWatch) -> None:
+        super().__init__(logging.DEBUG)
+        self.watch = watch
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self.watch.hear(record)
+        except Exception:  # noqa: BLE001 - logging's own convention: it reports, torch goes on
+            self.handleError(record)
+
+
+def _is_not_ours(record: logging.LogRecord) -> bool:
+    return not record.name.endswith((_BREAKS, _RECOMPILES))
+
+
+def _events(
+    kind: str,
+    heard: list[tuple[Place, str]],
+    root: str,
+    skipped: frozenset[Place] = frozenset(),
+) -> list[GraphEvent]:
+    counts = Counter(heard)
+    return [
+        GraphEvent(
+            kind="skipped_frame" if place in skipped else kind,
+            reason=relative_to(root, reason) or "torch gave no reason",
+            file=relative_to(root, place.file),
+            line=place.line,
+            count=count,
+        )
+        for (place, reason), count in counts.items()
+    ]
+
+
+def _counters() -> dict[str, Counter[str]] | None:
+    """torch._dynamo.utils.counters, copied; None where there are none (yet)."""
+    counters: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    if not isinstance(counters, dict):
+        return None
+    return {group: Counter(counts) for group, counts in counters.items()}
+
+
+def _resumed() -> list[tuple[str, int]]:
+    """(file, line) of each break that torch resumes after, as objects rather than text."""
+    reasons: Any = getattr(sys.modules.get("torch._dynamo.utils"), "graph_break_reasons", ())
+    stacks = [getattr(reason, "user_stack", ()) for reason in reasons]
+    return [(stack[-1].filename, stack[-1].lineno) for stack in stacks if stack]
+
+
+class Graphs(Collector):
+    """Listens from the end of the set-up until the work is called no more."""
+
+    _watch: GraphWatch | None = None
+
+    def set_up(self) -> None:
+        """Listen to compiled work."""
+        if self.scene.work.compiled:
+            self._watch = GraphWatch()
+            self._watch.install()
+
+    def last(self) -> Reading:
+        """Return what was heard."""
+        if self._watch is None:
+            return Reading(missing=dict.fromkeys(_NAMES, "not compiled"))
+        return self._watch.summary(self.scene.order.root)
+
+
+COLLECTOR = Graphs

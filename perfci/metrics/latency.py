@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.metric import Metric
 
 PLACE = 1
@@ -27,3 +28,15 @@ METRICS = {
         "(p99 − p50) ÷ p50: how uneven the calls are"
     ),
 }
+
+
+class Latency(Collector):
+    """Says why there is no time of a device's own."""
+
+    def after_bursts(self) -> Reading:
+        """Return the reason, if there is one."""
+        why = self.scene.why_not("device_time_p50")
+        return Reading(missing={"device_time_p50": why}) if why else NOTHING
+
+
+COLLECTOR = Latency

@@ -1,7 +1,19 @@
-"""Memory: the device's as torch counts it, and the host's as the kernel does."""
+"""Memory: the device's as torch counts it, the host's as the kernel does, and its growth.
+
+The host's is from /proc. Never ru_maxrss: a child inherits its parent's.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import sys
+import time
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from perfci.metrics import NOTHING, Collector, Reading, Scene
 from perfci.model.metric import Metric
 
 PLACE = 4
@@ -42,3 +54,208 @@ METRICS = {
         "slope of allocated memory over warm calls: a leak"
     ),
 }
+
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+_SLACK = 1 << 20
+_ON_DEVICE = ("peak_device_memory", "peak_device_memory_reserved")
+_ON_HOST = ("peak_host_memory", "host_memory_over_setup")
+_CALLS = 5
+_TIME_S = 0.1
+
+
+class HostMemory:
+    """The resident memory of one worker: after set-up, and at most within a warm call.
+
+    Both of a heap whose free pages were given back first. Over bursts the peaks of identical
+    workers lay tens of MiB apart: glibc gives a freed block to the next call, or leaves it as a
+    hole, by luck (``benchmarks/memory_spread.py``).
+    """
+
+    def __init__(self, collect: Callable[[], None]) -> None:
+        self._collect = collect
+        self._after_setup: int | None = None
+        self._why_missing = ""
+
+    def note_setup(self) -> None:
+        """Remember what is resident now: set-up is done and nothing was called yet."""
+        _give_back()
+        self._after_setup = resident("VmRSS")
+
+    def peaks(self, samples_bytes: int, call: Callable[[], Any]) -> Reading:
+        """Return the peak of a few more warm calls and its growth over set-up, or why not.
+
+        ``samples_bytes`` is what perfci's own samples take: a quicker side has more of them, and
+        must not look hungrier for it. The growth holds what calls left for good (a cache, a
+        compiler's modules) and may be negative where set-up's own memory was freed.
+        """
+        ended = time.monotonic() + _TIME_S
+        peaks = [self._peak_of(call)]
+        while len(peaks) < _CALLS and time.monotonic() < ended:
+            peaks.append(self._peak_of(call))
+        known = [peak for peak in peaks if peak is not None]
+        if self._after_setup is None or len(known) < len(peaks):
+            why = self._why_missing or f"no memory in {_STATUS}"
+            return Reading(missing=dict.fromkeys(_ON_HOST, why))
+        own = float(max(known) - samples_bytes)
+        over_setup = own - self._after_setup
+        return Reading({"peak_host_memory": own, "host_memory_over_setup": over_setup})
+
+    def _peak_of(self, call: Callable[[], Any]) -> int | None:
+        self._collect()
+        _give_back()
+        self._reset_peak()
+        call()
+        return None if self._why_missing else resident("VmHWM")
+
+    def _reset_peak(self) -> None:
+        """Start the high-water mark anew, and read it back: not every kernel does it."""
+        try:
+            _CLEAR.write_text("5", encoding="ascii")
+        except OSError as error:
+            self._why_missing = f"the high-water mark can't be reset: {error.strerror}"
+            return
+        now, peak = resident("VmRSS"), resident("VmHWM")
+        if now is None or peak is None:
+            self._why_missing = f"this kernel tells no high-water mark in {_STATUS}"
+        elif peak > now + _SLACK:
+            self._why_missing = "the kernel didn't reset the high-water mark"
+
+
+def _give_back() -> None:
+    """Give the allocator's free pages back to the kernel; musl has no call for it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def resident(field: str) -> int | None:
+    """Return ``VmRSS`` or ``VmHWM`` in bytes; None where the kernel doesn't tell."""
+    for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+# Memory growth per call: the slope of allocated memory over warm calls. A leak, or none.
+
+POINTS = 30
+_LEAST_POINTS = 10
+_GROWTH_TIME_S = 0.06
+_LONGEST_S = 0.5
+_SMALL_OBJECT = 64.0
+"""A typical small block of pymalloc's, in bytes: it tells how many there are, not how large."""
+
+
+class _Mallinfo2(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd",
+            "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    )  # fmt: skip
+
+
+def host_allocated() -> Callable[[], float] | None:
+    """Return a function that gives the bytes glibc and Python have handed out; None elsewhere."""
+    try:
+        mallinfo2 = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError):
+        return None
+    mallinfo2.restype = _Mallinfo2
+
+    def allocated() -> float:
+        info = mallinfo2()
+        # Python maps the arenas of its small objects itself: glibc doesn't see them
+        return float(info.uordblks + info.hblkhd) + _SMALL_OBJECT * sys.getallocatedblocks()
+
+    return allocated
+
+
+def memory_growth(
+    call: Callable[[], Any], call_s: float, allocated: Callable[[], float]
+) -> float | None:
+    """Return the growth in bytes a call (Theil–Sen slope), or None where calls are too slow."""
+    points = POINTS
+    calls = int(_GROWTH_TIME_S / POINTS / max(call_s, 1e-7))
+    if calls < 1:
+        points = int(_LONGEST_S / call_s)
+        calls = 1
+        if points < _LEAST_POINTS:
+            return None
+    calls = min(calls, 100)
+    points = min(points, POINTS)
+    levels = array("d", bytes(8 * points))  # made beforehand: the list itself must not grow
+    for point in range(points):
+        for _ in range(calls):
+            call()
+        levels[point] = allocated()
+    return theil_sen(levels) / calls
+
+
+def theil_sen(levels: Sequence[float]) -> float:
+    """Return the median of the slopes between all pairs of points.
+
+    Sen (1968), Estimates of the regression coefficient based on Kendall's tau.
+    """
+    slopes = sorted(
+        (levels[j] - levels[i]) / (j - i)
+        for i in range(len(levels))
+        for j in range(i + 1, len(levels))
+    )
+    middle = len(slopes) // 2
+    return slopes[middle] if len(slopes) % 2 else (slopes[middle - 1] + slopes[middle]) / 2
+
+
+class Memory(Collector):
+    """All of a worker's memory."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._host = HostMemory(scene.collect)
+
+    def set_up(self) -> None:
+        """Remember what the host's is now."""
+        self._host.note_setup()
+
+    def warm(self) -> None:
+        """Start the device's peaks anew."""
+        if self.scene.device and not self.scene.why_not("peak_device_memory"):
+            self.scene.device.reset_peaks()
+
+    def after_bursts(self) -> Reading:
+        """Return the peaks. torch answers 0 where there is no device: not measured, not zero."""
+        host = self._host.peaks(self.scene.samples_bytes(), self.scene.once)
+        missing = {name: why for name in _ON_DEVICE if (why := self.scene.why_not(name))}
+        device: Mapping[str, float] = {}
+        if self.scene.device and "peak_device_memory" not in missing:
+            device = self.scene.device.peaks()
+        return Reading({**host.values, **device}, {**host.missing, **missing})
+
+    def more_calls(self) -> Reading:
+        """Return the growth."""
+        if not self.scene.order.growth:
+            return NOTHING
+        device = self.scene.device
+        if device and (why := self.scene.why_not("memory_growth")):
+            return _no_growth(why)
+        allocated = device.allocated if device else host_allocated()
+        if allocated is None:
+            return _no_growth("this C library doesn't tell what is allocated")
+
+        def settled() -> float:
+            self.scene.collect()  # what only waits for a collection is no leak
+            return allocated()
+
+        growth = memory_growth(self.scene.work.call, self.scene.call_s, settled)
+        if growth is None:
+            return _no_growth(f"a call of {self.scene.call_s:.2g} s is too slow for ten points")
+        return Reading({"memory_growth": growth})
+
+
+def _no_growth(why: str) -> Reading:
+    return Reading(missing={"memory_growth": why})
+
+
+COLLECTOR = Memory

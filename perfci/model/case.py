@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+"""A name that can stand in a case's id, in tables, paths and comments."""
 
 
 @dataclass(frozen=True, slots=True)

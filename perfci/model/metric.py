@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from perfci.model.case import NAME
 
 Direction = Literal["lower", "higher"]
 Kind = Literal["sampled", "per_worker", "exact"]
 Gate = Literal["fail", "warn", "info"]
 Undecided = Literal["inconclusive", "pass"]
+
+_LONGEST_NAME, _LONGEST_UNIT = 100, 50
+"""What a report keeps of either."""
+_DIRECTIONS, _GATES = get_args(Direction), get_args(Gate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +42,36 @@ class Metric:
     undecided: Undecided = "pass"
     rounds_setting: str = "rounds"
     always: bool = False
+
+
+def why_unfit(metric: Metric) -> str:
+    """Return what is wrong with a metric that isn't perfci's own, or nothing.
+
+    Asked where it is written, and by the parent: the message that brings it can be anyone's.
+    """
+    share = metric.threshold
+    checks = (
+        ("name", metric.name, _is_name(metric.name), "letters, digits, `_`, `.`, `-`; at most 100"),
+        ("unit", metric.unit, _is_short_text(metric.unit), "text of at most 50 characters"),
+        ("direction", metric.direction, metric.direction in _DIRECTIONS, "lower or higher"),
+        ("gate", metric.gate, metric.gate in _GATES, "fail, warn or info"),
+        ("threshold", share, _is_number(share) and 0.0 <= share < math.inf, "a share of base"),
+    )
+    wrong = (
+        f"its `{option}` is {value!r}, not {wanted}"
+        for option, value, sound, wanted in checks
+        if not sound
+    )
+    return next(wrong, "")
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and bool(NAME.fullmatch(name)) and len(name) <= _LONGEST_NAME
+
+
+def _is_short_text(text: object) -> bool:
+    return isinstance(text, str) and len(text) <= _LONGEST_UNIT and text.isprintable()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from perfci.api.work import why_unfit
 from perfci.machine.gpu_watch import (
     GpuState,
     GpuWatch,
@@ -16,6 +15,7 @@ from perfci.machine.gpu_watch import (
 )
 from perfci.model.case import Failure
 from perfci.model.codec import to_plain
+from perfci.model.metric import why_unfit
 from perfci.model.settings import MeasureSettings
 from perfci.model.worker import (
     Burst,

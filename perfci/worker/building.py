@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from perfci.api.definition import Benchmark
-from perfci.api.work import ExtraMetric, Work
+from perfci.api.work import Work
+from perfci.errors import Unusable
 from perfci.metrics import METRICS
+from perfci.metrics.own import ExtraMetric
 from perfci.model.worker import WorkOrder
-from perfci.worker.failing import Unusable
 from perfci.worker.loading import benchmarks_in, load
 
 

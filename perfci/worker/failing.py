@@ -9,21 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.errors import PerfciError
+from perfci.errors import PerfciError, Unusable
 
 if TYPE_CHECKING:
     from traceback import FrameSummary
 
 _OURS = str(Path(__file__).resolve().parent.parent) + os.sep
 _LONGEST = 4000
-
-
-class Unusable(Exception):
-    """What the benchmark gave can't be measured; ``kind`` is the failure's."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 def kind_of(error: BaseException) -> str:

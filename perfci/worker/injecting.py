@@ -11,8 +11,8 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
+from perfci.metrics.memory import resident
 from perfci.worker.devices import Device
-from perfci.worker.memory import resident
 
 _PAGE = b"\1"  # of zeros, the kernel would give no page
 

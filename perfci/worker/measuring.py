@@ -8,17 +8,17 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from perfci.api.work import Work
+from perfci.errors import Unusable
+from perfci.metrics import Scene
 from perfci.model.worker import Measurement, WorkOrder
-from perfci.worker.afterwards import finished
 from perfci.worker.building import builder, built_work
 from perfci.worker.bursts import Bursts, encoded, warm_up
 from perfci.worker.devices import (
-    OF_A_DEVICE,
     Device,
     Kind,
     check_devices,
@@ -27,14 +27,12 @@ from perfci.worker.devices import (
     used,
     why_on_host,
 )
-from perfci.worker.failing import Unusable
-from perfci.worker.garbage import stop_collecting
+from perfci.worker.garbage import collect, stop_collecting
+from perfci.worker.gathering import Gathering
 from perfci.worker.injecting import ballast, slowed, wait_longer
-from perfci.worker.memory import HostMemory
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
-    from perfci.worker.graphs import GraphWatch
     from perfci.worker.main import Stage
     from perfci.worker.protocol import Channel
     from perfci.worker.start import Start
@@ -65,12 +63,66 @@ def measure(
     before_setup_ns = time.monotonic_ns()
     work = built_work(build)
     set_up_ns = time.monotonic_ns()
-    memory = HostMemory()
-    memory.note_setup()
-    graphs = _watch_graphs(work)
+    scene = Scene(order, work, collect)
+    gathering = Gathering(scene)
+    gathering.at_set_up()
     device = named(found, work.device) if work.device else None
     _fix_threads_and_seed(order, seed=False)
     stage.enter("first_call")
+    first = _first_call(order, work, start, found, device)
+    scene.device, scene.why_no_device = first.device, "" if first.device else why_on_host(found)
+    scene.imports, scene.start = start.imports(), start.until(first.started_ns)
+    kept = ballast(order.inject.get("peak_host_memory", 0.0))
+    session = Bursts(_slowed(work.call, order, first.device), first.device)
+    scene.once, scene.samples_bytes = session.once, session.size
+    stage.enter("warmup")
+    scene.call_s = warm_up(session.unrecorded, first.took_s, order.warmup_s)
+    stop_collecting()
+    stage.enter("measure")
+    gathering.before_bursts()
+    channel.send("ready", call_s=scene.call_s, **_on_device(first.device))
+    _burst_as_ordered(session, channel)
+    gathering.after_bursts()
+    del kept
+    stage.enter("finish")
+    gathering.finish()
+    harness_ns = before_setup_ns - start.resumed_ns + first.before_ns - set_up_ns
+    measurement = Measurement(
+        samples_ns=encoded(session.samples),
+        device_samples_ns=encoded(session.device_samples),
+        bursts=(),
+        first_call_s=first.took_s,
+        values=gathering.values,
+        missing=gathering.missing,
+        phases=start.phases(harness_ns)
+        | {
+            "setup": (set_up_ns - before_setup_ns) / 1e9,
+            "first_call": (first.started_ns - first.before_ns) / 1e9,
+        },
+        items=work.items,
+        compiled=work.compiled,
+        graph_events=tuple(gathering.events),
+        warnings=tuple(gathering.warnings),
+        extra_metrics=tuple(extra.metric for extra in work.metrics),
+    )
+    look()  # last of all: what a later call loads counts too
+    channel.send("output", measurement=asdict(measurement))
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstCall:
+    """When it began and when the start had ended, how long it took, and the device it ran on."""
+
+    before_ns: int
+    started_ns: int
+    took_s: float
+    device: Device | None
+
+
+def _first_call(
+    order: WorkOrder, work: Work, start: Start, found: Sequence[Kind], device: Device | None
+) -> _FirstCall:
+    """Make the first call, to its end, and check that it ran, and where."""
     before_ns = time.monotonic_ns()
     output = work.call()
     if not work.device:
@@ -83,57 +135,16 @@ def measure(
     started_ns = _start_ended(start, called_ns, order.inject.get("cold_start", 0.0))
     _check_ran(output)
     check_devices(work.device, output, device)
-    del output
-    kept = ballast(order.inject.get("peak_host_memory", 0.0))
-    call = (
-        slowed(work.call, order.inject["latency"], device)
-        if "latency" in order.inject
-        else work.call
-    )
-    session = Bursts(call, device)
-    stage.enter("warmup")
-    first_call_s = (called_ns - before_ns) / 1e9
-    call_s = warm_up(session.unrecorded, first_call_s, order.warmup_s)
-    stop_collecting()
-    stage.enter("measure")
-    channel.send("ready", call_s=call_s, **_on_device(device))
-    _burst_as_ordered(session, channel)
-    values, missing = memory.peaks(session.size(), session.once)
-    del kept
-    _add_device_metrics(values, missing, device, found)
-    if not order.cold_start:
-        missing |= dict.fromkeys(("cold_start", "import_time"), "both sides started at once")
-    else:
-        cold_compile = work.compiled and order.cold_cache
-        _add_start(values, missing, start, None if cold_compile else started_ns)
-    stage.enter("finish")
-    measurement = Measurement(
-        samples_ns=encoded(session.samples),
-        device_samples_ns=encoded(session.device_samples),
-        bursts=(),
-        first_call_s=first_call_s,
-        values=values,
-        missing=missing,
-        phases=start.phases(before_setup_ns - start.resumed_ns + before_ns - set_up_ns)
-        | {
-            "setup": (set_up_ns - before_setup_ns) / 1e9,
-            "first_call": (started_ns - before_ns) / 1e9,
-        },
-        items=work.items,
-        compiled=work.compiled,
-        extra_metrics=tuple(extra.metric for extra in work.metrics),
-    )
-    measurement = finished(measurement, order, work, device, graphs, call_s)
-    look()  # last of all: what a later call loads counts too
-    channel.send("output", measurement=asdict(measurement))
+    return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device)
+
+
+def _slowed(call: Callable[[], Any], order: WorkOrder, device: Device | None) -> Callable[[], Any]:
+    return slowed(call, order.inject["latency"], device) if "latency" in order.inject else call
 
 
 def _on_device(device: Device | None) -> dict[str, Any]:
-    """Begin its memory peaks anew, and return which card NVML may watch."""
-    without = device.missing() if device else ()
-    if device and "peak_device_memory" not in without:
-        device.reset_peaks()
-    known_to_nvml = device is not None and "energy" not in without
+    """Return which card NVML may watch."""
+    known_to_nvml = device is not None and "energy" not in device.missing()
     return {"on_device": known_to_nvml, "uuid": device.uuid() if device and known_to_nvml else ""}
 
 
@@ -165,30 +176,6 @@ def _start_ended(start: Start, called_ns: int, share: float) -> int:
     return time.monotonic_ns() if share else called_ns
 
 
-def _add_start(
-    values: dict[str, float], missing: dict[str, str], start: Start, started_ns: int | None
-) -> None:
-    """``started_ns`` is when the start had ended, or None where the first call compiled anew."""
-    values["import_time"] = start.imports()
-    if started_ns is None:
-        missing["cold_start"] = "the compile cache was empty"
-    else:
-        values["cold_start"] = start.until(started_ns)
-
-
-def _add_device_metrics(
-    values: dict[str, float], missing: dict[str, str], device: Device | None, found: Sequence[Kind]
-) -> None:
-    """torch answers 0 where there is no device: that is not measured, not zero."""
-    if device is None:
-        missing |= dict.fromkeys(OF_A_DEVICE, why_on_host(found))
-        return
-    without = device.missing()
-    missing |= {metric: why for metric, why in without.items() if metric in OF_A_DEVICE}
-    if "peak_device_memory" not in without:
-        values |= device.peaks()
-
-
 def _fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
     """Set-up may import torch for the first time: threads are fixed before and after it."""
     torch = sys.modules.get("torch")
@@ -199,13 +186,3 @@ def _fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
             torch.manual_seed(order.seed)
         if "OMP_NUM_THREADS" in os.environ:
             torch.set_num_threads(order.threads)
-
-
-def _watch_graphs(work: Work) -> GraphWatch | None:
-    if not work.compiled:
-        return None
-    from perfci.worker.graphs import GraphWatch
-
-    watch = GraphWatch()
-    watch.install()
-    return watch

@@ -5,7 +5,7 @@ pytestmark = pytest.mark.torch
 
 import perfci  # noqa: E402
 from perfci.errors import BenchmarkError  # noqa: E402
-from perfci.worker.accuracy import accuracy_loss  # noqa: E402
+from perfci.metrics.accuracy import accuracy_loss  # noqa: E402
 
 
 def model():

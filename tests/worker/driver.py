@@ -22,6 +22,8 @@ from perfci.worker.protocol import encode
 BOOTSTRAP = Path(perfci.worker.__file__).with_name("bootstrap.py")
 MISBEHAVING = Path(__file__).parent.parent / "data" / "misbehaving"
 WITHIN_S = 60.0
+OF_A_DEVICE = ("peak_device_memory", "peak_device_memory_reserved", "device_time_p50", "energy")
+"""The metrics that only what runs on a device has."""
 
 
 class Driver:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from perfci.worker.devices import OF_A_DEVICE, cuda, kinds, named
-from perfci.worker.failing import Unusable
+from perfci.errors import Unusable
+from perfci.worker.devices import cuda, kinds, named
 from tests.lacking import lacking
 from tests.plugins import install
 from tests.project import Project
-from tests.worker.driver import Bench
+from tests.worker.driver import OF_A_DEVICE, Bench
 
 LANE = '''\
 """A device that torch doesn't know: its one lane is a thread, and a launch returns at once."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from perfci.metrics.memory import memory_growth, theil_sen
 from perfci.worker.bursts import synchronised_burst, warm_up
 from perfci.worker.devices.cuda import driver_version
-from perfci.worker.memory import memory_growth, theil_sen
 
 
 class Recorder:

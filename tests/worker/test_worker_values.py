@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from perfci.worker.devices import OF_A_DEVICE, kinds, why_on_host
 from perfci.worker.devices import cuda as cuda_devices
-from tests.worker.driver import Bench
+from perfci.worker.devices import kinds, why_on_host
+from tests.worker.driver import OF_A_DEVICE, Bench
 
 HEAD = "import perfci\n\n@perfci.benchmark\ndef case():\n"
 NOTHING = HEAD + "    return lambda: None\n"

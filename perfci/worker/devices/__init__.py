@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, Protocol, cast
 
+from perfci import metrics
+from perfci.errors import Unusable
 from perfci.plugins import added, built_in, lacking
-from perfci.worker.failing import Unusable
 
 GROUP = "perfci.devices"
-OF_A_DEVICE = ("peak_device_memory", "peak_device_memory_reserved", "device_time_p50", "energy")
-"""The metrics that only what runs on a device has."""
 _HOST = frozenset({"cpu", "meta"})  # a meta tensor has no data to wait for
 
 
@@ -31,7 +30,7 @@ class Event(Protocol):
         """Return the time in ms from this event to ``other``, which was reached."""
 
 
-class Device(Protocol):
+class Device(metrics.Device, Protocol):
     """One device that runs ahead of the host.
 
     A metric that ``missing`` names is not asked for: ``event`` and ``stream`` are for
@@ -43,9 +42,6 @@ class Device(Protocol):
     def name(self) -> str:
         """As torch writes it, with its index: ``cuda:0``."""
 
-    def missing(self) -> Mapping[str, str]:
-        """Return why it has no such metric, by metric."""
-
     def synchronize(self) -> None:
         """Wait until all that was launched has ended."""
 
@@ -54,15 +50,6 @@ class Device(Protocol):
 
     def stream(self) -> Any:
         """Return the stream that the work's calls are launched in."""
-
-    def reset_peaks(self) -> None:
-        """Start the memory peaks anew: warm calls are measured apart from set-up."""
-
-    def peaks(self) -> Mapping[str, float]:
-        """Return what the warm calls needed, and what the process held, in bytes."""
-
-    def allocated(self) -> float:
-        """Return the bytes that live tensors hold now."""
 
     def uuid(self) -> str:
         """Return its UUID as NVML has it, or an empty text where that isn't known."""

@@ -1,0 +1,47 @@
+"""The benchmark's own metrics: ``perfci.metric(...)`` beside the work that it returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from perfci.errors import Unusable
+from perfci.metrics import Collector, Reading
+from perfci.model.metric import Metric
+
+PLACE = 8
+METRICS: dict[Metric, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraMetric:
+    """A metric of the benchmark's own; ``measure`` is called once a worker, after the bursts."""
+
+    metric: Metric
+    measure: Callable[[], float]
+
+
+class Own(Collector):
+    """Asks the benchmark for its numbers."""
+
+    def last(self) -> Reading:
+        """Return them. Unusable for what is no number."""
+        values, missing = {}, {}
+        for extra in self.scene.work.metrics:
+            name, value = extra.metric.name, extra.measure()
+            try:
+                number = float(value)
+            except (TypeError, ValueError) as error:
+                raise Unusable(
+                    "not_a_number",
+                    f"the metric `{name}` gave {repr(value)[:80]}, which is no number",
+                ) from error
+            if math.isfinite(number):
+                values[name] = number
+            else:
+                missing[name] = f"the benchmark gave {number}"
+        return Reading(values, missing)
+
+
+COLLECTOR = Own
