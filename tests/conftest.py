@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.builders.project import Project
 from tests.builders.simulated import Simulated
-from tests.project import Project
 
 # The same examples in each run, and no clock: a run fails for the code alone. New examples:
 # `pytest --hypothesis-profile=default`.

@@ -10,7 +10,7 @@ import pytest
 from perfci.config.loading import load_config
 from perfci.errors import UsageError
 from perfci.files import MOST_BYTES, read_regular
-from tests.project import Project
+from tests.builders.project import Project
 
 
 def test_a_file_is_read_whole(tmp_path: Path) -> None:

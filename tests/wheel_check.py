@@ -23,7 +23,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from tests.project import Project
+from tests.builders.project import Project
 from tests.workflows.examples import parsed, run_step, step
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from perfci.render.site.pages import render_site  # noqa: E402
-from tests.site.histories import distributions, year  # noqa: E402
+from tests.render.site.histories import distributions, year  # noqa: E402
 
 WIDTHS = {360: 1200, 800: 1100, 1440: 1000}
 BENCHMARK = "encoder"

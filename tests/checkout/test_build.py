@@ -11,8 +11,8 @@ import pytest
 
 from perfci.checkout.kept_builds import KEPT
 from perfci.errors import MeasureError, UsageError
-from tests.checkout.repository import holder, opened, state, three_commits, wait_for, worktrees_of
-from tests.project import Project, assert_ends
+from tests.builders.project import Project, assert_ends
+from tests.builders.repository import holder, opened, state, three_commits, wait_for, worktrees_of
 
 
 @pytest.fixture

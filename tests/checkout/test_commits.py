@@ -9,8 +9,8 @@ import pytest
 from perfci.checkout.commits import branch_of, commits
 from perfci.checkout.repository import open_repository
 from perfci.errors import UsageError
-from tests.checkout.repository import opened, three_commits
-from tests.project import Project
+from tests.builders.project import Project
+from tests.builders.repository import opened, three_commits
 
 
 @pytest.fixture

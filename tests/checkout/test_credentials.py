@@ -8,7 +8,7 @@ import pytest
 
 from perfci.checkout.credentials import git_secrets
 from perfci.errors import EXIT_PASS, EXIT_USAGE
-from tests.project import Project
+from tests.builders.project import Project
 
 HEADER = "AUTHORIZATION: basic eC1hY2Nlc3MtdG9rZW46c2VjcmV0"
 URL = "https://github.com/"

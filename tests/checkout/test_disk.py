@@ -12,8 +12,8 @@ import pytest
 from perfci.checkout.repository import open_repository
 from perfci.checkout.worktree import Worktrees
 from perfci.errors import OutsideError
-from tests.checkout.repository import mounted, opened, three_commits
-from tests.project import Project
+from tests.builders.project import Project
+from tests.builders.repository import mounted, opened, three_commits
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 
 from perfci.checkout.repository import open_repository
 from perfci.errors import OutsideError, UsageError
-from tests.checkout.repository import opened, state, three_commits
-from tests.project import Project
+from tests.builders.project import Project
+from tests.builders.repository import opened, state, three_commits
 
 
 @pytest.fixture

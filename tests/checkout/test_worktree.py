@@ -12,7 +12,8 @@ import pytest
 from perfci.checkout.repository import open_repository
 from perfci.checkout.worktree import Worktrees
 from perfci.errors import OutsideError
-from tests.checkout.repository import (
+from tests.builders.project import Project
+from tests.builders.repository import (
     holder,
     mounted,
     opened,
@@ -21,7 +22,6 @@ from tests.checkout.repository import (
     three_commits,
     worktrees_of,
 )
-from tests.project import Project
 
 
 @pytest.fixture

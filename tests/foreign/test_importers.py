@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.project import Project
 from tests.plugins import install
-from tests.project import Project
 
 STOPWATCH = """
 from perfci.foreign.gathering import Gathering, Foreign, environment_of

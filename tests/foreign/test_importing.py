@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.builders.project import Done
 from tests.foreign.samples import FOLDER, content, plain
-from tests.project import Done
 
 
 def perfci(folder: Path, *arguments: str) -> Done:

@@ -29,8 +29,8 @@ from perfci.history.history import open_history
 from perfci.history.interchange import from_lines
 from perfci.history.migrating import upgrade
 from tests.baselines.runs import run
+from tests.builders.project import Project
 from tests.history.nights import HERE, THERE, change, in_order, night, outcome
-from tests.project import Project
 from tests.render.examples import rich_report
 
 FOREIGN = Path(__file__).parent.parent / "data" / "foreign"

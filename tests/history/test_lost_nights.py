@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tests.app.nightly.test_filling import WAITS
+from tests.builders.branch import Branch, measured, wait_for
+from tests.builders.project import Project
 from tests.history.postgres import Server
-from tests.nightly.branch import Branch, measured, wait_for
-from tests.nightly.test_filling import WAITS
-from tests.project import Project
 
 
 def test_a_commit_that_was_measured_while_the_server_was_away_is_imported_later(

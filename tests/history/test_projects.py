@@ -18,8 +18,8 @@ from perfci.config.loading import Config
 from perfci.errors import UsageError
 from perfci.history.address import own_file, shared_file
 from perfci.history.history import open_history
+from tests.builders.project import Project
 from tests.history.nights import change, night, outcome
-from tests.project import Project
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from perfci.history.history import open_history
+from tests.builders.branch import QUICKEST, Branch, measured
+from tests.builders.project import Project
 from tests.history.postgres import Server
-from tests.nightly.branch import QUICKEST, Branch, measured
-from tests.project import Project
 
 _HOLDER = """\
 import sys, time

@@ -14,9 +14,9 @@ from perfci.machine.doctor_gpu import Card, card_of, gpu
 from perfci.machine.finding import Finding
 from perfci.machine.quiet import available_cores
 from perfci.model.settings import MeasureSettings, Quiet
-from tests.checkout.repository import mounted
+from tests.builders.project import Project
+from tests.builders.repository import mounted
 from tests.machine.fake_nvml import FIRST, FakeNvml, card, error, processes
-from tests.project import Project
 
 ABSENT = 4095
 """A core that no machine here has."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from tests.builders.project import Project
 from tests.matrix.environment import Environment
 from tests.matrix.installs import INSTALLS, Install, install
 from tests.matrix.layouts import LAYOUTS, Content, Layout, library
 from tests.matrix.outcome import Outcome, compare
 from tests.matrix.places import PLACES, Place, benchmark
-from tests.project import Project
 
 IGNORED = "__pycache__/\n.venv/\nbuild/\n*.egg-info/\n*.so\n"
 

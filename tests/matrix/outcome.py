@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tests.builders.project import Project
 from tests.matrix.environment import Environment, with_builders
-from tests.project import Project
 
 _CONFIGURATION = """\
 rounds = 2

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.builders.project import Project
 from tests.matrix.cells import IGNORED
 from tests.matrix.environment import Environment
-from tests.project import Project
 
 MARKERS_FROM = {
     "as_a_module": 'printed(sys.executable, "-m", "shapes")',

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from perfci.render.report_json import render_json
+from tests.builders.project import NOISE_PASSES, Project
 from tests.plugins import install
-from tests.project import NOISE_PASSES, Project
 from tests.render.examples import rich_report
 
 GROUP = "perfci.exporters"

@@ -18,7 +18,7 @@ from perfci.model.report import Report
 from perfci.render.limits import MOST_BYTES
 from perfci.render.report_json import read_report, render_json
 from perfci.render.report_words import without_words
-from tests.project import Project
+from tests.builders.project import Project
 from tests.render.examples import FORMS, rendered, rich_report
 
 TEXT = render_json(rich_report())

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from perfci.machine.isolation import SWITCH
-from tests.project import Project
+from tests.builders.project import Project
 
 NOBODY = 65534
 SPY = """\

@@ -15,9 +15,9 @@ import pytest
 
 from perfci.errors import Unusable
 from perfci.worker.devices import cuda, kinds, named
+from tests.builders.project import Project
 from tests.lacking import lacking
 from tests.plugins import install
-from tests.project import Project
 from tests.worker.driver import OF_A_DEVICE, Bench
 
 LANE = '''\

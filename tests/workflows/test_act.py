@@ -14,10 +14,10 @@ from perfci.history.history import open_history
 from perfci.history.interchange import to_lines
 from perfci.model.history import Point
 from perfci.model.run import Environment
-from tests.github.server import TOKEN, FakeGitHub
-from tests.github.state import REPOSITORY, Pull
+from tests.builders.project import Project
 from tests.history.nights import night
-from tests.project import Project
+from tests.publish.github.server import TOKEN, FakeGitHub
+from tests.publish.github.state import REPOSITORY, Pull
 from tests.workflows.acting import Act
 
 BRANCH = "slower"

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from tests.nightly.branch import Branch, away_from_midnight
-from tests.project import Project
+from tests.builders.branch import Branch, away_from_midnight
+from tests.builders.project import Project
 from tests.workflows.acting import Act
 
 REPOSITORY = "octo/models"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import Project
+from tests.builders.project import Project
 from tests.workflows.examples import ROOT, parsed, run_step, step
 
 ACTION = parsed((ROOT / "action.yml").read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ import pytest
 
 from perfci.cli.init_github import REQUIREMENTS
 from perfci.cli.workflows import WORKFLOWS
-from tests.project import Project
+from tests.builders.project import Project
 from tests.workflows.examples import parsed
 from tests.workflows.locking import LOCK
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfci.cli.workflows import render_workflow
-from tests.project import Project
+from tests.builders.project import Project
 from tests.workflows.examples import PLAIN, parsed, run_step, step
 
 SCRIPT = step(parsed(render_workflow("perfci-nightly.yml", PLAIN)), "Check")["run"]

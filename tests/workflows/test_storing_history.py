@@ -13,8 +13,8 @@ from perfci.cli.workflows import render_workflow
 from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, to_lines
 from perfci.model.history import RecordedRun
+from tests.builders.project import Project
 from tests.history.nights import HERE, THERE, night
-from tests.project import Project
 from tests.workflows.examples import PLAIN, parsed, run_step, step
 from tests.workflows.remote import Remote
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfci.checkout.repository import open_repository
 from perfci.cli.workflows import render_workflow
-from tests.project import Project
+from tests.builders.project import Project
 from tests.workflows.examples import PLAIN, parsed, run_step, step
 
 WORKFLOW = parsed(render_workflow("perfci-report.yml", replace(PLAIN, branch="develop")))

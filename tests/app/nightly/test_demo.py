@@ -1,0 +1,72 @@
+"""The nightly demo, whole, and the report that it would give on a machine without noise."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfci.history.history import open_history
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_planted_step_is_told_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All sixty nights are made: by how much a real machine is off is no matter of the code."""
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    from nightly.commits import near
+    from nightly.odds import changes
+    from nightly.replay import SEED
+
+    found = changes(SEED, off=0.0)
+    assert {one.series.case for one in found} == {"tokenise", "encode"}
+    assert all(one.worse for one in found)
+    assert all(near(one.series.case, one.before + 1, one.after + 1) for one in found)
+    steps = [one.ratio for one in found if one.series.case == "tokenise"]
+    assert all(1.08 < ratio < 1.16 for ratio in steps)
+
+
+def test_a_step_in_the_place_of_the_ramp_is_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    from nightly_demo import found_text
+
+    found = {"ratio": 1.114, "case": "encode", "metric": "latency_p50", "kind": "step"}
+    assert found_text(found, 39, 40) == (
+        "+11.4 % in `encode` latency_p50, a step between commits 39 and 40, for the ramp"
+    )
+    assert found_text({**found, "kind": "ramp"}, 33, 45).endswith(
+        "a ramp between commits 33 and 45"
+    )
+    assert found_text({**found, "case": "tokenise"}, 23, 24).endswith("between commits 23 and 24")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(590)
+def test_the_nightly_demo_names_the_step_and_the_ramp_and_not_the_busy_night(
+    tmp_path: Path,
+) -> None:
+    kept = {k: v for k, v in os.environ.items() if k not in {"GITHUB_TOKEN", "GH_TOKEN"}}
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "nightly_demo.py"), str(out)],
+        env={**kept, "PERFCI_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "55 of 60 nights are REPLAYED" in done.stdout
+    trend = json.loads((out / "trend.json").read_text())
+    assert {one["case"] for one in trend["changes"]} == {"tokenise", "encode"}
+    assert all(one["worse"] for one in trend["changes"])
+    assert "That is what was planted." in done.stdout  # within two commits of where it was
+    assert (out / "site" / "index.html").exists()
+    assert "tokenise" in (out / "trend.md").read_text()
+    with open_history(str(out / "history.sqlite")) as history:
+        sources = [run.source for run in history.read()]
+        assert [one.same for one in history.outcomes()] == [True]
+    assert (sources.count("nightly"), sources.count("replayed")) == (5, 55)

@@ -1,0 +1,182 @@
+"""What is wrong around perfci: a clear error with what to do, its exit code, no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.builders.project import Done, Project, rows
+
+
+def errs(done: Done, code: int, *texts: str) -> None:
+    """Assert the exit code, no traceback, and each text in what was said."""
+    assert done.code == code, done.text
+    done.without_traceback()
+    for text in texts:
+        assert text in done.text, done.text
+
+
+@pytest.fixture
+def small(project: Project) -> Project:
+    project.counting(1000)
+    project.commit("base")
+    return project
+
+
+def test_not_a_git_repository(project: Project, tmp_path: Path) -> None:
+    bare = Project(tmp_path / "other")
+    subprocess.run(["rm", "-rf", str(bare.folder / ".git")], check=True)
+    errs(bare.perfci("compare", "main", "HEAD"), 2, "git repository", "git init")
+
+
+def test_an_unknown_ref_names_the_nearest(small: Project) -> None:
+    errs(small.perfci("compare", "mian", "HEAD"), 2, "mian", "main")
+
+
+def test_a_ref_that_looks_like_an_option_is_refused(small: Project) -> None:
+    done = small.perfci("compare", "--", "--upload-pack=touch /tmp/x", "HEAD")
+    errs(done, 2, "--upload-pack")
+
+
+def test_a_shallow_clone_without_the_base_says_how_to_fetch_it(
+    small: Project, tmp_path: Path
+) -> None:
+    old = small.git("rev-parse", "HEAD").strip()
+    small.counting(2000)
+    small.commit("newer")
+    clone = tmp_path / "clone"
+    subprocess.run(
+        ["git", "clone", "--quiet", "--depth", "1", f"file://{small.folder}", str(clone)],
+        check=True,
+    )
+    shallow = object.__new__(Project)
+    shallow.folder, shallow.cache = clone, tmp_path / "clone-cache"
+    errs(shallow.perfci("compare", old, "HEAD"), 2, "shallow", "fetch")
+
+
+def test_a_detached_head_is_measured(small: Project) -> None:
+    small.git("checkout", "--quiet", "--detach")
+    assert small.report("compare", "HEAD", "HEAD", "--same", "-k", "steady")["results"]
+
+
+def test_a_repository_without_commits(project: Project) -> None:
+    errs(project.perfci("compare", "HEAD"), 2, "commit")
+
+
+def test_no_benchmarks(project: Project) -> None:
+    project.commit("nothing")
+    errs(project.perfci("compare", "HEAD", "HEAD", "--same"), 2, "no benchmarks", "perfci init")
+
+
+def test_a_selection_that_selects_nothing(small: Project) -> None:
+    errs(small.perfci("compare", "HEAD", "HEAD", "--same", "-k", "nonsense"), 2, "selects no case")
+
+
+def test_a_selection_that_cannot_be_read(small: Project) -> None:
+    errs(small.perfci("compare", "HEAD", "HEAD", "--same", "-k", "a and or b"), 2, "can't be read")
+
+
+def test_an_unknown_key_names_the_nearest(small: Project) -> None:
+    small.write("pyproject.toml", "[tool.perfci]\nbudgte = '1m'\n")
+    errs(small.perfci("list"), 2, "budgte", "budget")
+
+
+def test_broken_toml(small: Project) -> None:
+    small.write("pyproject.toml", "[tool.perfci\n")
+    errs(small.perfci("list"), 2, "pyproject.toml")
+
+
+def test_two_benchmarks_with_one_id(small: Project) -> None:
+    small.write(
+        "benchmarks/bench_again.py",
+        "import perfci\n\n@perfci.benchmark(name='steady')\ndef other():\n    return print\n",
+    )
+    done = small.perfci("compare", "HEAD")
+    errs(done, 2, "steady", "bench_again.py", "bench_counting.py")
+
+
+def test_an_import_error_on_head_only_is_an_error_and_the_others_go_on(small: Project) -> None:
+    small.write("benchmarks/bench_other.py", OTHER)
+    small.write("other.py", "work = int\n")
+    base = small.commit("with other")
+    small.write("other.py", "raise RuntimeError('broken by this change')\n")
+    small.commit("broken")
+    report = small.report("compare", base, "HEAD", code=3)
+    assert report["verdict"]["status"] == "error"
+    assert rows(report, "other_work")["latency_p50"]["status"] == "failed"
+    assert rows(report, "steady")["latency_p50"]["status"] not in {"failed", "new"}
+    assert any("broken by this change" in failure["message"] for failure in report["failures"])
+
+
+def test_an_import_error_on_base_only_makes_the_case_new(small: Project) -> None:
+    base = small.git("rev-parse", "HEAD").strip()
+    small.write("benchmarks/bench_other.py", OTHER)
+    small.write("other.py", "work = int\n")
+    small.commit("with other")
+    report = small.report("compare", base, "HEAD")
+    assert rows(report, "other_work")["latency_p50"]["status"] == "new"
+    assert rows(report, "steady")["latency_p50"]["status"] not in {"failed", "new"}
+    assert report["verdict"]["status"] != "error"
+
+
+def test_a_benchmark_file_that_kills_python_leaves_the_others_alone(small: Project) -> None:
+    small.write("benchmarks/bench_deadly.py", "import os\nos.kill(os.getpid(), 11)\n")
+    small.commit("deadly")
+    report = small.report("compare", "HEAD", "HEAD", "--same")
+    assert "steady" in {row["case"] for row in report["results"]}
+    assert any(failure["kind"] == "SIGSEGV" for failure in report["failures"])
+
+
+def test_a_token_in_the_environment_is_refused(small: Project) -> None:
+    done = small.perfci("compare", "HEAD", "HEAD", "--same", GITHUB_TOKEN="secret")
+    errs(done, 2, "GITHUB_TOKEN")
+
+
+def test_a_worker_never_sees_a_secret(small: Project) -> None:
+    small.write(
+        "benchmarks/bench_env.py",
+        "import os, perfci\n"
+        "assert 'AWS_SECRET_ACCESS_KEY' not in os.environ\n"
+        "assert 'ACTIONS_RUNTIME_URL' not in os.environ\n"
+        "@perfci.benchmark\ndef env():\n    return int\n",
+    )
+    small.commit("env")
+    done = small.perfci("list", AWS_SECRET_ACCESS_KEY="x", ACTIONS_RUNTIME_URL="y")
+    assert "failed" not in done.text
+    assert "env" in done.out
+
+
+def test_a_report_that_cannot_be_written_is_said_before_measuring(small: Project) -> None:
+    done = small.perfci("compare", "HEAD", "HEAD", "--same", "--json", "/proc/nowhere/report.json")
+    errs(done, 4, "/proc/nowhere")
+    assert "rounds" not in done.err
+
+
+def test_a_cache_folder_that_cannot_be_written(small: Project) -> None:
+    done = small.perfci("compare", "HEAD", "HEAD", "--same", PERFCI_CACHE_DIR="/proc/nowhere")
+    errs(done, 4, "PERFCI_CACHE_DIR")
+
+
+def test_a_python_that_is_none(small: Project) -> None:
+    errs(
+        small.perfci("compare", "HEAD", "HEAD", "--same", "--head-python", "/bin/nothing"),
+        2,
+        "/bin/nothing",
+    )
+    errs(
+        small.perfci("compare", "HEAD", "HEAD", "--same", "--head-python", "/bin/false"),
+        2,
+        "no Python",
+    )
+
+
+OTHER = """\
+import perfci
+from other import work
+
+@perfci.benchmark
+def other_work():
+    return work
+"""

@@ -1,0 +1,289 @@
+"""``perfci baseline`` and ``perfci check``: stored, believed only where they may be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perfci.model.words import words
+from perfci.verdict.comparison import LEFT_OUT
+from tests.builders.project import Project, rows
+
+CASES = ("steady", "counting")
+
+
+@pytest.fixture
+def project(simulated: Project) -> Project:
+    """Workers are simulated: what is stored and believed is the point."""
+    return simulated
+
+
+@pytest.fixture
+def stored(project: Project) -> Project:
+    """A project whose first commit is stored as the baseline."""
+    project.counting(1000)
+    project.commit("base")
+    done = project.perfci("baseline", "update")
+    assert done.code == 0, done.text
+    return project
+
+
+def baseline_of(project: Project, case: str) -> Path:
+    """Return the file of one case's baseline."""
+    (path,) = (project.folder / "baselines").glob(f"*/{case}-*.json")
+    return path
+
+
+def slow_down(project: Project) -> None:
+    """Make head so slow that five workers on a busy machine can't miss it."""
+    project.counting(30_000)
+    project.commit("slower")
+
+
+def scale_baseline(stored: Project, factor: float, *cases: str) -> None:
+    """Multiply the stored times: with a small factor, all that is measured now looks slow."""
+    for one in cases:
+        path = baseline_of(stored, one)
+        kept = json.loads(path.read_text())
+        for session in kept["sessions"]:
+            for worker in session["workers"]:
+                for name in worker["values"]:
+                    if name.startswith(("latency", "cold_start")):
+                        worker["values"][name] *= factor
+        path.write_text(json.dumps(kept))
+
+
+def test_the_same_commit_passes(stored: Project) -> None:
+    report = stored.report("check", code=0)
+    assert report["verdict"]["status"] in {"pass", "inconclusive"}
+    assert {row["method"] for row in report["results"]} & {"welch_t", "paired_t"}
+
+
+def test_a_slowed_commit_fails_and_was_confirmed_side_by_side(stored: Project) -> None:
+    scale_baseline(stored, 30.0, "steady")  # nothing that gets quicker is suspected
+    slow_down(stored)
+    report = stored.report("check", code=1)
+    slow = rows(report, "counting")["latency_p50"]
+    assert slow["status"] == "regressed"
+    assert slow["method"] == "paired_t"
+    assert slow["confirmed"] is True
+    assert report["base"]["rev"] == f"baseline of {report['base']['sha'][:12]}"
+    assert rows(report, "steady")["latency_p50"]["method"] == "welch_t"
+
+
+def test_suspects_of_different_commits_are_each_confirmed_against_their_own(
+    stored: Project,
+) -> None:
+    first = json.loads(baseline_of(stored, "steady").read_text())["sha"]
+    stored.commit("nothing new")
+    done = stored.perfci("baseline", "update", "-k", "steady")
+    assert done.code == 0
+    assert f"(replaces 1 session of {first[:12]})" in done.out
+    assert len({json.loads(baseline_of(stored, one).read_text())["sha"] for one in CASES}) == 2
+    scale_baseline(stored, 1 / 30, *CASES)
+    report = stored.report("check", "--no-confirm", code=1)
+    assert {rows(report, one)["latency_p50"]["confirmed"] for one in CASES} == {False}
+    report = stored.report("check")
+    for one in CASES:
+        row = rows(report, one)["latency_p50"]
+        assert (row["method"], row["confirmed"]) == ("paired_t", True)
+        assert row["status"] != "regressed"
+    assert any("2 suspected" in note for note in report["notes"])
+
+
+def test_a_suspect_whose_commit_is_gone_stays_unconfirmed(stored: Project) -> None:
+    scale_baseline(stored, 1 / 30, *CASES)
+    path = baseline_of(stored, "steady")
+    stored_sha = json.loads(path.read_text())["sha"]
+    path.write_text(path.read_text().replace(stored_sha, "0" * 40))
+    report = stored.report("check", code=1)
+    assert rows(report, "steady")["latency_p50"]["confirmed"] is False
+    assert rows(report, "counting")["latency_p50"]["confirmed"] is True
+    assert any("000000000000 isn't in this clone" in note for note in report["notes"])
+
+
+def test_without_confirmation_the_verdict_says_so(stored: Project) -> None:
+    slow_down(stored)
+    report = stored.report("check", "--no-confirm", code=1)
+    assert rows(report, "counting")["latency_p50"]["confirmed"] is False
+    assert "unconfirmed" in " ".join((*report["verdict"]["reasons"], *report["notes"])).lower()
+
+
+def test_one_session_is_said_to_be_one(stored: Project) -> None:
+    report = stored.report("check", "--no-confirm", "-k", "steady")  # no suspect is paired then
+    row = rows(report, "steady")["latency_p50"]
+    assert any("session" in warning for warning in row["warnings"])
+
+
+def test_updating_the_same_commit_adds_a_session(stored: Project) -> None:
+    assert "replaces" not in stored.perfci("baseline", "update", "-k", "steady").out
+    kept = json.loads(baseline_of(stored, "steady").read_text())
+    assert len(kept["sessions"]) == 2
+    assert len(json.loads(baseline_of(stored, "counting").read_text())["sessions"]) == 1
+
+
+def test_update_can_measure_several_sessions(stored: Project) -> None:
+    assert stored.perfci("baseline", "update", "-k", "steady", "--sessions", "2").code == 0
+    kept = json.loads(baseline_of(stored, "steady").read_text())
+    assert len({session["id"] for session in kept["sessions"]}) == 3
+    report = stored.report("check", "-k", "steady")
+    row = rows(report, "steady")["latency_p50"]
+    assert not any("one session" in warning for warning in row["warnings"])
+    assert not any("store a third" in note for note in report["notes"])
+
+
+def test_two_sessions_that_leave_a_case_undecided_ask_for_a_third(stored: Project) -> None:
+    path = baseline_of(stored, "steady")
+    kept = json.loads(path.read_text())
+    (session,) = kept["sessions"]
+    slower = [
+        {**one, "values": {name: value * 20.0 for name, value in one["values"].items()}}
+        for one in session["workers"]
+    ]
+    kept["sessions"] = [session, {**session, "id": "another day", "workers": slower}]
+    path.write_text(json.dumps(kept))
+    report = stored.report("check", "--no-confirm")
+    assert rows(report, "steady")["latency_p50"]["status"] == "inconclusive"
+    (note,) = (one for one in report["notes"] if "store a third" in one)
+    assert note.startswith("2 sessions tell next to nothing of how days differ: steady")
+    assert f"perfci baseline update {kept['sha'][:12]}" in note
+
+
+def test_a_new_benchmark_is_new_and_a_gone_one_removed(stored: Project) -> None:
+    text = "import perfci\n\n@perfci.benchmark\ndef fresh():\n    return int\n"
+    (stored.folder / "benchmarks" / "bench_counting.py").unlink()
+    stored.write("benchmarks/bench_fresh.py", text)
+    report = stored.report("check")
+    statuses = {row["case"]: row["status"] for row in report["results"]}
+    assert statuses == {"fresh": "new", "steady": "removed", "counting": "removed"}
+
+
+def test_a_changed_benchmark_is_not_comparable(stored: Project) -> None:
+    with (stored.folder / "benchmarks" / "bench_counting.py").open("a") as file:
+        file.write("\n# another meaning\n")
+    report = stored.report("check")
+    assert {row["status"] for row in report["results"]} == {"not_comparable"}
+    assert report["verdict"]["status"] == "inconclusive"
+
+
+def test_a_baseline_of_another_environment_is_no_baseline(stored: Project) -> None:
+    (folder,) = (p for p in (stored.folder / "baselines").iterdir() if p.is_dir())
+    with (stored.folder / "pyproject.toml").open("a") as file:
+        file.write("[tool.perfci.quiet]\nmalloc = false\n")
+    done = stored.perfci("check", "--no-strict").without_traceback()
+    assert done.code == 2
+    assert "[no-baseline]" in done.err
+    assert f"there are those of {folder.name}" in done.err
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace('"schema": 1', '"schema": 99'),
+        lambda text: text.replace('"latency_p50": ', '"latency_p50": NaN, "x": ', 1),
+        lambda text: "",
+    ],
+    ids=["truncated", "newer schema", "NaN", "empty"],
+)
+def test_a_damaged_baseline_is_an_error_and_never_no_baseline(stored: Project, damage) -> None:
+    path = baseline_of(stored, "steady")
+    path.write_text(damage(path.read_text()))
+    done = stored.perfci("check").without_traceback()
+    assert done.code == 4, done.text
+    assert path.name in done.err
+
+
+@pytest.mark.parametrize("how", ["no facts", "renamed"])
+def test_a_damaged_environment_is_the_same_error_for_check_and_list(
+    stored: Project, how: str
+) -> None:
+    (folder,) = (path for path in (stored.folder / "baselines").iterdir() if path.is_dir())
+    if how == "renamed":
+        folder.rename(folder.with_name("renamed"))
+    else:
+        (folder / "environment.json").unlink()
+    listed = stored.perfci("baseline", "list").without_traceback()
+    checked = stored.perfci("check").without_traceback()
+    assert (listed.code, checked.code) == (4, 4), listed.text + checked.text
+    assert "environment.json" in listed.err
+    (said,) = (line for line in listed.err.splitlines() if line.startswith("perfci: "))
+    assert said in checked.err
+
+
+def test_a_report_of_confirmed_suspects_tells_each_case_once(stored: Project) -> None:
+    stored.write("benchmarks/bench_zz.py", "syntax error(")
+    stored.write("lib.py", "def work():\n    return sum(range(100_000))\n")
+    report = stored.report("check", code=1)
+    named = [(row["case"], row["metric"]) for row in report["results"]]
+    assert sorted(set(named)) == sorted(named)
+    path = stored.folder.parent / "report.json"
+    assert stored.perfci("report", str(path)).code == 0
+
+
+def test_list_show_diff_and_remove(stored: Project) -> None:
+    listed = stored.perfci("baseline", "list").out
+    key = listed.splitlines()[0]
+    assert "steady" in listed
+    assert "latency_p50" in stored.perfci("baseline", "show", "steady").out
+    same = stored.perfci("baseline", "diff", key, key)
+    assert same.code == 0
+    assert "+0.0 %" in same.out
+    assert stored.perfci("baseline", "remove", key, "steady").code == 0
+    assert "steady" not in stored.perfci("baseline", "list").out
+    unknown = stored.perfci("baseline", "show", "stedy").without_traceback()
+    assert unknown.code == 2
+
+
+def test_a_dirty_tree_is_no_baseline(stored: Project) -> None:
+    stored.counting(50)
+    done = stored.perfci("baseline", "update", ".").without_traceback()
+    assert done.code == 2
+    assert "HEAD" in done.err
+
+
+def test_what_has_no_baseline_is_refused_before_anything_is_measured(project: Project) -> None:
+    """It was measured for minutes, and the exit code was that of a pass."""
+    project.commit("base", **{"benchmarks/bench_none.py": "raise SystemExit(9)"})
+    done = project.perfci("check").without_traceback()
+    assert done.code == 2
+    assert "there are no baselines in baselines/: there is nothing to compare with" in done.err
+    assert "perfci baseline update" in done.err
+    assert "perfci compare" in done.err
+    assert "[no-baseline]" in done.err
+
+
+def test_a_job_may_check_only_what_is_stored(project: Project) -> None:
+    """As the written nightly does, whose repository has no baselines before the first push."""
+    project.commit("base", **{"benchmarks/bench_none.py": "raise SystemExit(9)"})
+    done = project.perfci("check", "--if-stored").without_traceback()
+    assert done.code == 0
+    assert "nothing was checked: there are no baselines in baselines/" in done.err
+    assert done.out == ""
+
+
+def test_a_selection_of_cases_without_baselines_is_refused(stored: Project) -> None:
+    text = "import perfci\n\n@perfci.benchmark\ndef fresh():\n    return int\n"
+    stored.write("benchmarks/bench_fresh.py", text)
+    done = stored.perfci("check", "-k", "fresh").without_traceback()
+    assert done.code == 2
+    assert "no case that -k 'fresh' selects has a baseline" in done.err
+
+
+def test_a_gating_metric_that_the_baseline_has_and_head_no_longer_reports_is_told(
+    project: Project,
+) -> None:
+    source = (
+        "import lib\nimport perfci\n\n"
+        "@perfci.benchmark(metrics=lib.METRICS)\ndef work():\n    return int\n"
+    )
+    project.write("benchmarks/bench_work.py", source)
+    project.commit("base", **{"lib.py": 'METRICS = ["latency_p50", "peak_host_memory"]'})
+    assert project.perfci("baseline", "update", "--rounds", "2").code == 0
+    project.commit("head", **{"lib.py": 'METRICS = ["peak_host_memory"]'})
+    report = project.report("check", "--rounds", "2", "--no-confirm")
+    row = rows(report, "work")["latency_p50"]
+    assert (row["status"], row["warnings"]) == ("removed", [words(LEFT_OUT)])
+    assert f"warning: work: latency_p50 ({words(LEFT_OUT)})" in report["verdict"]["reasons"]

@@ -1,0 +1,159 @@
+"""The smaller commands: each does what its help says."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from perfci.cli.main import cli
+from perfci.config.loading import load_config
+from tests.builders.project import Project
+
+COMMANDS = tuple(cli.list_commands(None))
+
+
+@pytest.fixture
+def small(project: Project) -> Project:
+    project.counting(1000)
+    project.commit("base")
+    return project
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(project: Project, command: str) -> None:
+    done = project.perfci(command, "--help")
+    assert done.code == 0
+    assert f"Example: perfci {command}" in done.out or "Example: eval" in done.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(project: Project, shell: str) -> None:
+    assert "perfci" in project.perfci("completion", shell).out
+
+
+def test_completion_completes_commands_and_options(project: Project) -> None:
+    words = {"_PERFCI_COMPLETE": "bash_complete", "COMP_WORDS": "perfci com", "COMP_CWORD": "1"}
+    assert "compare" in project.perfci(**words).out
+    words |= {"COMP_WORDS": "perfci compare --fail", "COMP_CWORD": "2"}
+    assert "--fail-fast" in project.perfci(**words).out
+
+
+def test_a_mistyped_command_names_the_nearest(project: Project) -> None:
+    done = project.perfci("comapre")
+    assert done.code == 2
+    assert "compare" in done.err
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        b"[tool]\nruff.line-length = 9\n",
+        b"tool = {ruff = {line-length = 9}}\n",
+        b"[project]\r\nname = 'x'\r\n",
+    ],
+)
+def test_init_configures_whatever_the_layout_of_the_file(project: Project, theirs: bytes) -> None:
+    path = project.folder / "pyproject.toml"
+    path.write_bytes(theirs)
+    done = project.perfci("init").without_traceback()
+    assert done.code == 0
+    assert path.read_bytes().startswith(theirs)
+    assert (b"\r\n" in theirs) == (b"\n" not in path.read_bytes().replace(b"\r\n", b""))
+    config = load_config(project.folder)
+    assert (config.benchmarks, config.settings.budget) == ("benchmarks", 600.0)
+    assert "kept     the configuration" in project.perfci("init").out
+
+
+def test_init_says_what_it_cannot_read(project: Project) -> None:
+    (project.folder / "pyproject.toml").write_bytes(b"# caf\xe9\n")
+    done = project.perfci("init").without_traceback()
+    assert done.code == 2
+    assert "not UTF-8 text" in done.err
+
+
+def test_init_writes_what_list_then_finds(project: Project) -> None:
+    (project.folder / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
+    project.commit("mine")
+    done = project.perfci("init")
+    assert done.code == 0
+    assert "Next:" in done.out
+    assert "[project]" in (project.folder / "pyproject.toml").read_text()
+    again = project.perfci("init")
+    assert again.code == 0
+    assert (project.folder / "pyproject.toml").read_text().count("[tool.perfci]") == 1
+
+
+@pytest.mark.torch
+def test_the_benchmark_that_init_writes_can_be_listed(project: Project) -> None:
+    project.commit("empty")
+    project.perfci("init")
+    assert "feed_forward[batch=1,mode=eager]" in project.perfci("list").out
+
+
+def test_list_shows_ids_places_tags_and_skips(small: Project) -> None:
+    small.write(
+        "benchmarks/bench_more.py",
+        "import perfci\n\n@perfci.benchmark(n=[1, 2], tags=['quick'], skip='not today')\n"
+        "def more(n):\n    return int\n",
+    )
+    out = small.perfci("list", "-k", "quick").out
+    assert re.search(
+        r"more\[n=1\]\s+benchmarks/bench_more.py:\d+  #quick  \(skipped: not today\)", out
+    )
+    assert "counting" not in out
+
+
+def test_run_shows_one_sides_numbers(small: Project) -> None:
+    report = small.report("run", "HEAD", "-k", "steady", code=0)
+    assert report["base"] is None
+    metrics = {row["metric"]: row for row in report["results"]}
+    assert metrics["latency_p50"]["head"]["center"] > 0
+    assert metrics["cold_start"]["head"]["workers"] == 5
+
+
+def test_a_skipped_case_is_said_and_not_measured(small: Project) -> None:
+    small.write(
+        "benchmarks/bench_more.py",
+        "import perfci\n\n@perfci.benchmark(skip='needs a dragon')\ndef more():\n    return int\n",
+    )
+    report = small.report("run", "-k", "more or steady")
+    assert report["skipped"] == {"more": "needs a dragon"}
+    assert "more" not in {row["case"] for row in report["results"]}
+
+
+def test_what_this_machine_cannot_measure_is_said_and_never_zero(small: Project) -> None:
+    report = small.report("run", "-k", "steady")
+    assert "device_time_p50" in report["not_measured"]
+    assert "peak_device_memory" not in {row["metric"] for row in report["results"]}
+
+
+def test_every_format_can_be_rendered_again_from_the_json(small: Project, tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+    small.perfci("compare", "HEAD", "HEAD", "--same", "-k", "steady", "--json", str(path))
+    markdown = small.perfci("report", str(path), "--format", "markdown")
+    assert markdown.code == 0
+    assert markdown.out.startswith("<!-- perfci")
+    ET.fromstring(small.perfci("report", str(path), "--format", "junit").out)
+    assert small.perfci("report", str(path), "--format", "json").out == path.read_text()
+    assert small.perfci("report", str(path), "--format", "csv").out.count("latency_p50") == 1
+    assert "steady" in small.perfci("report", str(path)).out
+
+
+@pytest.mark.parametrize("text", ["", "{}", "not json", '{"schema": "perfci.report/9"}'])
+def test_a_damaged_report_is_an_error_that_names_it(project: Project, text: str) -> None:
+    path = project.write("report.json", text)
+    done = project.perfci("report", str(path)).without_traceback()
+    assert done.code == 4
+    assert "report.json" in done.err
+
+
+def test_doctor_says_what_to_do(project: Project) -> None:
+    done = project.perfci("doctor", CXX="no-such-compiler").without_traceback()
+    assert "no-such-compiler" in done.out
+    assert "g++" in done.out
+    stopped = project.perfci("doctor", PERFCI_CACHE_DIR="/proc/nowhere")
+    assert stopped.code == 3
+    assert "PERFCI_CACHE_DIR" in stopped.out

@@ -1,0 +1,213 @@
+"""``perfci compare`` as users run it: real repositories, real processes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builders.project import Project, assert_ends, rows
+
+
+@pytest.fixture
+def slowed(project: Project) -> Project:
+    """``main`` and ``feature``: feature's ``work`` costs three times as much."""
+    project.counting(1000)
+    project.commit("base")
+    project.git("checkout", "--quiet", "-b", "feature")
+    project.counting(3000)
+    project.commit("head")
+    return project
+
+
+def test_a_slowed_case_fails_and_its_neighbour_does_not(slowed: Project) -> None:
+    report = slowed.report("compare", "main", "feature", code=1)
+    slow, steady = rows(report, "counting")["latency_p50"], rows(report, "steady")["latency_p50"]
+    assert slow["status"] == "regressed"
+    assert slow["method"] == "paired_t"
+    assert 2.0 < slow["ratio"] < 4.5
+    assert steady["status"] != "regressed"
+    assert report["verdict"]["status"] == "fail"
+    assert "counting" in report["verdict"]["reasons"][0]
+    (written,) = [one for one in report["definitions"] if one["benchmark"] == "counting"]
+    line = (slowed.folder / written["file"]).read_text().splitlines()[written["line"] - 1]
+    assert "counting" in line or line.startswith("@perfci.benchmark")
+
+
+def test_the_other_way_round_is_an_improvement_and_passes(slowed: Project) -> None:
+    report = slowed.report("compare", "feature", "main")
+    assert rows(report, "counting")["latency_p50"]["status"] == "improved"
+    assert report["verdict"]["status"] != "fail"
+
+
+def test_the_same_commit_passes(slowed: Project) -> None:
+    report = slowed.report("compare", "HEAD", "HEAD", "--same")
+    assert report["verdict"]["status"] in {"pass", "inconclusive"}
+    assert not [row for row in report["results"] if row["status"] == "regressed"]
+
+
+def test_uncommitted_changes_are_a_side_and_the_checkout_is_untouched(slowed: Project) -> None:
+    slowed.counting(20_000)
+    slowed.write("scratch.txt", "mine")
+    before = slowed.git("status", "--porcelain")
+    report = slowed.report("compare", "HEAD", "-k", "counting", code=1)
+    assert report["head"]["dirty"] is True
+    assert rows(report, "counting")["latency_p50"]["ratio"] > 4
+    assert slowed.git("status", "--porcelain") == before
+    assert slowed.git("worktree", "list").count("\n") == 1
+
+
+def test_k_selects_cases(slowed: Project) -> None:
+    report = slowed.report("compare", "main", "feature", "-k", "not counting")
+    assert {row["case"] for row in report["results"]} == {"steady"}
+
+
+def test_fail_fast_stops_at_the_first_regression(slowed: Project) -> None:
+    report = slowed.report("compare", "main", "feature", "--fail-fast", "--seed", "1", code=1)
+    assert any("fail-fast" in note for note in report["notes"])
+
+
+def test_two_pythons_can_be_compared(slowed: Project) -> None:
+    report = slowed.report(
+        "compare", "HEAD", "HEAD", "--same", "--base-python", sys.executable, "-k", "steady"
+    )
+    assert report["base"]["python"] == report["head"]["python"]
+
+
+def test_more_rounds_are_measured_when_asked_for(slowed: Project) -> None:
+    report = slowed.report("compare", "HEAD", "HEAD", "--same", "-k", "steady", "--rounds", "7")
+    assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 7
+
+
+def test_working_memory_that_doubled_fails(slowed: Project) -> None:
+    for branch, size in (("small", 8), ("large", 16)):
+        slowed.git("checkout", "--quiet", "-B", branch, "main")
+        slowed.commit(
+            branch, **{"lib.py": f"def work():\n    return len(bytearray({size} << 20))\n"}
+        )
+    selected = ("-k", "counting", "--rounds", "8")  # the fewest that four gates need are six
+    report = slowed.report("compare", "small", "large", *selected, code=1)
+    row = rows(report, "counting")["host_memory_over_setup"]
+    assert (row["status"], row["gate"]) == ("regressed", "fail")
+    assert row["difference"] == pytest.approx(8 << 20, rel=0.05)
+
+
+def test_two_rounds_are_a_quick_look_that_decides_nothing(slowed: Project) -> None:
+    report = slowed.report("compare", "main", "feature", "-k", "counting", "--rounds", "2")
+    row = rows(report, "counting")["latency_p50"]
+    assert (row["base"]["workers"], row["head"]["workers"], row["status"]) == (2, 2, "inconclusive")
+    assert row["ratio"] > 1.0
+    assert (row["ratio_lo"], row["p"], row["head"]["hi"]) == (None, None, None)
+    assert report["verdict"]["status"] == "inconclusive"
+    assert "2 rounds, and it takes 5 rounds" in report["verdict"]["reasons"][0]
+
+
+def test_interrupting_leaves_a_report_of_what_was_measured(slowed: Project, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    process = slowed.start(
+        "compare", "main", "feature", "--rounds", "500", "--json", str(path), "--log-dir",
+        str(tmp_path / "logs"),
+    )  # fmt: skip
+    log = tmp_path / "logs" / "session.log"
+    deadline = time.monotonic() + 60
+    while not (log.exists() and log.read_text().count("round 3") >= 2):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    text = path.read_text()
+    assert "nterrupted" in text
+    assert '"latency_p50"' in text
+    assert list((slowed.cache).glob("session-*")) == []
+
+
+def test_a_killed_parent_leaves_no_worker_behind(slowed: Project, tmp_path: Path) -> None:
+    said = tmp_path / "pid"
+    slowed.write("benchmarks/bench_slow.py", SLOW.format(path=str(said)))
+    slowed.commit("slow")
+    process = slowed.start("compare", "HEAD", "HEAD", "--same", "-k", "slow")
+    deadline = time.monotonic() + 60
+    while not said.exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    worker, child = map(int, said.read_text().split())
+    assert Path(f"/proc/{worker}").exists()
+    assert Path(f"/proc/{child}").exists()
+    process.kill()
+    process.communicate()
+    assert_ends(worker)
+    assert_ends(child)
+    assert list(slowed.cache.glob("session-*"))
+    assert slowed.perfci("list").code == 0
+    assert list(slowed.cache.glob("session-*")) == []  # the next start sweeps
+    assert slowed.git("worktree", "list").count("\n") == 1
+
+
+SLOW = """\
+import os, subprocess, time, perfci
+
+@perfci.benchmark
+def slow():
+    child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    with open({path!r} + ".new", "w") as file:
+        file.write(f"{{os.getpid()}} {{child.pid}}")
+    os.rename({path!r} + ".new", {path!r})  # whole, or not there
+    time.sleep(60)
+    return lambda: None
+"""
+
+
+def test_what_moved_is_shown_beside_its_history(slowed: Project, tmp_path: Path) -> None:
+    place = str(tmp_path / "history.sqlite")
+    for _ in range(3):
+        recorded = slowed.perfci("run", "main", "-k", "counting", "--record", "--history", place)
+        assert recorded.code == 0, recorded.text
+    options = ("-k", "counting", "--history", place)
+    report = slowed.report("compare", "main", "feature", *options, code=1)
+    past = {one["metric"]: one["values"] for one in report["past"] if one["case"] == "counting"}
+    now = rows(report, "counting")["latency_p50"]
+    assert len(past["latency_p50"]) == 3
+    assert all(value < now["head"]["center"] for value in past["latency_p50"])
+
+
+def test_a_history_that_cannot_be_read_stops_no_comparison(slowed: Project, tmp_path: Path) -> None:
+    place = tmp_path / "history.sqlite"
+    place.write_text("no database")
+    done = slowed.perfci("compare", "main", "feature", "-k", "counting", "--history", str(place))
+    assert done.code == 1, done.text
+    assert "the report is without its history" in done.err
+
+
+@pytest.mark.parametrize(
+    "sides", [("HEAD",), ("HEAD", "HEAD"), ("feature", "."), ("HEAD", "--head-python", "python3")]
+)
+def test_a_commit_is_not_compared_with_itself_unless_asked_for(
+    slowed: Project, sides: tuple[str, ...]
+) -> None:
+    """It was measured for minutes, and the exit code was that of a pass."""
+    pythons = ("--base-python", "python3") if "--head-python" in sides else ()
+    done = slowed.perfci("compare", *sides, *pythons).without_traceback()
+    assert done.code == 2
+    assert "[same-sides]" in done.err
+    assert "there is nothing to compare" in done.err
+    assert "--same" in done.err
+    assert ("the working tree has no changes" in done.err) is (sides != ("HEAD", "HEAD"))
+
+
+def test_changes_that_are_on_neither_side_are_told(slowed: Project) -> None:
+    said = "uncommitted changes are on neither side"
+    budget = ("-k", "nothing", "--budget", "30s")
+    slowed.write("lib.py", "def work():\n    return 1\n")
+    try:
+        assert said in slowed.perfci("compare", "main", "HEAD", *budget).err
+        assert said not in slowed.perfci("compare", "main", ".", *budget).err
+        assert said not in slowed.perfci("compare", "main", "main", "--same", *budget).err
+    finally:
+        slowed.git("checkout", "--quiet", "--", "lib.py")
+    assert said not in slowed.perfci("compare", "main", "HEAD", *budget).err

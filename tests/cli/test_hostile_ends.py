@@ -1,0 +1,169 @@
+"""A session that can't go on as planned: nothing is lost, and no exit code says "regression"."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
+
+SLOW = """\
+import perfci
+
+@perfci.benchmark
+def steady():
+    return lambda: sum(range(500))
+"""
+
+
+@pytest.fixture
+def ready(project: Project) -> Project:
+    project.write("benchmarks/bench_one.py", SLOW)
+    project.commit("a benchmark")
+    return project
+
+
+@pytest.fixture
+def passing(ready: Project) -> Project:
+    ready.write("pyproject.toml", QUICK + NOISE_PASSES)
+    return ready
+
+
+def interrupted(project: Project, number: int, *arguments: str) -> tuple[int, str]:
+    """Run perfci, interrupt it while it measures, and return its exit code and what it said."""
+    before = signal.signal(number, signal.SIG_DFL)  # as nohup leaves SIGHUP, it would be ignored
+    try:
+        process = project.start(*arguments, "--rounds", "500", "--budget", "60s")
+    finally:
+        signal.signal(number, before)
+    assert process.stderr is not None
+    said = ""
+    while "rounds," not in said:
+        line = process.stderr.readline()
+        assert line, said
+        said += line
+    time.sleep(1.0)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out + said + err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_compare_leaves_a_report_and_is_no_pass(ready: Project, number: int) -> None:
+    path = ready.folder.parent / "r.json"
+    code, said = interrupted(
+        ready, number, "compare", "HEAD", "HEAD", "--same", "--json", str(path)
+    )
+    assert code == 3, said
+    assert json.loads(path.read_text())["interrupted"] is True
+    assert not list(ready.cache.glob("session-*"))
+
+
+def test_an_interrupted_baseline_is_not_stored(ready: Project) -> None:
+    code, said = interrupted(ready, signal.SIGINT, "baseline", "update")
+    assert code == 3, said
+    assert "Nothing was stored" in said
+    assert not list(ready.folder.glob("baselines/*/*.json"))
+
+
+def test_a_benchmark_file_that_hangs_on_import_leaves_time_for_the_others(ready: Project) -> None:
+    ready.write("benchmarks/bench_zz.py", "while True:\n    pass\n")
+    report = ready.report("compare", "HEAD", ".", "--rounds", "2", "--budget", "32s")
+    assert {one["kind"] for one in report["failures"]} == {"no_time"}
+    assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 1
+
+
+def test_a_closed_standard_output_loses_no_file(passing: Project) -> None:
+    path = passing.folder.parent / "r.json"
+    command = [
+        sys.executable,
+        "-m",
+        "perfci",
+        "compare",
+        "HEAD",
+        "HEAD",
+        "--same",
+        "--json",
+        str(path),
+    ]
+    process = subprocess.Popen(
+        command, cwd=passing.folder, env=passing.environment(), stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(120) == 0
+    assert json.loads(path.read_text())["results"]
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_full_disk_behind_the_terminal_loses_no_file(passing: Project, stream: str) -> None:
+    path = passing.folder.parent / "r.json"
+    command = [
+        sys.executable,
+        "-m",
+        "perfci",
+        "compare",
+        "HEAD",
+        "HEAD",
+        "--same",
+        "--json",
+        str(path),
+    ]
+    with Path("/dev/full").open("w") as full:
+        code = subprocess.run(
+            command, cwd=passing.folder, env=passing.environment(), check=False, **{stream: full}
+        ).returncode
+    assert code in ({4, 120} if stream == "stdout" else {0})
+    assert json.loads(path.read_text())["results"]
+
+
+def test_a_benchmark_that_deletes_its_tree_fails_and_the_report_is_there(ready: Project) -> None:
+    ready.write(
+        "benchmarks/bench_two.py",
+        "import os, shutil\nimport perfci\n\n@perfci.benchmark\ndef deletes():\n"
+        "    shutil.rmtree(os.getcwd(), ignore_errors=True)\n    return lambda: 1\n",
+    )
+    ready.commit("deletes")
+    report = ready.report("compare", "HEAD", "HEAD", "--same", code=3)
+    kinds = {(one["case"], one["kind"]) for one in report["failures"]}
+    assert ("deletes", "deleted_tree") in kinds
+    assert any("deleted the tree" in note for note in report["notes"])
+
+
+@pytest.mark.parametrize("option", ["--base-python", "--head-python"])
+def test_what_is_no_python_is_refused_before_anything_is_measured(
+    ready: Project, option: str
+) -> None:
+    done = ready.perfci(
+        "compare", "HEAD", "HEAD", "--same", option, "/bin/true"
+    ).without_traceback()
+    assert done.code == 2
+    assert "is no Python" in done.text
+
+
+def test_doctor_names_what_is_no_python(ready: Project) -> None:
+    done = ready.perfci("doctor", "--python", "/bin/true").without_traceback()
+    assert "is no Python" in done.text
+
+
+def test_a_run_says_that_nothing_was_compared_when_quiet_too(ready: Project) -> None:
+    done = ready.perfci("run", "HEAD", "-q")
+    assert done.code == 0
+    assert "nothing compared" in done.out
+    assert "pass" not in done.out
+
+
+def test_a_failing_build_is_no_verdict(ready: Project) -> None:
+    with (ready.folder / "pyproject.toml").open("a") as file:
+        file.write('build = ["false"]\n')
+    ready.commit("does not build")
+    done = ready.perfci("compare", "HEAD", "HEAD", "--same").without_traceback()
+    assert done.code == 3
+    assert os.fspath("build command `false`") in done.err

@@ -1,0 +1,51 @@
+"""What switches the gate off, in part or in whole, is told where it is done."""
+
+from __future__ import annotations
+
+from tests.builders.project import Project, rows
+
+SKIPPED = """\
+import perfci
+import lib
+
+@perfci.benchmark(skip=lambda: None if hasattr(lib, "work") else "no work")
+def counting():
+    return lib.work
+
+@perfci.benchmark
+def steady():
+    return lambda: sum(range(500))
+"""
+
+
+def test_metrics_that_all_inform_only_make_no_pass(project: Project) -> None:
+    project.counting(1000)
+    with (project.folder / "pyproject.toml").open("a") as file:
+        for name in ("latency_p50", "cold_start", "peak_host_memory", "host_memory_over_setup"):
+            file.write(f'[tool.perfci.metrics.{name}]\ngate = "info"\n')
+    project.commit("base")
+    report = project.report("compare", "HEAD", "--same", "-k", "steady", "--rounds", "2")
+    assert report["verdict"]["status"] == "inconclusive"
+    assert report["verdict"]["reasons"][0].startswith("nothing gates")
+    assert "-k 'steady' left out 1 of 2 cases." in report["notes"]
+
+
+def test_a_case_that_only_head_skips_is_removed(project: Project) -> None:
+    project.commit("base", **{"benchmarks/bench_a.py": SKIPPED, "lib.py": "work = int\n"})
+    project.write("lib.py", "")
+    report = project.report("compare", "HEAD", "--rounds", "2")
+    assert {row["status"] for row in rows(report, "counting").values()} == {"removed"}
+    assert report["skipped"] == {"counting": "no work"}
+
+
+def test_a_file_of_benchmarks_that_the_pattern_leaves_out_is_named(project: Project) -> None:
+    project.counting(1000)
+    text = "import perfci\n\n@perfci.benchmark\ndef fresh():\n    return int\n"
+    project.write("benchmarks/benchmark_fresh.py", text)
+    project.write("benchmarks/shapes.py", "SIZE = 3\n")
+    project.commit("base")
+    done = project.perfci("list").without_traceback()
+    assert done.code == 0
+    assert "benchmarks/benchmark_fresh.py writes benchmarks that are not measured" in done.err
+    assert "`pattern`, bench_*.py" in done.err
+    assert "shapes" not in done.err

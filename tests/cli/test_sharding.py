@@ -1,0 +1,313 @@
+"""One comparison in parts, as several machines measure it: planned, measured, and merged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.project import QUICK, Done, Project, rows
+
+FILE = "benchmarks/bench_many.py"
+MANY = """\
+import perfci
+from lib import work
+
+@perfci.benchmark
+def working():
+    return work
+
+@perfci.benchmark(size=[1, 2])
+def sized(size):
+    return lambda: sum(range(300 * size))
+
+@perfci.benchmark(skip="needs another machine")
+def elsewhere():
+    return int
+"""
+DROPPED = """\
+import perfci
+
+@perfci.benchmark
+def dropped():
+    return int
+"""
+BROKEN = "import perfci\nraise RuntimeError('no such library')\n"
+MEASURED = {"working", "sized[size=1]", "sized[size=2]"}
+
+
+@pytest.fixture(scope="module")
+def slowed(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """``main`` and ``feature``: feature's ``work`` costs three times as much."""
+    project = Project(tmp_path_factory.mktemp("sharding") / "project")
+    lib = "def work():\n    return sum(range({}))\n"
+    others = {"benchmarks/bench_broken.py": BROKEN, "benchmarks/bench_dropped.py": DROPPED}
+    project.commit("base", **{FILE: MANY, "lib.py": lib.format(1000), **others})
+    project.git("checkout", "--quiet", "-b", "feature")
+    (project.folder / "benchmarks/bench_dropped.py").unlink()
+    project.commit("head", **{"lib.py": lib.format(3000)})
+    return project
+
+
+@pytest.fixture(scope="module")
+def parts(slowed: Project) -> tuple[Path, Path]:
+    """The reports of two shards that were measured one after the other."""
+    paths = tuple(slowed.folder.parent / f"part-{number}.json" for number in (1, 2))
+    for number, path in enumerate(paths, start=1):
+        name = f"{number}/2"
+        done = slowed.perfci("compare", "main", "feature", "--shard", name, "--json", str(path))
+        assert path.exists(), done.without_traceback().text
+    return paths
+
+
+@pytest.fixture
+def folder(slowed: Project) -> Iterator[Path]:
+    """A folder for what a test merges."""
+    path = slowed.folder.parent / "merged"
+    path.mkdir()
+    yield path
+    shutil.rmtree(path)
+
+
+def read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def failed(report: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [tuple(one[name] for name in ("case", "side", "kind")) for one in report["failures"]]
+
+
+def edited(path: Path, to: Path, **changes: Any) -> Path:
+    to.write_text(json.dumps({**read(path), **changes}), encoding="utf-8")
+    return to
+
+
+def merge(project: Project, folder: Path, *files: Path, arguments: tuple[str, ...] = ()) -> Done:
+    names = [str(file) for file in files]
+    out = str(folder / "report.json")
+    return project.perfci("merge", *names, "--json", out, *arguments).without_traceback()
+
+
+def test_two_shards_merged_say_what_the_whole_says(
+    slowed: Project, parts: tuple[Path, Path], folder: Path
+) -> None:
+    whole = slowed.report("compare", "main", "feature", code=1)
+    done = merge(slowed, folder, *parts, arguments=("--expect", "2"))
+    merged = read(folder / "report.json")
+    assert (done.code, done.out) == (1, f"{folder / 'report.json'}\n")
+    assert {row["case"] for row in merged["results"]} == {row["case"] for row in whole["results"]}
+    assert {
+        case: rows(merged, case)["latency_p50"]["status"] for case in ("working", "dropped")
+    } == {
+        "working": "regressed",
+        "dropped": "removed",
+    }
+    assert merged["verdict"]["status"] == whole["verdict"]["status"] == "fail"
+    assert failed(merged) == failed(whole) != []
+    assert merged["skipped"] == whole["skipped"]
+    assert merged["durations"].keys() == whole["durations"].keys() == MEASURED
+    assert min(merged["durations"].values()) > 0.0
+    assert (merged["shard"], whole["shard"]) == ("", "")
+
+
+def test_a_case_is_in_one_shard_and_what_is_no_case_in_the_first(parts: tuple[Path, Path]) -> None:
+    first, second = map(read, parts)
+    assert (first["shard"], second["shard"]) == ("1/2", "2/2")
+    cases = [{row["case"] for row in part["results"]} for part in (first, second)]
+    assert cases[0] & cases[1] == set()
+    assert cases[0] | cases[1] == {*MEASURED, "dropped", "benchmarks/bench_broken.py"}
+    assert {"dropped", "benchmarks/bench_broken.py"} <= cases[0]
+    assert [part["durations"].keys() & MEASURED for part in (first, second)] == [
+        one & MEASURED for one in cases
+    ]
+    assert second["failures"] == []
+
+
+def test_all_formats_are_written_and_can_be_read_again(
+    slowed: Project, parts: tuple[Path, Path], folder: Path
+) -> None:
+    paths = {name: folder / f"out.{name}" for name in ("markdown", "junit", "csv")}
+    arguments = tuple(word for name, path in paths.items() for word in (f"--{name}", str(path)))
+    merge(slowed, folder, *parts, arguments=arguments)
+    assert all(path.stat().st_size for path in paths.values())
+    shown = slowed.perfci("report", str(folder / "report.json"), "--format", "markdown")
+    assert shown.out == paths["markdown"].read_text(encoding="utf-8")
+
+
+def test_a_missing_shard_has_no_verdict(
+    slowed: Project, parts: tuple[Path, Path], folder: Path
+) -> None:
+    quick = min(parts, key=lambda path: read(path)["verdict"]["status"] == "fail")
+    done = merge(slowed, folder, quick)
+    verdict = read(folder / "report.json")["verdict"]
+    assert done.code == 3
+    assert verdict["status"] in {"inconclusive", "error"}
+    other = 3 - int(read(quick)["shard"][0])
+    assert f"incomplete: shard {other} of 2 is missing" in verdict["reasons"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"shard": "1/2"}, "both shard 1/2"),
+        ({"perfci_version": "0.0.1"}, "perfci's version"),
+        ({"shard": "2/3"}, "the number of shards"),
+    ],
+)
+def test_parts_of_different_runs_are_not_merged(
+    slowed: Project, parts: tuple[Path, Path], folder: Path, changes: dict[str, Any], said: str
+) -> None:
+    other = edited(parts[1], folder / "other.json", **changes)
+    done = merge(slowed, folder, parts[0], other)
+    assert done.code == 2
+    assert said in done.err
+    assert not (folder / "report.json").exists()
+
+
+def test_each_environment_gets_a_file_of_its_own(
+    slowed: Project, parts: tuple[Path, Path], folder: Path
+) -> None:
+    key = "linux-x86_64-other-1a2b3c4d"
+    environment = {"key": key, "facts": {"cpu": "other"}}
+    others = [edited(one, folder / one.name, environment=environment) for one in parts]
+    done = merge(slowed, folder, *parts, *others)
+    assert done.code == 1
+    written = done.out.split()
+    own = read(parts[0])["environment"]["key"]
+    assert sorted(written) == sorted(str(folder / f"report.{one}.json") for one in (key, own))
+    assert all(read(Path(path))["environment"]["key"] in path for path in written)
+
+
+def test_an_environments_key_is_never_made_a_path(
+    slowed: Project, parts: tuple[Path, Path], folder: Path
+) -> None:
+    environment = {"key": "../../elsewhere", "facts": {}}
+    strange = edited(parts[1], folder / "strange.json", environment=environment)
+    done = merge(slowed, folder, parts[0], strange)
+    assert done.code == 4
+    assert "elsewhere" in done.err
+    assert not list(folder.glob("report*"))
+
+
+def test_a_file_that_is_no_report_is_named(slowed: Project, folder: Path) -> None:
+    damaged = folder / "damaged.json"
+    damaged.write_text("{")
+    for file in (damaged, folder / "absent.json"):
+        done = merge(slowed, folder, file)
+        assert done.code == 4
+        assert file.name in done.err
+
+
+def test_a_shard_without_cases_passes(slowed: Project) -> None:
+    report = slowed.report("compare", "main", "feature", "--shard", "9/9", code=0)
+    assert (report["verdict"]["status"], report["results"], report["shard"]) == ("pass", [], "9/9")
+    assert "Shard 9/9 has nothing to measure." in report["notes"]
+
+
+@pytest.mark.parametrize("text", ["2", "0/2", "3/2", "a/b", "1/257"])
+def test_a_wrong_shard_is_refused_before_anything_is_measured(slowed: Project, text: str) -> None:
+    done = slowed.perfci("compare", "main", "feature", "--shard", text)
+    assert done.code == 2
+    assert "is no shard" in done.err
+
+
+def test_a_shard_is_measured_whole(slowed: Project) -> None:
+    done = slowed.perfci("compare", "main", "feature", "--shard", "1/2", "--fail-fast")
+    assert done.code == 2, done.text
+    assert "Choose one" in done.without_traceback().err
+
+
+def test_durations_without_a_shard_are_a_mistake(slowed: Project, parts: tuple[Path, Path]) -> None:
+    done = slowed.perfci("compare", "main", "--durations", str(parts[0]))
+    assert done.code == 2
+    assert "--shard" in done.err
+
+
+def test_a_plan_and_the_shards_split_alike(slowed: Project, parts: tuple[Path, Path]) -> None:
+    done = slowed.perfci("plan", "feature", "--shards", "2", "--json")
+    assert done.code == 0, done.text
+    assert "bench_broken.py" in done.err
+    planned = [set(one["cases"]) for one in json.loads(done.out)["shards"]]
+    measured = [{*read(part)["durations"], *read(part)["skipped"]} for part in parts]
+    assert planned == measured
+
+
+def test_a_plan_is_one_line_for_a_matrix_and_makes_no_more_shards_than_cases(
+    slowed: Project,
+) -> None:
+    done = slowed.perfci("plan", "feature", "--shards", "2", "--matrix", "-k", "sized")
+    assert (done.code, done.out) == (0, '{"shard": ["1/2", "2/2"]}\n')
+    done = slowed.perfci("plan", "feature", "--shards", "50", "--matrix", "-k", "sized")
+    assert (done.code, done.out) == (0, '{"shard": ["1/2", "2/2"]}\n')
+    assert "2 cases in 2 shards, not 50" in done.err
+
+
+def test_known_durations_balance_the_plan(
+    slowed: Project, parts: tuple[Path, Path], folder: Path
+) -> None:
+    took = {"sized[size=1]": 60.0, "sized[size=2]": 10.0, "working": 20.0}
+    result = json.loads(parts[0].read_text(encoding="utf-8"))["results"][0]
+    results = [{**result, "case": name} for name in took]  # a duration is of a case with a row
+    known = edited(parts[0], folder / "known.json", durations=took, results=results, ran=None)
+    done = slowed.perfci("plan", "feature", "--shards", "2", "--durations", str(known), "--json")
+    plan = json.loads(done.out)["shards"]
+    assert plan[0] == {"shard": "1/2", "expected_s": 60.0, "cases": ["sized[size=1]"]}
+    assert plan[1]["expected_s"] == 30.0
+    table = slowed.perfci("plan", "feature", "--shards", "2", "--durations", str(known))
+    assert table.out.splitlines()[0].split() == ["shard", "cases", "expected"]
+    assert table.out.splitlines()[1].split() == ["1/2", "1", "1", "min", "0", "s"]
+    report = slowed.report(
+        "compare", "main", "feature", "--shard", "1/2", "--durations", str(known)
+    )
+    assert report["durations"].keys() == {"sized[size=1]"}
+    unknown = edited(parts[0], folder / "unknown.json", durations={})
+    told = slowed.perfci("plan", "feature", "--shards", "2", "--durations", str(unknown))
+    assert "tells no durations" in told.err
+
+
+def test_a_check_can_be_sharded(slowed: Project, folder: Path) -> None:
+    slowed.git("checkout", "--quiet", "main")
+    try:
+        assert slowed.perfci("baseline", "update", "main").code in {0, 3}  # one file is broken
+        paths = [folder / "check-1.json", folder / "check-2.json"]
+        for number, path in enumerate(paths, start=1):
+            slowed.perfci("check", "feature", "--shard", f"{number}/2", "--json", str(path))
+        done = merge(slowed, folder, *paths)
+    finally:
+        slowed.git("checkout", "--quiet", "--force", "feature")
+    report = read(folder / "report.json")
+    assert done.code == 1, done.text
+    assert report["command"] == "check"
+    working = rows(report, "working")["latency_p50"]
+    assert (working["status"], working["confirmed"]) == ("regressed", True)
+    cases = {row["case"] for row in report["results"]}
+    assert cases == {*MEASURED, "dropped", "benchmarks/bench_broken.py"}
+
+
+ONE_OF_MANY = """\
+import perfci
+from lib import work
+
+@perfci.benchmark
+def a_quarter_slower():
+    return work
+
+@perfci.benchmark(number=list(range(255)))
+def measured_elsewhere(number):
+    return int
+"""
+
+
+def test_a_shard_measures_as_long_as_the_whole_report_needs(project: Project) -> None:
+    project.write("pyproject.toml", QUICK.replace("max_rounds = 6", "max_rounds = 12"))
+    lib = "def work():\n    return sum(range({}))\n"
+    project.commit("base", **{FILE: ONE_OF_MANY, "lib.py": lib.format(20_000)})
+    project.write("lib.py", lib.format(25_000))
+    # alone, its three comparisons are believed after 6 rounds; as some of 768 after 10
+    report = project.report("compare", "HEAD", "--shard", "1/256", "--budget", "200s")
+    assert {row["case"] for row in report["results"]} == {"a_quarter_slower"}
+    assert report["timing"]["rounds"] >= 10

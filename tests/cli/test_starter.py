@@ -1,0 +1,117 @@
+"""Workers forked by a starter: as good as fresh ones, and fresh ones where a fork can't be had."""
+
+from __future__ import annotations
+
+from tests.builders.project import QUICK, Project, rows
+
+TELLS_ITS_PARENTS = """\
+import os, time
+import perfci
+
+time.sleep(0.3)  # stands for the import of torch
+IMPORTED_BY = os.getpid()
+
+def forked():
+    return float(os.getpid() != IMPORTED_BY)
+
+@perfci.benchmark
+def one():
+    return (lambda: sum(range(300))), perfci.metric("forked", forked, exact=True)
+
+@perfci.benchmark
+def two():
+    return (lambda: sum(range(300))), perfci.metric("imported_by", lambda: float(IMPORTED_BY))
+"""
+
+LEAVES_A_THREAD = TELLS_ITS_PARENTS.replace(
+    "IMPORTED_BY =",
+    "import threading\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    "IMPORTED_BY =",
+)
+
+KILLS_ITS_STARTER = """\
+import os, signal
+import perfci
+
+@perfci.benchmark
+def deadly():
+    if os.getppid() != 1:
+        os.kill(os.getppid(), signal.SIGKILL)
+    return lambda: sum(range(300))
+
+@perfci.benchmark
+def steady():
+    return lambda: sum(range(500))
+"""
+
+
+def measured(project: Project, source: str, *options: str) -> dict:
+    project.write("benchmarks/bench_one.py", source)
+    project.commit("benchmarks")
+    return project.report("compare", "HEAD", "HEAD", "--same", *options)
+
+
+def test_cases_of_a_file_share_one_import_a_side_and_round(project: Project) -> None:
+    report = measured(project, TELLS_ITS_PARENTS)
+    assert rows(report, "one")["forked"]["head"]["center"] == 1.0
+    importer = rows(report, "two")["imported_by"]
+    assert importer["head"]["lo"] < importer["head"]["hi"]  # anew in every round
+
+
+def test_cold_start_counts_the_starters_imports(project: Project) -> None:
+    report = measured(project, TELLS_ITS_PARENTS)
+    for case in ("one", "two"):
+        cold, imports = (rows(report, case)[name]["head"] for name in ("cold_start", "import_time"))
+        assert imports["center"] > 0.3
+        assert imports["center"] < cold["center"] < imports["center"] + 1.0
+
+
+def test_fork_can_be_switched_off(project: Project) -> None:
+    with (project.folder / "pyproject.toml").open("a") as file:
+        file.write("[tool.perfci.quiet]\nfork = false\n")
+    report = measured(project, TELLS_ITS_PARENTS, "-k", "one")
+    assert rows(report, "one")["forked"]["head"]["center"] == 0.0
+    assert report["environment"]["facts"]["quiet_fork"] == "false"
+
+
+def test_imports_that_leave_a_thread_mean_fresh_workers_and_a_note(project: Project) -> None:
+    report = measured(project, LEAVES_A_THREAD, "-k", "one")
+    assert rows(report, "one")["forked"]["head"]["center"] == 0.0
+    assert any("left threads running" in note for note in report["notes"])
+
+
+def test_a_benchmark_that_kills_its_starter_harms_no_other(project: Project) -> None:
+    logs = project.folder.parent / "logs"
+    report = measured(project, KILLS_ITS_STARTER, "--log-dir", str(logs), "-k", "steady or deadly")
+    assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 5
+    assert not [failure for failure in report["failures"] if failure["case"] == "steady"]
+    assert not list(project.cache.glob("session-*"))
+
+
+WAVERS = """\
+import os, time
+import perfci
+
+@perfci.benchmark
+def wavers():
+    with open({path!r}, "a+") as file:
+        print(sorted(os.sched_getaffinity(0)), file=file, flush=True)
+        file.seek(0)
+        started = len(file.readlines())
+    seconds = 0.002 if started % 2 else 0.0005  # who starts first is slow, and that alternates
+    return lambda: time.sleep(seconds)
+"""
+
+
+def test_rounds_beyond_the_least_start_both_sides_at_once_and_tell_no_cold_start(
+    project: Project,
+) -> None:
+    cores = project.folder.parent / "cores"
+    project.write("pyproject.toml", QUICK + '[tool.perfci.metrics.cold_start]\ngate = "warn"\n')
+    report = measured(project, WAVERS.format(path=str(cores)))
+    found = rows(report, "wavers")
+    assert found["latency_p50"]["base"]["workers"] == 6
+    assert found["cold_start"]["base"]["workers"] == found["cold_start"]["head"]["workers"] == 5
+    lines = cores.read_text().splitlines()
+    assert len(lines) == 2 * 6
+    assert len(set(lines)) == 1, "one side was measured on other cores"

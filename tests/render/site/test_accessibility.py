@@ -1,0 +1,45 @@
+"""axe-core finds nothing to complain about, in either colours, with what folds unfolded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lacking import needed
+from tests.render.site.conftest import Watched, page_of
+
+SCHEMES = [
+    {"scheme": "light", "width": 1440},
+    {"scheme": "light", "width": 800},
+    {"scheme": "dark", "width": 360},
+]
+
+
+def axe_finds_nothing(watched: Watched) -> None:
+    axe = needed("axe_playwright_python.sync_playwright").Axe()
+    assert watched.trouble == []
+    found = axe.run(watched.page)
+    watched.trouble.clear()  # axe tried to fetch the style sheet, and the page's policy said no
+    assert found.violations_count == 0, found.generate_report()
+    assert "color-contrast" in {one["id"] for one in found.response["passes"]}
+
+
+@pytest.mark.parametrize("watched", SCHEMES, indirect=True)
+def test_axe_finds_nothing_on_the_overview(watched: Watched, year_site: Path) -> None:
+    page = watched.open(year_site / "index.html")
+    page.wait_for_selector("#results tbody tr")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    axe_finds_nothing(watched)
+
+
+@pytest.mark.parametrize("watched", SCHEMES, indirect=True)
+def test_axe_finds_nothing_on_a_benchmarks_page(watched: Watched, year_site: Path) -> None:
+    page = watched.open(page_of(year_site, "encoder"))
+    page.get_by_label("Search").fill("graph_breaks")  # one card, and its table: axe takes long
+    page.locator("#found", has_text="1 of 8").wait_for()
+    page.locator(".changes").wait_for()
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.locator(".said", has_text="As recorded").wait_for()
+    page.locator("td", has_text="Pad the vocabulary").first.wait_for()
+    axe_finds_nothing(watched)
