@@ -7,37 +7,38 @@ gate somebody relies on isn't there.
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar
 
-from perfci.config import values
-from perfci.config.table import Table
+from msgspec import UNSET, Struct, structs
+
+from perfci.config.keys import Keys
+from perfci.config.reading import Place, read
 from perfci.errors import UsageError
 from perfci.files import read_regular
 from perfci.metrics import METRICS
-from perfci.model.metric import Gate, Undecided
 from perfci.model.settings import MeasureSettings, Quiet
 from perfci.model.worker import SavedModel
 from perfci.trend.settings import TrendSettings
-from perfci.verdict.policy import MetricPolicy, Policy, default_policy, metric_policy
+from perfci.units import parse_share
+from perfci.verdict.policy import MetricPolicy, Policy, default_policy
 
+T = TypeVar("T")
 OWN_FILE = "perfci.toml"
 PROJECT_FILE = "pyproject.toml"
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All that can be configured. Paths are relative to the repository's root.
+    """All that can be configured; ``Keys`` says what each key means.
 
-    ``python`` is the one that runs benchmarks: a path, or a name on PATH; empty is perfci's own.
-    ``installed`` are packages of the repository whose installed copy is meant to be measured.
-    ``history`` is a path or an address; empty is a file in the user's data folder, named by
-    ``project``, which is the repository's first commit where it is empty. ``aliases`` map an old
-    benchmark name or case id to its new one.
+    Paths are relative to the repository's root. ``python``, ``history`` and ``project`` are empty
+    where they are not set.
     """
 
     benchmarks: str = "benchmarks"
@@ -147,7 +148,8 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
                 raise UsageError(
                     "configuration-type", f"{where}: `{name}` is {content!r}", "Write a table."
                 )
-    return _config(Table(content, where, name), root)
+    place = Place(where, name)
+    return _config(read(Keys, content, place), place, root)
 
 
 def _require_well_named(content: Mapping[str, Any], where: str) -> None:
@@ -170,147 +172,99 @@ def _inner(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _config(table: Table, root: Path) -> Config:
-    default = Config()
-    config = Config(
-        benchmarks=table.take("benchmarks", values.inside, default.benchmarks),
-        pattern=table.take("pattern", values.file_pattern, default.pattern),
-        python=table.take("python", values.text, default.python),
-        python_path=table.take("python_path", values.each(values.inside), default.python_path),
-        installed=table.take("installed", values.each(values.text), default.installed),
-        build=table.take("build", values.commands, default.build),
-        build_timeout=table.take("build_timeout", values.duration, default.build_timeout),
-        pass_env=table.take("pass_env", values.variables, default.pass_env),
-        baselines=table.take("baselines", values.inside, default.baselines),
-        history=table.take("history", values.text, default.history),
-        project=table.take("project", values.benchmark_name, default.project),
-        aliases=_aliases(table.inner("aliases")),
-        settings=_settings(table),
-        quiet=_quiet(table.inner("quiet")),
-        policy=_policy(table),
-        trend=_trend(table.inner("trend")),
-        saved=_saved(table, root),
+def _config(keys: Keys, place: Place, root: Path) -> Config:
+    _require_no_circle(keys.aliases, place.key("aliases"))
+    return _same_named(
+        Config,
+        keys,
+        settings=_same_named(MeasureSettings, keys, max_rounds=_max_rounds(keys, place)),
+        quiet=_same_named(Quiet, keys.quiet),
+        policy=_same_named(
+            Policy,
+            keys,
+            metrics=_metric_policies(keys, place.key("metrics")),
+            thresholds={
+                benchmark: {
+                    name: _threshold(name, value, place.key("thresholds").key(benchmark))
+                    for name, value in table.items()
+                }
+                for benchmark, table in keys.thresholds.items()
+            },
+        ),
+        trend=_same_named(TrendSettings, keys.trend),
+        saved=_saved(keys, place, root),
     )
-    table.finish()
-    return config
 
 
-def _aliases(table: Table) -> dict[str, str]:
-    """Read ``[aliases]``: old names to new ones, which may be renamed again but not in a circle."""
-    names = {old: table.take(old, values.text, "") for old in table.names()}
-    for old, new in names.items():
+def _same_named(kind: type[T], table: Struct, **more: Any) -> T:
+    """Return the record ``kind`` of ``more`` and of the keys that are named as its fields."""
+    names = {one.name for one in fields(kind)} & set(table.__struct_fields__)  # type: ignore[arg-type]
+    return kind(**{name: getattr(table, name) for name in names} | more)
+
+
+def _require_no_circle(aliases: Mapping[str, str], place: Place) -> None:
+    """A new name may be renamed again, but not to one that it had."""
+    for old, new in aliases.items():
         seen = {old}
-        while new in names and new not in seen:
+        while new in aliases and new not in seen:
             seen.add(new)
-            new = names[new]  # noqa: PLW2901 (the chain is followed)
+            new = aliases[new]  # noqa: PLW2901 (the chain is followed)
         if new in seen:
-            raise table.wrong(old, "a name that isn't in its turn an alias of this one", names[old])
-    return names
+            expected = "a name that isn't in its turn an alias of this one"
+            raise place.key(old).wrong(expected, aliases[old])
 
 
-def _settings(table: Table) -> MeasureSettings:
-    default = MeasureSettings()
-    rounds = table.take("rounds", values.whole(2), default.rounds)
-    max_rounds = table.take("max_rounds", values.whole(2), max(rounds, default.max_rounds))
-    if max_rounds < rounds:
-        raise table.wrong("max_rounds", f"at least `rounds`, which is {rounds}", max_rounds)
-    return MeasureSettings(
-        rounds=rounds,
-        max_rounds=max_rounds,
-        compile_rounds=table.take("compile_rounds", values.whole(1), default.compile_rounds),
-        budget=table.take("budget", values.duration, default.budget),
-        round_time=table.take("round_time", values.duration, default.round_time),
-        burst=table.take("burst", values.duration, default.burst),
-        warmup=table.take("warmup", values.duration, default.warmup),
-        timeout=table.take("timeout", values.duration, default.timeout),
-        seed=table.take("seed", values.whole(0), default.seed),
-        threads=table.take("threads", values.whole(0), default.threads),
-        cores=table.take("cores", values.whole(0), default.cores),
-        memory_limit=table.take("memory_limit", values.size, default.memory_limit),
-    )
+def _max_rounds(keys: Keys, place: Place) -> int:
+    if keys.max_rounds is UNSET:
+        return max(keys.rounds, MeasureSettings().max_rounds)
+    if keys.max_rounds < keys.rounds:
+        expected = f"at least `rounds`, which is {keys.rounds}"
+        raise place.key("max_rounds").wrong(expected, keys.max_rounds)
+    return keys.max_rounds
 
 
-def _quiet(table: Table) -> Quiet:
-    switches = {
-        switch.name: table.take(switch.name, values.flag, default=True) for switch in fields(Quiet)
-    }
-    table.finish()
-    return Quiet(**switches)
-
-
-def _policy(table: Table) -> Policy:
-    default = default_policy()
-    return Policy(
-        alpha=table.take("alpha", values.chance, default.alpha),
-        cohens_d=table.take("cohens_d", values.number(0.0), default.cohens_d),
-        strict=table.take("strict", values.flag, default.strict),
-        metrics=_metric_policies(table.inner("metrics"), default.metrics),
-        thresholds=_thresholds(table.inner("thresholds")),
-    )
-
-
-def _trend(table: Table) -> TrendSettings:
-    default = TrendSettings()
-    settings = TrendSettings(
-        alpha=table.take("alpha", values.chance, default.alpha),
-        false_discoveries=table.take("false_discoveries", values.chance, default.false_discoveries),
-        floor=table.take("floor", values.share, default.floor),
-        drift_days=table.take("drift_days", values.whole(2), default.drift_days),
-        drift_floor=table.take("drift_floor", values.share, default.drift_floor),
-    )
-    table.finish()
-    return settings
-
-
-def _metric_policies(table: Table, defaults: Mapping[str, MetricPolicy]) -> dict[str, MetricPolicy]:
-    policies = dict(defaults)
-    for name in METRICS:
-        if not table.has(name):
-            continue
-        inner = table.inner(name)
-        default = metric_policy(METRICS[name])
-        policies[name] = MetricPolicy(
-            threshold=inner.take("threshold", values.threshold(METRICS[name]), default.threshold),
-            gate=inner.take("gate", values.choice(*get_args(Gate)), default.gate),
-            undecided=inner.take(
-                "undecided", values.choice(*get_args(Undecided)), default.undecided
-            ),
-            share=inner.take("share", values.number(0.0), default.share)
-            if METRICS[name].share
-            else 0.0,
-        )
-        inner.finish()
-    table.finish(known=METRICS)
+def _metric_policies(keys: Keys, place: Place) -> dict[str, MetricPolicy]:
+    policies = dict(default_policy().metrics)
+    for name, table in keys.metrics.items():
+        given = {key: value for key, value in structs.asdict(table).items() if value is not UNSET}
+        if name not in METRICS:
+            raise place.unknown(name, METRICS)
+        if "share" in given and not METRICS[name].share:
+            others = [key for key in table.__struct_fields__ if key != "share"]
+            raise place.key(name).unknown("share", others)
+        if "threshold" in given:
+            given["threshold"] = _threshold(name, given["threshold"], place, f"{name}.threshold")
+        policies[name] = replace(policies[name], **given)
     return policies
 
 
-def _thresholds(table: Table) -> dict[str, dict[str, float]]:
-    """Read ``[thresholds.BENCHMARK]``: any name, for base may have other benchmarks than head."""
-    found: dict[str, dict[str, float]] = {}
-    for benchmark in table.names():
-        inner = table.inner(benchmark)
-        found[benchmark] = {
-            name: inner.take(name, values.threshold(METRICS[name]), METRICS[name].threshold)
-            for name in METRICS
-            if inner.has(name)
-        }
-        inner.finish(known=METRICS)
-    return found
+def _threshold(metric: str, written: Any, place: Place, key: str = "") -> float:
+    """Return a metric's threshold: a share of base, or an amount in its unit."""
+    if metric not in METRICS:
+        raise place.unknown(metric, METRICS)
+    at = place.key(key or metric)
+    if METRICS[metric].absolute:
+        if isinstance(written, str) or not 0 <= written < math.inf:
+            expected = f"an amount in {METRICS[metric].unit}, as a number, at least 0"
+            raise at.wrong(expected, written)
+        return float(written)
+    try:
+        return parse_share(written)
+    except ValueError as error:
+        raise at.wrong(str(error), written) from None
 
 
-def _saved(table: Table, root: Path) -> tuple[SavedModel, ...]:
+def _saved(keys: Keys, place: Place, root: Path) -> tuple[SavedModel, ...]:
     models: dict[str, SavedModel] = {}
-    for inner in table.array("saved"):
-        name = inner.require("name", values.benchmark_name)
-        if name in models:
-            raise inner.wrong("name", "a name that no other saved model has", name)
-        models[name] = SavedModel(
-            name=name,
-            model_path=str((root / inner.require("model_path", values.text)).absolute()),
-            inputs_path=str((root / inner.require("inputs_path", values.text)).absolute()),
-            modes=inner.take("modes", values.each(values.text, least=1), ("eager",)),
-            items=inner.take("items", values.positive, None),
-            allow_pickle=inner.take("allow_pickle", values.flag, default=False),
+    for number, table in enumerate(keys.saved):
+        if table.name in models:
+            expected = "a name that no other saved model has"
+            raise place.key(f"saved[{number}]").key("name").wrong(expected, table.name)
+        models[table.name] = _same_named(
+            SavedModel,
+            table,
+            model_path=str((root / table.model_path).absolute()),
+            inputs_path=str((root / table.inputs_path).absolute()),
+            items=None if table.items is UNSET else table.items,
         )
-        inner.finish()
     return tuple(models.values())

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perfci.config.table import nearest
+from perfci.config.reading import nearest
 from perfci.errors import BenchmarkError, MeasureError, UsageError
 from perfci.model.case import Case, Discovery, Failure
 from perfci.model.worker import WorkOrder

@@ -68,6 +68,8 @@ def test_a_repository_without_configuration_gets_the_defaults(tmp_path: Path) ->
     assert load_config(tmp_path) == Config()
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
     assert load_config(tmp_path) == Config()
+    (tmp_path / "pyproject.toml").write_text("[tool.perfci]\n")
+    assert load_config(tmp_path) == Config()
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
@@ -157,6 +159,13 @@ def test_perfcis_own_file_goes_before_pyproject_and_the_named_one_before_both(
         ("threads = true", ("`threads` is True", "whole number")),
         ("rounds = 9\nmax_rounds = 8", ("`max_rounds` is 8", "which is 9")),
         ("strict = 1", ("`strict` is 1", "true or false")),
+        ("cohens_d = inf", ("`cohens_d` is inf", "a number, at least 0")),
+        ("saved = 3", ("`saved` is 3", "a list of tables")),
+        ("installed = [1]", ("`installed` is [1]", "a list of texts")),
+        ('project = "a\\n"', ("`project` is 'a\\n'", "a name of letters")),
+        ('pass_env = ["A\\n"]', ("`pass_env` is ['A\\n']", "names of environment")),
+        ("memory_limit = -1", ("`memory_limit` is -1", '"8GiB"')),
+        ("[metrics.latency_p50]\nshare = 1", ("Keys here: threshold, gate, undecided.",)),
         ("alpha = 0", ("`alpha` is 0", "a number above zero, at most 0.5")),
         ("alpha = 2", ("`alpha` is 2", "a number above zero, at most 0.5")),
         ("alpha = nan", ("`alpha` is nan", "number")),

@@ -1,0 +1,250 @@
+"""Every key of the configuration: its type, bounds, default and meaning.
+
+``reading`` holds a file to these structs, and the JSON Schema is made of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from perfci.model.case import NAME
+from perfci.model.metric import Gate, Undecided
+from perfci.model.settings import MeasureSettings
+from perfci.trend.settings import TrendSettings
+from perfci.units import parse_duration, parse_share
+from perfci.verdict.policy import Policy
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
+_STEPS = "KMGT"
+_END = r"$(?!\n)"
+_TEXT = r"^[\s\S]*\S"
+_MEASURE, _POLICY, _TREND = MeasureSettings(), Policy(), TrendSettings()
+
+
+def written(expected: str = "", read: Callable[[Any], Any] | None = None, **in_schema: Any) -> Meta:
+    """Return how a value is written, where its type alone doesn't say it.
+
+    ``expected`` is for people. ``read`` makes the type's value of the file's; its ValueError says
+    what it expected. ``in_schema`` is what the JSON Schema says beside the type.
+    """
+    return Meta(extra={"expected": expected, "read": read}, extra_json_schema=in_schema or None)
+
+
+def about(meaning: str, **bounds: Any) -> Meta:
+    """Return what a key means, and its bounds."""
+    return Meta(description=meaning, **bounds)
+
+
+def _inside(value: Any) -> str:
+    """Read a path inside the repository: one outside would be measured for both sides alike."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(value)
+    path = PurePosixPath(value)
+    if path.is_absolute() or ".." in path.parts:
+        raise ValueError(value)
+    return str(path)
+
+
+def _duration(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError(value)  # noqa: TRY004 (the caller takes it for a wrong value)
+    return parse_duration(str(value))
+
+
+def _size(value: Any) -> Any:
+    """Read a text such as "8GiB"; a number stays one."""
+    if not isinstance(value, str):
+        return value
+    match = _SIZE.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(value)
+    unit = match[2] or ""
+    base = 1024 if unit.lower().endswith("i") else 1000
+    power = _STEPS.index(unit[0].upper()) + 1 if unit else 0
+    return int(float(match[1]) * base**power)
+
+
+_NUMBER_OR_TEXT = {"type": ["number", "string"]}
+_PERCENTAGE = {"pattern": r"^\s*[0-9.]+(e-?[0-9]+)?\s*%?\s*$"}
+
+Text = Annotated[str, Meta(pattern=_TEXT), written('a text, such as "benchmarks"')]
+FilePattern = Annotated[
+    str,
+    # a class that isn't closed matches nothing, which would read as "no benchmarks"
+    Meta(pattern=r"^(?!/)(?=[\s\S]*\S)(?:[^\[]|\[!?[^\]]+\])*$"),
+    written('a pattern of file names, such as "bench_*.py"'),
+]
+Name = Annotated[
+    str,
+    Meta(pattern=f"^{NAME.pattern}{_END}"),
+    written("a name of letters, digits, `_`, `.` and `-`"),
+]
+Inside = Annotated[
+    str,
+    written(
+        "a path inside the repository, relative to its root",
+        _inside,
+        pattern=r"^(?!/)(?!([\s\S]*/)?\.\.(/|$))[\s\S]*\S",
+    ),
+]
+Commands = Annotated[
+    tuple[Annotated[str, Meta(pattern=_TEXT)], ...],
+    written("a list of texts, none of them empty"),
+]
+Variables = Annotated[
+    tuple[Annotated[str, Meta(pattern=f"^[A-Za-z_][A-Za-z0-9_]*{_END}")], ...],
+    written('a list of names of environment variables, such as ["HF_HOME"]'),
+]
+Duration = Annotated[
+    float,
+    Meta(gt=0),
+    written(
+        'seconds above zero, or a text such as "90s", "10m" or "1h"',
+        _duration,
+        **_NUMBER_OR_TEXT,
+        pattern=r"^\s*[0-9.]+\s*[smhSMH]?\s*$",
+    ),
+]
+Size = Annotated[
+    int,
+    Meta(ge=0),
+    written(
+        'a number of bytes, or a text such as "8GiB" or "500MB"',
+        _size,
+        type=["integer", "string"],
+        pattern=r"^\s*[0-9]+(\.[0-9]+)?\s*([KMGTkmgt][iI]?)?[bB]?\s*$",
+    ),
+]
+Share = Annotated[
+    float,
+    Meta(ge=0),
+    written(read=parse_share, **_NUMBER_OR_TEXT, **_PERCENTAGE, exclusiveMaximum=1),
+]
+Chance = Annotated[
+    float,
+    Meta(gt=0, le=0.5),
+    written("a number above zero, at most 0.5", parse_share, **_NUMBER_OR_TEXT, **_PERCENTAGE),
+]
+Threshold = Annotated[
+    int | float | str,
+    written(
+        'a share such as "5%" or 0.05, or an amount',
+        **_NUMBER_OR_TEXT,
+        **_PERCENTAGE,
+        minimum=0,
+    ),
+]
+"""A share or an amount: which, and how large, its metric says."""
+
+
+class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """What keeps a worker undisturbed. Part of the environment."""
+
+    pin: Annotated[bool, about("Pin workers to cores of their own.")] = True
+    malloc: Annotated[bool, about("Tell glibc to keep its pages.")] = True
+    hash_seed: Annotated[bool, about("Set PYTHONHASHSEED to 0.")] = True
+    gc: Annotated[bool, about("Collect garbage between bursts, not in them.")] = True
+    threads: Annotated[bool, about("Set the number of threads.")] = True
+    vec_isa: Annotated[bool, about("Spare Inductor a test of the CPU's vectors.")] = True
+    fork: Annotated[bool, about("Fork workers from one process a file.")] = True
+
+
+class TrendTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """What `perfci trend` calls a change or a drift."""
+
+    alpha: Annotated[Chance, about("Chance of any false change in a series.")] = _TREND.alpha
+    false_discoveries: Annotated[Chance, about("Share of false ones in a report.")] = (
+        _TREND.false_discoveries
+    )
+    floor: Annotated[Share, about("Smallest change worth reporting.")] = _TREND.floor
+    drift_days: Annotated[int, about("Days compared with the accepted level.", ge=2)] = (
+        _TREND.drift_days
+    )
+    drift_floor: Annotated[Share, about("Smallest drift worth reporting.")] = _TREND.drift_floor
+
+
+class MetricTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """One metric's policy; what isn't set is the metric's own default."""
+
+    threshold: (
+        Annotated[Threshold, about("What counts: a share of base, or an amount.")] | UnsetType
+    ) = UNSET
+    gate: Annotated[Gate, about("What a regression of it does to the verdict.")] | UnsetType = UNSET
+    undecided: Annotated[Undecided, about("What an inconclusive one does.")] | UnsetType = UNSET
+    share: Annotated[float, about("Least threshold, as a share of base.", ge=0)] | UnsetType = UNSET
+
+
+class SavedTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """A saved model and its inputs, measured as a benchmark."""
+
+    name: Annotated[Name, about("The benchmark's name.")]
+    model_path: Annotated[Text, about("The saved model, from the repository's root.")]
+    inputs_path: Annotated[Text, about("Its inputs, from the repository's root.")]
+    modes: Annotated[tuple[Text, ...], about("eager, or modes of torch.compile.", min_length=1)] = (
+        "eager",
+    )
+    items: Annotated[float, about("Items a call, for throughput.", gt=0)] | UnsetType = UNSET
+    allow_pickle: Annotated[bool, about("Unpickle the model, which may run any code.")] = False
+
+
+class Keys(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[tool.perfci]` of pyproject.toml, or the whole of perfci.toml."""
+
+    benchmarks: Annotated[Inside, about("The folder of benchmark files.")] = "benchmarks"
+    pattern: Annotated[FilePattern, about("Which files in it.")] = "bench_*.py"
+    python: Annotated[Text, about("The Python of the benchmarks; else perfci's own.")] = ""
+    python_path: Annotated[
+        tuple[Inside, ...],
+        written("a list of paths inside the repository, relative to its root"),
+        about("Folders of a side's tree that are imported from first."),
+    ] = (".", "src")
+    installed: Annotated[
+        tuple[Text, ...],
+        about("Packages of which the installed copy is measured."),
+    ] = ()
+    build: Annotated[Commands, about("Commands that build a side's tree, without a shell.")] = ()
+    build_timeout: Annotated[Duration, about("The most that they may take.")] = 1800.0
+    pass_env: Annotated[Variables, about("Environment variables for workers and builds.")] = ()
+    baselines: Annotated[Inside, about("Where baselines are stored.")] = "baselines"
+    history: Annotated[Text, about("A path or a database's URL; else a file of your own.")] = ""
+    project: Annotated[Name, about("Names the history where the first commit doesn't.")] = ""
+    budget: Annotated[Duration, about("Time for all that a command measures.")] = _MEASURE.budget
+    rounds: Annotated[int, about("The least rounds of a case.", ge=2)] = _MEASURE.rounds
+    max_rounds: (
+        Annotated[
+            int,
+            about("The most rounds of a case; a larger `rounds` lifts it.", ge=2),
+            written(default=_MEASURE.max_rounds),
+        ]
+        | UnsetType
+    ) = UNSET
+    compile_rounds: Annotated[int, about("Rounds with an empty compile cache.", ge=1)] = (
+        _MEASURE.compile_rounds
+    )
+    round_time: Annotated[Duration, about("Bursts of a worker in a round.")] = _MEASURE.round_time
+    burst: Annotated[Duration, about("One burst.")] = _MEASURE.burst
+    warmup: Annotated[Duration, about("The longest warm-up.")] = _MEASURE.warmup
+    timeout: Annotated[Duration, about("For each step of a worker.")] = _MEASURE.timeout
+    seed: Annotated[int, about("Of the cases' order and the benchmarks' data.", ge=0)] = (
+        _MEASURE.seed
+    )
+    cores: Annotated[int, about("Cores of a worker; 0: up to four.", ge=0)] = _MEASURE.cores
+    threads: Annotated[int, about("Threads of a worker; 0: one a core.", ge=0)] = _MEASURE.threads
+    memory_limit: Annotated[Size, about("For a worker's data; 0: none.")] = _MEASURE.memory_limit
+    strict: Annotated[bool, about("Exit with 3 when the verdict is inconclusive.")] = _POLICY.strict
+    alpha: Annotated[Chance, about("Chance of a false alarm in a report.")] = _POLICY.alpha
+    cohens_d: Annotated[float, about("The least effect size.", ge=0)] = _POLICY.cohens_d
+    aliases: Annotated[dict[str, Text], about("New names of benchmarks or cases, by the old.")] = {}
+    metrics: Annotated[dict[str, MetricTable], about("Policies, by metric.")] = {}
+    thresholds: Annotated[
+        dict[str, dict[str, Threshold]],
+        about("Thresholds by benchmark, then by metric."),
+    ] = {}
+    quiet: QuietTable = QuietTable()
+    trend: TrendTable = TrendTable()
+    saved: Annotated[tuple[SavedTable, ...], about("Saved models that are benchmarks.")] = ()
