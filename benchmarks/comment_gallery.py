@@ -29,6 +29,7 @@ from perfci.model.run import Environment, Side
 from perfci.render.markdown import render_comment
 from perfci.stats.student import t_quantile, two_sided_p
 from perfci.verdict.decision import failed_finding
+from perfci.verdict.margin import standard_error
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 830
@@ -95,7 +96,8 @@ def row(
         difference_hi=difference,
         direction=known.direction,
     )
-    return replace(made, **more)
+    made = replace(made, **more)
+    return replace(made, se=standard_error(made))
 
 
 def quiet(cases: int) -> list[Comparison]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,13 +10,12 @@ import numpy as np
 from benchmarks.statistics.paths import FAMILY, LEAST_ROUNDS, MOST_ROUNDS
 from benchmarks.statistics.scoring import markdown, percent
 from perfci.stats.paired import paired_t
-from perfci.stats.summary import bounded_exp
 from perfci.verdict import stopping
 
 LEVELS = (0.05, 0.01, 0.002)
 SPREADS = (0.007, 0.02)
 CHANGES = (0.0, 0.02, 0.04, 0.05)
-THRESHOLD = 0.05
+LIMIT = math.log1p(0.05)
 ALPHA = 0.01
 TASKS = tuple(f"stopping at {level}" for level in LEVELS)
 
@@ -40,9 +40,8 @@ def _row(level: float, spread: float, change: float, runs: int) -> dict[str, obj
         count = LEAST_ROUNDS
         while True:
             test = paired_t([0.0] * count, differences[:count])
-            ends = bounded_exp(test.lo), bounded_exp(test.hi)
             if count == MOST_ROUNDS or stopping.is_decided(
-                *ends, THRESHOLD, pairs=count, level=ALPHA / FAMILY
+                test.estimate, test.se, test.df, LIMIT, ALPHA / FAMILY
             ):
                 break
             count += 1

@@ -49,11 +49,12 @@ class Comparison:
     ``ratio`` is head ÷ base with its 95 % interval; for absolute metrics it is absent and
     ``difference`` (head - base, in ``unit``) stands with its interval. ``detectable`` is the
     smallest change, as a share of base, that this comparison would have called significant in
-    95 % of runs. ``welch_p`` stands beside the paired test. ``rounds_set_aside`` were far out and
-    are in no figure of the row; ``set_aside_worse`` of them were worse on head. ``findings`` are
-    what a reader has to know beside the numbers, the reason for the status last. ``caveat`` is why
-    a significant change would not be believed; ``base_sessions`` is how many sessions a stored
-    baseline has, 0 where measured together.
+    95 % of runs. ``se`` is the standard error of the logarithm of ``ratio``, or of ``difference``,
+    with ``df`` degrees of freedom. ``welch_p`` stands beside the paired test. ``rounds_set_aside``
+    were outliers and are in no figure of the row; ``set_aside_worse`` of them were worse on head.
+    ``findings`` are what a reader has to know beside the numbers, the reason for the status last.
+    ``caveat`` is why a significant change would not be believed; ``base_sessions`` is how many
+    sessions a stored baseline has, 0 where both sides were measured together.
     """
 
     case: str
@@ -84,6 +85,7 @@ class Comparison:
     caveat: Finding | None = None
     set_aside_worse: int = 0
     base_sessions: int = 0
+    se: float | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -30,6 +31,7 @@ from perfci.render.limits import (
 )
 from perfci.render.report_words import with_words, without_words
 from perfci.render.scanning import check_amounts
+from perfci.verdict.margin import standard_error
 
 # A report cut to the table of limits, so that perfci reads whatever perfci wrote.
 
@@ -183,7 +185,7 @@ def read_report(text: str, name: str = "the report") -> Report:
         check_amounts(text, shape_of(Report))
         plain = msgspec.json.decode(text)
         _require_schema(plain.get("schema"), name)
-        report = from_plain(without_words(plain), Report)
+        report = _with_standard_errors(from_plain(without_words(plain), Report))
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise _damaged(name, f"not JSON: {error}") from error
     except CodecError as error:
@@ -191,6 +193,17 @@ def read_report(text: str, name: str = "the report") -> Report:
     if impossible := why_impossible(report):
         raise _damaged(name, impossible)
     return report
+
+
+def _with_standard_errors(report: Report) -> Report:
+    """Return ``report``; rows of an older file get the standard errors of their intervals."""
+    rows = tuple(
+        replace(row, se=own)
+        if row.se is None and row.method != "exact" and (own := standard_error(row)) is not None
+        else row
+        for row in report.results
+    )
+    return replace(report, results=rows)
 
 
 def _require_schema(schema: Any, name: str) -> None:

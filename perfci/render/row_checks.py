@@ -18,7 +18,7 @@ from perfci.stats.student import CONFIDENCE, t_quantile, two_sided_p
 from perfci.verdict.caveats import why_not_unchanged
 from perfci.verdict.exact import COUNTS, judge_exactly
 from perfci.verdict.judgement import threshold_of, worse_by
-from perfci.verdict.margin import margin
+from perfci.verdict.margin import margin, standard_error
 
 _SLACK = 1e-9
 _LARGEST_LOG = 690.0
@@ -69,8 +69,8 @@ def why_untrue(row: Comparison) -> Iterator[str]:
     if row.method in _TESTED:
         yield from _of_the_interval(row)
         yield from _of_the_doubt(row)
-    elif row.p is not None or row.p_adjusted is not None:
-        yield f"it has a p, and its method is `{row.method}`"
+    elif row.p is not None or row.p_adjusted is not None or row.se is not None:
+        yield f"it has a p or a standard error, and its method is `{row.method}`"
     yield from _of_the_status(row)
 
 
@@ -106,7 +106,7 @@ def _of_the_doubt(row: Comparison) -> Iterator[str]:
     if not row.caveat or row.method != "paired_t" or row.rounds_set_aside or row.df is None:
         return
     # half of the change away, one round at least spreads them so far that t is no larger
-    if abs(_t_of(row) or 0.0) > 2.0 * row.df * (1.0 + _ROUGHLY):
+    if row.se and abs(change) / row.se > 2.0 * row.df * (1.0 + _ROUGHLY):
         yield "its doubt is of rounds that differ more than its interval allows"
 
 
@@ -114,13 +114,6 @@ def _is_ours(caveat: Finding, method: str) -> bool:
     if caveat.code == IN_WORDS:
         return bool(_DOUBTS[method].fullmatch(str(caveat.arguments.get("text"))))
     return caveat.code in _CAVEATS[method]
-
-
-def _t_of(row: Comparison) -> float | None:
-    change, least, most = worse_by(row)
-    if change is None or least is None or most is None or row.df is None or most <= least:
-        return None
-    return change / ((most - least) / 2.0) * t_quantile(0.5 + CONFIDENCE / 2, row.df)
 
 
 def _of_the_metric(row: Comparison) -> Iterator[str]:
@@ -204,6 +197,17 @@ def _of_the_interval(row: Comparison) -> Iterator[str]:
         yield "it has an interval, and no p or no degrees of freedom"
     elif not any(_one_test(row, *scale) for scale in scales):
         yield "its interval, p and degrees of freedom are not of one test"
+    if row.se is not None and not _is_of_the_interval(row, row.se):
+        yield "its standard error isn't that of its interval"
+
+
+def _is_of_the_interval(row: Comparison, se: float) -> bool:
+    own, (_, lo, hi) = standard_error(row), worse_by(row)
+    if own is None or lo is None or hi is None:
+        return False
+    cut_off = max(abs(lo), abs(hi)) >= _LARGEST_LOG
+    slack = 1e-6 * own + 1e-12 * max(1.0, abs(lo), abs(hi))
+    return abs(se - own) <= slack or (cut_off and row.difference is None)
 
 
 def _one_test(

@@ -32,6 +32,7 @@ from perfci.verdict.exact import (
     without_numbers,
 )
 from perfci.verdict.judgement import adjust
+from perfci.verdict.margin import standard_error
 from perfci.verdict.policy import MetricPolicy, Policy
 
 # A round's pair of values: the sides' own, or as their bursts that lay side by side tell it.
@@ -345,7 +346,7 @@ def _sessions(
 
 
 def _tested(empty: Comparison, evidence: Evidence, base: _Values, head: _Values) -> Comparison:
-    return replace(
+    row = replace(
         empty,
         method=evidence.method,
         base=base.estimate(logarithmic=evidence.logarithmic),
@@ -361,5 +362,8 @@ def _tested(empty: Comparison, evidence: Evidence, base: _Values, head: _Values)
         cohens_d=evidence.cohens_d,
         detectable=evidence.detectable,
         df=evidence.df,
+        se=evidence.se,
         findings=(*empty.findings, *evidence.warnings),
     )
+    of_shares = not evidence.logarithmic and evidence.difference is None
+    return replace(row, se=standard_error(row)) if of_shares else row

@@ -17,7 +17,6 @@ from perfci.model.report import Comparison, Status
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.stats.multiple_testing import holm
 from perfci.stats.power import detectable_difference, pairs_needed
-from perfci.stats.student import CONFIDENCE, t_quantile
 from perfci.verdict.caveats import (
     ONE_SESSION,
     is_clear,
@@ -141,32 +140,14 @@ def _unchanged(row: Comparison) -> bool:
     return is_within(lo, hi, threshold_of(row)) or lo == hi == 0.0
 
 
-def _scale_of_test(row: Comparison) -> tuple[float, float] | None:
-    """Return the standard error of the log ratio and its degrees of freedom."""
-    _, lo, hi = worse_by(row)
-    if row.difference is not None or row.p is None or row.df is None or lo is None or hi is None:
-        return None
-    return (hi - lo) / 2.0 / t_quantile(0.5 + CONFIDENCE / 2, row.df), row.df
-
-
-def _spread_of_pairs(row: Comparison) -> tuple[float, int] | None:
-    """Return the standard deviation of the log ratios and their number, from the interval."""
-    known = _scale_of_test(row)
-    if row.method != "paired_t" or known is None:
-        return None
-    pairs = round(known[1]) + 1
-    return known[0] * math.sqrt(pairs), pairs
-
-
 def _detectable(row: Comparison, alpha: float) -> float | None:
     """Return what this comparison could have found as one of so many: at the family's alpha.
 
     The first of ``m`` comparisons that Holm calls significant has ``p < alpha / m``.
     """
-    known = _scale_of_test(row)
-    if known is None:
+    if row.difference is not None or row.se is None or row.df is None:
         return row.detectable
-    return math.expm1(min(detectable_difference(*known, alpha), 690.0))
+    return math.expm1(min(detectable_difference(row.se, row.df, alpha), 690.0))
 
 
 def _too_few(row: Comparison) -> Finding | None:
@@ -183,13 +164,14 @@ def _what_it_takes(row: Comparison, alpha: float) -> Finding:
         return found("no-evidence")
     if row.method == "welch_t":
         return found("measure-together", change=row.detectable)
-    known = _spread_of_pairs(row)
-    if known is None or row.threshold <= 0.0:
+    pairs = row.base.workers if row.base else 0
+    if row.difference is not None or row.se is None or row.threshold <= 0.0:
         return found("detectable", change=row.detectable)
-    rounds = pairs_needed(known[0], math.log(margin(row.threshold)[1]), alpha)
+    spread = row.se * math.sqrt(pairs)
+    rounds = pairs_needed(spread, math.log(margin(row.threshold)[1]), alpha)
     if rounds is None:
         return found("out-of-reach", change=row.detectable, threshold=row.threshold)
-    if rounds <= known[1]:
+    if rounds <= pairs:
         return found("near-threshold", change=row.detectable, **_threshold(row))
     return found(
         "more-rounds",

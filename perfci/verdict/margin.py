@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from perfci.model.report import Comparison
+from perfci.stats.student import CONFIDENCE, t_quantile
 
 
 def margin(threshold: float) -> tuple[float, float]:
@@ -30,6 +31,17 @@ def worse_by(row: Comparison) -> tuple[float | None, float | None, float | None]
     if row.direction == "lower":
         return estimate, lo, hi
     return _minus(estimate), _minus(hi), _minus(lo)
+
+
+def standard_error(row: Comparison) -> float | None:
+    """Return the standard error on that scale that the row's interval and ``df`` are of, or None.
+
+    For what has no other: a ratio of arithmetic means, and a file that was written without it.
+    """
+    _, lo, hi = worse_by(row)
+    if row.p is None or row.df is None or lo is None or hi is None:
+        return None
+    return (hi - lo) / 2.0 / t_quantile(0.5 + CONFIDENCE / 2, row.df)
 
 
 def threshold_of(row: Comparison) -> float:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from perfci.metrics import METRICS
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ROUNDS
-from perfci.stats.student import CONFIDENCE, t_quantile
+from perfci.stats.student import t_quantile
 from perfci.verdict.caveats import is_clear, may_be_luck, why_not_unchanged
 from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
@@ -20,47 +19,23 @@ margin in 80 % of runs; at 99 % in 91 %. Surer still takes more rounds everywher
 _ENOUGH_WITHOUT_SPREAD = 10
 
 
-def is_decided(
-    ratio_lo: float | None,
-    ratio_hi: float | None,
-    threshold: float,
-    *,
-    pairs: int = 0,
-    level: float = 1.0 - CONFIDENCE,
-) -> bool:
-    """Say whether more rounds could still change the answer, from the interval alone.
+def is_decided(change: float, se: float, df: float, threshold: float, level: float) -> bool:
+    """Say whether no further round could alter the answer, from the interval alone.
 
+    ``change`` is a logarithm or a difference, with ``df`` degrees of freedom of its standard error.
     Decided is an interval of 99 % within the margin: the rule looks after every round, so that
     it has to be surer than the 95 % of the report. Or one wholly beyond one of its ends which,
     widened to ``1 - level`` (alpha ÷ the report's gating comparisons, what Holm asks of the first
     of them), also leaves out "no change": a session that ended earlier would call a clear
-    slow-down inconclusive. ``ratio_lo`` and ``ratio_hi`` are at 95 %, made by ``pairs``. p itself
-    never stops a session: one that measures on until p is small finds a regression in any noise.
+    slow-down inconclusive. p itself never stops a session: one that measures on until p is small
+    finds a regression in any noise.
     """
-    if ratio_lo is None or ratio_hi is None or ratio_lo <= 0.0:
-        return False
-    ends = math.log(ratio_lo), math.log(ratio_hi)
-    return _has_settled(*ends, math.log1p(threshold), pairs=pairs, level=level)
-
-
-def _has_settled(lo: float, hi: float, threshold: float, *, pairs: int, level: float) -> bool:
-    """Say the same of an interval of logarithms, or of differences."""
-    sure = _widened(lo, hi, _STOP_LEVEL, pairs)
-    if is_within(*sure, threshold):
+    sure = t_quantile(1.0 - _STOP_LEVEL / 2.0, df) * se
+    if is_within(change - sure, change + sure, threshold):
         return True
-    if not is_beyond(*sure, threshold):
+    if not is_beyond(change - sure, change + sure, threshold):
         return False
-    lo, hi = _widened(lo, hi, level, pairs)
-    return pairs < 2 or not lo <= 0.0 <= hi
-
-
-def _widened(lo: float, hi: float, level: float, pairs: int) -> tuple[float, float]:
-    """Return a 95 % interval that ``pairs`` made as one of ``1 - level``."""
-    if pairs < 2:
-        return lo, hi
-    wider = t_quantile(1.0 - level / 2.0, pairs - 1) / t_quantile(0.5 + CONFIDENCE / 2, pairs - 1)
-    center, half = (lo + hi) / 2.0, (hi - lo) / 2.0 * wider
-    return center - half, center + half
+    return abs(change) > t_quantile(1.0 - level / 2.0, df) * se
 
 
 def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
@@ -77,7 +52,8 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     if why_not_unchanged(row) or lo is None or hi is None:
         return True
     level, threshold = policy.alpha / max(1, family), threshold_of(row)
-    if not _has_settled(lo, hi, threshold, pairs=pairs, level=level):
+    # without any spread there is no standard error, and the ends are one
+    if not is_decided((lo + hi) / 2.0, row.se or 0.0, row.df or 1.0, threshold, level):
         return True
     return is_beyond(lo, hi, threshold) and (bool(row.caveat) or awaits_rounds(row, policy, family))
 

@@ -15,6 +15,7 @@ from perfci.render.exporters import TERMINAL, formats, named
 from perfci.render.terminal import render_terminal
 from perfci.stats.student import t_quantile, two_sided_p
 from perfci.verdict.decision import failed_finding
+from perfci.verdict.margin import standard_error
 
 EAGER = "encoder[batch=1,mode=eager]"
 TUNED = "encoder[batch=16,mode=max-autotune]"
@@ -69,7 +70,8 @@ def row(
         "difference_hi": after - before if known.absolute else None,
         "direction": known.direction,
     }
-    return Comparison(**{**fields, **changed})
+    made = Comparison(**{**fields, **changed})
+    return replace(made, se=standard_error(made))
 
 
 def _p_of(ratio: float, low: float, high: float) -> float:

@@ -108,6 +108,8 @@ NO_GRAPH_BEFORE = replace(NO_GRAPH, status="improved", base=None, head=BREAKS.he
     ("changed", "said"),
     [
         (replace(SLOW, status="improved"), "the other way"),
+        (replace(SLOW, se=2.0 * SLOW.se), "its standard error isn't that of its interval"),
+        (replace(BREAKS, se=0.1), "a standard error, and its method is `exact`"),
         (replace(SLOW, status="unchanged"), "isn't within the threshold"),
         (replace(SLOW, status="new"), "base has numbers"),
         (replace(SLOW, status="removed"), "head has numbers"),

@@ -198,6 +198,7 @@ class _Around:
 
     config: Config
     repository: Any
+    executor: Any
 
 
 def judged(kept: Kept) -> dict[str, Any]:
@@ -307,7 +308,11 @@ def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
 
 
 def _confirmed(kept: Kept, report: Report, compared: Report) -> Report:
-    around = _Around(Config(), SimpleNamespace(resolve=lambda sha: sha))
+    around = _Around(
+        Config(),
+        repository=SimpleNamespace(resolve=lambda sha: sha),
+        executor=SimpleNamespace(now=lambda: 0.0),
+    )
     suspected = suspects(report.results, default_policy())
     wanted = SimpleNamespace(python="python3")
 

@@ -74,9 +74,7 @@ def _finds(rng: Random, spread: float, change: float, threshold: float, alpha: f
         if count < ROUNDS.least:
             continue
         se = math.sqrt(variance(logs) / count)
-        half = t_quantile(0.975, count - 1) * se
-        lo, hi = math.exp(average(logs) - half), math.exp(average(logs) + half)
-        decided = is_decided(lo, hi, threshold, pairs=count, level=alpha)
+        decided = is_decided(average(logs), se, count - 1, math.log1p(threshold), alpha)
         if decided or count == ROUNDS.most:
             return average(logs) / se > t_quantile(1.0 - alpha / 2, count - 1)
 

@@ -9,7 +9,9 @@ import pytest
 
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison
+from perfci.stats.student import t_quantile
 from perfci.verdict.comparison import adjust, compare_case, number_rows
+from perfci.verdict.margin import standard_error, worse_by
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy
 from perfci.verdict.stopping import is_decided
 from tests.verdict.workers import OWN, STEADY, both, case, side, worker
@@ -240,20 +242,37 @@ def test_numbers_of_one_side_stand_alone() -> None:
         (0.99, 1.06, False),
         (0.94, 1.01, False),
         (0.50, 2.00, False),
-        (None, None, False),
         (1.051, 1.052, True),
         (0.951, 0.953, False),
     ],
 )
 def test_measuring_goes_on_while_an_end_of_the_margin_is_inside_the_interval(
-    lo: float | None, hi: float | None, decided: bool
+    lo: float, hi: float, decided: bool
 ) -> None:
-    assert is_decided(lo, hi, 0.05) is decided
+    # ends of the interval of 99 %, which is the one that stops
+    middle, se = _test_of(lo, hi, df=9, confidence=0.99)
+    assert is_decided(middle, se, 9, math.log1p(0.05), 0.01) is decided
 
 
 def test_a_clear_but_noisy_slow_down_is_measured_until_the_report_can_call_it_significant() -> None:
-    lo, hi = 1.10, 1.20  # 95 %, of ten pairs
-    assert is_decided(lo, hi, 0.05, pairs=10)
-    assert is_decided(lo, hi, 0.05, pairs=10, level=0.01 / 20)
-    assert not is_decided(lo, hi, 0.05, pairs=10, level=1e-5)
-    assert is_decided(1.13, 1.16, 0.05, pairs=5, level=0.01 / 20)
+    threshold = math.log1p(0.05)
+    noisy = _test_of(1.10, 1.20, df=9)
+    assert is_decided(*noisy, 9, threshold, 0.05)
+    assert is_decided(*noisy, 9, threshold, 0.01 / 20)
+    assert not is_decided(*noisy, 9, threshold, 1e-5)
+    assert is_decided(*_test_of(1.13, 1.16, df=4), 4, threshold, 0.01 / 20)
+
+
+def _test_of(lo: float, hi: float, df: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the logarithm in the middle, and its standard error."""
+    middle, half = math.log(lo * hi) / 2.0, math.log(hi / lo) / 2.0
+    return middle, half / t_quantile(0.5 + confidence / 2.0, df)
+
+
+@pytest.mark.parametrize("metric", ["latency_p50", "host_memory_over_setup", "energy"])
+def test_a_comparison_keeps_the_standard_error_that_its_interval_was_made_with(metric: str) -> None:
+    (row,) = compare_case(case(), *both(metric, 1.1, scale=1e6), POLICY, paired=True)
+    _, lo, hi = worse_by(row)
+    assert row.se is not None
+    assert row.se * t_quantile(0.975, row.df) == pytest.approx((hi - lo) / 2.0, rel=1e-9)
+    assert standard_error(row) == pytest.approx(row.se, rel=1e-9)
