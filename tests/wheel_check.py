@@ -66,6 +66,8 @@ def check_contents(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for needed in (
         "perfci/py.typed",
+        "perfci/schemas/perfci.schema.json",
+        "perfci/schemas/pyproject.schema.json",
         "perfci/templates/comment.md.j2",
         "perfci/templates/comment_parts.md.j2",
         "perfci/templates/workflows/perfci.yml.j2",

@@ -70,7 +70,7 @@ def _size(value: Any) -> Any:
 
 
 _NUMBER_OR_TEXT = {"type": ["number", "string"]}
-_PERCENTAGE = {"pattern": r"^\s*[0-9.]+(e-?[0-9]+)?\s*%?\s*$"}
+_PERCENTAGE = {"pattern": r"^\s*([0-9.]+\s*%|0?\.[0-9]+)\s*$"}
 
 Text = Annotated[str, Meta(pattern=_TEXT), written('a text, such as "benchmarks"')]
 FilePattern = Annotated[

@@ -1,0 +1,97 @@
+"""Writes the JSON Schemas of ``schemas/``: ``python -m tests.schemas``.
+
+Of the configuration, as perfci.toml and as ``[tool.perfci]`` of pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from perfci.config.keys import Keys, MetricTable
+from perfci.metrics import METRICS, families
+from perfci.model.metric import Metric
+
+FOLDER = Path(__file__).resolve().parent.parent / "schemas"
+DRAFT = "http://json-schema.org/draft-07/schema#"
+"""What SchemaStore asks for, and what every editor's validator knows."""
+STORE = "https://json.schemastore.org/pyproject.json"
+
+
+def schemas() -> dict[str, Any]:
+    """Return each file's content."""
+    configuration, definitions = _configuration()
+    return {
+        "perfci.schema.json": {"$schema": DRAFT, **configuration, "definitions": definitions},
+        "pyproject.schema.json": {
+            "$schema": DRAFT,
+            "title": "pyproject.toml, with [tool.perfci]",
+            "allOf": [{"$ref": STORE}],
+            "properties": {"tool": {"type": "object", "properties": {"perfci": configuration}}},
+            "definitions": definitions,
+        },
+    }
+
+
+def _configuration() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the schema of ``Keys``, and those that it refers to."""
+    (schema,), definitions = msgspec.json.schema_components(
+        [Keys], ref_template="#/definitions/{name}"
+    )
+    for each in _objects(definitions):
+        # a bound type's schema can't say that a text may stand for a number
+        if each.get("type") in ("number", "integer") and "pattern" in each:
+            each["type"] = [each["type"], "string"]
+        if isinstance(each.get("type"), list):
+            each.pop("anyOf", None)
+        if each.get("default") in ("", [], {}, ()):
+            del each["default"]
+    keys = definitions.pop(schema["$ref"].rpartition("/")[2])
+    about = {name: text for family in families() for name, text in family.about.items()}
+    policy = definitions[MetricTable.__name__]
+    own = {name: _of(metric, policy["properties"]) for name, metric in METRICS.items()}
+    keys["properties"]["metrics"]["properties"] = {
+        name: {**policy, "description": about[name], "properties": of} for name, of in own.items()
+    }
+    keys["properties"]["thresholds"]["additionalProperties"]["properties"] = {
+        name: of["threshold"] for name, of in own.items()
+    }
+    return {**keys, "title": "[tool.perfci]"}, definitions
+
+
+def _of(metric: Metric, keys: dict[str, Any]) -> dict[str, Any]:
+    """Return a metric's own keys, with its defaults; ``share`` where it has one."""
+    threshold = {**keys["threshold"], "exclusiveMaximum": 1}
+    if metric.absolute:
+        threshold = {"description": f"An amount in {metric.unit}.", "type": "number", "minimum": 0}
+    own = {key: {**keys[key], "default": getattr(metric, key)} for key in keys}
+    own["threshold"] = {**threshold, "default": metric.threshold}
+    return {key: of for key, of in own.items() if key != "share" or metric.share}
+
+
+def _objects(part: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(part, dict):
+        yield part
+        part = list(part.values())
+    if isinstance(part, list):
+        for inner in part:
+            yield from _objects(inner)
+
+
+def written(content: Any) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Write them anew."""
+    for name, content in schemas().items():
+        (FOLDER / name).write_text(written(content), encoding="utf-8")
+        print(FOLDER / name)
+
+
+if __name__ == "__main__":
+    main()
