@@ -14,8 +14,8 @@ from perfci.model.history import GateOutcome, Point, RecordedRun
 from perfci.model.metric import Metric
 from perfci.model.report import Report
 from perfci.model.run import CaseRun, Run
+from perfci.stats.quantile import upper_median
 from perfci.stats.summary import summarise
-from perfci.verdict.exact import exact_value
 
 _ID_DIGITS = 32
 
@@ -135,7 +135,7 @@ def _points(case: CaseRun) -> Iterable[Point]:
 def _center(metric: Metric, values: Sequence[float]) -> float:
     """Return what a report shows of the same workers: of counts and bytes no mean."""
     if metric.kind == "exact":
-        return exact_value(values)
+        return upper_median(values)
     center = summarise(values, logarithmic=not metric.absolute).center
     assert center is not None  # noqa: S101 (there are values, and all are finite)
     return center

@@ -1,7 +1,7 @@
 """The metrics: a module for each family of them, which is all it takes to add one.
 
-A module has ``METRICS``: each ``Metric``, with its default policy, and what it is in words. What
-else ``Family`` names it may have. ``PLACE`` orders perfci's own in reports.
+A module has ``METRICS``: each ``Metric``, with its default policy, and what it is in words. It may
+have what else ``Family`` names. ``PLACE`` orders perfci's own in reports.
 
 Standard library only, and torch inside of what needs it: workers import all of them.
 """
@@ -9,14 +9,18 @@ Standard library only, and torch inside of what needs it: workers import all of 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from perfci.model.metric import Metric
-from perfci.model.worker import GraphEvent, WorkOrder
+from perfci.model.worker import GraphEvent, Measurement, WorkerOutput, WorkOrder
 from perfci.plugins import built_in
+
+if TYPE_CHECKING:
+    from perfci.model.finding import Finding
+    from perfci.model.report import Explanation
 
 # In the worker: what a collector is given, and what it gives.
 
@@ -85,12 +89,17 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a hook found: values in base units, why others are missing, and what to say."""
+    """What a hook found: values in base units, why others are missing, and what to say.
+
+    ``bursts`` are for ``reduce`` alone: of a metric that bursts side by side are compared by, the
+    median of each burst in turn, None for one that was excluded.
+    """
 
     values: Mapping[str, float] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     events: tuple[GraphEvent, ...] = ()
     warnings: tuple[str, ...] = ()
+    bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
 
 
 NOTHING = Reading()
@@ -121,6 +130,50 @@ class Collector:
         return NOTHING
 
 
+# In the parent: what is made of what workers sent.
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """A worker's warm calls, without those of excluded bursts. Times in s.
+
+    ``bursts`` has the samples of each burst in turn, none of an excluded one; ``samples`` has all
+    of them, in ascending order; ``device_bursts`` and ``device_samples`` are those of the device's
+    own clock. ``energy`` is what the card took during all bursts in J: NaN where that isn't known,
+    None where there is no card.
+    """
+
+    measurement: Measurement
+    cold_cache: bool
+    bursts: Sequence[Sequence[float]]
+    samples: Sequence[float]
+    device_bursts: Sequence[Sequence[float]] = ()
+    device_samples: Sequence[float] = ()
+    energy: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A case some of whose metrics regressed, and the workers of both sides."""
+
+    case: str
+    regressed: tuple[str, ...]
+    base: Sequence[WorkerOutput]
+    head: Sequence[WorkerOutput]
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A status that holds whatever the numbers are, and why."""
+
+    status: Literal["regressed", "improved"]
+    finding: Finding
+
+
+Reduce = Callable[[Warm], Reading]
+Explain = Callable[[Moved], Iterable["Explanation"]]
+Rule = Callable[[Sequence[WorkerOutput], Sequence[WorkerOutput]], Ruling | None]
+
 # The registry.
 
 
@@ -128,13 +181,19 @@ class Collector:
 class Family:
     """One module's metrics. ``about`` says what each is, by its name.
 
-    ``COLLECTOR`` is its collector, a class.
+    What else a module may have: ``COLLECTOR``, the class of its collectors; ``reduce``, which makes
+    values of a worker's samples; ``explain``, which says why a metric regressed; and ``ruling``,
+    which says where the numbers of its metrics ``RULED`` don't count, given both sides' workers.
     """
 
     name: str
     metrics: tuple[Metric, ...]
     about: Mapping[str, str]
     collector: type[Collector] = Collector
+    reduce: Reduce = lambda _: NOTHING
+    explain: Explain = lambda _: ()
+    ruling: Rule = lambda *_: None
+    ruled: tuple[str, ...] = ()
 
 
 @cache
@@ -145,12 +204,29 @@ def families() -> tuple[Family, ...]:
 
 
 def _family(module: Any) -> Family:
+    optional = {"collector": "COLLECTOR", "ruled": "RULED"}
+    optional |= {name: name for name in ("reduce", "explain", "ruling")}
     return Family(
         name=module.__name__,
         metrics=tuple(module.METRICS),
         about={metric.name: text for metric, text in module.METRICS.items()},
-        collector=getattr(module, "COLLECTOR", Collector),
+        **{key: vars(module)[name] for key, name in optional.items() if name in vars(module)},
     )
+
+
+def rulings(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> dict[str, Ruling]:
+    """Return the rulings on these sides' workers, by metric."""
+    return {
+        name: ruling
+        for family in families()
+        if (ruling := family.ruling(base, head))
+        for name in family.ruled
+    }
+
+
+def ruled() -> frozenset[str]:
+    """Return the metrics that there may be a ruling on."""
+    return frozenset(name for family in families() for name in family.ruled)
 
 
 @cache

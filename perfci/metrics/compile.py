@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from perfci.metrics import NOTHING, Reading, Warm
 from perfci.model.metric import Metric
+from perfci.stats.quantile import median
 
 PLACE = 3
 METRICS = {
@@ -13,3 +15,15 @@ METRICS = {
         "the same with a warm compile cache"
     ),
 }
+_NAMES = ("compile_time", "compile_time_cached")
+
+
+def reduce(warm: Warm) -> Reading:
+    """Return the one of the two that the worker's compile cache gives."""
+    if not warm.measurement.compiled:
+        return Reading(missing=dict.fromkeys(_NAMES, "not compiled"))
+    if not warm.samples:
+        return NOTHING
+    cold, cached = _NAMES
+    took = max(0.0, warm.measurement.first_call_s - median(warm.samples))
+    return Reading({cold if warm.cold_cache else cached: took})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfci.metrics import NOTHING, Collector, Reading
+from perfci.metrics import NOTHING, Collector, Reading, Warm
 from perfci.model.metric import Metric
 
 PLACE = 7
@@ -23,3 +23,13 @@ class Energy(Collector):
 
 
 COLLECTOR = Energy
+
+
+def reduce(warm: Warm) -> Reading:
+    """Return the energy of a call; those that lead in to a burst took theirs, too."""
+    if warm.energy is None:
+        return NOTHING
+    calls = sum(burst.samples + burst.lead_in for burst in warm.measurement.bursts)
+    if warm.energy > 0.0 and calls:  # not so where a reading was unknown: NaN
+        return Reading({"energy": warm.energy / calls})
+    return Reading(missing={"energy": "NVML can't tell the card's energy"})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from perfci.metrics import NOTHING, Collector, Reading
+from collections.abc import Sequence
+
+from perfci.metrics import NOTHING, Collector, Reading, Warm
 from perfci.model.metric import Metric
+from perfci.stats.quantile import median, quantile, samples_needed, tail_quantile
 
 PLACE = 1
 METRICS = {
@@ -28,6 +31,7 @@ METRICS = {
         "(p99 − p50) ÷ p50: how uneven the calls are"
     ),
 }
+_PERCENTILES = {"latency_p50": 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 
 
 class Latency(Collector):
@@ -40,3 +44,37 @@ class Latency(Collector):
 
 
 COLLECTOR = Latency
+
+
+def reduce(warm: Warm) -> Reading:
+    """Return all of them. Percentiles with too few samples are missing, with the need."""
+    samples, items = warm.samples, warm.measurement.items
+    values: dict[str, float] = {}
+    missing: dict[str, str] = {}
+    for metric, q in _PERCENTILES.items():
+        needed = samples_needed(q)
+        if len(samples) >= needed:
+            values[metric] = tail_quantile(samples, q)
+        else:
+            missing[metric] = f"{len(samples)} samples a worker; needs {needed}"
+    if samples:
+        mean = sum(samples) / len(samples)
+        values["latency_mean"] = mean
+        if items:
+            values["throughput"] = items / mean
+        else:
+            missing["throughput"] = "the benchmark gives no `items`"
+        if "latency_p99" in values:
+            middle = values["latency_p50"]
+            values["jitter"] = (values["latency_p99"] - middle) / middle
+        else:
+            missing["jitter"] = missing["latency_p99"]
+    bursts = {"latency_p50": _medians(warm.bursts)}
+    if warm.device_samples:
+        values["device_time_p50"] = quantile(warm.device_samples, 0.5)
+        bursts["device_time_p50"] = _medians(warm.device_bursts)
+    return Reading(values, missing, bursts=bursts)
+
+
+def _medians(by_burst: Sequence[Sequence[float]]) -> tuple[float | None, ...]:
+    return tuple(median(samples) if samples else None for samples in by_burst)

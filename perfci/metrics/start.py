@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from perfci.metrics import Collector, Reading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from perfci.metrics import Collector, Moved, Reading
 from perfci.model.metric import Metric
+from perfci.model.worker import WorkerOutput
+from perfci.stats.quantile import median
+from perfci.units import format_value
+
+if TYPE_CHECKING:
+    from perfci.model.report import Explanation
 
 PLACE = 2
 METRICS = {
@@ -12,6 +21,8 @@ METRICS = {
     ),
     Metric("import_time", "s", "per_worker", 0.10, "warn"): ("the imports of the benchmark file"),
 }
+_LEAST_GROWTH_S = 0.001
+"""Less than a millisecond of a start explains nothing that anyone would look for."""
 
 
 class Start(Collector):
@@ -30,3 +41,27 @@ class Start(Collector):
 
 
 COLLECTOR = Start
+
+
+def explain(moved: Moved) -> Iterator[Explanation]:
+    """Yield the phase of the cold start that grew most."""
+    from perfci.model.report import Explanation
+
+    if "cold_start" not in moved.regressed:
+        return
+    before, after = _phases(moved.base), _phases(moved.head)
+    grown = [(after[name] - before[name], name) for name in after if name in before]
+    growth, name = max(grown, default=(0.0, ""))
+    if growth > _LEAST_GROWTH_S:
+        shown = [format_value(phases[name], "s") for phases in (before, after)]
+        yield Explanation(
+            case=moved.case,
+            metric="cold_start",
+            kind="phase",
+            text=f"{name}: {shown[0]} → {shown[1]}",
+        )
+
+
+def _phases(outputs: Sequence[WorkerOutput]) -> dict[str, float]:
+    names = dict.fromkeys(name for output in outputs for name in output.phases)
+    return {name: median([o.phases[name] for o in outputs if name in o.phases]) for name in names}

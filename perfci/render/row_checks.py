@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from perfci.metrics import METRICS
+from perfci.metrics import METRICS, ruled
 from perfci.model.finding import IN_WORDS, Finding
 from perfci.model.report import Comparison
 from perfci.stats.student import CONFIDENCE, t_quantile, two_sided_p
 from perfci.verdict.caveats import why_not_unchanged
-from perfci.verdict.exact import COUNTS, judge_exactly
+from perfci.verdict.exact import judge_exactly
 from perfci.verdict.judgement import threshold_of, worse_by
 from perfci.verdict.margin import margin, standard_error
 
@@ -84,7 +84,7 @@ def _of_the_sessions(row: Comparison) -> Iterator[str]:
 
 def _of_counts_of_one_side(row: Comparison) -> Iterator[str]:
     """Without a graph on head counts are worse, whatever their numbers; without one on base not."""
-    if row.metric not in COUNTS:
+    if row.metric not in ruled():
         yield f"its method is `{row.method}`, and one side has no number"
         return
     if row.base is not None and row.status != "regressed":
@@ -261,7 +261,7 @@ def _without_change(row: Comparison) -> Iterator[str]:
     """Counts of a benchmark without a graph, and exact values without a ratio, may have none."""
     if row.method != "exact" or row.status == "unchanged":
         yield f"it is `{row.status}`, and has no change"
-    elif row.metric not in COUNTS and row.base and row.head:
+    elif row.metric not in ruled() and row.base and row.head:
         before, after = row.base.center, row.head.center
         if before is None or after is None or before == after:
             yield f"it is `{row.status}`, and has no change"

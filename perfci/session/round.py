@@ -278,20 +278,15 @@ def _result(slot: _Slot, said: Mapping[str, object], round_number: int) -> Worke
     for metric in raw.extra_metrics:
         if wrong := why_unfit(metric):
             raise _alive(slot).nonsense(f"a metric of the benchmark's own: {wrong}")
-    calls = sum(burst.samples + burst.lead_in for burst in slot.bursts)
-    values, missing = dict(raw.values), dict(raw.missing)
-    if slot.energy > 0.0 and calls:  # not so where a reading was unknown: NaN
-        values["energy"] = slot.energy / calls
-    elif slot.on_device:
-        missing["energy"] = "NVML can't tell the card's energy"
     order = slot.task.order
     try:
         output = reduce(
-            replace(raw, bursts=tuple(slot.bursts), values=values, missing=missing),
+            replace(raw, bursts=tuple(slot.bursts)),
             case=order.case,
             side=order.side,
             round_number=round_number,
             cold_cache=order.cold_cache,
+            energy=slot.energy if slot.on_device else None,
         )
         to_plain(output.values)
     except (ValueError, ArithmeticError) as error:  # CodecError for what isn't finite

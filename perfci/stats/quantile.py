@@ -52,6 +52,11 @@ def median(values: Sequence[float]) -> float:
     return quantile(values, 0.5)
 
 
+def upper_median(values: Sequence[float]) -> float:
+    """Return the upper median: a value that was really seen."""
+    return sorted(values)[len(values) // 2]
+
+
 def samples_needed(q: float, confidence: float = 0.95) -> int:
     """Return how many samples the ``q`` quantile needs before it may be reported.
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.metrics import METRICS
+from perfci.metrics import METRICS, rulings
 from perfci.model.case import Case
 from perfci.model.finding import Finding, found
 from perfci.model.metric import Metric
@@ -19,16 +19,13 @@ from perfci.model.settings import DECIDING_ROUNDS
 from perfci.model.worker import WorkerOutput
 from perfci.stats.evidence import Evidence, apart, together
 from perfci.stats.outliers import SIGNIFICANCE
-from perfci.stats.quantile import median
+from perfci.stats.quantile import median, upper_median
 from perfci.stats.student import no_evidence
 from perfci.stats.summary import summarise
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
 from perfci.verdict.exact import (
-    COUNTS,
     compare_exactly,
-    exact_value,
     is_exact,
-    lost_or_gained,
     without_numbers,
 )
 from perfci.verdict.judgement import adjust
@@ -130,7 +127,7 @@ class _Values:
 
     def exact_estimate(self) -> Estimate:
         """The upper median; the ends are what the workers gave, not an interval."""
-        center, lo, hi = exact_value(self.values), min(self.values), max(self.values)
+        center, lo, hi = upper_median(self.values), min(self.values), max(self.values)
         return Estimate(center, lo, hi, len(self.values), self.samples)
 
 
@@ -150,13 +147,13 @@ def compare_case(
     each. A gating metric that head's workers no longer give is told of, as inconclusive.
     """
     rows = []
-    graphs = lost_or_gained(base, head)
+    ruled = rulings(base, head)
     for metric in _metrics(case, (*base, *head)):
         empty = empty_row(case.id, metric, policy.for_metric(metric, case), "inconclusive")
         before, after = _Values.of(base, metric.name), _Values.of(head, metric.name)
-        if graphs and metric.name in COUNTS:
+        if metric.name in ruled:
             sides = (side.exact_estimate() if side.values else None for side in (before, after))
-            rows.append(without_numbers(empty, graphs, *sides))
+            rows.append(without_numbers(empty, ruled[metric.name], *sides))
         elif before.values and after.values:
             rule = policy.for_metric(metric, case)
             if metric.kind == "exact" and is_exact(

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
+from perfci.metrics import Ruling
 from perfci.model.finding import Finding, found
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Status
 from perfci.model.settings import DECIDING_ROUNDS
-from perfci.model.worker import WorkerOutput
+from perfci.stats.quantile import upper_median
 from perfci.verdict.margin import margin
 
 _RESOLUTION = 0.1
@@ -67,7 +67,7 @@ def compare_exactly(
     Not the mean: it need not be a value that was seen.
     """
     remarks: tuple[Finding, ...] = ()
-    before, after = exact_value(base), exact_value(head)
+    before, after = upper_median(base), upper_median(head)
     if metric.absolute:
         change = after - before
         status = _status(change if metric.direction == "lower" else -change, threshold)
@@ -111,48 +111,15 @@ def judge_exactly(row: Comparison, change: float | None, threshold: float) -> St
     return "regressed" if change > 0.0 else "improved"
 
 
-def exact_value(values: Sequence[float]) -> float:
-    """Return the upper median: a value that was really seen."""
-    return sorted(values)[len(values) // 2]
-
-
-# No graph at all is a failure to compile: neither zero graph breaks nor fewer graphs.
-
-COUNTS = ("graph_breaks", "graphs")
-"""The metrics whose numbers don't tell: without a graph there is no break, and 0 is the fewest."""
-
-
-def lost_or_gained(
-    base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]
-) -> Literal["lost", "gained", ""]:
-    """Say whether one side alone has graphs, both being compiled; of its workers the upper median.
-
-    A side that isn't compiled, or whose torch doesn't count, has none and lacks none.
-    """
-    before, after = _graphs(base), _graphs(head)
-    if before is None or after is None or bool(before) == bool(after):
-        return ""
-    return "lost" if before else "gained"
-
-
 def without_numbers(
-    empty: Comparison,
-    change: Literal["lost", "gained"],
-    base: Estimate | None,
-    head: Estimate | None,
+    empty: Comparison, ruling: Ruling, base: Estimate | None, head: Estimate | None
 ) -> Comparison:
-    """Return the row of one of ``COUNTS``: the sides as they are, and a status in spite of them."""
-    side = "head" if change == "lost" else "base"
+    """Return the row of a metric whose numbers don't count: the sides as they are, and a ruling."""
     return replace(
         empty,
         method="exact",
-        status="regressed" if change == "lost" else "improved",
+        status=ruling.status,
         base=base,
         head=head,
-        findings=(*empty.findings, found("no-graph", side=side)),
+        findings=(*empty.findings, ruling.finding),
     )
-
-
-def _graphs(outputs: Sequence[WorkerOutput]) -> float | None:
-    counts = [output.values["graphs"] for output in outputs if "graphs" in output.values]
-    return exact_value(counts) if counts else None

@@ -10,77 +10,68 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 
+from perfci.metrics import Warm, families
 from perfci.model.worker import Burst, Measurement, WorkerOutput
-from perfci.stats.quantile import median, quantile, samples_needed, tail_quantile
+from perfci.stats.quantile import tail_quantile
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
-_PERCENTILES = {"latency_p50": 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 _STOLEN_SHARE = 0.1
 """A burst whose worker was off its core for more than this share of the time is set aside."""
 
 
 def reduce(
-    raw: Measurement, *, case: str, side: str, round_number: int, cold_cache: bool
+    raw: Measurement,
+    *,
+    case: str,
+    side: str,
+    round_number: int,
+    cold_cache: bool,
+    energy: float | None = None,
 ) -> WorkerOutput:
-    """Return the worker's metrics. Percentiles with too few samples are missing, with the need."""
+    """Return the worker's metrics; ``energy`` is what its card took in J, None where it has none.
+
+    A metric's own reason for being missing is the worker's, where that gives one.
+    """
     bursts = tuple(_judged(burst) for burst in raw.bursts)
     kept = _kept(bursts)
     reasons = Counter(burst.set_aside for burst in bursts if burst.set_aside)
     by_burst = _by_burst(raw.samples_ns, bursts, kept)
     device_by_burst = _by_burst(raw.device_samples_ns, bursts, kept)
     samples, device_samples = _sorted(by_burst), _sorted(device_by_burst)
+    warm = Warm(
+        replace(raw, bursts=bursts),
+        cold_cache=cold_cache,
+        bursts=by_burst,
+        samples=samples,
+        device_bursts=device_by_burst,
+        device_samples=device_samples,
+        energy=energy,
+    )
     values = dict(raw.values)
-    missing = dict(raw.missing)
-    for metric, q in _PERCENTILES.items():
-        needed = samples_needed(q)
-        if len(samples) >= needed:
-            values[metric] = tail_quantile(samples, q)
-        else:
-            missing[metric] = f"{len(samples)} samples a worker; needs {needed}"
-    if samples:
-        _derive(values, missing, samples, raw)
-    if device_samples:
-        values["device_time_p50"] = quantile(device_samples, 0.5)
-    if raw.compiled and samples:
-        name = "compile_time" if cold_cache else "compile_time_cached"
-        values[name] = max(0.0, raw.first_call_s - quantile(samples, 0.5))
-    elif not raw.compiled:
-        missing.setdefault("compile_time", "not compiled")
-        missing.setdefault("compile_time_cached", "not compiled")
+    missing: dict[str, str] = {}
+    medians: dict[str, tuple[float | None, ...]] = {}
+    for family in families():
+        reading = family.reduce(warm)
+        values |= reading.values
+        missing |= reading.missing
+        medians |= reading.bursts
     return WorkerOutput(
         case=case,
         side=side,
         round=round_number,
         values=values,
         samples=len(samples),
-        missing=missing,
+        missing={**missing, **raw.missing},
         quantiles=tuple(tail_quantile(samples, q) for q in QUANTILES) if samples else (),
         phases=raw.phases,
         graph_events=raw.graph_events,
         bursts_set_aside=kept.count(False),
         bursts_disturbed=reasons.total() - kept.count(False),
         disturbance=next((reason for reason, _ in reasons.most_common(1)), ""),
-        bursts={"latency_p50": _medians(by_burst)}
-        | ({"device_time_p50": _medians(device_by_burst)} if device_samples else {}),
+        bursts=medians,
         warnings=raw.warnings,
         extra_metrics=raw.extra_metrics,
     )
-
-
-def _derive(
-    values: dict[str, float], missing: dict[str, str], samples: Sequence[float], raw: Measurement
-) -> None:
-    mean = sum(samples) / len(samples)
-    values["latency_mean"] = mean
-    if raw.items:
-        values["throughput"] = raw.items / mean
-    else:
-        missing["throughput"] = "the benchmark gives no `items`"
-    if "latency_p99" in values:
-        median = values["latency_p50"]
-        values["jitter"] = (values["latency_p99"] - median) / median
-    else:
-        missing["jitter"] = missing["latency_p99"]
 
 
 def _judged(burst: Burst) -> Burst:
@@ -115,7 +106,3 @@ def _by_burst(
 
 def _sorted(by_burst: Sequence[Sequence[float]]) -> list[float]:
     return sorted(chain.from_iterable(by_burst))
-
-
-def _medians(by_burst: Sequence[Sequence[float]]) -> tuple[float | None, ...]:
-    return tuple(median(samples) if samples else None for samples in by_burst)

@@ -19,7 +19,7 @@ import json, sys, warnings
 from dataclasses import asdict
 import torch
 from perfci.api import inference as torch_work
-from perfci.metrics.graphs import GraphWatch
+from perfci.metrics.graphs.watch import GraphWatch
 from tests.api import programs
 
 name, mode, calls = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
@@ -157,7 +157,7 @@ def test_torch_logs_in_the_environment_makes_the_counts_missing():
 
 
 def test_a_watch_that_was_never_installed_says_so():
-    from perfci.metrics.graphs import GraphWatch
+    from perfci.metrics.graphs.watch import GraphWatch
 
     heard = GraphWatch().summary("/")
     assert (heard.values, heard.events, heard.warnings) == ({}, (), ())
@@ -174,7 +174,7 @@ def test_cuda_graphs_skipped_on_a_cpu_are_a_warning():
 def test_a_break_inside_torch_is_placed_at_the_users_line():
     import torch
 
-    from perfci.metrics.graphs import break_place
+    from perfci.metrics.graphs.watch import break_place
 
     inside = str(Path(torch.__file__).parent / "nn/modules/rnn.py")
     message = (
@@ -187,7 +187,7 @@ def test_a_break_inside_torch_is_placed_at_the_users_line():
 
 
 def test_reasons_lose_addresses_that_differ_in_every_process():
-    from perfci.metrics.graphs import reason_of
+    from perfci.metrics.graphs.watch import reason_of
 
     message = "Graph break in user code at /a.py:1\nReason: call of <function f at 0x7f00aa>\n"
     assert reason_of(message) == "call of <function f>"

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile
-from perfci.metrics import METRICS
+from perfci.metrics import METRICS, Ruling
 from perfci.model.finding import found, in_words
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Report, Verdict
@@ -97,7 +97,7 @@ COLD = replace(adjust([paired("a", 2.93, metric="cold_start")], POLICY)[0], stat
 LOSS = row(EAGER, "accuracy_loss", 0.5, 3.0, "regressed", ratio=3.0, ratio_lo=3.0, ratio_hi=3.0)
 NO_GRAPH = without_numbers(
     replace(BREAKS, difference=None, difference_lo=None, difference_hi=None),
-    "lost",
+    Ruling("regressed", found("no-graph", side="head")),
     BREAKS.base,
     None,
 )

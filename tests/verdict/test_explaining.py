@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from perfci.metrics.graphs import new_events
 from perfci.model.worker import GraphEvent, WorkerOutput
 from perfci.verdict.decision import placeholder
-from perfci.verdict.explanation import explain, new_events
+from perfci.verdict.explanation import explain
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, worker
 

@@ -16,20 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfci.metrics import Collector, Reading
-from perfci.model.metric import Metric
+from perfci.metrics import Reading
 from perfci.model.worker import GraphEvent
-
-PLACE = 5
-METRICS = {
-    Metric(
-        "graph_breaks", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"
-    ): ("where torch.compile had to leave its graph, with file and line"),
-    Metric("recompiles", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"): (
-        "how often it compiled again, with the reason"
-    ),
-    Metric("graphs", "count", "exact", 0.0, "info", absolute=True): ("how many graphs it made"),
-}
 
 # What torch.compile's messages say: where in the user's code, and why, in one line.
 
@@ -101,7 +89,6 @@ def _inside_torch(file: str) -> bool:
 _FRONT_END = "torch._dynamo"
 _BREAKS, _RECOMPILES = ".__graph_breaks", ".__recompiles"
 _LIMITS = frozenset({"recompile_limit", "accumulated_recompile_limit", "cache_size_limit"})
-_NAMES = tuple(metric.name for metric in METRICS)
 
 
 @dataclass(slots=True)
@@ -161,7 +148,8 @@ class GraphWatch:
     def summary(self, root: str) -> Reading:
         """Return what was heard, with files relative to ``root``."""
         if self._why_deaf:
-            return Reading(missing=dict.fromkeys(_NAMES, self._why_deaf))
+            names = ("graph_breaks", "recompiles", "graphs")
+            return Reading(missing=dict.fromkeys(names, self._why_deaf))
         counters = _counters()
         values: dict[str, float] = {"recompiles": float(len(self._recompiles))}
         missing: dict[str, str] = {}
@@ -275,24 +263,3 @@ def _resumed() -> list[tuple[str, int]]:
     reasons: Any = getattr(sys.modules.get("torch._dynamo.utils"), "graph_break_reasons", ())
     stacks = [getattr(reason, "user_stack", ()) for reason in reasons]
     return [(stack[-1].filename, stack[-1].lineno) for stack in stacks if stack]
-
-
-class Graphs(Collector):
-    """Listens from the end of the set-up until the work is called no more."""
-
-    _watch: GraphWatch | None = None
-
-    def set_up(self) -> None:
-        """Listen to compiled work."""
-        if self.scene.work.compiled:
-            self._watch = GraphWatch()
-            self._watch.install()
-
-    def last(self) -> Reading:
-        """Return what was heard."""
-        if self._watch is None:
-            return Reading(missing=dict.fromkeys(_NAMES, "not compiled"))
-        return self._watch.summary(self.scene.order.root)
-
-
-COLLECTOR = Graphs

@@ -1,0 +1,137 @@
+"""Graphs, graph breaks and recompiles of torch.compile: counted, and compared place by place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from perfci.metrics import Collector, Moved, Reading, Ruling
+from perfci.model.metric import Metric
+from perfci.model.worker import GraphEvent, WorkerOutput
+from perfci.stats.quantile import upper_median
+
+if TYPE_CHECKING:
+    from perfci.metrics.graphs.watch import GraphWatch
+    from perfci.model.report import Explanation
+
+PLACE = 5
+METRICS = {
+    Metric(
+        "graph_breaks", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"
+    ): ("where torch.compile had to leave its graph, with file and line"),
+    Metric("recompiles", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"): (
+        "how often it compiled again, with the reason"
+    ),
+    Metric("graphs", "count", "exact", 0.0, "info", absolute=True): ("how many graphs it made"),
+}
+_NAMES = tuple(metric.name for metric in METRICS)
+_OF_COMPILED = ("latency_", "throughput", "compile_time", "device_time_")
+"""How the names of other metrics begin that a new break may be the cause of."""
+
+
+class Graphs(Collector):
+    """Listens to compiled work from its set-up until it is called no more."""
+
+    _watch: GraphWatch | None = None
+
+    def set_up(self) -> None:
+        """Begin to listen."""
+        if self.scene.work.compiled:
+            from perfci.metrics.graphs.watch import GraphWatch
+
+            self._watch = GraphWatch()
+            self._watch.install()
+
+    def last(self) -> Reading:
+        """Return what was heard."""
+        if self._watch is None:
+            return Reading(missing=dict.fromkeys(_NAMES, "not compiled"))
+        return self._watch.summary(self.scene.order.root)
+
+
+COLLECTOR = Graphs
+
+# No graph at all is a failure to compile: neither zero graph breaks nor fewer graphs.
+
+RULED = ("graph_breaks", "graphs")
+
+
+def ruling(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Ruling | None:
+    """Return what holds where one side alone has graphs, both being compiled.
+
+    Of its workers the upper median. A side that isn't compiled, or whose torch doesn't count, has
+    none and lacks none.
+    """
+    from perfci.model.finding import found
+
+    before, after = _graphs(base), _graphs(head)
+    if before is None or after is None or bool(before) == bool(after):
+        return None
+    if before:
+        return Ruling("regressed", found("no-graph", side="head"))
+    return Ruling("improved", found("no-graph", side="base"))
+
+
+def _graphs(outputs: Sequence[WorkerOutput]) -> float | None:
+    counts = [output.values["graphs"] for output in outputs if "graphs" in output.values]
+    return upper_median(counts) if counts else None
+
+
+def explain(moved: Moved) -> Iterator[Explanation]:
+    """Yield head's new breaks and recompiles, where they may be why something regressed."""
+    from perfci.model.report import Explanation
+
+    affected = [one for one in moved.regressed if one.startswith((*_NAMES, *_OF_COMPILED))]
+    if not affected:
+        return
+    for event in new_events(_events(moved.base), _events(moved.head)):
+        own = "recompiles" if "recompile" in event.kind else "graph_breaks"
+        yield Explanation(
+            case=moved.case,
+            metric=own if own in affected else affected[0],
+            kind=event.kind,
+            text=event.reason,
+            file=event.file,
+            line=event.line,
+        )
+
+
+def new_events(base: Sequence[GraphEvent], head: Sequence[GraphEvent]) -> tuple[GraphEvent, ...]:
+    """Return head's graph events that base hasn't got.
+
+    The same kind at the same place is the same event. What is left of both sides in one file is
+    matched again, equal reasons first: lines move when code above them is edited, and a break
+    that moved is not a new one.
+    """
+    places = {(event.kind, event.file, event.line) for event in base}
+    left = [event for event in head if (event.kind, event.file, event.line) not in places]
+    still = {(event.kind, event.file, event.line) for event in head}
+    moved = [event for event in base if (event.kind, event.file, event.line) not in still]
+    reasons = Counter((event.kind, event.file, event.reason) for event in moved)
+    unmatched = []
+    for event in left:
+        key = (event.kind, event.file, event.reason)
+        if reasons[key]:
+            reasons[key] -= 1
+        else:
+            unmatched.append(event)
+    spare: Counter[tuple[str, str]] = Counter()
+    for (kind, file, _), count in reasons.items():
+        spare[kind, file] += count
+    fresh = []
+    for event in unmatched:
+        if spare[event.kind, event.file]:
+            spare[event.kind, event.file] -= 1
+        else:
+            fresh.append(event)
+    return tuple(fresh)
+
+
+def _events(outputs: Sequence[WorkerOutput]) -> tuple[GraphEvent, ...]:
+    """Each place once, whatever the number of workers that met it: the first one's words."""
+    seen: dict[tuple[str, str, int], GraphEvent] = {}
+    for output in outputs:
+        for event in output.graph_events:
+            seen.setdefault((event.kind, event.file, event.line), event)
+    return tuple(seen.values())
