@@ -1,7 +1,7 @@
 """perfci: a performance-regression gate for PyTorch.
 
-This module is what a benchmark file imports. It needs the standard library only, because
-workers import it under any Python that has torch.
+This module is what a benchmark file imports, and the library's own names. Importing it needs the
+standard library only, because workers import it under any Python that has torch.
 """
 
 from __future__ import annotations
@@ -11,16 +11,49 @@ from perfci.model import version as _version
 TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers know this name
 if TYPE_CHECKING:
     from perfci.api.functions import benchmark, inference, metric, training_step
+    from perfci.app.library import check, compare, load
+    from perfci.baselines.frame import Baselines
+    from perfci.errors import PerfciError
+    from perfci.history.frame import History
+    from perfci.model.report import Report
 
 __version__ = _version.VERSION
 
-__all__ = ["__version__", "benchmark", "inference", "metric", "training_step"]
+__all__ = [
+    "Baselines",
+    "History",
+    "PerfciError",
+    "Report",
+    "__version__",
+    "benchmark",
+    "check",
+    "compare",
+    "inference",
+    "load",
+    "metric",
+    "training_step",
+]
+
+_FUNCTIONS = "perfci.api.functions"
+_LIBRARY = "perfci.app.library"
+_PLACES = {
+    **dict.fromkeys(("benchmark", "inference", "metric", "training_step"), _FUNCTIONS),
+    **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
+    "Baselines": "perfci.baselines.frame",
+    "History": "perfci.history.frame",
+    "PerfciError": "perfci.errors",
+    "Report": "perfci.model.report",
+}
 
 
 def __getattr__(name: str) -> object:
-    """Import the benchmark API when a benchmark file asks for it; the command line never does."""
-    if name in __all__:
-        from perfci.api import functions as api
+    """Import what is asked for: a worker never has the library's needs, nor the command line."""
+    if name in _PLACES:
+        import importlib
 
-        return getattr(api, name)
+        return getattr(importlib.import_module(_PLACES[name]), name)
     raise AttributeError(f"module 'perfci' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -48,17 +48,15 @@ def importer(path: Path) -> Callable[[History], Imported]:
         beginning = read_beginning(path)
     except OSError as error:
         raise _unreadable(path, error) from error
-    from perfci.history.interchange import BEGINNING
-
     if beginning.startswith(CSV_BEGINNING):
         raise UsageError(
             "history-csv",
             f"{path} is an export as CSV, which can't be imported: it leaves out too much",
             "Export without --csv: JSON lines hold all there is.",
         )
-    if beginning.startswith(_SQLITE):
+    if is_sqlite(beginning):
         return partial(_import_sqlite, path=path)
-    if beginning.startswith(BEGINNING):
+    if is_export(beginning):
         return partial(_import_export, path=path)
     from perfci.foreign.reading import read_foreign
 
@@ -67,6 +65,18 @@ def importer(path: Path) -> Callable[[History], Imported]:
     except OSError as error:
         raise _unreadable(path, error) from error
     return partial(_import_foreign, parts=iter([read_foreign(content, path.name)]))
+
+
+def is_sqlite(beginning: bytes) -> bool:
+    """Say whether a file that begins so is a SQLite database."""
+    return beginning.startswith(_SQLITE)
+
+
+def is_export(beginning: bytes) -> bool:
+    """Say whether a file that begins so is a history's export as JSON lines."""
+    from perfci.history.interchange import BEGINNING
+
+    return beginning.startswith(BEGINNING)
 
 
 def read_beginning(path: Path) -> bytes:

@@ -53,6 +53,11 @@ _NUMBERS = re.compile(r"\[\n[-+\d.eE,\s]*\]")
 _ADVICE = "Restore it from git, or remove it and run `perfci baseline update`."
 
 
+def is_environment(folder: Path) -> bool:
+    """Say whether ``folder`` is one environment's, among those of a store."""
+    return (folder / _FACTS).is_file()
+
+
 class BaselineStore:
     """The baselines under one folder."""
 

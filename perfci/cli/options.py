@@ -9,11 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from perfci.cli.calling import allow_token_option
-from perfci.model.settings import DECIDING_ROUNDS, INJECTABLE
+from perfci.model.settings import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard
-
-_MOST_INJECTED = 10.0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +35,7 @@ def injection(value: str) -> tuple[str, float]:
         share = parse_share(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r} is no share; write {error}") from None
-    if not 0.0 < share <= _MOST_INJECTED:
+    if not 0.0 < share <= MOST_INJECTED:
         raise click.BadParameter(f"{text!r} is no share above zero, up to 1000%; write {name}=2%")
     return name, share
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from perfci.model.case import Failure
 from perfci.model.finding import Finding, Reason
@@ -16,6 +16,9 @@ from perfci.model.ran import Ran
 from perfci.model.run import Environment, Side
 from perfci.model.version import REPORT_SCHEMA
 from perfci.model.words import reason_words, words
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Status = Literal[
     "regressed",
@@ -191,3 +194,9 @@ class Report:
     ran: Ran | None = None
     same_code: tuple[str, ...] = ()
     schema: str = REPORT_SCHEMA
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas frame with a row for each comparison; docs/api.md has the columns."""
+        from perfci.model.frame import report_frame
+
+        return report_frame(self)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 INJECTABLE = ("latency", "cold_start", "compile_time", "peak_host_memory")
+MOST_INJECTED = 10.0
+"""Of base: 1000 %."""
 
 
 DECIDING_ROUNDS = 5

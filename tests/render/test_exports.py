@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from perfci.render.junit import render_junit
-from perfci.render.table import render_csv, to_frame
+from perfci.render.table import render_csv
 from perfci.render.templates import template_folder
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import default_policy
@@ -59,7 +59,7 @@ def test_a_run_alone_passes_in_junit() -> None:
 
 def test_the_frame_has_a_row_for_each_comparison() -> None:
     report = rich_report()
-    frame = to_frame(report)
+    frame = report.to_frame()
     assert len(frame) == len(report.results)
     regressed = frame[frame["status"] == "regressed"]
     assert set(regressed["metric"]) >= {"latency_p50", "graph_breaks"}
