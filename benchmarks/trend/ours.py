@@ -10,7 +10,7 @@ from benchmarks.trend.labelled import Labelled
 from perfci.trend.analysis import analyse
 from perfci.trend.change import Change
 from perfci.trend.settings import TrendSettings
-from perfci.trend.timeline.series import Night, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
 
 SETTINGS = {
     "defaults": TrendSettings(),
@@ -44,5 +44,5 @@ def _place(change: Change) -> int:
     return change.after if change.kind == "step" else (change.before + 1 + change.after) // 2
 
 
-def _night(number: int) -> Night:
-    return Night(str(number), "", f"{number:040x}", "", "", "", "", number, "")
+def _night(number: int) -> RunHeader:
+    return RunHeader(str(number), "", f"{number:040x}", "", "", "", "", number, "")

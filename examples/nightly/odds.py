@@ -28,7 +28,7 @@ from perfci.model.history import Point, RecordedRun
 from perfci.model.run import Environment
 from perfci.trend.analysis import analyse
 from perfci.trend.change import Change
-from perfci.trend.timeline.series import Night, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
 
 CASES = ("tokenise", "encode", "parse")
 NOW = "2026-03-02T00:00:00+00:00"
@@ -84,7 +84,9 @@ def changes(seed: int, off: float) -> tuple[Change, ...]:
         for metric in SPREAD
     }
     nights = tuple(
-        Night(run.sha, "nightly", run.sha, "", "main", run.committed_at, run.measured_at, i, "here")
+        RunHeader(
+            run.sha, "nightly", run.sha, "", "main", run.committed_at, run.measured_at, i, "here"
+        )
         for i, run in enumerate(runs)
     )
     rows = np.arange(COMMITS, dtype=np.int32)

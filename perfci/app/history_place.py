@@ -105,13 +105,13 @@ def take_over(own: Path, root: Path, say: Say) -> None:
         copy = Path(folder) / shared.name  # reading may upgrade it
         copy_file(shared, copy)
         with open_history(str(copy), create=False) as before:
-            nights = before.runs()
-            mine = sum(night.sha in commits for night in nights)
+            runs = before.runs()
+            mine = sum(run.sha in commits for run in runs)
             if mine:
                 with open_history(str(own)) as history:
                     add_records(history, _of(before, commits))
     if mine:
-        said = f"took {mine} of {counted(len(nights), 'run')} over from {shared}, which was for all"
+        said = f"took {mine} of {counted(len(runs), 'run')} over from {shared}, which was for all"
         rest = "--history with that file shows the others."
     else:
         said = f"{shared}, which was for all repositories, has no run of this one's commits"

@@ -72,7 +72,7 @@ def report_trend(
         settings = replace(settings, drift_days=request.last_days)
     with open_history(request.place, create=False) as history:
         loaded = history.load()
-        recorded = {run.night.sha for run in loaded.runs}
+        recorded = {run.header.sha for run in loaded.runs}
         branch = branch_order(repository, request.branch, recorded)
         trend = trend_of(
             loaded, history, branch, config.aliases, now=request.now, settings=settings
@@ -119,7 +119,7 @@ def trend_of(
 ) -> Trend:
     """Return the analysed history; ``now`` is ISO 8601 in UTC."""
     from perfci.model.version import VERSION
-    from perfci.render.site.releases import release_nights
+    from perfci.render.site.releases import release_runs
     from perfci.trend.analysis import analyse
     from perfci.trend.health import health
     from perfci.trend.timeline.still_measured import replaced_environments, series_gone
@@ -149,7 +149,7 @@ def trend_of(
         health=health(
             history.outcomes(), arranged.timelines, arranged.series, replaced=replaced, now=now
         ),
-        releases=release_nights(branch.tags, branch.order, arranged.timelines),
+        releases=release_runs(branch.tags, branch.order, arranged.timelines),
         notes=(*first, *branch.notes, *arranged.notes, *analysed.notes),
         too_few=analysed.too_few,
         told_before=bool(known),
@@ -182,7 +182,7 @@ def workers_of(trend: Trend, history: History, aliases: Mapping[str, str]) -> Di
 
     found: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
     newest = history.distributions(
-        night.run for line in trend.timelines.values() for night in line.nights[-RUNS_WITH_WORKERS:]
+        run.id for line in trend.timelines.values() for run in line.runs[-RUNS_WITH_WORKERS:]
     )
     # the newest name comes last, and so wins in a run that has both
     for key in sorted(newest, key=lambda key: key.case == current_name(key.case, aliases)):
@@ -191,9 +191,9 @@ def workers_of(trend: Trend, history: History, aliases: Mapping[str, str]) -> Di
     series = {one.key: one for one in trend.series}
     for change in _open(trend.changes)[:_MOST_CHANGES]:
         rows = series[change.series].rows
-        nights = trend.timelines[change.series.environment].nights
-        runs = [nights[int(rows[index])].run for index in (change.before, change.after)]
-        wanted = [run for run in runs if run not in found.get(change.series, {})]
+        runs = trend.timelines[change.series.environment].runs
+        both = [runs[int(rows[index])].id for index in (change.before, change.after)]
+        wanted = [run for run in both if run not in found.get(change.series, {})]
         if wanted:
             olds = earlier_names(change.series.case, aliases)
             values = history.values(change.series, wanted, earlier=olds)

@@ -113,9 +113,9 @@ def prune(
         changes = opened.known_changes()
         total = 0
         for key in opened.environments():
-            nights = opened.runs(environment=key)
+            runs = opened.runs(environment=key)
             gone = superfluous(
-                nights,
+                runs,
                 [one for one in changes if one.series.environment == key],
                 now=datetime.now(UTC),  # noqa: TID251 (it is the one that reads the clock)
                 keep_days=keep_days,
@@ -125,7 +125,7 @@ def prune(
             if not dry_run:
                 opened.remove(gone)
             verb = "would be" if dry_run else "were"
-            say(f"{key}: {len(gone)} of {counted(len(nights), 'run')} {verb} removed")
+            say(f"{key}: {len(gone)} of {counted(len(runs), 'run')} {verb} removed")
         if total and not dry_run:
             say("The room they took is used again by what comes.")
 

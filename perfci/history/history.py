@@ -16,7 +16,7 @@ from perfci.model.history import GateOutcome, RecordedRun
 if TYPE_CHECKING:
     from perfci.history.queries import Statistics
     from perfci.trend.change import KnownChange
-    from perfci.trend.timeline.series import Distributions, LoadedHistory, Night, SeriesKey
+    from perfci.trend.timeline.series import Distributions, LoadedHistory, RunHeader, SeriesKey
 
 _AT_ONCE = 20
 """Runs in one transaction: waiting for the disk takes longer than writing one."""
@@ -74,16 +74,16 @@ class History:
 
         return self._database.writing(lambda connection: write_outcome(connection, outcome))
 
-    def runs(self, *, environment: str | None = None) -> tuple[Night, ...]:
+    def runs(self, *, environment: str | None = None) -> tuple[RunHeader, ...]:
         """Return the recorded runs, of one environment or of all, as they were measured."""
         from perfci.history import schema
-        from perfci.history.loading import night_of, nights_query
+        from perfci.history.loading import header_of, runs_query
 
-        query = nights_query()
+        query = runs_query()
         if environment is not None:
             query = query.where(schema.environments.c.key == environment)
         with self._database.reading() as connection:
-            return tuple(night_of(row) for row in connection.execute(query))
+            return tuple(header_of(row) for row in connection.execute(query))
 
     def load(self) -> LoadedHistory:
         """Return all runs, and all series."""

@@ -2,7 +2,7 @@
 
 One object a line: what the file is, then runs, outcomes and changes, then how many there were, so
 that a file cut short is noticed. Nothing in it is of the moment of writing: the same history gives
-the same text, and a new night adds lines.
+the same text, and a new run adds lines.
 """
 
 from __future__ import annotations

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfci.history import schema
-from perfci.trend.timeline.series import LoadedHistory, LoadedRun, LoadedSeries, Night, SeriesKey
+from perfci.trend.timeline.series import (
+    LoadedHistory,
+    LoadedRun,
+    LoadedSeries,
+    RunHeader,
+    SeriesKey,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +79,7 @@ def load_history(connection: Connection) -> LoadedHistory:
     from sqlalchemy import select
 
     rows = connection.execute(
-        nights_query().add_columns(schema.runs.c.facts, schema.runs.c.source_hashes)
+        runs_query().add_columns(schema.runs.c.facts, schema.runs.c.source_hashes)
     ).all()
     documents = {
         number: json.loads(content)
@@ -91,7 +97,7 @@ def load_history(connection: Connection) -> LoadedHistory:
         indices[row.number] = index
     return LoadedHistory(
         environments=facts,
-        runs=tuple(LoadedRun(row.key, night_of(row)) for row in rows),
+        runs=tuple(LoadedRun(row.key, header_of(row)) for row in rows),
         series=tuple(_series(connection, indices)),
         sources=_Sources([row.source_hashes for row in rows], documents, set(facts)),
     )
@@ -105,7 +111,7 @@ def read_environments(connection: Connection) -> tuple[str, ...]:
     return tuple(sorted(connection.execute(keys).scalars()))
 
 
-def nights_query() -> Select[Any]:
+def runs_query() -> Select[Any]:
     """Select runs with their environment's key, as they were measured."""
     from sqlalchemy import select
 
@@ -129,10 +135,10 @@ def nights_query() -> Select[Any]:
     )
 
 
-def night_of(row: Row[Any]) -> Night:
-    """Return a row of ``nights_query``."""
-    return Night(
-        run=row.id,
+def header_of(row: Row[Any]) -> RunHeader:
+    """Return a row of ``runs_query`` as a run."""
+    return RunHeader(
+        id=row.id,
         source=row.source,
         sha=row.sha,
         subject=row.subject,

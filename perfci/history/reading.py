@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from perfci.history import schema
-from perfci.history.loading import nights_query
+from perfci.history.loading import runs_query
 from perfci.model.history import Point, RecordedRun
 from perfci.model.run import Environment
 from perfci.trend.timeline.series import SeriesKey
@@ -90,7 +90,7 @@ def unpacked(packed: bytes) -> tuple[float, ...]:
 def read_runs(connection: Connection) -> Iterator[RecordedRun]:
     """Yield every run whole, one after the other: all at once may not fit into memory."""
     runs = schema.runs.c
-    query = nights_query().add_columns(runs.facts, runs.source_hashes, runs.failed)
+    query = runs_query().add_columns(runs.facts, runs.source_hashes, runs.failed)
     for row in connection.execute(query).all():
         yield _whole(connection, row)
 

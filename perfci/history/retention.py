@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from perfci.trend.change import KnownChange
-from perfci.trend.timeline.ordering import order_nights, whole_commits
-from perfci.trend.timeline.series import Night
+from perfci.trend.timeline.ordering import order_runs, whole_commits
+from perfci.trend.timeline.series import RunHeader
 
 KEEP_DAYS = 180
 NEAR = 10
 
 
 def superfluous(
-    nights: Sequence[Night],
+    runs: Sequence[RunHeader],
     changes: Iterable[KnownChange],
     *,
     now: datetime,
@@ -32,12 +32,12 @@ def superfluous(
     jumped ahead would else make everything old.
     """
     ends = {end for change in changes for end in (change.sha_before, change.sha_after)}
-    branches = [_commits(some) for some in _by_branch(nights)]
-    runs: dict[str, list[Night]] = {}
+    branches = [_commits(some) for some in _by_branch(runs)]
+    by_commit: dict[str, list[RunHeader]] = {}
     for commits in branches:
         for name, some in commits.items():
-            runs.setdefault(name, []).extend(some)
-    measured = {name: _last(some) for name, some in runs.items()}
+            by_commit.setdefault(name, []).extend(some)
+    measured = {name: _last(some) for name, some in by_commit.items()}
     times = [moment for moment in measured.values() if moment is not None]
     if not times:
         return ()
@@ -46,30 +46,30 @@ def superfluous(
     for commits in branches:
         kept |= _one_a_week(commits, measured) | _around(commits, ends, near)
     return tuple(
-        night.run
-        for name, some in runs.items()
-        for night in some
+        run.id
+        for name, some in by_commit.items()
+        for run in some
         if name not in kept and (moment := measured[name]) is not None and moment < horizon
     )
 
 
-def _by_branch(nights: Sequence[Night]) -> Iterable[list[Night]]:
-    branches: dict[str, list[Night]] = {}
-    for night in nights:
-        branches.setdefault(night.branch, []).append(night)
+def _by_branch(runs: Sequence[RunHeader]) -> Iterable[list[RunHeader]]:
+    branches: dict[str, list[RunHeader]] = {}
+    for run in runs:
+        branches.setdefault(run.branch, []).append(run)
     return branches.values()
 
 
-def _commits(nights: Sequence[Night]) -> dict[str, list[Night]]:
+def _commits(runs: Sequence[RunHeader]) -> dict[str, list[RunHeader]]:
     """Return the runs of each commit, in order; a run without one is a commit of its own."""
-    commits: dict[str, list[Night]] = {}
-    for index in order_nights(nights, ranks={}).kept:
-        commits.setdefault(nights[index].sha or nights[index].run, []).append(nights[index])
+    commits: dict[str, list[RunHeader]] = {}
+    for index in order_runs(runs, ranks={}).kept:
+        commits.setdefault(runs[index].sha or runs[index].id, []).append(runs[index])
     return commits
 
 
 def _one_a_week(
-    commits: Mapping[str, list[Night]], measured: Mapping[str, datetime | None]
+    commits: Mapping[str, list[RunHeader]], measured: Mapping[str, datetime | None]
 ) -> set[str]:
     """Return the first commit, the newest, and each week's last."""
     names = list(commits)
@@ -80,14 +80,14 @@ def _one_a_week(
     return {*names[:1], *names[-1:], *week_kept.values()}
 
 
-def _around(commits: Mapping[str, list[Night]], ends: Collection[str], near: int) -> set[str]:
+def _around(commits: Mapping[str, list[RunHeader]], ends: Collection[str], near: int) -> set[str]:
     """Return the commits near the ``ends`` of known changes, which are commits or runs."""
     names = list(commits)
-    whole = whole_commits((night.sha for some in commits.values() for night in some), ends)
+    whole = whole_commits((run.sha for some in commits.values() for run in some), ends)
     places: dict[str, int] = {}
     for place, (name, some) in enumerate(commits.items()):
         places[whole.get(name, name)] = place
-        places.update((night.run, place) for night in some)
+        places.update((run.id, place) for run in some)
     return {
         name
         for end in places.keys() & ends
@@ -95,12 +95,12 @@ def _around(commits: Mapping[str, list[Night]], ends: Collection[str], near: int
     }
 
 
-def _last(runs: Sequence[Night]) -> datetime | None:
+def _last(runs: Sequence[RunHeader]) -> datetime | None:
     """Return when a commit was last measured; None, so that it is kept, where that isn't a time."""
     moments = []
-    for night in runs:
+    for run in runs:
         try:
-            moment = datetime.fromisoformat(night.measured_at)
+            moment = datetime.fromisoformat(run.measured_at)
         except ValueError:
             return None
         moments.append(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

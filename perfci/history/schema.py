@@ -50,7 +50,7 @@ documents = Table(
     Column("digest", Text, nullable=False, unique=True),
     Column("content", Text, nullable=False),
 )
-"""JSON objects, each stored once: from night to night an environment's facts and the benchmarks'
+"""JSON objects, each stored once: from run to run an environment's facts and the benchmarks'
 source hashes are mostly the same."""
 
 runs = Table(
@@ -87,7 +87,7 @@ series = Table(
 )
 
 # Clustered by run: a run is appended in one place and removed in one. Clustered by series, each
-# of 16,000 points of a night would dirty a page of its own. Foreign keys are left out here: they
+# of 16,000 points of a run would dirty a page of its own. Foreign keys are left out here: they
 # would cost two look-ups a point, and points are written and removed with their run only.
 points = Table(
     "perfci_points",

@@ -64,9 +64,7 @@ def _gauge(name: str, help_: str, samples: Iterable[Sample], unit: str = "") -> 
 
 def _about(trend: Trend) -> tuple[Metric, ...]:
     latest = {
-        environment: max(
-            filter(None, (_seconds(one.measured_at) for one in line.nights)), default=0
-        )
+        environment: max(filter(None, (_seconds(one.measured_at) for one in line.runs)), default=0)
         for environment, line in sorted(trend.timelines.items())
     }
     created = _seconds(trend.created_at)
@@ -133,9 +131,8 @@ def _statuses(trend: Trend) -> tuple[Metric, ...]:
 
 def _health(trend: Trend) -> tuple[Metric, ...]:
     health = trend.health
-    nights = tuple(
-        ({"environment": name}, len(missing))
-        for name, missing in sorted(health.missing_nights.items())
+    missing = tuple(
+        ({"environment": name}, len(dates)) for name, dates in sorted(health.missing_nights.items())
     )
     return (
         _gauge("perfci_gate_reports", "The gate's recorded reports.", (({}, health.reports),)),
@@ -156,7 +153,7 @@ def _health(trend: Trend) -> tuple[Metric, ...]:
             _if_known(health.inconclusive_share),
             "ratio",
         ),
-        _gauge("perfci_missing_nights", "Nights that an environment has no run of.", nights),
+        _gauge("perfci_missing_nights", "Dates that an environment has no run of.", missing),
     )
 
 

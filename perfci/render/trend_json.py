@@ -52,14 +52,14 @@ def trend_json(trend: Trend) -> Clean:
 
 
 def _environment(timeline: Timeline) -> dict[str, Any]:
-    nights = timeline.nights
+    runs = timeline.runs
     return {
         "key": timeline.environment,
         "facts": dict(timeline.facts),
-        "runs": len(nights),
-        "oldest_sha": nights[0].sha if nights else None,
-        "newest_sha": nights[-1].sha if nights else None,
-        "newest_at": max((night.measured_at for night in nights), default=None),
+        "runs": len(runs),
+        "oldest_sha": runs[0].sha if runs else None,
+        "newest_sha": runs[-1].sha if runs else None,
+        "newest_at": max((run.measured_at for run in runs), default=None),
         "vanished": list(timeline.vanished),
     }
 
@@ -69,7 +69,7 @@ def _change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> di
     subject = ""
     if series is not None:
         row = int(series.rows[change.after])
-        subject = trend.timelines[series.key.environment].nights[row].subject
+        subject = trend.timelines[series.key.environment].runs[row].subject
     return {
         "id": change.id,
         **_named(change.series, series),
@@ -116,7 +116,7 @@ def _series(
         "new": standing.new if standing else False,
         "points": count,
         "latest": float(series.values[-1]) if count else None,
-        "latest_sha": None if newest is None else timeline.nights[newest].sha,
+        "latest_sha": None if newest is None else timeline.runs[newest].sha,
         "latest_at": None if newest is None else dates[series.key.environment][newest],
     }
 

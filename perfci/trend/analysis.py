@@ -19,7 +19,7 @@ from perfci.trend.detect.examining import (
 )
 from perfci.trend.matching import Place, change_id, match_known, status_of
 from perfci.trend.settings import TrendSettings
-from perfci.trend.timeline.series import Night, Series, SeriesKey, Timeline, dates_of
+from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline, dates_of
 
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
@@ -108,23 +108,23 @@ def _changes(
     known: Sequence[KnownChange],
     now: str,
 ) -> tuple[Change, ...]:
-    nights = [timeline.nights[row] for row in series.rows.tolist()]
+    runs = [timeline.runs[row] for row in series.rows.tolist()]
     moves = [move for move, _ in sure]
     sign = 1.0 if series.direction == "lower" else -1.0
-    names = [_between(nights[move.before], nights[move.after]) for move in moves]
+    names = [_between(runs[move.before], runs[move.after]) for move in moves]
     places = [
         Place(
             change_id(series.key, *ends),
             move.before,
             move.after,
             move.within,
-            (nights[move.before].sha, nights[move.after].sha),
+            (runs[move.before].sha, runs[move.after].sha),
             ends,
             sign * (move.level_after - move.level_before) > 0.0,
         )
         for move, ends in zip(moves, names, strict=True)
     ]
-    matched = match_known(places, known, _points(nights) if known else {})
+    matched = match_known(places, known, _points(runs) if known else {})
     made = []
     for index, ((move, q), place) in enumerate(zip(sure, places, strict=True)):
         found = matched.get(index)
@@ -137,7 +137,7 @@ def _changes(
                 after=move.after,
                 within=move.within,
                 commits=place.commits,
-                commits_within=(nights[move.within[0]].sha, nights[move.within[1]].sha),
+                commits_within=(runs[move.within[0]].sha, runs[move.within[1]].sha),
                 names=place.names,
                 at=dates[int(series.rows[move.after])],
                 ratio=move.ratio,
@@ -156,20 +156,20 @@ def _changes(
     return tuple(made)
 
 
-def _points(nights: Sequence[Night]) -> dict[str, int]:
+def _points(runs: Sequence[RunHeader]) -> dict[str, int]:
     """Return where each commit's first point is, and where each run's."""
     points: dict[str, int] = {}
-    for index, night in enumerate(nights):
-        points.setdefault(night.sha or night.run, index)
-        points[night.run] = index
+    for index, run in enumerate(runs):
+        points.setdefault(run.sha or run.id, index)
+        points[run.id] = index
     return points
 
 
-def _between(before: Night, after: Night) -> tuple[str, str]:
+def _between(before: RunHeader, after: RunHeader) -> tuple[str, str]:
     """Return what names a change: its commits, or its runs where they tell it from no other."""
     if before.sha and before.sha == after.sha:
-        return before.run, after.run
-    return before.sha or before.run, after.sha or after.run
+        return before.id, after.id
+    return before.sha or before.id, after.sha or after.id
 
 
 def _benchmark_changed(series: Series, move: Found) -> bool:
@@ -189,8 +189,8 @@ def _notes(
     notes = []
     if short:
         notes.append(
-            f"{short:,} of {len(series):,} series have too few nights to tell: {NOISY_SERIES} are "
-            f"needed, {SHORTEST_SERIES} where nearly each night repeats the last value."
+            f"{short:,} of {len(series):,} series have too few runs to tell: {NOISY_SERIES} are "
+            f"needed, {SHORTEST_SERIES} where nearly each run repeats the last value."
         )
     keys = {one.key for one in series}
     lost = sum(one.series in keys and one.id not in seen for one in known)

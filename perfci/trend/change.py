@@ -57,7 +57,7 @@ class Change:
 
     @property
     def same_commit(self) -> bool:
-        """Whether it moved between nights of one commit: then no commit did it."""
+        """Whether it moved between runs of one commit: then no commit did it."""
         return self.commits_within[0] != "" and self.commits_within[0] == self.commits_within[1]
 
 
@@ -96,7 +96,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class RunnerDrift:
-    """How one runner's speed moved over all its series: ``ratios`` by night, 1 is its median."""
+    """How one runner's speed moved over all its series: ``ratios`` by run, 1 is its median."""
 
     environment: str
     runner: str

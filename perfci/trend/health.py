@@ -53,7 +53,7 @@ def health(
 
 def missing_nights(timeline: Timeline) -> tuple[str, ...]:
     """Return the dates between the first and the last run on which nothing was measured."""
-    days = {day for night in timeline.nights if (day := day_of(night.measured_at)) is not None}
+    days = {day for run in timeline.runs if (day := day_of(run.measured_at)) is not None}
     if not days:
         return ()
     return tuple(date_of(day) for day in range(min(days), max(days)) if day not in days)
@@ -63,7 +63,7 @@ def _days_since_run(timelines: Mapping[str, Timeline], now: str) -> dict[str, in
     today = day_of(in_utc(now))
     found = {}
     for key, line in timelines.items():
-        days = [day for night in line.nights if (day := day_of(in_utc(night.measured_at)))]
+        days = [day for run in line.runs if (day := day_of(in_utc(run.measured_at)))]
         if days and today is not None:
             found[key] = max(0, today - max(days))
     return found
@@ -90,7 +90,7 @@ def runner_drift(
 def _of_environment(timeline: Timeline, series: Sequence[Series]) -> list[RunnerDrift]:
     import numpy as np
 
-    table = np.full((len(series), len(timeline.nights)), np.nan, dtype=np.float32)
+    table = np.full((len(series), len(timeline.runs)), np.nan, dtype=np.float32)
     for index, one in enumerate(series):
         if one.values.min() > 0.0:
             paces = one.values / _running_median(one.values)
@@ -102,18 +102,18 @@ def _of_environment(timeline: Timeline, series: Sequence[Series]) -> list[Runner
     paces = np.nanmedian(table[:, told], axis=0)
     by_runner: dict[str, list[tuple[str, float]]] = {}
     for row, pace in zip(told.tolist(), paces.tolist(), strict=True):
-        night = timeline.nights[row]
-        by_runner.setdefault(night.runner, []).append((night.measured_at, pace))
+        run = timeline.runs[row]
+        by_runner.setdefault(run.runner, []).append((run.measured_at, pace))
     drifts = []
-    for runner, nights in sorted(by_runner.items()):
-        nights.sort()
-        middle = float(np.median([pace for _, pace in nights]))
+    for runner, runs in sorted(by_runner.items()):
+        runs.sort()
+        middle = float(np.median([pace for _, pace in runs]))
         drifts.append(
             RunnerDrift(
                 environment=timeline.environment,
                 runner=runner,
-                dates=tuple(moment for moment, _ in nights),
-                ratios=tuple(pace / middle for _, pace in nights),
+                dates=tuple(moment for moment, _ in runs),
+                ratios=tuple(pace / middle for _, pace in runs),
             )
         )
     return drifts

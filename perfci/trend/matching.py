@@ -11,7 +11,7 @@ from perfci.trend.detect.examining import Found
 from perfci.trend.timeline.series import SeriesKey
 
 WOBBLE = 3
-"""Points by which a known change may move when newer nights come in, however sure its place is."""
+"""Points by which a known change may move when newer runs come in, however sure its place is."""
 
 _BACK = 0.25
 """A later level has come back where it is within this share of the change from the old one."""
@@ -62,7 +62,7 @@ def match_known(
 def _distance(place: Place, known: KnownChange, points: Mapping[str, int]) -> int | None:
     """Points between a place and a known change; None where they are too far apart to be one.
 
-    The id goes before the commits: several steps may lie between nights of one commit, and
+    The id goes before the commits: several steps may lie between runs of one commit, and
     earlier versions remembered no more of such a step than that commit, twice.
     """
     if known.id == place.id:

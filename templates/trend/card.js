@@ -1,9 +1,9 @@
-// A chart with its heading, the night below it, its changes, and what can be unfolded.
+// A chart with its heading, the run below it, its changes, and what can be unfolded.
 "use strict";
 (() => {
   const { element, drawn } = perfci;
 
-  const nightText = (series, timeline, index) => {
+  const runText = (series, timeline, index) => {
     const row = series.rows[index];
     return {
       value: perfci.value(series.values[index], series.unit),
@@ -28,7 +28,7 @@
     );
   };
 
-  // the chart's keys: nights one by one, from change to change, and to both ends
+  // the chart's keys: runs one by one, from change to change, and to both ends
   const moves = (series, index) => {
     const at = (row) => series.rows.indexOf(row);
     const last = series.rows.length - 1;
@@ -53,17 +53,17 @@
 
     const show = (at, marked) => {
       index = at;
-      const night = nightText(series, timeline, index);
+      const run = runText(series, timeline, index);
       chart.show(marked ? index : null);
       plot.setAttribute("aria-valuenow", index);
-      const spoken = [night.date, night.value, night.release, night.sha, night.subject];
+      const spoken = [run.date, run.value, run.release, run.sha, run.subject];
       plot.setAttribute("aria-valuetext", spoken.filter(Boolean).join(", "));
-      const facts = [night.date, night.release, night.runner].filter(Boolean).join(" · ");
+      const facts = [run.date, run.release, run.runner].filter(Boolean).join(" · ");
       readout.replaceChildren(
-        element("strong", {}, night.value),
+        element("strong", {}, run.value),
         element("span", {}, facts),
-        element("code", {}, night.sha),
-        element("span", { class: "subject", title: night.subject }, night.subject),
+        element("code", {}, run.sha),
+        element("span", { class: "subject", title: run.subject }, run.subject),
       );
     };
     const rest = () => show(document.activeElement === plot ? index : last, document.activeElement === plot);
@@ -101,7 +101,7 @@
       class: "plot",
       role: "slider",
       tabindex: "0",
-      "aria-label": `${title}, night`,
+      "aria-label": `${title}, run`,
       "aria-valuemin": 0,
       "aria-valuemax": 0,
       "aria-valuenow": 0,
@@ -127,7 +127,7 @@
         live(plot, readout, series, timeline);
         const shown = [...series.changes].reverse().map(changeItem);
         if (shown.length) node.append(element("ul", { class: "changes" }, ...shown));
-        const folds = [perfci.comparison(series, timeline), perfci.nights(series, timeline)];
+        const folds = [perfci.comparison(series, timeline), perfci.runs(series, timeline)];
         node.append(element("div", { class: "folds" }, ...folds));
       },
       fail: (error) => readout.replaceChildren(element("span", { class: "worse" }, error.message)),

@@ -1,4 +1,4 @@
-// One series as a chart: values, levels, changes with their commit range, releases, one night.
+// One series as a chart: values, levels, changes with their commit range, releases, one run.
 "use strict";
 (() => {
   const HEIGHT = 224;
@@ -50,7 +50,7 @@
       parts.push(drawn("line", { class: "release", x1: x, x2: x, y1: 14, y2: place.bottom }));
       const length = Math.min(name.length, 14) * 6.2 + 8;
       const start = Math.min(x + 3, place.right - length + 8);
-      if (start < free) continue; // its line is drawn, and the night below names it
+      if (start < free) continue; // its line is drawn, and the run below names it
       const text = name.length > 14 ? `${name.slice(0, 13)}…` : name;
       parts.push(drawn("text", { class: "tick release-name", x: start, y: 12 }, text));
       free = start + length;
@@ -88,7 +88,7 @@
       const value = series.values[index];
       return value <= place.high && value >= place.low;
     };
-    // a missing night breaks the line: nothing is known there
+    // a missing run breaks the line: nothing is known there
     const follows = (index) => series.rows[index - 1] === series.rows[index] - 1 && isShown(index - 1);
     let [line, dots, edge] = ["", "", ""];
     series.rows.forEach((row, index) => {
@@ -130,7 +130,7 @@
   perfci.chart = (frame, series, timeline) => {
     const width = Math.max(frame.parentElement.clientWidth, 200);
     const place = layout(series, timeline, width);
-    const night = drawn("g");
+    const run = drawn("g");
     frame.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     frame.setAttribute("height", HEIGHT);
     frame.replaceChildren(
@@ -138,10 +138,10 @@
       ...changes(series, place),
       ...releases(timeline, place),
       ...values(series, place),
-      night,
+      run,
     );
     return {
-      show: (index) => night.replaceChildren(...(index === null ? [] : cursor(series, place, index))),
+      show: (index) => run.replaceChildren(...(index === null ? [] : cursor(series, place, index))),
       nearest: (x) => {
         const distances = series.rows.map((row) => Math.abs(place.x(row) - x));
         return distances.indexOf(Math.min(...distances));

@@ -1,4 +1,4 @@
-// Two chosen nights side by side: each worker's value on one axis.
+// Two chosen runs side by side: each worker's value on one axis.
 "use strict";
 (() => {
   const HEIGHT = 108;
@@ -31,7 +31,7 @@
     });
     frame.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     frame.setAttribute("height", HEIGHT);
-    const lanes = pair.flatMap((night, at) => laneOf(night, x, LANES[at], at ? "second" : "first"));
+    const lanes = pair.flatMap((run, at) => laneOf(run, x, LANES[at], at ? "second" : "first"));
     const names = ["A", "B"].map((letter, at) => drawn("text", { class: "lane", x: 0, y: LANES[at] - 12 }, letter));
     frame.replaceChildren(...ticks, ...lanes, ...names);
   };
@@ -43,7 +43,7 @@
     return `As recorded (the thick lines): A ${perfci.value(first, unit)}, B ${perfci.value(second, unit)}; B against A ${change}. From ${workers} workers.`;
   };
 
-  // the nights around the newest change where their workers are kept, else the last two
+  // the runs around the newest change where their workers are kept, else the last two
   const suggested = (series, rows) => {
     const change = series.changes.findLast((one) => rows.includes(one.before) && rows.includes(one.after));
     return change ? [change.before, change.after] : [rows.at(-2) ?? rows.at(-1), rows.at(-1)];
@@ -63,15 +63,15 @@
     };
     const selects = ["A", "B"].map((letter, at) => {
       const options = [...rows].reverse().map((row) => option(String(row), name(row), row === chosen[at]));
-      const select = element("select", { class: `night-${letter.toLowerCase()}` }, ...options);
-      return element("label", {}, element("span", {}, `Night ${letter}`), select);
+      const select = element("select", { class: `run-${letter.toLowerCase()}` }, ...options);
+      return element("label", {}, element("span", {}, `Run ${letter}`), select);
     });
     const frame = drawn("svg", { class: "workers", "aria-hidden": "true" });
     const said = element("p", { class: "said", role: "status" });
     const details = element(
       "details",
       { class: "compare" },
-      element("summary", {}, "Compare two nights"),
+      element("summary", {}, "Compare two runs"),
       element("div", { class: "choose" }, ...selects),
       element("div", { class: "lanes" }, frame),
       said,
@@ -80,7 +80,7 @@
       if (!details.open) return;
       const pair = selects.map((label) => {
         const row = Number(label.lastChild.value);
-        // the night's own value, as in the chart: the workers' median may be another number
+        // the run's own value, as in the chart: the workers' median may be another number
         return { values: series.workers.get(row), recorded: series.values[series.rows.indexOf(row)] };
       });
       draw(frame, pair, series.unit);

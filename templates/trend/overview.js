@@ -48,7 +48,7 @@
 
     const status = (one) => {
       if (!perfci.hasMoved(one.standing)) {
-        const text = one.standing === "too_few" ? "too few nights" : one.standing;
+        const text = one.standing === "too_few" ? "too few runs" : one.standing;
         return element("td", { class: "status quiet", role: "cell" }, text);
       }
       const cell = element("td", { class: `status ${one.standing}`, role: "cell" });

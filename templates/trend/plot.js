@@ -1,4 +1,4 @@
-// Scales and ticks: from nights and values to pixels.
+// Scales and ticks: from runs and values to pixels.
 "use strict";
 (() => {
   const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -46,7 +46,7 @@ def test_a_run_recorded_twice_is_there_once(place: str) -> None:
         assert list(history.records()) == before
     with open_history(place) as history:
         assert history.record([night(1), night(3)]) == 1
-        assert [run.run for run in history.runs()] == [night(n).id for n in (1, 2, 3)]
+        assert [run.id for run in history.runs()] == [night(n).id for n in (1, 2, 3)]
 
 
 def test_runs_of_one_second_are_in_one_order_however_they_were_recorded(place: str) -> None:
@@ -56,7 +56,7 @@ def test_runs_of_one_second_are_in_one_order_however_they_were_recorded(place: s
             history.record([night(number, measured_at=moment)])
         in_order = [night(number).id for number in (1, 2, 3)]
         assert [run.id for run in history.read()] == in_order
-        assert [run.run for run in history.runs()] == in_order
+        assert [run.id for run in history.runs()] == in_order
 
 
 def test_every_field_comes_back_as_it_was(place: str) -> None:
@@ -89,7 +89,7 @@ def test_all_series_are_loaded_with_their_runs_facts_and_sources(place: str) -> 
         history.record(runs)
         loaded = history.load()
     assert loaded.environments == {HERE.key: HERE.facts, THERE.key: THERE.facts}
-    ids = [run.night.run for run in loaded.runs]
+    ids = [run.header.id for run in loaded.runs]
     assert sorted(ids) == sorted(run.id for run in runs)
     assert len(loaded.series) == 6
     (latency,) = (one for one in loaded.series if one.key == LATENCY)
@@ -177,7 +177,7 @@ def test_what_was_measured_or_failed_is_told_by_commit(place: str) -> None:
         }
         assert history.measured("elsewhere") == frozenset()
         assert history.environments() == (HERE.key, THERE.key)
-        assert [run.run for run in history.runs(environment=THERE.key)] == [night(2, THERE).id]
+        assert [run.id for run in history.runs(environment=THERE.key)] == [night(2, THERE).id]
 
 
 def test_outcomes_are_kept_once_each(place: str) -> None:

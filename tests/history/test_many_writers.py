@@ -32,7 +32,7 @@ def test_of_many_writers_runs_nothing_is_lost_and_nothing_double(place: str) -> 
     codes = [process.wait() for process in started]
     assert codes == [-signal.SIGKILL if number in kills else 0 for number in range(WRITERS)]
     with open_history(place) as history:
-        present = {run.run for run in history.runs()}
+        present = {run.id for run in history.runs()}
         assert 0 < len(present) < RUNS  # what the killed ones had still to do is missing
     again = [start(place, number) for number in kills]
     assert [process.wait() for process in again] == [0] * len(kills)

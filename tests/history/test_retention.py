@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from perfci.history.retention import superfluous
 from perfci.trend.change import KnownChange
-from perfci.trend.timeline.series import Night
+from perfci.trend.timeline.series import RunHeader
 from tests.history.nights import change
 
 BEGIN = datetime(2025, 1, 6, 3, tzinfo=UTC)  # a Monday
@@ -15,10 +15,10 @@ DAYS = 400
 NOW = BEGIN + timedelta(days=DAYS)
 
 
-def nights(days: int = DAYS) -> list[Night]:
+def nights(days: int = DAYS) -> list[RunHeader]:
     return [
-        Night(
-            run=f"run-{day}",
+        RunHeader(
+            id=f"run-{day}",
             source="nightly",
             sha=f"{day:040x}",
             subject="",
@@ -59,13 +59,13 @@ def test_both_ends_of_a_ramp_stay_and_its_middle_is_thinned() -> None:
 
 def test_thinning_twice_removes_nothing_more() -> None:
     gone = superfluous(nights(), [change(120)], now=NOW, keep_days=100)
-    left = [night for night in nights() if night.run not in gone]
+    left = [night for night in nights() if night.id not in gone]
     assert gone
     assert superfluous(left, [change(120)], now=NOW, keep_days=100) == ()
 
 
 def test_the_runs_of_one_commit_stay_or_go_together() -> None:
-    shards = [replace(night, run=f"{night.run}/{part}") for night in nights() for part in "ab"]
+    shards = [replace(night, id=f"{night.id}/{part}") for night in nights() for part in "ab"]
     gone = superfluous(shards, (), now=NOW, keep_days=100)
     assert {run.partition("/")[0] for run in gone if run.endswith("a")} == {
         run.partition("/")[0] for run in gone if run.endswith("b")
@@ -75,7 +75,7 @@ def test_the_runs_of_one_commit_stay_or_go_together() -> None:
 
 def test_pull_requests_runs_do_not_stand_for_the_branchs() -> None:
     pulls = [
-        replace(night, run=f"pull-{day}", sha=f"{day + 5000:040x}", branch="(none)")
+        replace(night, id=f"pull-{day}", sha=f"{day + 5000:040x}", branch="(none)")
         for day, night in enumerate(nights())
         if day % 3 == 0
     ]
@@ -83,7 +83,7 @@ def test_pull_requests_runs_do_not_stand_for_the_branchs() -> None:
     alone = superfluous(nights(), [step], now=NOW, keep_days=100)
     gone = superfluous([*nights(), *pulls], [step], now=NOW, keep_days=100)
     assert {run for run in gone if run.startswith("run")} == set(alone)
-    left = [night for night in pulls if night.run not in gone]
+    left = [night for night in pulls if night.id not in gone]
     assert len([night for night in left if night.measured_at < "2025-09"]) == 35  # a week one
 
 
@@ -97,10 +97,10 @@ def test_a_branch_that_ended_long_ago_is_thinned_too() -> None:
 
 def test_a_commit_of_two_branches_stays_whole_where_one_of_them_needs_it() -> None:
     merged = nights()[121]
-    pull = replace(merged, run="pull", branch="feature")
+    pull = replace(merged, id="pull", branch="feature")
     step = change(sha_before=f"{120:040x}", sha_after=f"{121:040x}")
     gone = superfluous([*nights(), pull], [step], now=NOW, keep_days=100)
-    assert not {"pull", merged.run} & set(gone)
+    assert not {"pull", merged.id} & set(gone)
 
 
 def test_a_change_between_runs_without_a_commit_is_kept_as_any() -> None:
@@ -122,7 +122,7 @@ def test_a_change_between_nights_of_one_commit_or_of_a_shortened_one_is_kept() -
     assert set(range(110, 132)) <= set(kept(_gone(shortened, step)))
 
 
-def _gone(given: list[Night], step: KnownChange) -> tuple[str, ...]:
+def _gone(given: list[RunHeader], step: KnownChange) -> tuple[str, ...]:
     return superfluous(given, [step], now=NOW, keep_days=100, near=10)
 
 
@@ -136,8 +136,8 @@ def test_a_clock_that_jumped_ahead_makes_nothing_old() -> None:
 def test_runs_without_a_readable_time_or_commit_stay() -> None:
     odd = replace(nights()[3], measured_at="last week", sha="")
     unsaid = replace(nights()[4], sha="")
-    mixed = [odd if n.run == odd.run else unsaid if n.run == unsaid.run else n for n in nights()]
+    mixed = [odd if n.id == odd.id else unsaid if n.id == unsaid.id else n for n in nights()]
     gone = superfluous(mixed, (), now=NOW, keep_days=100)
-    assert odd.run not in gone
-    assert unsaid.run in gone  # one run, one commit of its own
+    assert odd.id not in gone
+    assert unsaid.id in gone  # one run, one commit of its own
     assert superfluous([], (), now=NOW) == ()

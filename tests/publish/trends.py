@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perfci.trend.change import Change, Drift, Health, Trend
-from perfci.trend.timeline.series import Night, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
 
 ENVIRONMENT = "linux-x86_64-cpu-torch2.13.0-py3.11-1a2b3c4d"
 CASE = "encoder[batch=1,mode=eager]"
@@ -16,9 +16,9 @@ KEY = SeriesKey(ENVIRONMENT, CASE, "latency_p50")
 SHAS = tuple(f"{number:x}" * 40 for number in range(1, 9))
 
 
-def night(number: int) -> Night:
-    return Night(
-        run=f"run-{number}",
+def night(number: int) -> RunHeader:
+    return RunHeader(
+        id=f"run-{number}",
         source="nightly",
         sha=SHAS[number],
         subject=f"Commit {number}",

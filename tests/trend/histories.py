@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from perfci.trend.timeline.series import Night, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
 
 ENVIRONMENT = "machine"
 
@@ -27,10 +27,10 @@ def date(day: int) -> str:
     return f"{2025 + year:04d}-{1 + rest // 28:02d}-{1 + rest % 28:02d}T02:00:00Z"
 
 
-def night(number: int, **fields: object) -> Night:
+def night(number: int, **fields: object) -> RunHeader:
     """The run of one commit."""
     given = {
-        "run": f"run{number}",
+        "id": f"run{number}",
         "source": "nightly",
         "sha": f"{number:040x}",
         "subject": f"Commit {number}",
@@ -40,7 +40,7 @@ def night(number: int, **fields: object) -> Night:
         "position": number,
         "runner": "runner-1",
     }
-    return Night(**{**given, **fields})
+    return RunHeader(**{**given, **fields})
 
 
 def timelines(size: int) -> dict[str, Timeline]:

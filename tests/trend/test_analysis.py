@@ -36,7 +36,7 @@ def test_a_change_says_between_which_commits_and_when():
     (change,) = report(series(stepped((70, 1.06)))).changes
 
     assert change.commits == (f"{69:040x}", f"{70:040x}")
-    assert change.at == timelines(200)["machine"].nights[70].committed_at
+    assert change.at == timelines(200)["machine"].runs[70].committed_at
     assert (change.status, change.first_seen_at, change.worse) == ("new", NOW, True)
     assert change.difference == pytest.approx(6.0, abs=0.7)
     assert change.confidence > 0.999
@@ -97,7 +97,7 @@ def test_the_id_does_not_depend_on_what_came_later():
 def test_a_change_without_commits_keeps_its_id():
     lines = timelines(120)
     bare = {
-        key: replace(line, nights=tuple(replace(one, sha="") for one in line.nights))
+        key: replace(line, runs=tuple(replace(one, sha="") for one in line.runs))
         for key, line in lines.items()
     }
     one = series(stepped((70, 1.06)))
@@ -214,7 +214,7 @@ def test_series_too_short_to_tell_are_counted():
     analysed = report(series(np.ones(3), "a"), series(wobbling(4), "b"), series(wobbling(30), "c"))
 
     (note,) = analysed.notes
-    assert note.startswith("2 of 3 series have too few nights to tell: 8 are needed, 5 where")
+    assert note.startswith("2 of 3 series have too few runs to tell: 8 are needed, 5 where")
 
 
 def test_many_small_steps_that_no_one_is_named_for_are_a_drift():
@@ -262,7 +262,7 @@ def test_quiet_series_drift_nowhere():
 
 
 def test_a_step_between_nights_of_one_commit_is_dated_by_the_measurement():
-    nights = tuple(night(7, run=f"run{day}", measured_at=date(20 + day)) for day in range(60))
+    nights = tuple(night(7, id=f"run{day}", measured_at=date(20 + day)) for day in range(60))
     values = stepped((20, 1.1), (40, 1.1), size=60)
 
     found = analyse([series(values)], {ENVIRONMENT: Timeline(ENVIRONMENT, nights)}, now=NOW).changes
@@ -274,7 +274,7 @@ def test_a_step_between_nights_of_one_commit_is_dated_by_the_measurement():
 
 def test_two_steps_between_nights_of_one_commit_keep_each_its_own_acknowledgement():
     sha = f"{7:040x}"
-    nights = tuple(night(7, run=f"run{day}", measured_at=date(20 + day)) for day in range(60))
+    nights = tuple(night(7, id=f"run{day}", measured_at=date(20 + day)) for day in range(60))
     one, line = series(stepped((20, 1.1), (40, 1.1), size=60)), Timeline(ENVIRONMENT, nights)
     early, late = sorted(analyse([one], {ENVIRONMENT: line}, now=NOW).changes, key=_place)
     of_old = {"sha_before": sha, "sha_after": sha}  # all that earlier versions remembered
@@ -299,7 +299,7 @@ def _place(change: Change) -> int:
 def test_where_the_last_days_are_all_there_is_no_drift_is_told_and_a_note_says_so():
     (told,) = report(series(wobbling(200)), drift_days=400).notes
 
-    assert told == "No drift can be told: fewer than 4 nights are older than the last 400 days."
+    assert told == "No drift can be told: fewer than 4 runs are older than the last 400 days."
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_with_too_few_nights_a_series_is_said_to_be_untold(values, few):
 
 def test_on_a_branch_that_rests_drift_is_told_of_the_last_days_not_of_the_last_commit():
     moving = [night(number) for number in range(30)]
-    resting = [night(29, run=f"again{n}", measured_at=date(29 + n)) for n in range(1, 31)]
-    old = [night(3, run="late", measured_at=date(70))]  # a gap that was filled today
+    resting = [night(29, id=f"again{n}", measured_at=date(29 + n)) for n in range(1, 31)]
+    old = [night(3, id="late", measured_at=date(70))]  # a gap that was filled today
     rows = Timeline(ENVIRONMENT, (*moving[:4], *old, *moving[4:], *resting))
-    assert len(rows.nights) - _recent_row(rows, 14) == 14
+    assert len(rows.runs) - _recent_row(rows, 14) == 14

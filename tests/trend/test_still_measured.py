@@ -30,7 +30,7 @@ def test_environments_that_take_turns_on_a_runner_are_both_in_use():
 
 def test_an_environment_is_in_use_while_one_of_its_runners_has_it():
     first, second = line("both", range(10)), line("both", range(10), runner="runner-2")
-    both = Timeline("both", (*first.nights, *second.nights))
+    both = Timeline("both", (*first.runs, *second.runs))
 
     assert replaced(both, line("new", range(10, 20))) == set()
 
@@ -53,7 +53,7 @@ def test_a_benchmark_that_its_environments_last_two_weeks_lack_is_gone():
 
 
 def test_a_night_that_a_clock_put_far_ahead_makes_nothing_go():
-    nights = (*timelines(20)[ENVIRONMENT].nights, night(20, measured_at=date(4000)))
+    nights = (*timelines(20)[ENVIRONMENT].runs, night(20, measured_at=date(4000)))
     one = series(np.ones(20))
 
     assert one.key == SeriesKey(ENVIRONMENT, "encoder", "latency_p50")

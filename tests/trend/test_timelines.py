@@ -29,7 +29,7 @@ def history(nights, *parts, sources=None) -> LoadedHistory:
 
 
 def shas(arranged: Arranged) -> list[int]:
-    return [int(one.sha, 16) if one.sha else -1 for one in arranged.timelines[ENVIRONMENT].nights]
+    return [int(one.sha, 16) if one.sha else -1 for one in arranged.timelines[ENVIRONMENT].runs]
 
 
 def order(*numbers) -> list[str]:
@@ -64,11 +64,11 @@ def test_without_positions_the_commits_dates_decide():
 
 
 def test_runs_of_one_commit_stand_as_they_were_measured():
-    nights = [night(1, run="late", measured_at=date(9)), night(1, run="early", measured_at=date(2))]
+    nights = [night(1, id="late", measured_at=date(9)), night(1, id="early", measured_at=date(2))]
 
     arranged = arrange(history(nights), order=order(1))
 
-    assert [one.run for one in arranged.timelines[ENVIRONMENT].nights] == ["early", "late"]
+    assert [one.id for one in arranged.timelines[ENVIRONMENT].runs] == ["early", "late"]
 
 
 def test_commits_that_a_force_push_removed_are_named_and_not_shown():
@@ -100,7 +100,7 @@ def test_the_beginning_of_a_commits_hash_stands_for_the_commit():
     arranged = arrange(loaded, order=commits)
 
     timeline = arranged.timelines[ENVIRONMENT]
-    assert [one.sha for one in timeline.nights] == [commits[0], commits[2]]
+    assert [one.sha for one in timeline.runs] == [commits[0], commits[2]]
     assert timeline.vanished == ("89abcde", "89abcdec")  # of two commits, and of none
     assert arranged.series[0].values.tolist() == [1.0, 3.0]
 
@@ -221,7 +221,7 @@ def test_dates_in_many_zones_are_in_the_order_of_their_instants():
     arranged = arrange(history(nights))
 
     assert shas(arranged) == [0, 1, 2]
-    first, *_, last = arranged.timelines[ENVIRONMENT].nights
+    first, *_, last = arranged.timelines[ENVIRONMENT].runs
     assert first.committed_at == "2026-01-02T09:00:00+00:00"
     assert last.committed_at == "2026-01-02T21:00:00+00:00"
 

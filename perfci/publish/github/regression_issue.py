@@ -23,7 +23,7 @@ from perfci.trend.timeline.series import SeriesKey
 from perfci.units import counted
 
 MOST = 10
-"""New issues a report: more in one night are one event, and nobody's inbox."""
+"""New issues a report: more in one run are one event, and nobody's inbox."""
 _LONGEST_TABLE = 10_000
 """Characters, so that an issue's 65,536 hold it beside the marks."""
 _COLUMNS = ("| case | metric | change | since | status | on |", "|---|---|---|---|---|---|")
@@ -64,9 +64,7 @@ def steps(
     known = ours(issues, author)
     worse = _worse(trend)
     units = {one.key: one.unit for one in trend.series}
-    subjects = {
-        night.sha: night.subject for line in trend.timelines.values() for night in line.nights
-    }
+    subjects = {run.sha: run.subject for line in trend.timelines.values() for run in line.runs}
     written = _Writing(units, subjects, report_url)
     found = []
     by_issue = sorted(known.items(), key=lambda item: item[1].number)

@@ -135,7 +135,7 @@ def _entry(series: Series, attached: Attached) -> dict[str, Any]:
 
 
 def _rows(series: Series) -> list[int]:
-    """Return ``[first]`` where no night is missing, else the first row and the steps from it."""
+    """Return ``[first]`` where no run is missing, else the first row and the steps from it."""
     rows = series.rows
     if not len(rows) or int(rows[-1]) - int(rows[0]) == len(rows) - 1:
         return [int(rows[0])] if len(rows) else []
@@ -170,17 +170,17 @@ def _told(change: Change) -> Iterator[str]:
 
 
 def _workers(series: Series, attached: Attached) -> list[Any]:
-    """Return ``[scale, [row, …], [how many, …], deltas]``: each night's values sorted, in a row."""
+    """Return ``[scale, [row, …], [how many, …], deltas]``: each run's values sorted, in a row."""
     import numpy as np
 
     known = attached.rows.get(series.key.environment, {})
-    nights = sorted(
+    runs = sorted(
         (known[run], sorted(values))
         for run, values in attached.distributions.get(series.key, {}).items()
         if run in known and values
     )
-    if not nights:
+    if not runs:
         return []
-    packed = pack(np.array([value for _, values in nights for value in values], dtype="f8"))
-    counts = [len(values) for _, values in nights]
-    return [packed.scale, [row for row, _ in nights], counts, packed.deltas]
+    packed = pack(np.array([value for _, values in runs for value in values], dtype="f8"))
+    counts = [len(values) for _, values in runs]
+    return [packed.scale, [row for row, _ in runs], counts, packed.deltas]

@@ -26,7 +26,7 @@ WORDS: tuple[Word, ...] = ("steady", "worse", "better", "drifting", "too_few")
 class Standing:
     """``word`` says it; ``change`` or ``drift`` is the one that made it so; ``new`` since last.
 
-    ``too_few``: there are too few nights to tell whether it is steady.
+    ``too_few``: there are too few runs to tell whether it is steady.
     """
 
     word: Word

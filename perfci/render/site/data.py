@@ -47,7 +47,7 @@ def search_file(listed: Catalogue, standings: Mapping[SeriesKey, Standing]) -> t
 
     ``case`` is told as steps from row to row, ``latest`` to four digits; ``moved`` holds
     ``[row, standing, new, size]`` of those few that moved, and ``few`` the rows of those with too
-    few nights, as steps, because in a young history these are all.
+    few runs, as steps, because in a young history these are all.
     """
     cases: list[list[Any]] = []
     places: dict[str, int] = {}
@@ -112,7 +112,7 @@ def _latest(series: Series) -> float | int | None:
     return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
 
 
-# One environment's nights, shared by all charts of that environment.
+# One environment's runs, shared by all charts of that environment.
 
 _LONGEST_SUBJECT = 160
 
@@ -128,18 +128,18 @@ def timeline_file(
 def _payload(
     timeline: Timeline, label: str, releases: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Any]:
-    nights = timeline.nights
-    runners = tuple(dict.fromkeys(night.runner for night in nights))
+    runs = timeline.runs
+    runners = tuple(dict.fromkeys(run.runner for run in runs))
     places = {runner: place for place, runner in enumerate(runners)}
     return {
         "label": label,
         "key": shown(timeline.environment),
-        "shas": [short(night.sha) for night in nights],
-        "subjects": [clean_line(night.subject, _LONGEST_SUBJECT) for night in nights],
+        "shas": [short(run.sha) for run in runs],
+        "subjects": [clean_line(run.subject, _LONGEST_SUBJECT) for run in runs],
         "dates": [clean_line(moment[:10]) for moment in dates_of(timeline)],
-        "measured": [clean_line(night.measured_at[:16]) for night in nights],
+        "measured": [clean_line(run.measured_at[:16]) for run in runs],
         "runners": [shown(runner) for runner in runners],
-        "runner": [places[night.runner] for night in nights],
+        "runner": [places[run.runner] for run in runs],
         "releases": [[row, clean_line(name, 60)] for row, name in _released(timeline, releases)],
         "facts": [
             [clean_line(fact, 60), clean_line(value, 200)]
@@ -153,11 +153,11 @@ def _released(
 ) -> Iterator[tuple[int, str]]:
     """Yield each row with the releases that no earlier row has.
 
-    Another machine may have had a release on another night, whose commit is here, too.
+    Another machine may have had a release on another run, whose commit is here, too.
     """
     seen: set[str] = set()
-    for row, night in enumerate(timeline.nights):
-        new = [name for name in releases.get(night.sha, ()) if name not in seen]
+    for row, run in enumerate(timeline.runs):
+        new = [name for name in releases.get(run.sha, ()) if name not in seen]
         seen.update(new)
         if new:
             yield row, ", ".join(new)

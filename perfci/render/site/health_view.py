@@ -11,7 +11,7 @@ from perfci.render.site.words import day
 from perfci.trend.change import Health, RunnerDrift
 from perfci.units import counted, format_change, format_share
 
-_MOST_NIGHTS = 60
+_MOST_DATES = 60
 _FEWEST_REPORTS = 20
 """With fewer, a gate that has never failed may still fail one report in seven."""
 _STRIP_WIDTH, _STRIP_HEIGHT = 320.0, 48.0
@@ -41,7 +41,7 @@ class RunnerRow:
 
 @dataclass(frozen=True, slots=True)
 class MissingRow:
-    """The nights without a run on one environment."""
+    """The dates without a run on one environment."""
 
     environment: str
     count: int
@@ -54,7 +54,7 @@ def tiles(health: Health) -> tuple[Tile, ...]:
     return (
         Tile("False alarms", *_alarms(health)),
         Tile("Inconclusive", *_inconclusive(health)),
-        Tile("Missing nights", *_missing(health.missing_nights, health.days_since_run)),
+        Tile("Missing dates", *_missing(health.missing_nights, health.days_since_run)),
     )
 
 
@@ -64,16 +64,16 @@ def runner_rows(health: Health, listed: Catalogue) -> tuple[RunnerRow, ...]:
 
 
 def missing_rows(health: Health, listed: Catalogue) -> tuple[MissingRow, ...]:
-    """Return the environments that lack nights, the newest nights first."""
+    """Return the environments that lack dates, the newest dates first."""
     return tuple(
         MissingRow(
             environment=listed.labels.get(environment, shown(environment)),
-            count=len(nights),
-            dates=tuple(sorted(nights, reverse=True)[:_MOST_NIGHTS]),
-            more=max(0, len(nights) - _MOST_NIGHTS),
+            count=len(dates),
+            dates=tuple(sorted(dates, reverse=True)[:_MOST_DATES]),
+            more=max(0, len(dates) - _MOST_DATES),
         )
-        for environment, nights in health.missing_nights.items()
-        if nights
+        for environment, dates in health.missing_nights.items()
+        if dates
     )
 
 
@@ -84,7 +84,7 @@ def _alarms(health: Health) -> tuple[str, str]:
     reports = counted(health.same_reports, "A/A report")
     basis = f"{health.same_failed:,} of {reports} failed"
     if health.same_reports < _FEWEST_REPORTS:
-        return "not known", f"{basis}: too few to tell a rate"
+        return "not known", f"{basis}: too few for a rate"
     if health.same_failed == 0:
         # Clopper and Pearson's 95 % bound for none in n
         bound = 1.0 - 0.05 ** (1.0 / health.same_reports)
@@ -100,21 +100,21 @@ def _inconclusive(health: Health) -> tuple[str, str]:
     return format_share(share), f"{basis}, in {counted(health.reports, 'report')}"
 
 
-def _missing(nights: Mapping[str, tuple[str, ...]], since: Mapping[str, int]) -> tuple[str, str]:
-    count = sum(len(dates) for dates in nights.values())
-    lacking = sum(bool(dates) for dates in nights.values())
+def _missing(missing: Mapping[str, tuple[str, ...]], since: Mapping[str, int]) -> tuple[str, str]:
+    count = sum(len(dates) for dates in missing.values())
+    lacking = sum(bool(dates) for dates in missing.values())
     late = _late(since)
     if not count:
-        return "0", f"between runs; {late}" if late else "every night has a run"
-    where = f"in {lacking} of {counted(len(nights), 'environment')}"
-    if len(nights) == 1:
+        return "0", f"between runs; {late}" if late else "every date has a run"
+    where = f"in {lacking} of {counted(len(missing), 'environment')}"
+    if len(missing) == 1:
         where = "between the first run and the last"
     return f"{count:,}", f"{where}; {late}" if late else where
 
 
 def _late(since: Mapping[str, int]) -> str:
-    """Say of the nights since the last run what no gap between runs can show."""
-    late = [days for days in since.values() if days > 1]  # tonight's is to come
+    """Return how long ago the last run was, which no gap between runs can show."""
+    late = [days for days in since.values() if days > 1]  # today's is to come
     if not late:
         return ""
     if len(since) == 1:

@@ -86,7 +86,7 @@ def _change(
 ) -> Moved:
     import numpy as np
 
-    nights = trend.timelines[series.key.environment].nights
+    runs = trend.timelines[series.key.environment].runs
     first, last = int(series.rows[change.before]), int(series.rows[change.after])
     commits = words.range_text(change)
     # a level is the median up to 20 points away from the change: what a reader sees in the chart
@@ -101,8 +101,8 @@ def _change(
         before=format_value(before, series.unit),
         after=format_value(after, series.unit),
         commits=commits,
-        count=_count(nights[first].position, nights[last].position),
-        subject="" if change.same_commit else clean_line(nights[last].subject, LONGEST_SUBJECT),
+        count=_count(runs[first].position, runs[last].position),
+        subject="" if change.same_commit else clean_line(runs[last].subject, LONGEST_SUBJECT),
         date=words.day(change.at),
         surety=words.surety_text(change.q),
         note=words.kind_text(change),

@@ -32,7 +32,7 @@ MOST_NEW, MOST_OPEN, MOST_EARLIER = 80, 40, 40
 """Rows drawn on the overview; the search finds the others."""
 ASSETS = (
     "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",
-    "decode.js", "plot.js", "chart.js", "compare.js", "nights.js", "card.js", "benchmark.js",
+    "decode.js", "plot.js", "chart.js", "compare.js", "runs.js", "card.js", "benchmark.js",
     "overview.js",
 )  # fmt: skip
 
@@ -101,12 +101,12 @@ def _common(trend: Trend, root: str) -> dict[str, Any]:
 
 def scope_text(trend: Trend, listed: Catalogue) -> str:
     """Return over how much the report goes, in one line."""
-    nights = [night for timeline in trend.timelines.values() for night in timeline.nights]
+    runs = [run for timeline in trend.timelines.values() for run in timeline.runs]
     parts = [
         f"{len(trend.series):,} series of {counted(len(listed.benchmarks), 'benchmark')}",
-        f"{counted(len(nights), 'run')} in {counted(len(trend.timelines), 'environment')}",
+        f"{counted(len(runs), 'run')} in {counted(len(trend.timelines), 'environment')}",
     ]
-    newest = max((night.measured_at for night in nights), default="")
+    newest = max((run.measured_at for run in runs), default="")
     return "; ".join(parts) + (f"; the newest of {words.day(newest)}" if newest else "")
 
 
@@ -143,7 +143,7 @@ def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[st
         standings=standing,
         distributions=distributions,
         rows={
-            key: {night.run: row for row, night in enumerate(timeline.nights)}
+            key: {run.id: row for row, run in enumerate(timeline.runs)}
             for key, timeline in trend.timelines.items()
         },
     )

@@ -1,4 +1,4 @@
-"""Releases on a timeline: a tag stands at the first night that has it."""
+"""Releases on a timeline: a tag stands at the first run that has it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Mapping, Sequence
 from perfci.trend.timeline.series import Timeline
 
 
-def release_nights(
+def release_runs(
     tags: Mapping[str, tuple[str, ...]], order: Sequence[str], timelines: Mapping[str, Timeline]
 ) -> dict[str, tuple[str, ...]]:
     """Return the measured commits that are the first with releases, and their names.
 
     ``tags`` maps commits to names, ``order`` holds the branch's commits, the oldest first. A
     tagged commit is seldom the one that a nightly run measures: the next measured one is told. Of
-    the tags older than all nights the newest is told, at the first night, which has it: the others
-    were outdated by then. A tag that isn't on the branch, or is newer than all nights, is left out.
+    the tags older than all runs the newest is told, at the first run, which has it: the others
+    were outdated by then. A tag that isn't on the branch, or is newer than all runs, is left out.
     """
     ranks = {sha: place for place, sha in enumerate(order)}
     names: dict[str, list[str]] = {}
     for timeline in timelines.values():
-        measured = sorted({ranks[night.sha] for night in timeline.nights if night.sha in ranks})
+        measured = sorted({ranks[run.sha] for run in timeline.runs if run.sha in ranks})
         if not measured:
             continue
         placed = [(ranks[sha], name) for sha in tags if sha in ranks for name in tags[sha]]

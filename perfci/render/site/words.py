@@ -40,7 +40,7 @@ def too_early(trend: Trend) -> str:
     if not trend.too_few:
         return ""
     few = f"{len(trend.too_few):,} of {_series(len(trend.series))}"
-    return f"Too early to tell: {few} have fewer than {NOISY_SERIES} nights"
+    return f"Too early to tell: {few} have fewer than {NOISY_SERIES} runs"
 
 
 def still_open(groups: Sorted) -> str:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 BASELINE = 30
-"""Nights that make an accepted level."""
+"""Runs that make an accepted level."""
 
 FEWEST = 4
-"""Nights on each side: with fewer there is nothing to say."""
+"""Runs on each side: with fewer there is nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +138,14 @@ def drift_notes(
     if not without:
         return ()
     where = "" if without == len(told) else f" on {without} of {counted(len(told), 'environment')}"
-    few = f"fewer than {FEWEST} nights are older than the last {days} days"
+    few = f"fewer than {FEWEST} runs are older than the last {days} days"
     return (f"No drift can be told{where}: {few}.",)
 
 
 def _recent_row(timeline: Timeline, days: int) -> int:
-    """Return the first row from which on every night lies within ``days`` days of the last one.
+    """Return the first row from which on every run lies within ``days`` days of the last one.
 
-    On a branch that rests, the last nights are of one commit, and stand at when they were measured.
+    On a branch that rests, the last runs are of one commit, and stand at when they were measured.
     """
     known = [day_of(date) for date in dates_of(timeline)]
     newest = next((day for day in reversed(known) if day is not None), 0)
@@ -177,7 +177,7 @@ def _drift(
     rising = moved.ratio > 1.0
     return Drift(
         series=series.key,
-        baseline_sha=timeline.nights[int(series.rows[begin])].sha,
+        baseline_sha=timeline.runs[int(series.rows[begin])].sha,
         days=days,
         points=moved.points,
         ratio=moved.ratio,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WINDOW = 7
 ODD = 4.0
-"""Scales off the nights around it: an odd night."""
+"""Scales off the runs around it: an odd run."""
 
 SMALLEST_SCALE = 0.0005
 """A share of the level: noise is taken for at least this much, so that no digit is a change."""
@@ -35,9 +35,9 @@ class Prepared:
     """A series ready to be segmented.
 
     ``levels`` (n,) are logarithms where all values are positive (``logarithmic``), else shares
-    of the largest magnitude ``unit``; ``cleaned`` (n,) the same without odd nights.
+    of the largest magnitude ``unit``; ``cleaned`` (n,) the same without odd runs.
     ``sigma`` is the marginal standard deviation around the level, ``rho`` its lag-1
-    autocorrelation, both robust to steps. ``exact``: nearly every night repeats the last value to
+    autocorrelation, both robust to steps. ``exact``: nearly every run repeats the last value to
     the last digit, as counts and bytes do.
     """
 
@@ -69,20 +69,20 @@ def prepare(values: NDArray[Any]) -> Prepared:
     differences = np.abs(np.diff(levels))
     exact = bool(np.count_nonzero(differences) <= 2 + len(levels) // 20)
     local = float(np.median(differences)) / (_NORMAL * np.sqrt(2.0))
-    if local == 0.0 and not exact:  # most nights repeat the last value, but noise it is
+    if local == 0.0 and not exact:  # most runs repeat the last value, but noise it is
         local = float(np.sqrt(_trimmed(differences) / 2.0))
-    cleaned = without_odd_nights(levels, max(local, SMALLEST_SCALE), mirrored=exact)
+    cleaned = without_outliers(levels, max(local, SMALLEST_SCALE), mirrored=exact)
     sigma, rho = (SMALLEST_SCALE, 0.0) if exact else scale_and_correlation(cleaned)
     return Prepared(levels, cleaned, sigma, rho, logarithmic, unit, exact)
 
 
-def without_odd_nights(levels: NDArray[Any], scale: float, *, mirrored: bool) -> NDArray[Any]:
+def without_outliers(levels: NDArray[Any], scale: float, *, mirrored: bool) -> NDArray[Any]:
     """Replace each point more than ``ODD`` scales off the median of the seven around it by that.
 
-    Up to three odd nights in a row are thus no level of their own, while a step stays where and
+    Up to three odd runs in a row are thus no level of their own, while a step stays where and
     as large as it is. The first and last three points have the first and last seven around
     them; where ``mirrored``, the window is mirrored at the ends instead, so that already two equal
-    newest nights make a level and one does not. (Hampel's filter: Pearson 2002, IEEE Transactions
+    newest runs make a level and one does not. (Hampel's filter: Pearson 2002, IEEE Transactions
     on Control Systems Technology 10:55-63.)
     """
     import numpy as np
@@ -151,10 +151,10 @@ def inflation(count: NDArray[Any] | float, rho: float) -> NDArray[Any] | float:
     return 1.0 + 2.0 * rho / (1.0 - rho) * (1.0 - (1.0 - rho**count) / (count * (1.0 - rho)))
 
 
-# Noise that wanders: how far neighbouring blocks of nights differ beyond what AR(1) explains.
+# Noise that wanders: how far neighbouring blocks of runs differ beyond what AR(1) explains.
 
 LARGEST_BLOCK = 30
-"""Nights."""
+"""Runs."""
 BLOCKS = 36
 """Blocks that a series is made of: enough for a median that a handful of steps does not move."""
 

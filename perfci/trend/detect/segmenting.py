@@ -105,7 +105,7 @@ LENIENT = 10.0
 """Times alpha: what is as sure as this is kept out of the wander, though not named for it."""
 
 EXCURSION = 7
-"""Nights: a shorter stay at another level with a way back to the old one is no change for good."""
+"""Runs: a shorter stay at another level with a way back to the old one is no change for good."""
 
 
 @dataclass(frozen=True, slots=True)

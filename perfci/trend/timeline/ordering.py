@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from perfci.model.instant import day_of, in_utc
-from perfci.trend.timeline.series import Night
+from perfci.trend.timeline.series import RunHeader
 from perfci.units import counted
 
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """``kept`` are indices into the nights given, oldest commit first; ``vanished`` are shas.
+    """``kept`` are indices into the runs given, oldest commit first; ``vanished`` are shas.
 
     ``notes`` say of which runs the times can't be trusted.
     """
@@ -24,8 +24,8 @@ class Ordered:
     notes: tuple[str, ...] = ()
 
 
-def order_nights(nights: Sequence[Night], *, ranks: Mapping[str, int], branch: str = "") -> Ordered:
-    """Order the nights by commit, and those of one commit as they were measured.
+def order_runs(runs: Sequence[RunHeader], *, ranks: Mapping[str, int], branch: str = "") -> Ordered:
+    """Order the runs by commit, and those of one commit as they were measured.
 
     ``ranks`` gives each commit of the branch its place, and is empty where no repository could
     be asked; then the recorded positions decide, or where some run has none, the commits'
@@ -34,66 +34,64 @@ def order_nights(nights: Sequence[Night], *, ranks: Mapping[str, int], branch: s
     Where ``branch`` is given, runs recorded for another branch are left out.
     """
     if not ranks:
-        mine = [i for i, night in enumerate(nights) if _belongs(night, branch)]
-        return _by_record(nights, mine)
-    placed = [i for i, night in enumerate(nights) if night.sha in ranks]
-    placed.sort(key=lambda i: (ranks[nights[i].sha], *_measured(nights[i])))
-    absent = [i for i, night in enumerate(nights) if night.sha not in ranks]
-    nameless = [i for i in absent if not nights[i].sha and _belongs(nights[i], branch)]
-    vanished = {
-        nights[i].sha: None for i in absent if nights[i].sha and _belongs(nights[i], branch)
-    }
+        mine = [i for i, run in enumerate(runs) if _belongs(run, branch)]
+        return _by_record(runs, mine)
+    placed = [i for i, run in enumerate(runs) if run.sha in ranks]
+    placed.sort(key=lambda i: (ranks[runs[i].sha], *_measured(runs[i])))
+    absent = [i for i, run in enumerate(runs) if run.sha not in ranks]
+    nameless = [i for i in absent if not runs[i].sha and _belongs(runs[i], branch)]
+    vanished = {runs[i].sha: None for i in absent if runs[i].sha and _belongs(runs[i], branch)}
     return Ordered(
-        kept=tuple(_between(nights, placed, [i for i in nameless if _time(nights[i])])),
+        kept=tuple(_between(runs, placed, [i for i in nameless if _time(runs[i])])),
         vanished=tuple(vanished),
-        notes=_left_out(nights, nameless),
+        notes=_left_out(runs, nameless),
     )
 
 
-def _belongs(night: Night, branch: str) -> bool:
-    return not branch or not night.branch or night.branch == branch
+def _belongs(run: RunHeader, branch: str) -> bool:
+    return not branch or not run.branch or run.branch == branch
 
 
-def _by_record(nights: Sequence[Night], mine: Sequence[int]) -> Ordered:
-    positions = {i: nights[i].position for i in mine}
+def _by_record(runs: Sequence[RunHeader], mine: Sequence[int]) -> Ordered:
+    positions = {i: runs[i].position for i in mine}
     if all(position is not None for position in positions.values()):
-        placed = sorted(mine, key=lambda i: (positions[i] or 0, *_measured(nights[i])))
+        placed = sorted(mine, key=lambda i: (positions[i] or 0, *_measured(runs[i])))
         return Ordered(kept=tuple(placed))
-    dated = [i for i in mine if _time(nights[i])]
-    dated.sort(key=lambda i: (_time(nights[i]), *_measured(nights[i])))
+    dated = [i for i in mine if _time(runs[i])]
+    dated.sort(key=lambda i: (_time(runs[i]), *_measured(runs[i])))
     return Ordered(
         kept=tuple(dated),
-        notes=(*_left_out(nights, mine), *_doubtful([nights[i] for i in dated])),
+        notes=(*_left_out(runs, mine), *_doubtful([runs[i] for i in dated])),
     )
 
 
-def _time(night: Night) -> str:
-    return in_utc(night.committed_at) or in_utc(night.measured_at)
+def _time(run: RunHeader) -> str:
+    return in_utc(run.committed_at) or in_utc(run.measured_at)
 
 
-def _measured(night: Night) -> tuple[str, str]:
+def _measured(run: RunHeader) -> tuple[str, str]:
     """Return what sorts by when a run was measured, down to parts of a second."""
-    return in_utc(night.measured_at), night.measured_at
+    return in_utc(run.measured_at), run.measured_at
 
 
-def _left_out(nights: Sequence[Night], mine: Sequence[int]) -> tuple[str, ...]:
-    undated = sum(not _time(nights[i]) for i in mine)
+def _left_out(runs: Sequence[RunHeader], mine: Sequence[int]) -> tuple[str, ...]:
+    undated = sum(not _time(runs[i]) for i in mine)
     if not undated:
         return ()
     verb = "is" if undated == 1 else "are"
     return (f"{counted(undated, 'run')} {verb} left out: no time of theirs can be read.",)
 
 
-def _doubtful(nights: Sequence[Night]) -> tuple[str, ...]:
+def _doubtful(runs: Sequence[RunHeader]) -> tuple[str, ...]:
     """Say where the order by the commits' dates, and nothing better, may be wrong."""
     notes = []
-    unread = sum(bool(night.committed_at) and not in_utc(night.committed_at) for night in nights)
+    unread = sum(bool(run.committed_at) and not in_utc(run.committed_at) for run in runs)
     if unread:
         notes.append(
             f"The commit's date of {counted(unread, 'run')} can't be read: "
             "where that was measured counts."
         )
-    early = sum(_is_early(night) for night in nights)
+    early = sum(_is_early(run) for run in runs)
     if early:
         notes.append(
             f"{counted(early, 'run')} measured a commit of a later day: a clock was wrong, "
@@ -102,17 +100,17 @@ def _doubtful(nights: Sequence[Night]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _is_early(night: Night) -> bool:
-    committed = day_of(in_utc(night.committed_at))
-    measured = day_of(in_utc(night.measured_at))
+def _is_early(run: RunHeader) -> bool:
+    committed = day_of(in_utc(run.committed_at))
+    measured = day_of(in_utc(run.measured_at))
     return committed is not None and measured is not None and committed > measured + 1
 
 
-def _between(nights: Sequence[Night], placed: list[int], nameless: list[int]) -> list[int]:
+def _between(runs: Sequence[RunHeader], placed: list[int], nameless: list[int]) -> list[int]:
     """Put the runs without a commit behind the last commit that is older than they are."""
-    times = list(accumulate((_time(nights[i]) for i in placed), max))
-    keyed = [(float(place), _time(nights[i]), i) for place, i in enumerate(placed)]
-    keyed += [(bisect_right(times, _time(nights[i])) - 0.5, _time(nights[i]), i) for i in nameless]
+    times = list(accumulate((_time(runs[i]) for i in placed), max))
+    keyed = [(float(place), _time(runs[i]), i) for place, i in enumerate(placed)]
+    keyed += [(bisect_right(times, _time(runs[i])) - 0.5, _time(runs[i]), i) for i in nameless]
     return [i for *_, i in sorted(keyed)]
 
 

@@ -22,10 +22,10 @@ class SeriesKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class RunHeader:
     """One recorded run, without its points; field meanings as in ``RecordedRun``."""
 
-    run: str
+    id: str
     source: str
     sha: str
     subject: str
@@ -41,27 +41,27 @@ class Timeline:
     """The runs of one environment in the order of their commits; of one commit, as measured.
 
     ``vanished`` holds the commits that the repository no longer has on the branch: their runs
-    are not among ``nights``.
+    are not among ``runs``.
     """
 
     environment: str
-    nights: tuple[Night, ...]
+    runs: tuple[RunHeader, ...]
     facts: Mapping[str, str] = field(default_factory=dict)
     vanished: tuple[str, ...] = ()
 
 
 def dates_of(timeline: Timeline) -> tuple[str, ...]:
-    """Return the time at which each night stands: its commit's, so that an import is in order.
+    """Return the time at which each run stands: its commit's, so that an import is in order.
 
-    A further night of the same commit stands at when it was measured, or on a quiet branch all
-    nights would have one date; so does a night whose commit is not known.
+    A further run of the same commit stands at when it was measured, or on a quiet branch all
+    runs would have one date; so does a run whose commit is not known.
     """
     seen: set[str] = set()
     dates = []
-    for night in timeline.nights:
-        first = night.sha not in seen
-        seen.add(night.sha)
-        dates.append((first and night.committed_at) or night.measured_at)
+    for run in timeline.runs:
+        first = run.sha not in seen
+        seen.add(run.sha)
+        dates.append((first and run.committed_at) or run.measured_at)
     return tuple(dates)
 
 
@@ -69,7 +69,7 @@ def dates_of(timeline: Timeline) -> tuple[str, ...]:
 class Series:
     """One case's metric over a timeline.
 
-    ``rows`` (n,) int32 are indices into the timeline's ``nights``, rising; ``values`` (n,)
+    ``rows`` (n,) int32 are indices into the timeline's ``runs``, rising; ``values`` (n,)
     float64 are finite, in ``unit``. ``source_changes`` are the indices into ``rows`` where the
     benchmark's own source became another: what moves there may be the benchmark.
     """
@@ -90,7 +90,7 @@ class LoadedRun:
     """One recorded run without its points, and the key of its environment."""
 
     environment: str
-    night: Night
+    header: RunHeader
 
 
 Distributions = Mapping[SeriesKey, Mapping[str, tuple[float, ...]]]

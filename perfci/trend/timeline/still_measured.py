@@ -15,7 +15,7 @@ _DAYS = 14
 
 def is_own(timeline: Timeline) -> bool:
     """Return whether perfci itself measured in the environment."""
-    return any(night.source in _OWN for night in timeline.nights)
+    return any(run.source in _OWN for run in timeline.runs)
 
 
 def replaced_environments(timelines: Mapping[str, Timeline]) -> frozenset[str]:
@@ -26,9 +26,9 @@ def replaced_environments(timelines: Mapping[str, Timeline]) -> frozenset[str]:
     """
     spans: dict[str, dict[str, tuple[str, str]]] = {}
     for key, timeline in timelines.items():
-        for night in timeline.nights if is_own(timeline) else ():
-            if moment := in_utc(night.measured_at):
-                of_runner = spans.setdefault(night.runner, {})
+        for run in timeline.runs if is_own(timeline) else ():
+            if moment := in_utc(run.measured_at):
+                of_runner = spans.setdefault(run.runner, {})
                 first, last = of_runner.get(key, (moment, moment))
                 of_runner[key] = min(first, moment), max(last, moment)
     known: set[str] = set()
@@ -45,12 +45,12 @@ def series_gone(
 ) -> frozenset[SeriesKey]:
     """Return the series of ``replaced`` environments and of benchmarks that are no longer there.
 
-    Days are counted, not their distance: a night that a wrong clock put far ahead is one day.
+    Days are counted, not their distance: a run that a wrong clock put far ahead is one day.
     """
     import numpy as np
 
     days = {
-        key: np.array([day_of(night.measured_at) or 0 for night in timeline.nights])
+        key: np.array([day_of(run.measured_at) or 0 for run in timeline.runs])
         for key, timeline in timelines.items()
     }
     every = {key: np.unique(some) for key, some in days.items()}

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perfci.model.instant import in_utc
-from perfci.trend.timeline.ordering import order_nights, whole_commits
+from perfci.trend.timeline.ordering import order_runs, whole_commits
 from perfci.trend.timeline.series import (
     LoadedHistory,
     LoadedSeries,
-    Night,
+    RunHeader,
     Series,
     SeriesKey,
     Timeline,
@@ -49,7 +49,7 @@ def arrange(
     import numpy as np
 
     ranks = {sha: place for place, sha in enumerate(order)}
-    whole = whole_commits((run.night.sha for run in loaded.runs), ranks)
+    whole = whole_commits((run.header.sha for run in loaded.runs), ranks)
     members: dict[str, list[int]] = {environment: [] for environment in loaded.environments}
     for index, run in enumerate(loaded.runs):
         members.setdefault(run.environment, []).append(index)
@@ -57,13 +57,13 @@ def arrange(
     timelines = {}
     notes: list[str] = []
     for environment, indices in members.items():
-        nights = [_with_whole_commit(loaded.runs[index].night, whole) for index in indices]
-        ordered = order_nights(nights, ranks=ranks, branch=branch)
+        runs = [_with_whole_commit(loaded.runs[index].header, whole) for index in indices]
+        ordered = order_runs(runs, ranks=ranks, branch=branch)
         for row, place in enumerate(ordered.kept):
             rows[indices[place]] = row
         timelines[environment] = Timeline(
             environment=environment,
-            nights=tuple(_in_utc(nights[place]) for place in ordered.kept),
+            runs=tuple(_in_utc(runs[place]) for place in ordered.kept),
             facts=loaded.environments.get(environment, {}),
             vanished=ordered.vanished,
         )
@@ -124,15 +124,13 @@ def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str
     return notes
 
 
-def _with_whole_commit(night: Night, whole: Mapping[str, str]) -> Night:
-    return replace(night, sha=whole[night.sha]) if night.sha in whole else night
+def _with_whole_commit(run: RunHeader, whole: Mapping[str, str]) -> RunHeader:
+    return replace(run, sha=whole[run.sha]) if run.sha in whole else run
 
 
-def _in_utc(night: Night) -> Night:
-    """Return the night with its times in UTC; empty where they can't be read."""
-    return replace(
-        night, committed_at=in_utc(night.committed_at), measured_at=in_utc(night.measured_at)
-    )
+def _in_utc(run: RunHeader) -> RunHeader:
+    """Return the run with its times in UTC; empty where they can't be read."""
+    return replace(run, committed_at=in_utc(run.committed_at), measured_at=in_utc(run.measured_at))
 
 
 def _series(
@@ -144,7 +142,7 @@ def _series(
 ) -> Series | None:
     """Join the parts that go under one name.
 
-    Values too large or too small to be computed with are left out, so that one such night takes no
+    Values too large or too small to be computed with are left out, so that one such run takes no
     series with it, and one such benchmark no report. None where nothing is left.
     """
     import numpy as np

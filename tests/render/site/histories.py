@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfci.trend.change import Change, ChangeStatus, Drift, Health, RunnerDrift, Trend
-from perfci.trend.timeline.series import Night, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
 
 GPU, CPU = "linux-x86_64-h200-torch2.9-py3.12-aa", "linux-x86_64-epyc-torch2.9-py3.12-bb"
 FACTS = {
@@ -31,11 +31,11 @@ START = date(2025, 11, 21)
 EMPTY_HEALTH = Health(0, 0, 0, 0, 0, {}, ())
 
 
-def night(row: int, *, sha: str = "", subject: str = "", runner: str = "runner-1") -> Night:
+def night(row: int, *, sha: str = "", subject: str = "", runner: str = "runner-1") -> RunHeader:
     """Return the run of the ``row``-th day; each commit's hash can be told apart."""
     day = (START + timedelta(days=row)).isoformat()
-    return Night(
-        run=f"run-{row}",
+    return RunHeader(
+        id=f"run-{row}",
         source="nightly",
         sha=sha or f"{row * 2654435761 % 2**32:08x}{row:032x}",
         subject=subject or SUBJECTS[row % len(SUBJECTS)],
@@ -83,7 +83,7 @@ def change(
     worse: bool | None = None,
 ) -> Change:
     """Return a change of ``of`` whose new level begins at ``after``."""
-    nights = timelines[of.key.environment].nights
+    nights = timelines[of.key.environment].runs
     old = after - 1 if before is None else before
     first, last = nights[int(of.rows[old])], nights[int(of.rows[after])]
     rises = ratio > 1.0
@@ -183,7 +183,7 @@ def year() -> Trend:
         at["tokenise", "cold_start", CPU].key, night(200).sha, 30, 30, 1.021, 1.012, 1.03, 0.004,
         worse=True,
     )  # fmt: skip
-    dates = tuple(one.measured_at[:10] for one in lines[GPU].nights[-120:])
+    dates = tuple(one.measured_at[:10] for one in lines[GPU].runs[-120:])
     wander = tuple(1.0 + 0.01 * np.sin(np.arange(120) / 15.0) + shapes.random.normal(0, 0.002, 120))
     health = Health(
         same_reports=365,
@@ -219,9 +219,9 @@ def distributions(trend: Trend, last: int = 14) -> dict[SeriesKey, dict[str, tup
     random = np.random.default_rng(3)
     found = {}
     for one in trend.series:
-        nights = trend.timelines[one.key.environment].nights
+        nights = trend.timelines[one.key.environment].runs
         found[one.key] = {
-            nights[int(row)].run: tuple(value * np.exp(random.normal(0.0, 0.006, 8)))
+            nights[int(row)].id: tuple(value * np.exp(random.normal(0.0, 0.006, 8)))
             for row, value in zip(one.rows[-last:], one.values[-last:], strict=True)
         }
     return found

@@ -140,7 +140,7 @@ def test_what_a_reader_has_to_know_of_a_change_is_said_as_on_the_overview(
     watched: Watched, tmp_path: Path
 ) -> None:
     trend = year()
-    nights = trend.timelines[GPU].nights
+    nights = trend.timelines[GPU].runs
     wide = replace(
         trend.changes[0],
         ratio=3.5,
@@ -184,7 +184,7 @@ def test_an_outlier_does_not_flatten_the_chart_and_is_told(
     assert card.locator("path.outside").count() == 1
     ticks = [float(text) for text in card.locator("text.end").all_text_contents() if text != "ms"]
     assert max(ticks) < 6.0
-    card.get_by_text("All nights as a table").click()
+    card.get_by_text("All runs as a table").click()
     assert "12." in card.locator("td.number").nth(365 - 1 - 301).inner_text()
 
 
@@ -192,15 +192,15 @@ def test_two_chosen_nights_are_compared(watched: Watched, year_site: Path) -> No
     page = watched.open(page_of(year_site, "encoder"))
     page.wait_for_selector(f"{H200_STEP} >> .changes")
     card = page.locator(H200_STEP)
-    card.get_by_text("Compare two nights").click()
+    card.get_by_text("Compare two runs").click()
     said = card.locator(".said")
     expect(said).to_contain_text(re.compile(r"B against A \+[45]\.\d %. From 8 and 8 workers"))
     before = said.inner_text()
     assert card.locator("circle.worker").count() == 16
-    card.get_by_text("All nights as a table").click()
+    card.get_by_text("All runs as a table").click()
     night = card.locator("td.number").nth(365 - 1 - 351).inner_text()
     assert f"As recorded (the thick lines): A {night}, B " in before
-    card.get_by_label("Night A").select_option(index=0)
+    card.get_by_label("Run A").select_option(index=0)
     expect(said).not_to_have_text(before)
 
 
@@ -266,19 +266,19 @@ def test_nights_of_one_commit_on_one_day_can_be_told_apart(
     trend = quiet_trend(nights=4)
     (line,) = trend.timelines.values()
     twice = [
-        replace(one, sha=line.nights[0].sha, measured_at=f"2025-11-22T2{row}:05:00+00:00")
-        for row, one in enumerate(line.nights)
+        replace(one, sha=line.runs[0].sha, measured_at=f"2025-11-22T2{row}:05:00+00:00")
+        for row, one in enumerate(line.runs)
     ]
-    lines = {line.environment: replace(line, nights=tuple(twice))}
+    lines = {line.environment: replace(line, runs=tuple(twice))}
     few = frozenset(one.key for one in trend.series)
     site = write_site(replace(trend, timelines=lines, too_few=few), tmp_path / "site")
     page = watched.open(page_of(site, "work"))
-    page.get_by_text("Compare two nights").click()
-    options = page.get_by_label("Night A").locator("option").all_text_contents()
+    page.get_by_text("Compare two runs").click()
+    options = page.get_by_label("Run A").locator("option").all_text_contents()
     assert len(set(options)) == 4
     assert options[0].startswith("2025-11-22 23:05")
     page = watched.open(site / "index.html")
     page.wait_for_selector(RESULTS)
-    assert "too few nights" in page.locator(RESULTS).inner_text()
+    assert "too few runs" in page.locator(RESULTS).inner_text()
     page.get_by_label("Only what moved").check()
     assert "Nothing matches" in page.locator("#results").inner_text()

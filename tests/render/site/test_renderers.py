@@ -13,7 +13,7 @@ import pytest
 
 from perfci.render.site.health_view import tiles
 from perfci.render.site.pages import render_site
-from perfci.render.site.releases import release_nights
+from perfci.render.site.releases import release_runs
 from perfci.render.trend_json import trend_json
 from perfci.render.trend_text import render_trend_markdown, trend_lines
 from perfci.trend.change import Trend
@@ -142,7 +142,7 @@ def test_the_gates_health_says_what_it_rests_on() -> None:
     assert told["False alarms"].figure == "0 %"
     assert told["False alarms"].basis == "0 of 20 A/A reports failed; the rate is below 13.9 %"
     assert told["Inconclusive"].figure == "not known"
-    assert told["Missing nights"].figure == "0"
+    assert told["Missing dates"].figure == "0"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_few_comparisons_of_a_commit_with_itself_tell_no_rate(
 @pytest.mark.parametrize(
     ("missing", "since", "basis"),
     [
-        ({"a": ()}, {"a": 1}, "every night has a run"),
+        ({"a": ()}, {"a": 1}, "every date has a run"),
         ({"a": ()}, {"a": 21}, "between runs; the last run is 21 days old"),
         (
             {"a": ("2026-01-01",)},
@@ -181,7 +181,7 @@ def test_nights_since_the_last_run_are_told_beside_the_missing_ones(
     missing: dict[str, tuple[str, ...]], since: dict[str, int], basis: str
 ) -> None:
     health = replace(EMPTY_HEALTH, missing_nights=missing, days_since_run=since)
-    (told,) = (tile.basis for tile in tiles(health) if tile.name == "Missing nights")
+    (told,) = (tile.basis for tile in tiles(health) if tile.name == "Missing dates")
     assert told == basis
 
 
@@ -243,7 +243,7 @@ def test_a_page_names_only_the_data_that_is_its_own() -> None:
 def test_a_release_stands_at_the_first_measured_night_that_has_it() -> None:
     order = [f"{place:040x}" for place in range(20)]
     nights = tuple(night(row, sha=order[4 + 5 * row]) for row in range(3))  # 4, 9, 14
-    lines = {GPU: replace(timeline(GPU, 3), nights=nights)}
+    lines = {GPU: replace(timeline(GPU, 3), runs=nights)}
     tags = {
         order[9]: ("v1",),
         order[10]: ("v2", "v3, with a comma"),
@@ -252,7 +252,7 @@ def test_a_release_stands_at_the_first_measured_night_that_has_it() -> None:
         order[2]: ("old",),
         order[19]: ("new",),
     }
-    found = release_nights({**tags, "f" * 40: ("elsewhere",)}, order, lines)
+    found = release_runs({**tags, "f" * 40: ("elsewhere",)}, order, lines)
     assert found == {
         order[4]: ("old",),
         order[9]: ("v1",),
@@ -264,8 +264,8 @@ def test_where_all_have_too_few_nights_nothing_is_said_to_be_steady() -> None:
     trend = quiet_trend(cases=3, nights=4)
     young = replace(trend, too_few=frozenset(one.key for one in trend.series))
     for text in (front(young), render_trend_markdown(young), "\n".join(trend_lines(young))):
-        assert text.count("Too early to tell: 3 of 3 series have fewer than 8 nights") <= 2
-        assert "Too early to tell: 3 of 3 series have fewer than 8 nights" in text
+        assert text.count("Too early to tell: 3 of 3 series have fewer than 8 runs") <= 2
+        assert "Too early to tell: 3 of 3 series have fewer than 8 runs" in text
         assert "Nothing moved" not in text
     told = json.loads(trend_json(young))
     assert {one["status"] for one in told["series"]} == {"too_few"}
@@ -276,7 +276,7 @@ def test_nothing_moved_is_said_only_of_those_that_can_be_told() -> None:
     mixed = replace(trend, too_few=frozenset({trend.series[1].key}))
     for text in (front(mixed), render_trend_markdown(mixed), "\n".join(trend_lines(mixed))):
         assert "Nothing moved in the 2 series that can be told since the last report" in text
-        assert "Too early to tell: 1 of 3 series have fewer than 8 nights." in text
+        assert "Too early to tell: 1 of 3 series have fewer than 8 runs." in text
 
 
 def test_a_report_before_which_none_told_anything_does_not_speak_of_a_last_one() -> None:

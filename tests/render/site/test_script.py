@@ -39,10 +39,10 @@ def hostile() -> Trend:
     shapes = Shapes(nights=12)
     names = (*NAMES, '"><img src=x onerror=pwned=1>', "';pwned=1;'", "__proto__", "javascript:1")
     nights = tuple(
-        replace(night(row), subject=name, runner=name, run=f"run-{row}")
+        replace(night(row), subject=name, runner=name, id=f"run-{row}")
         for row, name in enumerate(names[:12])
     )
-    lines = {GPU: replace(timeline(GPU, 12), nights=nights, facts={name: name for name in names})}
+    lines = {GPU: replace(timeline(GPU, 12), runs=nights, facts={name: name for name in names})}
     all_series = tuple(
         series(f"{name}[{name}={name}]", shapes.step(1.0, 6, 1.2), metric=name, unit=name)
         for name in names

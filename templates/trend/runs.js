@@ -1,4 +1,4 @@
-// All nights of a series as a table: what the chart shows, for who reads rather than sees.
+// All runs of a series as a table: what the chart shows, for who reads rather than sees.
 "use strict";
 (() => {
   const { element } = perfci;
@@ -21,7 +21,7 @@
     const heads = ["Date", "Value", "Change", "Commit", "Subject"].map((head) =>
       element("th", { scope: "col", class: head === "Value" && "number" }, head),
     );
-    const caption = element("caption", { class: "unseen" }, `Every night of ${series.title}`);
+    const caption = element("caption", { class: "unseen" }, `Every run of ${series.title}`);
     return element(
       "table",
       {},
@@ -31,10 +31,10 @@
     );
   };
 
-  perfci.nights = (series, timeline) => {
-    const frame = { class: "scroll tall", tabindex: "0", role: "group", "aria-label": `Nights of ${series.title}` };
+  perfci.runs = (series, timeline) => {
+    const frame = { class: "scroll tall", tabindex: "0", role: "group", "aria-label": `Runs of ${series.title}` };
     const holder = element("div", frame);
-    const details = element("details", {}, element("summary", {}, "All nights as a table"), holder);
+    const details = element("details", {}, element("summary", {}, "All runs as a table"), holder);
     details.addEventListener("toggle", () => {
       if (details.open && !holder.firstChild) holder.append(filled(series, timeline));
     });
