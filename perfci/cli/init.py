@@ -91,7 +91,7 @@ Next:
     "--nightly-runner",
     multiple=True,
     metavar="LABEL,…",
-    help="All labels of a machine that measures nights; once for each type of GPU.",
+    help="All labels of a machine of the nightly runs; once for each type of GPU.",
 )
 @click.option(
     "--without",

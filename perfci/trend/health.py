@@ -1,4 +1,4 @@
-"""The gate's own health: false alarms in A/A reports, open answers, missing nights, machines."""
+"""The gate's own health: false alarms in A/A reports, open answers, dates without a run, machines."""
 
 from __future__ import annotations
 

@@ -148,8 +148,8 @@ def test_the_gates_health_says_what_it_rests_on() -> None:
 @pytest.mark.parametrize(
     ("reports", "failed", "basis"),
     [
-        (1, 0, "0 of 1 A/A report failed: too few to tell a rate"),
-        (19, 2, "2 of 19 A/A reports failed: too few to tell a rate"),
+        (1, 0, "0 of 1 A/A report failed: too few for a rate"),
+        (19, 2, "2 of 19 A/A reports failed: too few for a rate"),
     ],
 )
 def test_a_few_comparisons_of_a_commit_with_itself_tell_no_rate(
