@@ -46,7 +46,7 @@ class History:
             order = np.argsort(place, kind="stable")
             runs, values = runs[order], values[order]
         del place
-        runs = [one.header for one in self.loaded.runs]
+        headers = [one.header for one in self.loaded.runs]
 
         def by_series(texts: Iterable[str]) -> pd.Categorical:
             return _categories(list(texts), of_series)
@@ -58,7 +58,7 @@ class History:
             known = pd.to_datetime(pd.Series(texts, dtype=object), utc=True, format="ISO8601")
             return known.array[runs]
 
-        positions = pd.array([one.position for one in runs], dtype="Int64")
+        positions = pd.array([one.position for one in headers], dtype="Int64")
         return pd.DataFrame(
             {
                 "environment": by_series(one.key.environment for one in series),
@@ -66,15 +66,15 @@ class History:
                 "metric": by_series(one.key.metric for one in series),
                 "unit": by_series(one.unit for one in series),
                 "value": values,
-                "sha": by_run(one.sha for one in runs),
-                "committed_at": times([one.committed_at for one in runs]),
-                "measured_at": times([one.measured_at for one in runs]),
+                "sha": by_run(one.sha for one in headers),
+                "committed_at": times([one.committed_at for one in headers]),
+                "measured_at": times([one.measured_at for one in headers]),
                 "position": positions[runs],
-                "branch": by_run(one.branch for one in runs),
-                "subject": by_run(one.subject for one in runs),
-                "runner": by_run(one.runner for one in runs),
-                "source": by_run(one.source for one in runs),
-                "run": by_run(one.id for one in runs),
+                "branch": by_run(one.branch for one in headers),
+                "subject": by_run(one.subject for one in headers),
+                "runner": by_run(one.runner for one in headers),
+                "source": by_run(one.source for one in headers),
+                "run": by_run(one.id for one in headers),
             },
             copy=False,
         )
