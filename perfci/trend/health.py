@@ -1,4 +1,4 @@
-"""The gate's own health: false alarms in A/A reports, open answers, dates without a run, machines."""
+"""The gate's own health: false alarms of A/A reports, undecided answers, missing dates, runners."""
 
 from __future__ import annotations
 
