@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from perfci.app.compare import Request, facts_of, selected_cases, told_failures, written_on_head
-from perfci.app.concluding import Facts, assemble
+from perfci.app.compare import Request, selected_cases, written_on_head
 from perfci.app.confirming import ENDED_EARLY, confirmed, named, unconfirmed
-from perfci.app.run import measure_alone
+from perfci.app.run import Alone, measure_alone
 from perfci.baselines.baseline import Baseline, why_not_comparable
 from perfci.baselines.files import BaselineStore
 from perfci.errors import UsageError
 from perfci.machine.tokens import refuse_secrets
-from perfci.model.case import Failure
+from perfci.model.case import Case
 from perfci.model.finding import found
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Run, Side
+from perfci.model.worker import WorkerOutput
 from perfci.session.discovering import Written
-from perfci.session.session import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.verdict.comparison import adjust, compare_case, left_out
 from perfci.verdict.decision import failure_rows, placeholder
 from perfci.verdict.explanation import explain
 from perfci.verdict.judgement import suspects
 from perfci.verdict.policy import Policy
-from perfci.verdict.shards import Part
+from perfci.verdict.report import Judged, build_report, decide_on
 
 _TELL_NEXT_TO_NOTHING = 2
 """So many sessions: the 95 % interval is 12.7 standard errors wide to each side, of three 4.3."""
@@ -33,18 +32,6 @@ _TELL_NEXT_TO_NOTHING = 2
 
 class NothingStored(UsageError):
     """No case that would be measured has a baseline: a pass would mean nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """Head as it was measured alone."""
-
-    part: Part
-    result: SessionResult
-    run: Run
-    failures: tuple[Failure, ...]
-    facts: Facts
-    written: Mapping[str, Written]
 
 
 def check(
@@ -68,25 +55,21 @@ def check(
         environment = workplace.environments["head"]
         baselines = {one.case: one for one in store.load_all(environment.key)}
         _require_baselines(workplace, baselines, store, request)
-        part, result, run = measure_alone(workplace, request)
-        failures = (
-            *told_failures(workplace, part),
-            *(failure for state in result.states for failure in state.failures),
-        )
-        facts = facts_of("check", workplace, request, result, part)
-        facts = replace(facts, base=_base_side(baselines, head))
+        alone = measure_alone("check", workplace, request)
         written = written_on_head(workplace)
-        measured = _Measured(part, result, run, failures, facts, written)
-    report = against_baselines(measured, baselines, policy, request.selection)
-    suspected = suspects(report.results, policy)
+    measured = replace(alone.measured, base=_base_side(baselines, head))
+    alone = replace(alone, measured=measured)
+    judged = against_baselines(alone, written, baselines, policy, request.selection)
+    suspected = suspects(judged.rows, policy)
     if suspected and not confirm:
-        report = unconfirmed(report, policy, "measured against the stored baseline only")
-    elif suspected and report.interrupted:
-        report = unconfirmed(report, policy, ENDED_EARLY)
+        judged = unconfirmed(judged, "measured against the stored baseline only")
+    elif suspected and measured.interrupted:
+        judged = unconfirmed(judged, ENDED_EARLY)
     elif suspected:
-        report = confirmed(around, report, suspected, baselines, head, request)
-    asking = _asking_for_a_third(report.results, baselines, policy)
-    return run, replace(report, notes=(*report.notes, *asking))
+        measured, judged = confirmed(around, measured, judged, suspected, baselines, head, request)
+    asking = _asking_for_a_third(judged.rows, baselines, policy)
+    judged = replace(judged, notes=(*judged.notes, *asking))
+    return alone.run, build_report(measured, decide_on(measured, judged, policy))
 
 
 def _require_baselines(
@@ -118,62 +101,61 @@ def _nothing_stored(what: str) -> NothingStored:
 
 
 def against_baselines(
-    measured: _Measured,
+    alone: Alone,
+    written: Mapping[str, Written],
     baselines: Mapping[str, Baseline],
     policy: Policy,
     selection: str,
-) -> Report:
-    """Compare each case with its baseline, with Welch's t: head was measured alone."""
-    environment = measured.facts.environment
-    broken = {failure.case for failure in measured.failures}
+) -> Judged:
+    """Compare each case with its baseline, with Welch's t: head was measured alone.
+
+    ``written`` are the benchmarks as head's files write them, by their names.
+    """
+    outputs = {case.case.id: case.workers for case in alone.run.cases}
+    broken = {failure.case for failure in alone.measured.failures}
     rows: list[Comparison] = []
-    explanations: list[Explanation] = []
-    outputs = {case.case.id: case.workers for case in measured.run.cases}
-    for case in measured.part.cases:
+    for case in alone.part.cases:
         if case.skip or case.id in broken:
             continue
         baseline = baselines.get(case.id)
         if baseline is None:
             rows.append(placeholder(case.id, "new", policy, found("no-baseline")))
             continue
-        reason = why_not_comparable(baseline, environment, case)
+        reason = why_not_comparable(baseline, alone.measured.environment, case)
         if reason:
             rows.append(placeholder(case.id, "not_comparable", policy, reason))
             continue
-        base, head = baseline.outputs(), outputs.get(case.id, ())
-        compared = compare_case(
-            case,
-            base,
-            head,
-            policy,
-            paired=False,
-            base_sessions=tuple(len(session.workers) for session in baseline.sessions),
-        )
-        rows += compared or (
-            placeholder(case.id, "inconclusive", policy, found("nothing-measured")),
-        )
+        rows += _with_baseline(case, baseline, outputs.get(case.id, ()), policy)
         # the baseline is of this very source, which may compute its metrics from other code
-        written = measured.written.get(case.benchmark)
-        if written is not None:
-            rows += left_out(case, base, written.metrics, policy)
+        if case.benchmark in written:
+            metrics = written[case.benchmark].metrics
+            rows += left_out(case, baseline.outputs(), metrics, policy)
     adjusted = adjust(rows, policy)
-    for case in measured.part.cases:
+    explanations: list[Explanation] = []
+    for case in alone.part.cases:
         if case.id in baselines and case.id in outputs:
             mine = tuple(row for row in adjusted if row.case == case.id)
-            base = baselines[case.id].outputs()
-            explanations += explain(case, base, outputs[case.id], mine)
-    known = {case.id for case in measured.part.whole}
-    gone = (case for case in baselines if case not in known and measured.part.tells(case))
+            explanations += explain(case, baselines[case.id].outputs(), outputs[case.id], mine)
+    known = {case.id for case in alone.part.whole}
+    gone = (case for case in baselines if case not in known and alone.part.tells(case))
     removed = () if selection else tuple(gone)
-    return assemble(
-        (*adjusted, *failure_rows(measured.failures, removed, policy)),
-        measured.failures,
-        explanations,
-        measured.part.cases,
-        measured.result,
-        policy,
-        measured.facts,
+    return Judged(
+        (*adjusted, *failure_rows(alone.measured.failures, removed, policy)), tuple(explanations)
     )
+
+
+def _with_baseline(
+    case: Case, baseline: Baseline, head: Sequence[WorkerOutput], policy: Policy
+) -> tuple[Comparison, ...]:
+    compared = compare_case(
+        case,
+        baseline.outputs(),
+        head,
+        policy,
+        paired=False,
+        base_sessions=tuple(len(session.workers) for session in baseline.sessions),
+    )
+    return compared or (placeholder(case.id, "inconclusive", policy, found("nothing-measured")),)
 
 
 def _asking_for_a_third(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from perfci.app.concluding import Facts, conclude, run_of
+from perfci.app.concluding import conclude, run_of, with_session
 from perfci.config.loading import load_config
 from perfci.errors import UsageError
 from perfci.model.case import Case, Failure
@@ -19,6 +19,7 @@ from perfci.session.selecting import select
 from perfci.session.session import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.units import counted
+from perfci.verdict.report import Judged, Measured, build_report, decide_on
 from perfci.verdict.shards import Part, Shard, part_of
 
 
@@ -28,6 +29,7 @@ class Request:
 
     ``only`` names cases by their ids, besides the user's ``selection``; empty for all. ``shard``
     asks for a part of what is selected, split by ``durations`` in s by case; None for the whole.
+    The report is of ``command``, and of ``created_at``: the moment it is made where that is empty.
     """
 
     selection: str = ""
@@ -36,6 +38,17 @@ class Request:
     log_folder: Path | None = None
     shard: Shard | None = None
     durations: Mapping[str, float] = field(default_factory=dict)
+    command: str = ""
+    created_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BothSides:
+    """Two sides measured together: their runs (base's, head's), and what a report is made of."""
+
+    runs: tuple[Run, Run]
+    measured: Measured
+    judged: Judged
 
 
 def compare(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> Report:
@@ -47,28 +60,34 @@ def compare_runs(
     around: Surroundings, base: Wanted, head: Wanted, request: Request
 ) -> tuple[tuple[Run, Run], Report]:
     """Measure both together; return their runs (base's, head's), and the report."""
+    both = measure_both(around, base, head, request)
+    decided = decide_on(both.measured, both.judged, around.config.policy)
+    return both.runs, build_report(both.measured, decided)
+
+
+def measure_both(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> BothSides:
+    """Measure both together, and judge them."""
     with open_workplace(around, (base, head), request.log_folder) as workplace:
         part = selected_part(workplace, request)
         result = workplace.measure(part.cases, fail_fast=request.fail_fast, scale=part.scale)
         new, gone = one_sided_points(workplace, request, part)
         removed = (*removed_cases(workplace, request), *gone)
-        facts = facts_of("compare", workplace, request, result, part)
+        measured = measured_of(request.command or "compare", workplace, request, result, part)
         environments = workplace.environments
-        runs = (
-            run_of(
-                result, "base", facts.base or facts.head, environments["base"], facts.created_at
+        return BothSides(
+            (
+                run_of(result, "base", measured, environments["base"]),
+                run_of(result, "head", measured, environments["head"]),
             ),
-            run_of(result, "head", facts.head, environments["head"], facts.created_at),
-        )
-        return runs, conclude(
-            part.cases,
-            tuple(name for name in removed if part.tells(name)),
-            tuple(name for name in new if part.tells(name)),
-            result,
-            told_failures(workplace, part),
-            around.config.policy,
-            facts,
-            written_on_base(workplace),
+            measured,
+            conclude(
+                measured,
+                result,
+                tuple(name for name in removed if part.tells(name)),
+                tuple(name for name in new if part.tells(name)),
+                around.config.policy,
+                written_on_base(workplace),
+            ),
         )
 
 
@@ -188,16 +207,16 @@ def _left_out(workplace: Workplace, request: Request) -> tuple[str, ...]:
     return (f"-k {request.selection!r} left out {left} of {counted(len(everything), 'case')}.",)
 
 
-def facts_of(
+def measured_of(
     command: str, workplace: Workplace, request: Request, result: SessionResult, part: Part
-) -> Facts:
-    """Return what the report says beside the numbers."""
+) -> Measured:
+    """Return what the report of a session says beside its rows."""
     sides = {side.name: side.side for side in workplace.plan.sides}
     environments = workplace.environments
     head, base = environments["head"], environments.get("base")
-    return Facts(
+    measured = Measured(
         command=command,
-        created_at=now(),
+        created_at=request.created_at or now(),
         base=sides.get("base"),
         head=sides["head"],
         environment=head,
@@ -212,6 +231,7 @@ def facts_of(
             rounds=result.rounds,
         ),
     )
+    return with_session(measured, part.cases, result, told_failures(workplace, part))
 
 
 def now() -> str:

@@ -1,24 +1,24 @@
-"""From what a session measured to runs, comparisons, verdict and report. No I/O."""
+"""From what a session measured to runs, judged rows and the rest of a report. No I/O."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from perfci.model.case import Case, Failure
 from perfci.model.finding import Finding, found
-from perfci.model.report import Comparison, Definition, Explanation, Report, Timing, Verdict
-from perfci.model.run import CaseRun, Environment, Run, Side
-from perfci.model.version import VERSION
+from perfci.model.report import Comparison, Definition, Explanation
+from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.worker import WorkerOutput
 from perfci.session.discovering import Written
 from perfci.session.session import SessionResult
 from perfci.units import counted
 from perfci.verdict.comparison import adjust, left_out, number_rows
-from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
+from perfci.verdict.decision import failure_rows, placeholder
 from perfci.verdict.explanation import explain
 from perfci.verdict.policy import Policy
+from perfci.verdict.report import Judged, Measured
 
 # Pure: what disturbed the bursts of a session's workers, as notes of a report.
 
@@ -88,31 +88,13 @@ _SLOWER_IMPORT_S = 0.005
 _SHOWN_IMPORTS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a report says beside the numbers."""
-
-    command: str
-    created_at: str
-    base: Side | None
-    head: Side
-    environment: Environment
-    timing: Timing
-    base_environment: Environment | None = None
-    notes: tuple[str, ...] = ()
-    injected: Mapping[str, float] = field(default_factory=dict)
-    shard: str = ""
-    split: str = ""
-
-
-def run_of(
-    result: SessionResult, name: str, side: Side, environment: Environment, created_at: str
-) -> Run:
+def run_of(result: SessionResult, name: str, measured: Measured, environment: Environment) -> Run:
     """Return one side of a session as a run."""
+    side = measured.base if name == "base" else None
     return Run(
-        side=side,
+        side=side or measured.head,
         environment=environment,
-        created_at=created_at,
+        created_at=measured.created_at,
         cases=tuple(
             CaseRun(
                 case=state.case,
@@ -124,24 +106,47 @@ def run_of(
     )
 
 
-def conclude(
+def with_session(
+    measured: Measured,
     cases: Sequence[Case],
-    removed: Sequence[str],
-    new: Sequence[str],
     result: SessionResult,
     failures: Sequence[Failure],
+) -> Measured:
+    """Return ``measured`` with what a session gave; ``failures`` are those of finding its cases."""
+    outputs = _outputs(result)
+    return replace(
+        measured,
+        failures=(*failures, *(failure for one in result.states for failure in one.failures)),
+        notes=(
+            *measured.notes,
+            *result.notes,
+            *set_aside_notes(outputs),
+            *warning_notes(outputs),
+        ),
+        skipped={case.id: case.skip for case in cases if case.skip},
+        not_measured=not_measured(result),
+        interrupted=result.cut_short,
+        durations=durations(result),
+        definitions=definitions(result),
+        ran=result.ran,
+        same_code=() if measured.base_environment else result.same_code,
+    )
+
+
+def conclude(
+    measured: Measured,
+    result: SessionResult,
+    removed: Sequence[str],
+    new: Sequence[str],
     policy: Policy,
-    facts: Facts,
     before: Mapping[str, Written],
-) -> Report:
-    """Return the report of two sides that were measured together.
+) -> Judged:
+    """Return the judged rows of two sides that were measured together.
 
     ``before`` are the benchmarks as base's own files write them, by their names.
     """
-    failed = (*failures, *(failure for state in result.states for failure in state.failures))
-    broken = {failure.case for failure in failed}
+    broken = {failure.case for failure in measured.failures}
     compared: list[Comparison] = []
-    explanations: list[Explanation] = []
     for state in result.states:
         if state.case.id in broken:
             continue
@@ -153,84 +158,25 @@ def conclude(
         if written is not None:
             compared += left_out(state.case, state.outputs["base"], written.metrics, policy)
     adjusted = adjust(compared, policy, result.scale)
+    explanations: list[Explanation] = []
     for state in result.states:
         base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
         mine = tuple(row for row in adjusted if row.case == state.case.id)
         explanations += explain(state.case, base, head, mine)
-    explanations += slower_imports(result, adjusted)
-    rows_of_failures = failure_rows(failed, removed, policy, new)
-    return assemble(
-        (*adjusted, *rows_of_failures), failed, explanations, cases, result, policy, facts
+    return Judged(
+        (*adjusted, *failure_rows(measured.failures, removed, policy, new)),
+        (*explanations, *slower_imports(result, adjusted)),
     )
 
 
-def alone(
-    cases: Sequence[Case],
-    result: SessionResult,
-    failures: Sequence[Failure],
-    policy: Policy,
-    facts: Facts,
-) -> Report:
-    """Return the report of one side: its numbers, and nothing to compare them with."""
-    failed = (*failures, *(failure for state in result.states for failure in state.failures))
-    rows = [
-        row
-        for state in result.states
-        for row in number_rows(state.case, tuple(state.outputs["head"]), policy)
-    ]
-    return assemble(rows, failed, (), cases, result, policy, facts)
-
-
-def assemble(
-    rows: Sequence[Comparison],
-    failed: Sequence[Failure],
-    explanations: Sequence[Explanation],
-    cases: Sequence[Case],
-    result: SessionResult,
-    policy: Policy,
-    facts: Facts,
-    *,
-    unconfirmed: bool = False,
-) -> Report:
-    """Return the report with its verdict. A shard that has nothing to measure holds nothing up."""
-    empty = bool(facts.shard) and not rows and not failed and result.ended == "done"
-    verdict = (
-        Verdict("pass", ())
-        if empty
-        else decide(rows, failed, policy, unconfirmed=unconfirmed, interrupted=result.cut_short)
-    )
-    if not facts.shard:  # of several shards, the merged report tells
-        verdict = require_gate(verdict, rows)
-    return Report(
-        perfci_version=VERSION,
-        created_at=facts.created_at,
-        command=facts.command,
-        base=facts.base,
-        head=facts.head,
-        environment=facts.environment,
-        base_environment=facts.base_environment,
-        verdict=verdict,
-        timing=facts.timing,
-        results=tuple(rows),
-        failures=tuple(failed),
-        explanations=tuple(explanations),
-        notes=(
-            *facts.notes,
-            *result.notes,
-            *set_aside_notes(_outputs(result)),
-            *warning_notes(_outputs(result)),
-            *([f"Shard {facts.shard} has nothing to measure."] if empty else []),
-        ),
-        skipped={case.id: case.skip for case in cases if case.skip},
-        not_measured=not_measured(result),
-        injected=facts.injected,
-        interrupted=result.cut_short,
-        shard=facts.shard,
-        split=facts.split,
-        durations=durations(result),
-        definitions=definitions(result),
-        ran=result.ran,
-        same_code=() if facts.base_environment else result.same_code,
+def judged_alone(result: SessionResult, policy: Policy) -> Judged:
+    """Return the rows of one side: its numbers, and nothing to compare them with."""
+    return Judged(
+        tuple(
+            row
+            for state in result.states
+            for row in number_rows(state.case, tuple(state.outputs["head"]), policy)
+        )
     )
 
 

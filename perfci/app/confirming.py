@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.app.compare import Request, compare
+from perfci.app.compare import BothSides, Request, measure_both
 from perfci.baselines.baseline import Baseline
 from perfci.errors import PerfciError, UsageError, refusal
-from perfci.model.report import Comparison, Report, Timing
+from perfci.model.report import Comparison, Timing
 from perfci.model.run import Side
 from perfci.session.workplace import Surroundings, Wanted
 from perfci.units import counted
 from perfci.verdict.comparison import adjust
-from perfci.verdict.decision import because_of, decide
+from perfci.verdict.decision import because_of
 from perfci.verdict.merge import joined_ran, joined_same_code
 from perfci.verdict.policy import Policy
+from perfci.verdict.report import Judged, Measured
 
 ENDED_EARLY = "the session ended before every suspect was measured again"
 """Why suspects stay unconfirmed where it was interrupted, or the disk filled."""
@@ -30,96 +31,108 @@ _LEAST_CONFIRMING_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """What measuring again gave: a report a commit, of ``cases``; and why others have none."""
+    """What measuring again gave: both sides of each commit, of ``cases``; why others have none."""
 
-    reports: tuple[Report, ...]
+    commits: tuple[BothSides, ...]
     cases: tuple[str, ...]
     why_not: tuple[str, ...]
     interrupted: bool
 
+    @property
+    def rows(self) -> tuple[Comparison, ...]:
+        return tuple(row for one in self.commits for row in one.judged.rows)
+
 
 def confirmed(
     around: Surroundings,
-    report: Report,
+    measured: Measured,
+    judged: Judged,
     suspected: Sequence[str],
     baselines: Mapping[str, Baseline],
     head: Wanted,
     request: Request,
-) -> Report:
+) -> tuple[Measured, Judged]:
     """Measure each suspect's baseline commit and head together; those rows replace the suspicion.
 
     Suspects that can't be measured again stay suspicions, and the verdict says so.
     """
-    policy = around.config.policy
     of_commit: dict[str, list[str]] = {}
     for case in suspected:
         of_commit.setdefault(baselines[case].sha, []).append(case)
-    again = _measured_again(around, of_commit, head, request, report.timing.wall_s)
-    together = again.reports
-    kept, why_kept = _kept(report, again, around.config.settings.rounds)
+    again = _measured_again(around, of_commit, head, request, measured.timing.wall_s)
+    kept, why_kept = _kept(judged.rows, again, around.config.settings.rounds)
     cases = [case for case in again.cases if case not in kept]
-    measured = adjust([row for one in together for row in one.results if row.case in cases], policy)
-    rows = (
-        *(row for row in report.results if row.case not in cases),
-        *(replace(row, confirmed=True) for row in measured),
-    )
-    reports = (report, *together)
-    said = counted(len(cases), "suspected case")
-    joined = replace(
-        report,
-        results=rows,
-        failures=tuple(failure for one in reports for failure in one.failures),
-        explanations=(
-            *(one for one in report.explanations if one.case not in cases),
-            *(each for one in together for each in one.explanations if each.case in cases),
-        ),
-        base=named(together[0].base) if len(together) == 1 else report.base,
-        interrupted=again.interrupted or any(one.interrupted for one in reports),
-        durations=_summed(reports),
-        not_measured={
-            metric: why
-            for metric, why in report.not_measured.items()
-            if not any(row.metric == metric and row.head for row in rows)
-        },
-        ran=joined_ran(reports),
-        same_code=tuple(case for case in joined_same_code(together) if case in cases),
-        notes=(
-            *report.notes,
-            *([f"{said} measured again, both sides together."] if cases else []),
-            *notes_of_again(report.notes, [n for one in together for n in one.notes]),
-        ),
-        timing=Timing(
-            sum(one.timing.wall_s for one in reports),
-            sum(one.timing.measured_s for one in reports),
-            sum(one.timing.rounds for one in reports),
-        ),
-    )
+    joined = _joined_rows(judged, again, cases, measured.notes, around.config.policy)
     why = "; ".join((*again.why_not, *why_kept))
     if why:
-        return unconfirmed(joined, policy, why)
-    return replace(joined, verdict=decide(rows, joined.failures, policy))
+        joined = unconfirmed(joined, why)
+    return _joined(measured, again, cases, joined.rows), joined
 
 
-def unconfirmed(report: Report, policy: Policy, why: str) -> Report:
-    """Return ``report`` with what regressed in it called unconfirmed, for the reason ``why``."""
+def _joined_rows(
+    judged: Judged, again: _Again, cases: Sequence[str], notes: Sequence[str], policy: Policy
+) -> Judged:
+    """Return the rows of ``cases`` as they were measured again, and all others as they were."""
+    measured = adjust([row for row in again.rows if row.case in cases], policy)
+    said = f"{counted(len(cases), 'suspected case')} measured again, both sides together."
+    return Judged(
+        (
+            *(row for row in judged.rows if row.case not in cases),
+            *(replace(row, confirmed=True) for row in measured),
+        ),
+        (
+            *(one for one in judged.explanations if one.case not in cases),
+            *(
+                each
+                for one in again.commits
+                for each in one.judged.explanations
+                if each.case in cases
+            ),
+        ),
+        (
+            *judged.notes,
+            *([said] if cases else []),
+            *notes_of_again(notes, [note for one in again.commits for note in one.measured.notes]),
+        ),
+    )
+
+
+def _joined(
+    measured: Measured, again: _Again, cases: Sequence[str], rows: Sequence[Comparison]
+) -> Measured:
+    """Return what was measured at first and again; ``cases`` are those whose new rows count."""
+    commits = [one.measured for one in again.commits]
+    parts = (measured, *commits)
+    return replace(
+        measured,
+        base=named(commits[0].base) if len(commits) == 1 else measured.base,
+        failures=tuple(failure for one in parts for failure in one.failures),
+        interrupted=again.interrupted or any(one.interrupted for one in parts),
+        durations=_summed(parts),
+        not_measured={
+            metric: why
+            for metric, why in measured.not_measured.items()
+            if not any(row.metric == metric and row.head for row in rows)
+        },
+        ran=joined_ran(parts),
+        same_code=tuple(case for case in joined_same_code(commits) if case in cases),
+        timing=Timing(
+            sum(one.timing.wall_s for one in parts),
+            sum(one.timing.measured_s for one in parts),
+            sum(one.timing.rounds for one in parts),
+        ),
+    )
+
+
+def unconfirmed(judged: Judged, why: str) -> Judged:
+    """Return ``judged`` with what regressed in it called unconfirmed, for the reason ``why``."""
     rows = tuple(
         replace(row, confirmed=False)
         if row.status == "regressed" and row.confirmed is None
         else row
-        for row in report.results
+        for row in judged.rows
     )
-    return replace(
-        report,
-        results=rows,
-        verdict=decide(
-            rows,
-            report.failures,
-            policy,
-            unconfirmed=any(row.confirmed is False for row in rows),
-            interrupted=report.interrupted,
-        ),
-        notes=(*report.notes, f"Unconfirmed: {why}."),
-    )
+    return replace(judged, rows=rows, notes=(*judged.notes, f"Unconfirmed: {why}."))
 
 
 def notes_of_again(own: Sequence[str], again: Sequence[str]) -> tuple[str, ...]:
@@ -144,7 +157,7 @@ def _measured_again(
     Each session has log files of its own: rounds are counted from one again.
     """
     began = around.executor.now() - spent_s
-    reports: list[Report] = []
+    commits: list[BothSides] = []
     measured: list[str] = []
     why_not: list[str] = []
     interrupted = False
@@ -158,26 +171,26 @@ def _measured_again(
             if isinstance(one, str):
                 why_not.append(one)
                 continue
-            reports.append(one)
+            commits.append(one)
             measured += cases
-            if one.interrupted:
+            if one.measured.interrupted:
                 interrupted = True
                 break
     except KeyboardInterrupt:  # while a commit was checked out or built; else there is a report
         interrupted = True
     if interrupted:
         why_not.append(ENDED_EARLY)
-    return _Again(tuple(reports), tuple(measured), tuple(why_not), interrupted)
+    return _Again(tuple(commits), tuple(measured), tuple(why_not), interrupted)
 
 
-def _beside_head(around: Surroundings, sha: str, head: Wanted, request: Request) -> Report | str:
+def _beside_head(around: Surroundings, sha: str, head: Wanted, request: Request) -> BothSides | str:
     """Measure a baseline's commit and head together, or return why that can't be done."""
     try:
         resolved = around.repository.resolve(sha)
     except UsageError:
         return f"the baseline's commit {sha[:12]} isn't in this clone"
     try:
-        return compare(around, Wanted("base", resolved, head.python), head, request)
+        return measure_both(around, Wanted("base", resolved, head.python), head, request)
     except (PerfciError, OSError) as error:
         told = error if isinstance(error, PerfciError) else refusal(error)
         what = told.message.splitlines()[0]
@@ -189,20 +202,20 @@ def _within(around: Surroundings, seconds: float) -> Surroundings:
     return replace(around, config=replace(around.config, settings=settings))
 
 
-def _kept(report: Report, again: _Again, rounds: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _kept(
+    suspicion: Sequence[Comparison], again: _Again, rounds: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the cases measured again that stay suspicions: their new rows say less. And why.
 
     Those that base can't be measured at; and those that had regressed and now got fewer than
     ``rounds``.
     """
-    regressed = {
-        row.case for row in report.results if row.status == "regressed" and row.gate == "fail"
-    }
+    regressed = {row.case for row in suspicion if row.status == "regressed" and row.gate == "fail"}
     kept: list[str] = []
     why: list[str] = []
     short: list[str] = []
     for case in again.cases:
-        rows = [row for one in again.reports for row in one.results if row.case == case]
+        rows = [row for row in again.rows if row.case == case]
         if any(row.status == "failed" or _has_workers(row, rounds) for row in rows):
             continue
         without_base = next((row for row in rows if row.status == "new"), None)
@@ -223,10 +236,10 @@ def _has_workers(row: Comparison, least: int) -> bool:
     return row.base is not None and row.base.workers >= least
 
 
-def _summed(reports: Sequence[Report]) -> dict[str, float]:
-    """Return how long each case was measured in all ``reports`` together, in s."""
+def _summed(parts: Sequence[Measured]) -> dict[str, float]:
+    """Return how long each case was measured in all ``parts``, in s."""
     total: dict[str, float] = {}
-    for report in reports:
-        for case, spent in report.durations.items():
+    for part in parts:
+        for case, spent in part.durations.items():
             total[case] = round(total.get(case, 0.0) + spent, 3)
     return total

@@ -255,7 +255,9 @@ class _Night:
                 self._within(within_s),
                 self._wanted("base", self._newest.sha),
                 self._wanted("head", self._newest.sha),
-                Request(self._task.selection, only=cases),
+                Request(
+                    self._task.selection, only=cases, command="nightly", created_at=self._began
+                ),
             )
         except PerfciError as error:
             if error.slug != NO_TIME_TO_IMPORT:
@@ -263,8 +265,7 @@ class _Night:
             self.summary.no_time_for_same = True
             return
         self._end_where_cut_short(report)
-        told = replace(report, command="nightly", created_at=self._began)
-        outcome = outcome_of(told, runner=runner)
+        outcome = outcome_of(report, runner=runner)
         if outcome is not None and outcome.comparisons:
             with keeping([outcome], self._around.cache):
                 self._history.record_outcome(outcome)

@@ -34,6 +34,7 @@ def with_past(
     from perfci.render.outline import outline
     from perfci.trend.timeline.series import SeriesKey
     from perfci.trend.timeline.timelines import earlier_names
+    from perfci.verdict.report import build_report, opened
 
     moved = outline(report).moved[:_MOST_ROWS]
     names = {
@@ -51,4 +52,5 @@ def with_past(
         say(f"perfci: the report is without its history: {error.message}", err=True)
         return report
     past = (Past(key.case, key.metric, values) for key, values in newest.items())
-    return replace(report, past=tuple(past))
+    measured, decided = opened(report)
+    return build_report(measured, replace(decided, past=tuple(past)))

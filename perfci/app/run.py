@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from perfci.app.compare import Request, facts_of, selected_cases, selected_part
-from perfci.app.concluding import alone, run_of
+from dataclasses import dataclass
+
+from perfci.app.compare import Request, measured_of, selected_cases, selected_part
+from perfci.app.concluding import judged_alone, run_of
 from perfci.checkout.repository import Resolved
 from perfci.model.case import Case
 from perfci.model.report import Report
@@ -11,6 +13,7 @@ from perfci.model.run import Run
 from perfci.session.discovering import not_matching, without_benchmark
 from perfci.session.session import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
+from perfci.verdict.report import Measured, build_report, decide_on
 from perfci.verdict.shards import Part
 
 
@@ -24,24 +27,29 @@ def run(
     with open_workplace(
         around, (head,), request.log_folder, benchmarks_of=benchmarks_of
     ) as workplace:
-        part, result, measured = measure_alone(workplace, request)
-        report = alone(
-            part.cases,
-            result,
-            workplace.failures(part.cases),
-            around.config.policy,
-            facts_of("run", workplace, request, result, part),
-        )
-        return measured, report
+        alone = measure_alone("run", workplace, request)
+    policy = around.config.policy
+    decided = decide_on(alone.measured, judged_alone(alone.result, policy), policy)
+    return alone.run, build_report(alone.measured, decided)
 
 
-def measure_alone(workplace: Workplace, request: Request) -> tuple[Part, SessionResult, Run]:
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """One side measured alone: which part of the cases, its run, and the rest of its report."""
+
+    part: Part
+    result: SessionResult
+    run: Run
+    measured: Measured
+
+
+def measure_alone(command: str, workplace: Workplace, request: Request) -> Alone:
     """Measure the selected cases of the workplace's only side, or a shard's part of them."""
     part = selected_part(workplace, request)
     result = workplace.measure(part.cases)
-    facts = facts_of("run", workplace, request, result, part)
-    measured = run_of(result, "head", facts.head, facts.environment, facts.created_at)
-    return part, result, measured
+    measured = measured_of(command, workplace, request, result, part)
+    run = run_of(result, "head", measured, measured.environment)
+    return Alone(part, result, run, measured)
 
 
 def list_cases(

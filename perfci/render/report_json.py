@@ -32,6 +32,7 @@ from perfci.render.limits import (
 from perfci.render.report_words import with_words, without_words
 from perfci.render.scanning import check_amounts
 from perfci.verdict.margin import standard_error
+from perfci.verdict.report import build_report, opened
 
 # A report cut to the table of limits, so that perfci reads whatever perfci wrote.
 
@@ -203,7 +204,8 @@ def _with_standard_errors(report: Report) -> Report:
         else row
         for row in report.results
     )
-    return replace(report, results=rows)
+    measured, decided = opened(report)
+    return build_report(measured, replace(decided, judged=replace(decided.judged, rows=rows)))
 
 
 def _require_schema(schema: Any, name: str) -> None:

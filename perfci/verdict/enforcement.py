@@ -14,10 +14,11 @@ from perfci.model.finding import Reason, found, stated
 from perfci.model.metric import Gate, Metric
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.verdict.comparison import empty_row
-from perfci.verdict.decision import decide, placeholder, require_gate, was_measured
+from perfci.verdict.decision import placeholder, was_measured
 from perfci.verdict.exact import judge_exactly
 from perfci.verdict.judgement import readjust, threshold_of, worse_by
 from perfci.verdict.policy import MetricPolicy, Policy, metric_policy
+from perfci.verdict.report import build_report, decide_on, opened
 
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
 _BEST_FIRST = ("improved", "unchanged", "inconclusive", "regressed")
@@ -41,16 +42,15 @@ def held(
     rows += tuple(
         one for one in _lost(rows, policy, reported or {}) if one.metric not in report.not_measured
     )
-    again = decide(rows, report.failures, policy, interrupted=report.interrupted)
-    if not report.shard:
-        again = require_gate(again, rows)
+    measured, was = opened(report)
+    now = decide_on(measured, replace(was.judged, rows=rows), policy)
+    again = now.verdict
     if _WORST_FIRST.index(again.status) < _WORST_FIRST.index(status):
         said = Reason("elsewhere", arguments={"status": status})
-        findings = (*again.findings, said)
-        return replace(report, results=rows, verdict=Verdict(again.status, findings))
-    if status == "pass" and again.findings != report.verdict.findings:
-        return replace(report, results=rows, verdict=again)
-    return report
+        again = Verdict(again.status, (*again.findings, said))
+    elif status != "pass" or again.findings == report.verdict.findings:
+        return report
+    return build_report(measured, replace(was, judged=now.judged, verdict=again))
 
 
 def with_unreported(
@@ -81,7 +81,9 @@ def with_unreported(
         if name not in told
     )
     rows = (placeholder(name, "removed", policy, found("unreported")) for name in lacking)
-    return replace(report, results=(*report.results, *rows))
+    measured, decided = opened(report)
+    judged = replace(decided.judged, rows=(*decided.judged.rows, *rows))
+    return build_report(measured, replace(decided, judged=judged))
 
 
 def doubt_of_copies(report: Report, installed: Collection[str]) -> str:
@@ -102,8 +104,11 @@ def doubted(report: Report, why: str) -> Report:
         return report
     status, findings = report.verdict.status, report.verdict.findings
     if status in {"fail", "error"}:
-        return replace(report, verdict=Verdict(status, (*findings, stated(why))))
-    return replace(report, verdict=Verdict("inconclusive", (stated(why), *findings)))
+        verdict = Verdict(status, (*findings, stated(why)))
+    else:
+        verdict = Verdict("inconclusive", (stated(why), *findings))
+    measured, decided = opened(report)
+    return build_report(measured, replace(decided, verdict=verdict))
 
 
 def _judged(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:

@@ -15,9 +15,9 @@ from perfci.model.codec import CodecError, to_plain
 from perfci.model.finding import Reason
 from perfci.model.ran import Ran, SideRan
 from perfci.model.report import Comparison, Report, Timing, Verdict
-from perfci.verdict.decision import decide, require_gate
 from perfci.verdict.judgement import readjust
 from perfci.verdict.policy import Policy
+from perfci.verdict.report import Judged, Measured, build_report, decide_on, opened
 from perfci.verdict.shards import Shard, parse_shard
 
 # Whether reports are shards of one report: what has to agree in them. Pure.
@@ -144,57 +144,54 @@ def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy
         *(parse_shard(lost) for part in parts for lost in part.missing),
     )
     rows = readjust(_joined(shards), policy)
-    failures = _once(failure for part in parts for failure in part.failures)
-    interrupted = any(part.interrupted for part in parts)
-    verdict = decide(
-        rows,
-        failures,
-        policy,
-        unconfirmed=any(row.confirmed is False and row.status == "regressed" for row in rows),
-        interrupted=interrupted,
-    )
     regressed = {row.case for row in rows if row.status == "regressed"}
-    measured = {row.metric for row in rows if row.base or row.head}
-    report = replace(
-        parts[0],
+    explanations = (one for part in parts for one in part.explanations if one.case in regressed)
+    measured = _together(parts, rows, _strays(missing, environments))
+    judged = Judged(rows, tuple(dict.fromkeys(explanations)))
+    decided = decide_on(measured, judged, policy)
+    report = build_report(
+        measured,
+        replace(
+            decided,
+            verdict=_incomplete(decided.verdict, missing),
+            missing=tuple(map(str, missing)),
+            past=tuple(dict.fromkeys(one for part in parts for one in part.past)),
+        ),
+    )
+    return Merged(report, missing)
+
+
+def _together(
+    parts: Sequence[Report], rows: Sequence[Comparison], notes: Sequence[str]
+) -> Measured:
+    """Return what all ``parts`` measured, as of one session; ``notes`` are added to theirs."""
+    known = {row.metric for row in rows if row.base or row.head}
+    return replace(
+        opened(parts[0])[0],
         created_at=max(part.created_at for part in parts),
         base=next((part.base for part in parts if part.base), None),
-        verdict=_incomplete(require_gate(verdict, rows), missing),
         timing=Timing(
             wall_s=max(part.timing.wall_s for part in parts),
             measured_s=sum(part.timing.measured_s for part in parts),
             rounds=sum(part.timing.rounds for part in parts),
         ),
-        results=rows,
-        failures=failures,
-        explanations=tuple(
-            dict.fromkeys(
-                one for part in parts for one in part.explanations if one.case in regressed
-            )
-        ),
-        notes=tuple(
-            dict.fromkeys(
-                (*(note for part in parts for note in part.notes), *_strays(missing, environments))
-            )
-        ),
+        failures=_once(failure for part in parts for failure in part.failures),
+        notes=tuple(dict.fromkeys((*(note for part in parts for note in part.notes), *notes))),
         skipped={case: why for part in parts for case, why in part.skipped.items()},
         not_measured={
             metric: why
             for part in parts
             for metric, why in part.not_measured.items()
-            if metric not in measured
+            if metric not in known
         },
-        interrupted=interrupted,
+        interrupted=any(part.interrupted for part in parts),
         shard="",
         split="",
-        missing=tuple(map(str, missing)),
         durations={case: spent for part in parts for case, spent in part.durations.items()},
         ran=joined_ran(parts),
         same_code=joined_same_code(parts),
-        past=tuple(dict.fromkeys(one for part in parts for one in part.past)),
         definitions=tuple(dict.fromkeys(one for part in parts for one in part.definitions)),
     )
-    return Merged(report, missing)
 
 
 def _finite(merged: Merged) -> Merged:
@@ -263,7 +260,7 @@ def _strays(
 # What ran, of several reports on the same commits together.
 
 
-def joined_ran(reports: Sequence[Report]) -> Ran | None:
+def joined_ran(reports: Sequence[Report | Measured]) -> Ran | None:
     """Return what ran in any of ``reports``; None where none says it."""
     told = [report.ran for report in reports if report.ran]
     if not told:
@@ -272,7 +269,7 @@ def joined_ran(reports: Sequence[Report]) -> Ran | None:
     return Ran(_joined_side(bases) if bases else None, _joined_side([one.head for one in told]))
 
 
-def joined_same_code(reports: Iterable[Report]) -> tuple[str, ...]:
+def joined_same_code(reports: Iterable[Report | Measured]) -> tuple[str, ...]:
     """Return the cases of which nothing that ran differs, each once."""
     return tuple(dict.fromkeys(case for report in reports for case in report.same_code))
 

@@ -26,9 +26,10 @@ from typing import Any
 import pytest
 
 from perfci.app import confirming
-from perfci.app.check import _Measured, against_baselines
-from perfci.app.compare import Request
-from perfci.app.concluding import Facts, alone, conclude
+from perfci.app.check import against_baselines
+from perfci.app.compare import BothSides, Request
+from perfci.app.concluding import conclude, judged_alone, run_of, with_session
+from perfci.app.run import Alone
 from perfci.baselines.baseline import Baseline, with_run
 from perfci.config.loading import Config
 from perfci.model.case import Case, Failure
@@ -45,6 +46,7 @@ from perfci.verdict.enforcement import held
 from perfci.verdict.judgement import suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import default_policy
+from perfci.verdict.report import Judged, Measured, build_report, decide_on
 from perfci.verdict.shards import Part
 from perfci.verdict.stopping import undecided_metrics
 
@@ -204,9 +206,9 @@ class _Around:
 def judged(kept: Kept) -> dict[str, Any]:
     """Return the plain reports of every way to judge what is kept, and when sessions would end."""
     policy = default_policy()
-    compared = _compared(kept, "compare")
+    compared = _compared(kept)
     halves = [
-        _compared(replace(kept, cases=kept.cases[number::2]), "compare", shard=f"{number + 1}/2")
+        _compared(replace(kept, cases=kept.cases[number::2]), shard=f"{number + 1}/2")
         for number in range(2)
     ]
     (whole,) = merge([(one.shard, one) for one in halves], policy)
@@ -214,15 +216,15 @@ def judged(kept: Kept) -> dict[str, Any]:
     checks = {f"check-{count}": _checked(kept, count) for count in (1, 2, 3)}
     reports = {
         "compare": compared,
-        "stopped": _compared(kept, "compare", ended="fail-fast", scale=3.0),
-        "interrupted": _compared(kept, "compare", ended="interrupted"),
+        "stopped": _compared(kept, ended="fail-fast", scale=3.0),
+        "interrupted": _compared(kept, ended="interrupted"),
         "run": _alone(kept),
-        **checks,
-        "confirmed": _confirmed(kept, checks["check-2"], compared),
+        **{name: _report(*one) for name, one in checks.items()},
+        "confirmed": _confirmed(kept, *checks["check-2"]),
         "merged": whole.report,
         "incomplete": half.report,
         "enforced": held(_passing(compared), STRICT, {"drawn": None}),
-        "enforced-check": held(_passing(checks["check-3"]), STRICT),
+        "enforced-check": held(_passing(_report(*checks["check-3"])), STRICT),
     }
     plain = {name: json.loads(render_json(report)) for name, report in reports.items()}
     return {**plain, "sessions": _sessions(kept)}
@@ -239,8 +241,8 @@ def _passing(report: Report) -> Report:
     return replace(report, results=rows, failures=(), verdict=Verdict("pass", ()))
 
 
-def _facts(command: str, shard: str = "") -> Facts:
-    return Facts(
+def _measured(kept: Kept, result: SessionResult, command: str, shard: str = "") -> Measured:
+    measured = Measured(
         command=command,
         created_at="2026-03-04T05:06:07+00:00",
         base=None if command == "run" else BASE,
@@ -251,6 +253,11 @@ def _facts(command: str, shard: str = "") -> Facts:
         shard=shard,
         split="0123456789ab" if shard else "",
     )
+    return with_session(measured, [one.case for one in kept.cases], result, ())
+
+
+def _report(measured: Measured, judged: Judged) -> Report:
+    return build_report(measured, decide_on(measured, judged, default_policy()))
 
 
 def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done", scale: float = 1.0):
@@ -264,34 +271,31 @@ def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done", scale: floa
     return SessionResult(tuple(states), found, 30.0, 4.0, 60, ended, (), scale)
 
 
-def _compared(kept: Kept, command: str, shard: str = "", ended: str = "done", scale: float = 1.0):
-    return conclude(
-        [one.case for one in kept.cases],
-        () if shard == "2/2" else ("removed",),
-        () if shard == "2/2" else ("added",),
-        _result(kept, ("base", "head"), ended, scale),
-        (),
-        default_policy(),
-        _facts(command, shard),
-        {},
-    )
+def _both(
+    kept: Kept, shard: str = "", ended: str = "done", scale: float = 1.0
+) -> tuple[Measured, Judged]:
+    result = _result(kept, ("base", "head"), ended, scale)
+    measured = _measured(kept, result, "compare", shard)
+    one_sided = () if shard == "2/2" else ("removed",), () if shard == "2/2" else ("added",)
+    return measured, conclude(measured, result, *one_sided, default_policy(), {})
+
+
+def _compared(kept: Kept, shard: str = "", ended: str = "done", scale: float = 1.0) -> Report:
+    return _report(*_both(kept, shard, ended, scale))
 
 
 def _alone(kept: Kept) -> Report:
-    cases = [one.case for one in kept.cases]
-    return alone(cases, _result(kept, ("head",)), (), default_policy(), _facts("run"))
-
-
-def _checked(kept: Kept, sessions: int) -> Report:
-    cases = tuple(one.case for one in kept.cases)
     result = _result(kept, ("head",))
-    workers = {one.case.id: one.head for one in kept.cases}
-    run = Run(
-        HEAD, ENVIRONMENT, "", tuple(CaseRun(case, workers[case.id]) for case in cases if case.id)
-    )
-    failures = tuple(failure for one in kept.cases for failure in one.failures)
-    measured = _Measured(Part(cases), result, run, failures, _facts("check"), {})
-    return against_baselines(measured, _stored(kept, sessions), default_policy(), "")
+    return _report(_measured(kept, result, "run"), judged_alone(result, default_policy()))
+
+
+def _checked(kept: Kept, sessions: int) -> tuple[Measured, Judged]:
+    result = _result(kept, ("head",))
+    measured = _measured(kept, result, "check")
+    run = run_of(result, "head", measured, ENVIRONMENT)
+    alone = Alone(Part(tuple(one.case for one in kept.cases)), result, run, measured)
+    baselines = _stored(kept, sessions)
+    return measured, against_baselines(alone, {}, baselines, default_policy(), "")
 
 
 def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
@@ -307,24 +311,28 @@ def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
     return baselines
 
 
-def _confirmed(kept: Kept, report: Report, compared: Report) -> Report:
+def _confirmed(kept: Kept, measured: Measured, judged: Judged) -> Report:
     around = _Around(
         Config(),
         repository=SimpleNamespace(resolve=lambda sha: sha),
         executor=SimpleNamespace(now=lambda: 0.0),
     )
-    suspected = suspects(report.results, default_policy())
+    suspected = suspects(judged.rows, default_policy())
     wanted = SimpleNamespace(python="python3")
 
-    def again(_: object, __: object, ___: object, request: Request) -> Report:
+    def again(_: object, __: object, ___: object, request: Request) -> BothSides:
         asked = replace(kept, cases=tuple(o for o in kept.cases if o.case.id in request.only))
-        report = _compared(asked, "compare")
-        rows = tuple(row for row in report.results if row.case in request.only)
-        return replace(report, results=rows)
+        measured, judged = _both(asked)
+        rows = tuple(row for row in judged.rows if row.case in request.only)
+        return BothSides((), measured, replace(judged, rows=rows))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(confirming, "compare", again)
-        return confirming.confirmed(around, report, suspected, _stored(kept, 2), wanted, Request())
+        patch.setattr(confirming, "measure_both", again)
+        return _report(
+            *confirming.confirmed(
+                around, measured, judged, suspected, _stored(kept, 2), wanted, Request()
+            )
+        )
 
 
 def _sessions(kept: Kept) -> dict[str, Any]:
