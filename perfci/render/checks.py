@@ -10,7 +10,7 @@ from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Estimate, Report
-from perfci.render.limits import KEY
+from perfci.render.limits import LONGEST_NAME
 from perfci.render.report_words import why_unsayable
 from perfci.render.row_checks import why_untrue
 from perfci.verdict.decision import is_new_for, was_measured
@@ -124,7 +124,7 @@ def _of_the_cases(report: Report) -> Iterator[str]:
                 yield f"{where} names {case!r}, which has no row and didn't fail"
     benchmarks = {case.partition("[")[0] for case in told}
     for number, one in enumerate(report.definitions):
-        if one.benchmark not in benchmarks and len(one.benchmark) < KEY.longest:
+        if one.benchmark not in benchmarks and len(one.benchmark) < LONGEST_NAME:
             yield (
                 f"definitions[{number}] is of {one.benchmark!r}, of which no case has a row or "
                 "failed"

@@ -1,7 +1,7 @@
 """How much a report may hold: the one table that reading and writing both keep to.
 
 A report can come from a job that ran a stranger's code. What no measurement gives in such an
-amount is refused before anything is built of it; perfci's own reports are cut to fit.
+amount is refused; perfci's own reports are cut to fit.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import GenericAlias, MappingProxyType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
 
 MOST_BYTES = 16 << 20
 LARGEST_WHOLE = (1 << 63) - 1
-LONGEST_NUMBER = 32
-"""Characters: the longest float that is written has 24 of them, the longest whole number 20."""
-MOST_FIELDS = 100
+LONGEST_NAME = 300
 
 Keep = Literal["start", "end", "name"]
 
@@ -34,7 +34,7 @@ class Limit:
 
 
 _OTHERWISE = Limit()
-_NAME = Limit(300, keep="name")
+_NAME = Limit(LONGEST_NAME, keep="name")
 _METRIC = Limit(100, keep="name")
 _PATH = Limit(4_096, keep="end")
 
@@ -84,74 +84,63 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
 """By ``Class.field``. A field that isn't here has ``Limit()``, a new one too."""
 
 
-_WORDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "Comparison": {"warnings": tuple[str, ...], "doubt": str},
-        "Verdict": {"reasons": tuple[str, ...]},
-    }
-)
+_IN_WORDS = {"Comparison": ("warnings", "doubt"), "Verdict": ("reasons",)}
 """What stands in words beside a record's findings."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Text:
-    """A string of at most ``longest`` characters."""
-
-    longest: int
-    keep: Keep = "start"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Scalar:
-    """A number, a truth value or nothing."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Many:
-    """A list."""
-
-    item: Shape
-    most: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Named:
-    """An object whose keys are names of a stranger's."""
-
-    item: Shape
-    most: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Fields:
-    """An object whose keys are a record's fields."""
-
-    of: Mapping[str, Shape]
-
-
-Shape = Text | Scalar | Many | Named | Fields
-KEY = Text(_NAME.text, _NAME.keep)
+@cache
+def fields_of(kind: type) -> Mapping[str, tuple[Any, Limit]]:
+    """Return the types and limits of a record's fields."""
+    return {
+        name: (hint, LIMITS.get(f"{kind.__name__}.{name}", _OTHERWISE))
+        for name, hint in get_type_hints(kind).items()
+    }
 
 
 @cache
-def shape_of(kind: type) -> Fields:
-    """Return what JSON of the record ``kind`` looks like, with the table's limits."""
-    return Fields(
-        {
-            name: _shape(hint, LIMITS.get(f"{kind.__name__}.{name}", _OTHERWISE))
-            for name, hint in {**get_type_hints(kind), **_WORDS.get(kind.__name__, {})}.items()
-        }
+def shape_of(kind: type) -> type[msgspec.Struct]:
+    """Return what JSON of the record ``kind`` may be, as msgspec decodes it: within the limits.
+
+    A field that needs no value may be absent, and so may findings: a file from before there were
+    any says it in words.
+    """
+    needed = {
+        one.name
+        for one in dataclasses.fields(kind)
+        if one.default is one.default_factory is dataclasses.MISSING and one.name != "findings"
+    }
+    types = {name: _type(hint, limit) for name, (hint, limit) in fields_of(kind).items()}
+    for name in _IN_WORDS.get(kind.__name__, ()):
+        limit = LIMITS[f"{kind.__name__}.{name}"]
+        types[name] = _type(str if name == "doubt" else tuple[str, ...], limit)
+    return msgspec.defstruct(
+        kind.__name__,
+        [
+            (name, of) if name in needed else (name, Union[of, msgspec.UnsetType], msgspec.UNSET)  # noqa: UP007 (made of values)
+            for name, of in types.items()
+        ],
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
     )
 
 
-def _shape(hint: Any, limit: Limit) -> Shape:
+def _type(hint: Any, limit: Limit) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
+    bounds: dict[str, Any] = {}
     if origin is UnionType:
-        return _shape(next(one for one in arguments if one is not NoneType), limit)
-    if origin is tuple:
-        return Many(_shape(arguments[0], limit), limit.most)
-    if origin is Mapping:
-        return Named(_shape(arguments[1], limit), limit.most)
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return shape_of(hint)
-    return Text(limit.text, limit.keep) if hint is str or origin is Literal else Scalar()
+        hint = Union[tuple(_type(one, limit) for one in arguments)]  # noqa: UP007 (made of values)
+    elif origin is tuple:
+        hint = GenericAlias(tuple, (_type(arguments[0], limit), ...))
+        bounds = {"max_length": limit.most}
+    elif origin is Mapping:
+        name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
+        hint = GenericAlias(dict, (name, _type(arguments[1], limit)))
+        bounds = {"max_length": limit.most}
+    elif hint is str:
+        bounds = {"max_length": limit.text}
+    elif hint is int:
+        bounds = {"ge": -LARGEST_WHOLE, "le": LARGEST_WHOLE}
+    elif dataclasses.is_dataclass(hint):
+        hint = shape_of(hint)  # type: ignore[arg-type]
+    return Annotated[hint, msgspec.Meta(**bounds)] if bounds else hint

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from itertools import islice
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
 
 import msgspec
 
@@ -18,36 +20,33 @@ from perfci.model.version import REPORT_SCHEMA
 from perfci.render.checks import why_impossible
 from perfci.render.clean import Clean, clean_json, clean_line
 from perfci.render.limits import (
-    KEY,
     LARGEST_WHOLE,
     LIMITS,
+    LONGEST_NAME,
     MOST_BYTES,
-    Fields,
-    Many,
-    Named,
-    Shape,
-    Text,
+    Limit,
+    fields_of,
     shape_of,
 )
 from perfci.render.report_words import with_words, without_words
-from perfci.render.scanning import check_amounts
 from perfci.verdict.margin import standard_error
 from perfci.verdict.report import build_report, opened
 
 # A report cut to the table of limits, so that perfci reads whatever perfci wrote.
 
+_KEY = Limit(LONGEST_NAME, keep="name")
 _SHORT = 300
 """Names and all else that is short is never cut for the sake of the file's size."""
 _WORTH = {"regressed": 0, "failed": 1, "improved": 2, "inconclusive": 3}
 
 
-def fit(plain: dict[str, Any], shape: Fields, share: int = 1) -> dict[str, Any]:
-    """Return a report's ``plain`` form cut to ``shape``; a note says what was left out.
+def fit(plain: dict[str, Any], share: int = 1) -> dict[str, Any]:
+    """Return a report's ``plain`` form cut to the limits; a note says what was left out.
 
     ``share`` divides every limit but those of names: the whole file has one, too.
     """
     left_out: Counter[str] = Counter()
-    fitted: dict[str, Any] = _fitted(plain, shape, share, "", left_out)
+    fitted: dict[str, Any] = _fitted(plain, Report, Limit(), share, "", left_out)
     if left_out["results"] or left_out["failures"]:
         left_out["results"] += _leave_out_what_has_no_failure(fitted)
         _leave_out_what_has_no_row(fitted)
@@ -82,12 +81,12 @@ def _leave_out_what_has_no_row(fitted: dict[str, Any]) -> None:
         holder[name] = {case: one for case, one in holder[name].items() if case in told}
 
 
-def shortened(text: str, limit: Text, share: int = 1) -> str:
+def shortened(text: str, limit: Limit, share: int = 1) -> str:
     """Return ``text`` if it is short enough, else its part that ``limit`` keeps, with a mark.
 
     A name ends with a digest of the whole, so that two that begin alike stay two.
     """
-    longest = max(min(limit.longest, _SHORT), limit.longest // share)
+    longest = max(min(limit.text, _SHORT), limit.text // share)
     if len(text) <= longest:
         return text
     match limit.keep:
@@ -100,28 +99,34 @@ def shortened(text: str, limit: Text, share: int = 1) -> str:
             return text[: longest - 1] + "…"
 
 
-def _fitted(plain: Any, shape: Shape, share: int, name: str, left_out: Counter[str]) -> Any:
-    if isinstance(shape, Text) and isinstance(plain, str):
-        return shortened(plain, shape, share)
-    if isinstance(shape, Many) and isinstance(plain, (list, tuple)):
-        kept = _worthiest(plain, max(1, shape.most // share))
-        left_out[name] += len(plain) - len(kept)
-        return [_fitted(one, shape.item, share, name, left_out) for one in kept]
-    if isinstance(shape, Named) and isinstance(plain, dict):
-        entries = dict(islice(plain.items(), max(1, shape.most // share)))
-        left_out[name] += len(plain) - len(entries)
-        return {
-            shortened(key, KEY): _fitted(value, shape.item, share, name, left_out)
-            for key, value in entries.items()
-        }
-    if isinstance(shape, Fields) and isinstance(plain, dict):
-        return {
-            field: _fitted(value, shape.of[field], share, field, left_out)
-            for field, value in plain.items()
-        }
+def _fitted(
+    plain: Any, hint: Any, limit: Limit, share: int, name: str, left_out: Counter[str]
+) -> Any:
+    if isinstance(plain, str):
+        return shortened(plain, limit, share)
     if isinstance(plain, int) and not isinstance(plain, bool):
         return max(-LARGEST_WHOLE, min(LARGEST_WHOLE, plain))
-    return plain
+    if not isinstance(plain, (list, tuple, dict)):
+        return plain
+    if get_origin(hint) is UnionType:
+        hint = next(one for one in get_args(hint) if one is not NoneType)
+    if isinstance(plain, dict) and isinstance(hint, type) and is_dataclass(hint):
+        of = fields_of(hint)
+        return {
+            field: _fitted(value, *of[field], share, field, left_out)
+            for field, value in plain.items()
+        }
+    most = max(1, limit.most // share)
+    item = get_args(hint)[-1 if isinstance(plain, dict) else 0]
+    if isinstance(plain, dict):
+        left_out[name] += max(0, len(plain) - most)
+        return {
+            shortened(key, _KEY): _fitted(value, item, limit, share, name, left_out)
+            for key, value in islice(plain.items(), most)
+        }
+    kept = _worthiest(plain, most)
+    left_out[name] += len(plain) - len(kept)
+    return [_fitted(one, item, limit, share, name, left_out) for one in kept]
 
 
 def _worthiest(items: list[Any] | tuple[Any, ...], most: int) -> list[Any]:
@@ -156,7 +161,7 @@ def render_json(report: Report) -> Clean:
     plain = encodable(to_plain(from_plain(to_plain(report), Report)))
     share = 1
     while True:
-        fitted = fit(plain, shape_of(Report), share)
+        fitted = fit(plain, share)
         fitted = with_words(fitted, from_plain(fitted, Report))
         ordered = {name: fitted.pop(name) for name in _FIRST} | fitted
         encoded = clean_json(msgspec.json.encode(ordered).decode()).encode()
@@ -170,7 +175,8 @@ def render_json(report: Report) -> Clean:
 def read_report(text: str, name: str = "the report") -> Report:
     """Return the report that ``text`` holds; DamagedFile, naming it, on anything else.
 
-    The text may be a stranger's: amounts are checked before anything is built of it.
+    The text may be a stranger's: it is decoded by what a report may be, within the limits, and
+    refused at the first thing that isn't.
     """
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     if size > MOST_BYTES:
@@ -180,17 +186,17 @@ def read_report(text: str, name: str = "the report") -> Report:
     front = _FRONT.match(text)
     if front is not None:
         _require_schema(front[1], name)
-    elif text.strip() and not text.lstrip().startswith("{"):
+    elif text.strip() and (not text.lstrip().startswith("{") or '"schema"' not in text):
         _require_schema(None, name)
     try:
-        check_amounts(text, shape_of(Report))
-        plain = msgspec.json.decode(text)
+        plain = msgspec.to_builtins(msgspec.json.decode(text, type=shape_of(Report)))
         _require_schema(plain.get("schema"), name)
-        report = _with_standard_errors(from_plain(without_words(plain), Report))
+        json.loads(text, object_pairs_hook=_once)
+        report = _with_standard_errors(msgspec.convert(without_words(plain), Report))
+    except (msgspec.ValidationError, CodecError) as error:
+        raise _damaged(name, str(error)) from error
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise _damaged(name, f"not JSON: {error}") from error
-    except CodecError as error:
-        raise _damaged(name, str(error)) from error
     if impossible := why_impossible(report):
         raise _damaged(name, impossible)
     return report
@@ -206,6 +212,15 @@ def _with_standard_errors(report: Report) -> Report:
     )
     measured, decided = opened(report)
     return build_report(measured, replace(decided, judged=replace(decided.judged, rows=rows)))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse a key that an object has twice: of the two readers take one or the other."""
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise CodecError(f"`{key[:100]}` stands twice in one object")
+        seen.add(key)
 
 
 def _require_schema(schema: Any, name: str) -> None:

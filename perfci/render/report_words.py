@@ -10,9 +10,6 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, TypeVar
 
-import msgspec
-
-from perfci.model.codec import CodecError
 from perfci.model.finding import IN_WORDS, Finding, Reason
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.words import reason_words, words
@@ -55,49 +52,18 @@ def _cut(field: str, texts: Iterable[str]) -> list[str]:
 # Reading.
 
 
-class _OfARow(msgspec.Struct, frozen=True):
-    case: Any = None
-    metric: Any = None
-    warnings: tuple[str, ...] = ()
-    doubt: str = ""
-
-
-class _OfAVerdict(msgspec.Struct, frozen=True):
-    reasons: tuple[str, ...]
-
-
-class _Written(msgspec.Struct, frozen=True):
-    """What a file says in words, and the cases and metrics that it may say it of."""
-
-    verdict: _OfAVerdict | None = None
-    results: tuple[_OfARow, ...] = ()
-    failures: tuple[_OfARow, ...] = ()
-
-
 def without_words(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report's ``plain`` form without its words, where it has findings instead of them.
-
-    CodecError where the words are none.
-    """
-    try:
-        written = msgspec.convert(plain, _Written, strict=True)
-    except msgspec.ValidationError as error:
-        raise CodecError(str(error)) from error
-    whole = dict(plain)
-    if "results" in plain:
-        rows = zip(plain["results"], written.results, strict=True)
-        whole["results"] = [_row(row, one) for row, one in rows]
-    if written.verdict is not None:
-        whole["verdict"] = _verdict(plain["verdict"], written.verdict, written)
-    return whole
+    """Return a report's ``plain`` form without its words, where it has findings instead of them."""
+    verdict = _verdict(plain["verdict"], plain["results"], plain["failures"])
+    return {**plain, "results": [_row(row) for row in plain["results"]], "verdict": verdict}
 
 
-def _row(row: Mapping[str, Any], written: _OfARow) -> dict[str, Any]:
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in row.items() if name not in {"warnings", "doubt"}}
     if "findings" not in row:
-        found["findings"] = [_in_words(text) for text in written.warnings]
-    if "caveat" not in row and written.doubt:
-        found["caveat"] = _in_words(written.doubt)
+        found["findings"] = [_in_words(text) for text in row.get("warnings", ())]
+    if "caveat" not in row and row.get("doubt"):
+        found["caveat"] = _in_words(row["doubt"])
     return found
 
 
@@ -105,13 +71,17 @@ def _in_words(text: str) -> dict[str, Any]:
     return {"code": IN_WORDS, "arguments": {"text": text}}
 
 
-def _verdict(plain: Mapping[str, Any], verdict: _OfAVerdict, written: _Written) -> dict[str, Any]:
+def _verdict(
+    plain: Mapping[str, Any],
+    results: Iterable[Mapping[str, Any]],
+    failures: Iterable[Mapping[str, Any]],
+) -> dict[str, Any]:
     found = {name: value for name, value in plain.items() if name != "reasons"}
     if "findings" not in plain:
-        rows = {(repr(one.case), repr(one.metric)) for one in written.results}
-        cases = {repr(one.case) for one in (*written.results, *written.failures)}
+        rows = {(one["case"], one["metric"]) for one in results}
+        cases = {one["case"] for one in (*results, *failures)}
         found["findings"] = [
-            {**_in_words(text), **_about(text, cases, rows)} for text in verdict.reasons
+            {**_in_words(text), **_about(text, cases, rows)} for text in plain["reasons"]
         ]
     return found
 
@@ -121,8 +91,8 @@ def _about(text: str, cases: Container[str], rows: Container[tuple[str, str]]) -
     said = text.removeprefix("warning: ")
     for found in re.finditer(": ", said):
         case, metric = said[: found.start()], said[found.end() :].split(" ", 1)[0]
-        if repr(case) in cases:
-            return {"case": case, "metric": metric if (repr(case), repr(metric)) in rows else ""}
+        if case in cases:
+            return {"case": case, "metric": metric if (case, metric) in rows else ""}
     return {}
 
 
