@@ -119,9 +119,11 @@ def load(path_or_url: Place) -> Report | Baselines | History:
     ``Baselines`` from their folder, or that of one environment; a ``History`` from its SQLite file,
     its export as JSON lines, or ``postgresql://…``. OutsideError where it can't be read.
     """
+    from perfci.app.reports import report_in
+
     named = os.fspath(path_or_url)
     if named.startswith(("https://", "http://")):
-        return _report(_fetched(named), named)
+        return report_in(_fetched(named), named)
     if "://" in named:
         return _history(named, named)
     path = Path(named).expanduser()
@@ -143,18 +145,7 @@ def load(path_or_url: Place) -> Report | Baselines | History:
             f"{path} can't be read: {error.strerror or error}",
             "Name a report, a folder of baselines, or a history.",
         ) from error
-    return _report(content, str(path))
-
-
-def _report(content: bytes, name: str) -> Report:
-    from perfci.render.report_json import read_report
-
-    try:
-        return read_report(content.decode("utf-8"), name)
-    except UnicodeDecodeError as error:
-        raise OutsideError(
-            "unreadable", f"{name} can't be read: not text", "Name a file that --json wrote."
-        ) from error
+    return report_in(content, str(path))
 
 
 def _fetched(url: str) -> bytes:

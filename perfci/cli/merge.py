@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import click
 from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import config_option, strict_option
 from perfci.cli.printing import say
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, DamagedFile, OutsideError
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, DamagedFile, OutsideError
 from perfci.verdict.shards import MOST_SHARDS
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def command(
     """
     from perfci.app.outputs import check_writable, rendered, write_files
     from perfci.app.project import configuration
+    from perfci.app.reports import load_report
     from perfci.cli.calling import root_here
-    from perfci.cli.output import exit_code
-    from perfci.cli.report import load_report
+    from perfci.cli.output import exit_code, worst_code
     from perfci.render.clean import clean_line
     from perfci.render.outline import headline
     from perfci.verdict.merge import merge
@@ -84,7 +84,7 @@ def command(
         raise OutsideError(
             problems[0].slug, "; ".join(one.message for one in problems), problems[0].advice
         )
-    return _worst(codes)
+    return worst_code(codes)
 
 
 def _of_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Path]:
@@ -99,8 +99,3 @@ def _of_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Pa
     return {
         name: path.with_name(f"{path.stem}.{key}{path.suffix}") for name, path in outputs.items()
     }
-
-
-def _worst(codes: Sequence[int]) -> int:
-    """A regression in one environment is a regression, whatever is unknown in others."""
-    return EXIT_REGRESSION if EXIT_REGRESSION in codes else max(codes)

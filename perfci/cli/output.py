@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from perfci.app.outputs import rendered, write_files
@@ -67,3 +67,9 @@ def exit_code(report: Report, *, strict: bool) -> int:
             return EXIT_NO_VERDICT if strict else EXIT_PASS
         case "pass":
             return EXIT_PASS
+
+
+def worst_code(codes: Iterable[int]) -> int:
+    """A regression in one environment is a regression, whatever is unknown in others."""
+    found = set(codes)
+    return EXIT_REGRESSION if EXIT_REGRESSION in found else max(found)

@@ -60,11 +60,11 @@ def command(
     if matrix and as_json:
         raise click.UsageError("--matrix and --json are two answers: choose one")
     from perfci.app.project import open_project
+    from perfci.app.reports import load_durations
     from perfci.app.run import list_cases
     from perfci.cli.calling import calling
-    from perfci.cli.report import load_durations
 
-    durations = load_durations(durations_path)
+    durations = load_durations(durations_path, say)
     with calling(quiet=not is_terminal(err=True)) as caller:
         project = open_project(caller, config_path)
         head = project.side("head", rev, python)

@@ -14,11 +14,9 @@ import click
 from perfci.app.outputs import unwritable
 from perfci.cli.exporting import FormatsCommand
 from perfci.cli.printing import is_terminal, say, show
-from perfci.errors import OutsideError
-from perfci.files import read_regular, write_file
+from perfci.files import write_file
 
 if TYPE_CHECKING:
-    from perfci.model.report import Report
     from perfci.verdict.shards import Shard
 
 
@@ -44,10 +42,16 @@ class _ReportCommand(FormatsCommand):
 @click.option("-v", "--verbose", is_flag=True, help="Show every comparison (terminal).")
 def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
     """Render FILE, a `perfci.report/1` JSON file (`-` for standard input), in any format."""
+    from perfci.app.reports import load_report, report_in
     from perfci.render.exporters import TERMINAL, named
+    from perfci.render.limits import MOST_BYTES
     from perfci.render.terminal import render_terminal
 
-    report = _standard_input() if str(file) == "-" else load_report(file)
+    if str(file) == "-":
+        # no more than a report may have, and one byte by which it is seen to be too large
+        report = report_in(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
+    else:
+        report = load_report(file)
     if form == TERMINAL:
         width = shutil.get_terminal_size((100, 24)).columns
         color = is_terminal() and output is None
@@ -66,52 +70,10 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
         raise unwritable(output, error) from error
 
 
-def _standard_input() -> Report:
-    from perfci.render.limits import MOST_BYTES
-    from perfci.render.report_json import read_report
-
-    try:
-        # no more than a report may have, and one byte by which it is seen to be too large
-        text = sys.stdin.buffer.read(MOST_BYTES + 1).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise OutsideError(
-            "unreadable",
-            "standard input can't be read: not text",
-            "Give it what --json wrote.",
-        ) from error
-    return read_report(text, "standard input")
-
-
-# Report files that a command is given: the report, or what its cases took.
-
-
-def load_report(path: Path) -> Report:
-    """Return the report in ``path``. OutsideError where there is none, or a damaged one."""
-    from perfci.render.limits import MOST_BYTES
-    from perfci.render.report_json import read_report
-
-    try:
-        text = read_regular(path, MOST_BYTES).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not text"
-        raise OutsideError(
-            "unreadable", f"{path} can't be read: {reason}", "Name a file that --json wrote."
-        ) from error
-    return read_report(text, str(path))
-
-
-def load_durations(path: Path | None) -> Mapping[str, float]:
-    """Return what each case took in the report in ``path``, in s; nothing where there is none."""
-    if path is None:
-        return {}
-    durations = load_report(path).durations
-    if not durations:
-        say(f"perfci: {path} tells no durations; all cases count alike.", err=True)
-    return durations
-
-
 def durations_of_shard(shard: Shard | None, path: Path | None) -> Mapping[str, float]:
     """Return by what ``--shard`` splits; a usage error where there is nothing to split."""
+    from perfci.app.reports import load_durations
+
     if shard is None and path is not None:
         raise click.UsageError("--durations says how to split the cases: give --shard as well")
-    return load_durations(path)
+    return load_durations(path, say)

@@ -1,4 +1,4 @@
-"""Leaves comment and check as they were made, and tells what became of each."""
+"""Leaves comment and check as they were made, and says what became of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.app import actions
-from perfci.cli.printing import say
+from perfci.app.notices import Say
 from perfci.errors import OutsideError
 from perfci.render.clean import clean_line
 
@@ -28,7 +28,9 @@ def posting_of(found: Pull | MergeGroup | Several) -> Posting:
     return Posting(attempt=actions.attempt())
 
 
-def leave_failure(client: Client, found: Nothing | Several, *, wanted: bool, dry_run: bool) -> None:
+def leave_failure(
+    client: Client, found: Nothing | Several, say: Say, *, wanted: bool, dry_run: bool
+) -> None:
     """Fail the check, where one is ``wanted``, of a commit that several pull requests have."""
     from perfci.publish.github.check import unreadable_content
     from perfci.publish.github.posting import set_check
@@ -37,7 +39,7 @@ def leave_failure(client: Client, found: Nothing | Several, *, wanted: bool, dry
     if not wanted or not isinstance(found, Several):
         return
     content = unreadable_content(found.reason, actions.run_url(), posting_of(found))
-    tell(set_check(client, found.head_sha, content, dry_run=dry_run))
+    say_outcome(set_check(client, found.head_sha, content, dry_run=dry_run), say)
 
 
 def leave_both(
@@ -47,6 +49,7 @@ def leave_both(
     body: str,
     body_file: Path,
     author: str,
+    say: Say,
     *,
     dry_run: bool,
 ) -> None:
@@ -58,21 +61,21 @@ def leave_both(
     def set_the_check() -> None:
         if check is not None:
             shown = beside_others(client, pull, check)
-            tell(set_check(client, pull.head_sha, shown, dry_run=dry_run))
+            say_outcome(set_check(client, pull.head_sha, shown, dry_run=dry_run), say)
 
     try:
         left = leave_comment(client, pull, author, body, dry_run=dry_run)
     except OutsideError:
         actions.summarise(body, body_file, say)
         try:
-            set_the_check()  # it is what gates; that the comment failed is told all the same
+            set_the_check()  # it is what gates; that the comment failed is said all the same
         except OutsideError as another:
             say(f"check not set: {clean_line(another.message, 600)}", err=True)
         raise
     if left.kind == "refused":
-        unsaid = tell_refused(left.text, body, body_file)
+        unsaid = say_refused(left.text, body, body_file, say)
     else:
-        tell(left)
+        say_outcome(left, say)
     if left.kind != "stale":
         set_the_check()
     if unsaid is not None:
@@ -85,6 +88,7 @@ def leave_check(
     check: CheckContent | None,
     body: str,
     body_file: Path,
+    say: Say,
     *,
     dry_run: bool,
 ) -> None:
@@ -100,19 +104,19 @@ def leave_check(
     except OutsideError:
         actions.summarise(body, body_file, say)
         raise
-    tell(left)
+    say_outcome(left, say)
     unsaid = actions.summarise(body, body_file, say) if left.kind == "refused" else None
     if unsaid is not None:
         raise unsaid
 
 
-def tell(outcome: Outcome) -> None:
+def say_outcome(outcome: Outcome, say: Say) -> None:
     """Say what became of a comment or a check."""
     before = {"posted": "", "refused": "check not set: ", "stale": "nothing posted: "}
     say(before[outcome.kind] + outcome.text, err=outcome.kind != "posted")
 
 
-def tell_refused(why: str, body: str, body_file: Path) -> OutsideError | None:
+def say_refused(why: str, body: str, body_file: Path, say: Say) -> OutsideError | None:
     """Say that the token may not comment; return why the summary page hasn't the text either."""
     say(f"comment not posted, the token may not: {why}", err=True)
     return actions.summarise(body, body_file, say)

@@ -1,0 +1,257 @@
+"""``comment``: reports judged by the configuration here, and left on their pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.app import actions
+from perfci.app.commenting import (
+    leave_both,
+    leave_check,
+    leave_failure,
+    posting_of,
+    say_outcome,
+    say_refused,
+)
+from perfci.app.outputs import unwritable
+from perfci.app.project import configuration
+from perfci.app.reports import load_report
+from perfci.errors import OutsideError, PerfciError, UsageError
+from perfci.files import write_file
+from perfci.render.clean import clean_line
+
+if TYPE_CHECKING:
+    from perfci.app.notices import Say
+    from perfci.config.loading import Config
+    from perfci.model.report import Report
+    from perfci.publish.github.client import Client
+    from perfci.publish.github.event import MergeGroup, Nothing, Wanted
+    from perfci.publish.github.posting import Outcome
+    from perfci.session.discovering import Written
+    from perfci.verdict.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class CommentRequest:
+    """What is to be left, and where.
+
+    ``files`` are the reports, one an environment, or ``unreadable`` says why there are none.
+    ``pull`` and ``head_sha`` go before the ``event``. ``body_file`` gets the comment's text before
+    anything is posted. ``most_wait_s`` bounds all waits for GitHub. ``any_base`` believes a
+    comparison with any commit. ``root`` is the checkout whose configuration judges.
+    """
+
+    root: Path
+    files: tuple[Path, ...] = ()
+    unreadable: str | None = None
+    pull: int | None = None
+    head_sha: str = ""
+    event: Path | None = None
+    repository: str | None = None
+    author: str = "github-actions[bot]"
+    body_file: Path = field(default_factory=lambda: Path("perfci-comment.md"))
+    check: bool = True
+    most_wait_s: float = 120.0
+    history: str | None = None
+    any_base: bool = False
+    dry_run: bool = False
+    strict: bool | None = None
+    config_path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commented:
+    """The reports as they were judged, and whether an inconclusive one fails the check."""
+
+    reports: tuple[Report, ...]
+    strict: bool
+
+
+def comment(request: CommentRequest, say: Say) -> Commented:
+    """Leave the reports as one comment and one check; ``say`` hears what became of each.
+
+    What whoever measured said is not believed: every row is judged anew by the configuration of
+    ``root``. OutsideError where GitHub or the disk failed, or a report can't be read.
+    """
+    from perfci.publish.github.event import Nothing
+    from perfci.verdict.enforcement import doubt_of_copies, doubted
+
+    # of the checkout that this runs in, never of the report: whoever measures must not decide it
+    config = configuration(request.root, request.config_path, strict=request.strict)
+    written = _written_here(request.root, config)
+    policy = _with_own_thresholds(config.policy, _by_name(written))
+    find_wanted = partial(actions.wanted, request.pull, request.head_sha, request.event)
+    connect = partial(actions.client, request.repository, request.most_wait_s)
+    try:
+        reports = [
+            doubted(one, doubt_of_copies(one, config.installed))
+            for one in _reports(request.files, request.unreadable, policy, written)
+        ]
+    except OutsideError as error:
+        if request.check:
+            failed = fail_the_check(error.message, find_wanted, connect, dry_run=request.dry_run)
+            if failed is not None:
+                say_outcome(failed, say)
+        raise
+    if request.history:
+        reports = _with_past(reports, request.history, request.root, config, say)
+    wanted = find_wanted()
+    if isinstance(wanted, Nothing):
+        _leave(request.body_file, reports, "")
+        say(f"nothing posted: {wanted.reason}", err=True)
+    else:
+        with closing(connect()) as client:
+            reports = _post(request, client, wanted, reports, say, strict=policy.strict)
+    return Commented(tuple(reports), policy.strict)
+
+
+def _post(
+    request: CommentRequest,
+    client: Client,
+    wanted: Wanted | MergeGroup,
+    reports: list[Report],
+    say: Say,
+    *,
+    strict: bool,
+) -> list[Report]:
+    """Leave the reports where they belong; return them as they were judged in the end."""
+    from perfci.publish.github.base import doubt_of_base
+    from perfci.publish.github.check import check_content
+    from perfci.publish.github.event import MergeGroup, Nothing
+    from perfci.publish.github.failing import Refused
+    from perfci.publish.github.posting import find_pull, require_measured
+    from perfci.publish.github.pull import Several
+    from perfci.verdict.enforcement import doubted
+
+    file, dry_run = request.body_file, request.dry_run
+    body = _leave(file, reports, wanted.head_sha)
+    try:
+        found = find_pull(client, wanted)
+        if isinstance(found, (Nothing, Several)):
+            leave_failure(client, found, say, wanted=request.check, dry_run=dry_run)
+            say(f"nothing posted: {found.reason}", err=True)
+            return reports
+        require_measured(client, [report.head.sha for report in reports], found)
+    except Refused as failure:
+        unsaid = say_refused(failure.message, body, file, say)
+        if unsaid is not None:
+            raise unsaid from failure
+        return reports
+    if not request.any_base:
+        reports = [doubted(one, doubt_of_base(client, found, one)) for one in reports]
+    body = _leave(file, reports, found.head_sha)
+    content = (
+        check_content(reports, body, actions.run_url(), posting_of(found), strict=strict)
+        if request.check
+        else None
+    )
+    if isinstance(found, MergeGroup):
+        leave_check(client, found, content, body, file, say, dry_run=dry_run)
+    else:
+        leave_both(client, found, content, body, file, request.author, say, dry_run=dry_run)
+    return reports
+
+
+def fail_the_check(
+    why: str,
+    find_wanted: Callable[[], Wanted | MergeGroup | Nothing],
+    connect: Callable[[], Client],
+    *,
+    dry_run: bool,
+) -> Outcome | None:
+    """Fail the check of the commit that the event names; None where it names none.
+
+    Raises nothing: that the report can't be read is the error that is told in the end.
+    """
+    from perfci.publish.github.check import unreadable_content
+    from perfci.publish.github.event import Nothing
+    from perfci.publish.github.posting import Outcome, find_pull, set_check
+
+    try:
+        wanted = find_wanted()
+        if isinstance(wanted, Nothing) or not wanted.head_sha:
+            return None
+        with closing(connect()) as client:
+            found = find_pull(client, wanted)
+            if isinstance(found, Nothing):
+                return Outcome("stale", found.reason)
+            posting = posting_of(found)
+            content = unreadable_content(why, actions.run_url(), posting)
+            return set_check(client, found.head_sha, content, dry_run=dry_run)
+    except PerfciError as another:
+        return Outcome("refused", clean_line(another.message, 600))
+
+
+def _written_here(root: Path, config: Config) -> Mapping[str, Mapping[str, Written]]:
+    """Return the benchmarks that each file here writes; the files are read, not imported."""
+    from perfci.session.discovering import written_in
+    from perfci.session.plan import files_in
+
+    return written_in(root, files_in(root, config.benchmarks, config.pattern))
+
+
+def _by_name(written: Mapping[str, Mapping[str, Written]]) -> Mapping[str, Written]:
+    return {name: one for ones in written.values() for name, one in ones.items()}
+
+
+def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Policy:
+    """Return ``policy`` with the thresholds that stand at the benchmarks, which go before it."""
+    own = {name: one.thresholds for name, one in written.items() if one.thresholds}
+    configured = policy.thresholds
+    both = {name: {**configured.get(name, {}), **own.get(name, {})} for name in {*configured, *own}}
+    return replace(policy, thresholds=both)
+
+
+def _reports(
+    files: Sequence[Path],
+    unreadable: str | None,
+    policy: Policy,
+    written: Mapping[str, Mapping[str, Written]],
+) -> list[Report]:
+    from perfci.verdict.enforcement import held, with_unreported
+
+    if bool(files) == (unreadable is not None):
+        raise UsageError(
+            "no-report",
+            "it is not said which report to post",
+            "Give REPORT files, or --unreadable WHY where what was left can't be read; not both.",
+        )
+    if unreadable is not None:
+        raise OutsideError("unreadable-report", unreadable, "See the log of what left it.")
+    reported = {name: one.metrics for name, one in _by_name(written).items()}
+    everywhere = {
+        file: [name for name, one in ones.items() if not one.conditional]
+        for file, ones in written.items()
+    }
+    return [
+        with_unreported(held(load_report(path), policy, reported), everywhere, policy)
+        for path in files
+    ]
+
+
+def _with_past(
+    reports: Sequence[Report], history: str, folder: Path, config: Config, say: Say
+) -> list[Report]:
+    from perfci.app.branch import repository_at
+    from perfci.app.past import with_past
+
+    checkout = repository_at(folder)
+    return [with_past(report, history, checkout, config.aliases, say) for report in reports]
+
+
+def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
+    """Write the comment's text, and return it."""
+    from perfci.render.markdown import render_comment
+
+    body = render_comment(reports, head_sha=head_sha)
+    try:
+        body_file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(body_file, body)
+    except OSError as error:
+        raise unwritable(body_file, error, "Nothing was posted.") from error
+    return body
