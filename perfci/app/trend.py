@@ -152,7 +152,7 @@ def trend_of(
         releases=release_runs(branch.tags, branch.order, arranged.timelines),
         notes=(*first, *branch.notes, *arranged.notes, *analysed.notes),
         too_few=analysed.too_few,
-        told_before=bool(known),
+        reported_before=bool(known),
         gone=series_gone(arranged.timelines, arranged.series, replaced),
     )
 

@@ -92,7 +92,7 @@ def branch_of(repository: Repository, rev: str) -> str:
 def first_commit(root: Path) -> str | None:
     """Return the commit that HEAD's history began with, along first parents.
 
-    It tells one repository from another, whatever clone, and whatever was merged into it. None
+    It identifies a repository, whatever clone, and whatever was merged into it. None
     where there is no repository, or no commit, or this clone lacks the first one.
     """
     shallow = attempt(root, "rev-parse", "--is-shallow-repository")

@@ -1,6 +1,6 @@
 """Credentials in git's configuration: whatever runs as this user can read them.
 
-actions/checkout leaves its token there unless told not to: up to v5 as an ``extraheader`` of the
+actions/checkout leaves its token there by default: up to v5 as an ``extraheader`` of the
 repository, from v6 on in a file below ``$RUNNER_TEMP`` that an ``includeIf.gitdir`` names.
 """
 

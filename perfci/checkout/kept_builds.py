@@ -48,7 +48,7 @@ def changed_since(before: str, after: str) -> tuple[str, ...]:
 def compare_with(manifest: str, tree: Path) -> Differences:
     """Return how ``tree`` differs from what it was; ValueError where that is no manifest.
 
-    All bytecode that differs is told apart: Python makes it anew. What was added isn't read.
+    Bytecode that differs is listed separately: Python makes it anew. Added files aren't read.
     """
     kept = json.loads(manifest)
     if not isinstance(kept, dict) or not kept:
@@ -95,7 +95,7 @@ def _entries(
 
 
 def _told(entry: os.DirEntry[str], kept: object = None) -> list[object]:
-    """Return what tells one entry: its mode, size and SHA-256, or where a link leads.
+    """Return what identifies an entry: its mode, size and SHA-256, or where a link leads.
 
     A file whose mode or size isn't that of ``kept`` isn't read: it is another one anyway.
     """

@@ -36,7 +36,7 @@ def add_tree(repository: Repository, path: Path, commit: str) -> None:
     filled = attempt(path, "reset", "--hard", "--quiet")
     if filled.status != 0:
         with explaining(f"checking out at {path}"):
-            # Of a file that it can't write git tells the name but not the reason.
+            # git names a file that it can't write, but gives no reason.
             (path / f"{PREFIX}probe").write_bytes(bytes(_PROBE_BYTES))
         raise failure(filled, "reset", "--hard")
 

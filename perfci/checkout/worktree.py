@@ -24,7 +24,7 @@ class Worktrees:
                                 builds/<name>   kept; see ``kept_builds``
 
     Each has ``<name>.lock`` beside it, which its user holds: what lies there unlocked was left
-    by a process that was killed. ``notes`` are what the report should tell about the trees.
+    by a process that was killed. ``notes`` are the report's notes on the trees.
     """
 
     def __init__(self, cache: Path, repository: Repository) -> None:

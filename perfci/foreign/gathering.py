@@ -32,7 +32,7 @@ class Skipped:
 class Foreign:
     """All that a file holds. ``tool`` is empty where it couldn't be read.
 
-    ``notes`` tell what the file leaves open and was assumed, such as a time without a zone.
+    ``notes`` say what the file leaves open and was assumed, such as a time without a zone.
     """
 
     tool: str
@@ -41,7 +41,7 @@ class Foreign:
     notes: tuple[str, ...] = ()
 
 
-# Strangers' names as case ids: ``name[axis=value]``, visible characters only.
+# Names from a file as case ids: ``name[axis=value]``, visible characters only.
 
 _LONGEST_NAME = 200
 _LONGEST_LABEL = 60
@@ -155,7 +155,7 @@ class Gathering:
             )
 
     def time(self, text: Any) -> str:
-        """Return a time in UTC; empty where ``text`` tells none."""
+        """Return a time in UTC; empty where ``text`` is not a time."""
         if not isinstance(text, str):
             return ""
         try:
@@ -163,7 +163,7 @@ class Gathering:
         except NoTime:
             return ""
         if not zoned:
-            self.notes.append(f"{self.tool} tells times without their zone: taken as UTC")
+            self.notes.append(f"{self.tool} writes times without their zone: taken as UTC")
         return found
 
     def run(
@@ -181,8 +181,8 @@ class Gathering:
         cases = {point.case for point in points}
         failed = {case: why for case, why in sorted(self._failed.items()) if case not in cases}
         values = [[one.case, one.metric, one.unit, one.value, one.values] for one in points]
-        told = json.dumps([sha, environment.key, measured_at, runner, failed, values])
-        digest = hashlib.sha256(told.encode()).hexdigest()
+        content = json.dumps([sha, environment.key, measured_at, runner, failed, values])
+        digest = hashlib.sha256(content.encode()).hexdigest()
         return RecordedRun(
             id=f"{self.tool}-{digest[:32]}",
             source=self.tool,
@@ -200,7 +200,7 @@ class Gathering:
         )
 
     def foreign(self, run: RecordedRun) -> Foreign:
-        """Return what is told of a file that holds ``run`` alone; each note is told once."""
+        """Return what a file holds whose only run is ``run``; each note is there once."""
         return Foreign(self.tool, (run,), tuple(self.skipped), tuple(dict.fromkeys(self.notes)))
 
 
@@ -222,9 +222,9 @@ def environment_of(
     """
     facts = {"tool": tool} | _facts(deciding)
     digest = hashlib.sha256(json.dumps(sorted(facts.items())).encode()).hexdigest()[:8]
-    told = {f"note_{name}": value for name, value in _facts(notes).items()}
+    noted = {f"note_{name}": value for name, value in _facts(notes).items()}
     shown = [plain(str(part)) for part in title if isinstance(part, (str, int, float)) and part]
-    return Environment("-".join((tool, *shown, digest)), facts | told)
+    return Environment("-".join((tool, *shown, digest)), facts | noted)
 
 
 def _facts(plain_facts: Mapping[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Which tool wrote a file, told by its content and never by its name, and what it says."""
+"""Which tool wrote a file, by its content and never by its name, and what the file holds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perfci.units import listed
 def read_foreign(content: bytes, name: str, measured_at: str = "") -> Foreign:
     """Return what the file ``name`` holds.
 
-    ``measured_at`` (ISO 8601, UTC) is taken where the file tells no time; without it such a run is
+    ``measured_at`` (ISO 8601, UTC) is taken where the file has no time; without it such a run is
     skipped. UsageError for JSON that is no file of results, DamagedFile for one that can't be
     believed.
     """
@@ -78,7 +78,7 @@ def _dated(foreign: Foreign, name: str, measured_at: str) -> Foreign:
     """Give a time to the runs that have none; the id stays, whatever time that is."""
     dated = tuple(replace(run, measured_at=run.measured_at or measured_at) for run in foreign.runs)
     runs = tuple(run for run in dated if run.measured_at)
-    timeless = (Skipped(visible(name, 300), "it doesn't tell when it was measured"),)
+    timeless = (Skipped(visible(name, 300), "it doesn't say when it was measured"),)
     skipped = (*foreign.skipped, *timeless * (len(dated) - len(runs)))
     return replace(foreign, runs=runs, skipped=skipped)
 
@@ -100,7 +100,7 @@ def _importer_of(plain: Any, name: str) -> Importer:
 
 
 def _seen(plain: Any) -> str:
-    """Return what it is instead, as far as that can be told."""
+    """Return what the file seems to be instead."""
     if not isinstance(plain, dict):
         return f"it is {'a list' if isinstance(plain, list) else 'a single value'}"
     schema = plain.get("schema")

@@ -94,7 +94,7 @@ def _seen(watch: GpuWatch, name: str) -> Finding:
             "worse",
             "GPU",
             f"{name} is used by {counted(len(state.compute_pids), 'other process')}",
-            "Bursts beside them are set aside; stop them (nvidia-smi shows which).",
+            "Bursts beside them are excluded; stop them (nvidia-smi shows which).",
         )
     if state.slowdown:
         return Finding(
@@ -104,9 +104,9 @@ def _seen(watch: GpuWatch, name: str) -> Finding:
             "Cool it, or raise its power limit.",
         )
     temperature, clock = watch.temperature(), watch.sm_clock()
-    told = [
+    readings = [
         *([] if temperature is None else [f"{temperature} °C"]),
         *([] if clock is None else [f"SM clock {clock} MHz"]),
         *(f"{what} unknown to NVML ({why})" for what, why in watch.unknown.items()),
     ]
-    return Finding("ok", "GPU", ", ".join([name, *told]))
+    return Finding("ok", "GPU", ", ".join([name, *readings]))

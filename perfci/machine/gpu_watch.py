@@ -1,7 +1,7 @@
 """The card's state around each burst, read through NVML. Nothing on the card is set.
 
-A burst under thermal or power slowdown, or beside a foreign process, is set aside. What NVML can't
-tell of a card (a laptop's, a virtual one) is unknown, and is noted: a session never ends for it.
+A burst under thermal or power slowdown, or beside a foreign process, is excluded. What NVML can't
+read of a card (a laptop's, a virtual one) is unknown, and is noted: a session never ends for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """One reading; ``energy`` in J since the driver was loaded. None: NVML can't tell it."""
+    """One reading; ``energy`` in J since the driver was loaded. None: NVML can't read it."""
 
     energy: float | None
     slowdown: str | None
@@ -30,7 +30,7 @@ class Unwatchable(Exception):
 class GpuWatch:
     """Reads one card. Made by ``open_gpu_watch``.
 
-    ``unknown`` is what NVML couldn't tell of it so far, each with NVML's reason.
+    ``unknown`` is what NVML couldn't read so far, each with NVML's reason.
     """
 
     def __init__(self, nvml: Any, handle: Any) -> None:
@@ -121,7 +121,7 @@ class GpuWatches:
 def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
     """Return a watch on the card that torch calls ``uuid``. Raises Unwatchable with the reason."""
     if not uuid:
-        raise Unwatchable("this torch doesn't tell which card it uses; 2.4 and newer do")
+        raise Unwatchable("this torch doesn't say which card it uses; 2.4 and newer do")
     try:
         nvml.nvmlInit()
         handle = _handle(nvml, uuid)
@@ -129,7 +129,7 @@ def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
         raise Unwatchable(f"NVML says: {error}") from error
     if handle is None:
         raise Unwatchable(
-            "it is a part of a card (MIG), and NVML tells energy and slowdowns of the whole"
+            "it is a part of a card (MIG), and NVML reads energy and slowdowns of the whole"
         )
     return GpuWatch(nvml, handle)
 
@@ -137,7 +137,7 @@ def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
 def _handle(nvml: Any, uuid: str) -> Any:
     """Return NVML's card of that UUID, or None for an instance of a card that is split (MIG).
 
-    CUDA tells the UUID of the instance, or of the card around it: older ones that of the card.
+    CUDA gives the UUID of the instance; an older one that of the card around it.
     """
     try:
         handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
@@ -154,7 +154,7 @@ def _handle(nvml: Any, uuid: str) -> Any:
 def _unseen(watch: GpuWatch | Unwatchable) -> list[str]:
     if isinstance(watch, GpuWatch):
         return [
-            f"NVML can't tell the card's {what} ({why})." for what, why in watch.unknown.items()
+            f"NVML can't read the card's {what} ({why})." for what, why in watch.unknown.items()
         ]
     unseen = "Its slowdowns and foreign processes went unseen, and its energy was not measured."
     return [f"The card was not watched: {watch}. {unseen}"]
@@ -184,7 +184,7 @@ def energy_between(before: GpuState | None, after: GpuState | None) -> float:
 def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int]) -> str:
     """Return why a burst between the two readings is left out, or an empty text.
 
-    In a container NVML shows other process ids; foreign ones are told only where ours are seen.
+    In a container NVML shows other process ids; foreign ones are known only where ours are seen.
     """
     if slowdown := before.slowdown or after.slowdown:
         return slowdown

@@ -1,6 +1,6 @@
 """Other sessions of this user on this machine: each has cores of its own, as far as there are.
 
-Two sessions that pin their workers to one core take turns on it, and both tell the other's time.
+Two sessions that pin their workers to one core take turns on it, and disturb each other's times.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def own_cores(
         return
     free = {core for core in available if _is_free(folder / f"core-{core}.lock")}
     chosen = plan(sorted(available, key=lambda core: (core in free, core)))
-    aside = tuple(core for core in chosen.parent if core in free)
-    chosen = replace(chosen, parent=aside or chosen.parent)
+    unshared = tuple(core for core in chosen.parent if core in free)
+    chosen = replace(chosen, parent=unshared or chosen.parent)
     with ExitStack() as held:
         shared = False
         for core in chosen.workers:

@@ -24,7 +24,7 @@ _REFUSED = frozenset({"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "TORCH_LOGS", "TORCHIN
 _SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY")
 
 _MALLOC = {
-    # glibc keeps its pages: else tensors over 128 KiB page-fault on every call or not, by luck
+    # glibc keeps its pages: else tensors over 128 KiB page-fault on each call in some processes
     "MALLOC_MMAP_THRESHOLD_": "1073741824",
     "MALLOC_TRIM_THRESHOLD_": "1073741824",
     "MALLOC_TOP_PAD_": "67108864",

@@ -32,4 +32,4 @@ def reduce(warm: Warm) -> Reading:
     calls = sum(burst.samples + burst.lead_in for burst in warm.measurement.bursts)
     if warm.energy > 0.0 and calls:  # not so where a reading was unknown: NaN
         return Reading({"energy": warm.energy / calls})
-    return Reading(missing={"energy": "NVML can't tell the card's energy"})
+    return Reading(missing={"energy": "NVML can't read the card's energy"})

@@ -27,7 +27,7 @@ class Evidence:
     ``ratio`` is head ÷ base, or ``difference`` is head - base where asked for. ``se`` and
     ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is a share of
     base, at ``alpha`` for this test alone. Without evidence p is None, and a warning says why.
-    ``set_aside`` are the indices of the pairs that are far out; no figure here knows of them.
+    ``set_aside`` are the indices of the pairs that are outliers; they are in no figure here.
     ``logarithmic``: the estimate is the ratio of geometric means, else of arithmetic ones.
     """
 
@@ -57,7 +57,7 @@ def together(
     absolute: bool = False,
     fewest: int = 2,
 ) -> Evidence:
-    """Return the evidence of pairs: paired t, with Welch's p beside it, without pairs far out.
+    """Return the evidence of pairs: paired t, with Welch's p beside it, without outlying pairs.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Values far out: which of a sample another hand than chance has made. A stated rule."""
+"""Outliers of a sample, by a stated rule: values too far from the others to be chance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ONE_IN = 5
 
 
 def far_out(values: Sequence[float], *, resolution: float = 0.0) -> tuple[int, ...]:
-    """Return the indices of the values that are far out, ascending; often none.
+    """Return the indices of the outliers, ascending; often none.
 
     Notes
     -----
@@ -22,8 +22,8 @@ def far_out(values: Sequence[float], *, resolution: float = 0.0) -> tuple[int, .
     farthest from the mean, in standard deviations, is taken away and the rest looked at again,
     up to one value in five and never leaving fewer than five; the last deviation above its
     critical value ``(n - i) t / √((n - i - 1 + t²)(n - i + 1))``,
-    ``t = t(1 - 0.001 / 2(n - i + 1); n - i - 1)``, says how many are far out. It is not masked
-    by a second one, as one test after the other is. Assumes the rest about normal.
+    ``t = t(1 - 0.001 / 2(n - i + 1); n - i - 1)``, says how many outliers there are. A second
+    outlier does not mask the first, as in one test after the other. Assumes the rest about normal.
     """
     count = len(values)
     most = min(count // ONE_IN, count - LEAST_KEPT)

@@ -12,8 +12,8 @@ from perfci.model.finding import Finding, found
 
 CONFIDENCE = 0.95
 LARGEST = 1e150
-"""The square of a number beyond it, or its ratio to one nearer to zero than its inverse, is none
-that a float can hold. Nothing measured comes near; a benchmark's own metric gives any number."""
+"""Values beyond it, or nearer to zero than its inverse, are not computed with: a float holds the
+squares and ratios of all others. Only a benchmark's own metric could come near it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ def welch_t(base: Sequence[float], head: Sequence[float], *, resolution: float =
     ``SE⁴ / Σ (s²/n)² / (n - 1)`` (Welch 1947, Biometrika 34:28-35; Satterthwaite 1946,
     Biometrics Bulletin 2:110-114), taken from each side's share of ``SE²``: its own square may be
     more, or less, than a float holds. Assumes all values independent: workers, never iterations.
-    A side without any spread is no evidence: nothing tells how far it would have varied.
+    A side without any spread is no evidence: its variance is not known.
     """
     problem = _problem(base, head)
     if problem is not None:
@@ -44,16 +44,16 @@ def welch_t_of_sessions(
 
     Notes
     -----
-    Random effects, one level: a session's mean is the true value plus the session's own luck
+    Random effects, one level: a session's mean is the true value plus the session's own effect
     (Searle, Casella & McCulloch 1992, Variance Components, 3.2). With ``k`` sessions of ``n``
     workers whose means have the variance ``S²``, head's session mean differs from base's mean
     with ``SE² = S² (1 + 1/k)``, the interval for one more observation, and ``df = k - 1``;
     exact where head has ``n`` workers too. Fewer workers on head add
     ``s_w² (1/n_head - 1/n)`` with the pooled spread within sessions, and no degrees of freedom:
     with Satterthwaite's, the intervals of two sessions held in 88 % of simulated runs. One
-    session says nothing of the luck of sessions: Welch's t then, and a warning. Estimating the
-    luck apart and cutting it at zero was rejected: with two or three sessions it is often cut,
-    and the test then alarms falsely.
+    session says nothing of the variance between sessions: Welch's t then, and a warning. A
+    separate estimate of that variance, truncated at zero, was rejected: with two or three
+    sessions it is often zero, and the test then raises false alarms.
     """
     sessions = [session for session in base_sessions if session]
     if len(sessions) < 2:

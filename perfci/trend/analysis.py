@@ -13,7 +13,7 @@ from perfci.trend.detect.drift import drift_notes, find_drifts
 from perfci.trend.detect.examining import (
     NOISY_SERIES,
     SHORTEST_SERIES,
-    Found,
+    SizedMove,
     examine_all,
     too_few,
 )
@@ -30,7 +30,7 @@ _CHUNK = 64
 class Analysed(NamedTuple):
     """What an analysis found: changes and drifts, the worst first, and notes for the reader.
 
-    Of the series in ``too_few`` nothing can be told yet.
+    The series in ``too_few`` are too short to be examined.
     """
 
     changes: tuple[Change, ...]
@@ -88,8 +88,8 @@ def analyse(
 
 
 def _surely(
-    series: Sequence[Series], examined: Sequence[tuple[Found, ...]], settings: TrendSettings
-) -> list[list[tuple[Found, float]]]:
+    series: Sequence[Series], examined: Sequence[tuple[SizedMove, ...]], settings: TrendSettings
+) -> list[list[tuple[SizedMove, float]]]:
     """Keep of each series the moves whose q, over all series, is small enough, with their q."""
     long_enough = sum(len(one.values) >= SHORTEST_SERIES for one in series)
     further = sum(max(0, len(found) - 1) for found in examined)
@@ -104,7 +104,7 @@ def _changes(
     series: Series,
     timeline: Timeline,
     dates: Sequence[str],
-    sure: Sequence[tuple[Found, float]],
+    sure: Sequence[tuple[SizedMove, float]],
     known: Sequence[KnownChange],
     now: str,
 ) -> tuple[Change, ...]:
@@ -166,13 +166,13 @@ def _points(runs: Sequence[RunHeader]) -> dict[str, int]:
 
 
 def _between(before: RunHeader, after: RunHeader) -> tuple[str, str]:
-    """Return what names a change: its commits, or its runs where they tell it from no other."""
+    """Return what names a change: its commits, or its runs where both are of one commit."""
     if before.sha and before.sha == after.sha:
         return before.id, after.id
     return before.sha or before.id, after.sha or after.id
 
 
-def _benchmark_changed(series: Series, move: Found) -> bool:
+def _benchmark_changed(series: Series, move: SizedMove) -> bool:
     """Whether the benchmark's own source changed where it may lie, give or take a point."""
     first, last = move.within
     return any(first <= index <= last + 1 for index in series.source_changes)
@@ -189,7 +189,7 @@ def _notes(
     notes = []
     if short:
         notes.append(
-            f"{short:,} of {len(series):,} series have too few runs to tell: {NOISY_SERIES} are "
+            f"{short:,} of {len(series):,} series have too few runs: {NOISY_SERIES} are "
             f"needed, {SHORTEST_SERIES} where nearly each run repeats the last value."
         )
     keys = {one.key for one in series}

@@ -22,7 +22,7 @@ class Change:
     ``commits_within`` of ``within``: what moved it is in that range, the first not included.
     ``names`` are its ends as ``KnownChange`` has them.
     ``ratio`` is new ÷ old level with its 95 % interval; for a level of zero ``ratio`` is None and
-    ``difference`` tells.
+    ``difference`` says how far.
     ``p`` is of this series alone, ``q`` after false-discovery control over the whole report;
     ``confidence`` is 1 - q. ``worse`` takes the metric's direction into account.
     ``benchmark_changed`` says that the benchmark's own source changed there.
@@ -106,10 +106,10 @@ class RunnerDrift:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The gate's own health. Rates are None where there was nothing to tell them from.
+    """The gate's own health. Rates are None where there was nothing to compute them from.
 
     Of environments that perfci itself measured in: ``missing_nights`` are the dates without a run,
-    until the last one, and ``days_since_run`` tells how long ago that was, where the environment
+    until the last one, and ``days_since_run`` says how long ago that was, where the environment
     wasn't replaced by another on its runner.
     """
 
@@ -137,9 +137,9 @@ class Health:
 class Trend:
     """An analysed history, ready to be rendered. ``changes`` and ``drifts``: the worst first.
 
-    Of the series in ``too_few`` nothing can be told yet, and those in ``gone`` are measured no
-    more. ``told_before``: whether some earlier report told a change; without one nobody knows
-    since when what is new is new.
+    The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
+    measured. ``reported_before``: whether an earlier report named a change; in a first report all
+    changes are new, whenever they happened.
     """
 
     created_at: str
@@ -152,5 +152,5 @@ class Trend:
     releases: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...] = ()
     too_few: frozenset[SeriesKey] = frozenset()
-    told_before: bool = True
+    reported_before: bool = True
     gone: frozenset[SeriesKey] = frozenset()

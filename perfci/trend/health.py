@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SPAN = 21
-"""Runs around a run, itself included, whose median is what its values are told against."""
+"""Runs around a run, itself included, whose median its values are compared with."""
 
 _FURTHEST = 1e30
 """A pace that is no machine's, and that four bytes still hold."""
 
 FEWEST = 5
-"""Series: with fewer a run tells of its benchmarks, not of its machine."""
+"""Series: with fewer, a run's pace is that of its benchmarks, not of its machine."""
 
 
 def health(
@@ -32,7 +32,7 @@ def health(
     replaced: Collection[str] = (),
     now: str,
 ) -> Health:
-    """Tell the gate's health from how its reports ended and from the whole history.
+    """Return the gate's health, from how its reports ended and from the whole history.
 
     ``now`` is ISO 8601 in UTC; ``replaced`` are environments in which nothing more will come.
     """
@@ -96,12 +96,12 @@ def _of_environment(timeline: Timeline, series: Sequence[Series]) -> list[Runner
             paces = one.values / _running_median(one.values)
             table[index, one.rows] = np.clip(paces, 1.0 / _FURTHEST, _FURTHEST)
     counts = np.count_nonzero(np.isfinite(table), axis=0)
-    told = np.flatnonzero(counts >= FEWEST)
-    if not len(told):
+    usable = np.flatnonzero(counts >= FEWEST)
+    if not len(usable):
         return []
-    paces = np.nanmedian(table[:, told], axis=0)
+    paces = np.nanmedian(table[:, usable], axis=0)
     by_runner: dict[str, list[tuple[str, float]]] = {}
-    for row, pace in zip(told.tolist(), paces.tolist(), strict=True):
+    for row, pace in zip(usable.tolist(), paces.tolist(), strict=True):
         run = timeline.runs[row]
         by_runner.setdefault(run.runner, []).append((run.measured_at, pace))
     drifts = []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfci.trend.change import ChangeStatus, KnownChange
-from perfci.trend.detect.examining import Found
+from perfci.trend.detect.examining import SizedMove
 from perfci.trend.timeline.series import SeriesKey
 
 WOBBLE = 3
@@ -89,7 +89,7 @@ def change_id(series: SeriesKey, before: str, after: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def status_of(index: int, moves: Sequence[Found], known: KnownChange | None) -> ChangeStatus:
+def status_of(index: int, moves: Sequence[SizedMove], known: KnownChange | None) -> ChangeStatus:
     """Return the status of ``moves[index]``, one of all moves of its series in order.
 
     ``fixed``: a later level has come back to the one before this change, or gone beyond.

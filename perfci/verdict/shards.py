@@ -125,13 +125,13 @@ def part_of(cases: Sequence[Case], shard: Shard | None, durations: Mapping[str, 
 
 
 def times_as_many(everything: Sequence[Case], here: Sequence[Case]) -> float:
-    """Return how many times the measurable cases ``here`` there are in ``everything``."""
+    """Return the measurable cases of ``everything`` ÷ those ``here``: 4 of a quarter."""
     some, many = (sum(not case.skip for case in cases) for cases in (here, everything))
     return many / some if some else 1.0
 
 
 def scaled_family(comparisons: int, scale: float) -> int:
-    """Return how many comparisons a report has of whose cases one in ``scale`` has so many."""
+    """Return how many comparisons the whole report has, ``scale`` times those of this shard."""
     return math.ceil(comparisons * scale - 1e-9)
 
 

@@ -75,7 +75,7 @@
       const text = `${change.rises ? "▲" : "▼"} ${change.size}`;
       const length = text.length * 6.6;
       const x = Math.min(Math.max((left + right) / 2, MARGIN.left + length / 2), place.right - length / 2);
-      if (x - length / 2 < free) continue; // told in the list below the chart
+      if (x - length / 2 < free) continue; // it is in the list below the chart
       parts.push(drawn("text", { class: `size ${sense}`, x, y: MARGIN.top - 9 }, text));
       free = x + length / 2 + 4;
     }

@@ -55,7 +55,7 @@
     const chosen = suggested(series, rows);
     const nameAt = (date, row) => `${date}  ${timeline.shas[row] || "no commit"}`.trim();
     const names = rows.map((row) => nameAt(timeline.dates[row], row));
-    // twice on one day: only the time tells them apart
+    // twice on one day: only the time distinguishes them
     const isTwice = (name) => names.indexOf(name) !== names.lastIndexOf(name);
     const name = (row) => {
       const plain = nameAt(timeline.dates[row], row);

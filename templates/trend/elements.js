@@ -21,6 +21,6 @@
   perfci.option = (value, text, selected = false) =>
     perfci.element("option", { value, selected }, text);
 
-  // "worse" is told by a word and an arrow, too: colour alone tells some people nothing
+  // "worse" is a word and an arrow, too: some people can't see the colour
   perfci.sign = (rises) => perfci.element("span", { "aria-hidden": "true" }, rises ? "▲ " : "▼ ");
 })();

@@ -24,7 +24,7 @@
     offer(metric, metrics);
     offer(environment, environments);
     const place = (select) => (select.value === "" ? null : Number(select.value));
-    const tell = () =>
+    const notify = () =>
       changed({
         words: words.value.toLowerCase().split(/\s+/).filter(Boolean),
         metric: place(metric),
@@ -34,15 +34,15 @@
     let waiting = 0;
     words.addEventListener("input", () => {
       clearTimeout(waiting);
-      waiting = setTimeout(tell, WAIT_MS);
+      waiting = setTimeout(notify, WAIT_MS);
     });
-    for (const control of [metric, environment, moved]) control.addEventListener("change", tell);
+    for (const control of [metric, environment, moved]) control.addEventListener("change", notify);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      tell();
+      notify();
     });
     form.hidden = false;
-    tell();
+    notify();
   };
 
   perfci.hasWords = (text, words) => words.every((word) => text.includes(word));

@@ -26,7 +26,7 @@
     return `${digits}e${power[0]}${power.slice(1).padStart(2, "0")}`;
   };
 
-  // the step by which an axis or a value is told: [size of one, its name]
+  // the step by which an axis or a value is written: [size of one, its name]
   perfci.scaleOf = (value, unit) => {
     const known = steps(unit);
     if (!known) {

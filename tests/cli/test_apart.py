@@ -80,7 +80,7 @@ def test_a_site_is_not_put_around_the_history_or_another_output(
     assert contents(kept) == before
 
 
-def test_a_users_file_in_a_site_is_told_before_the_history_is_read(
+def test_a_users_file_in_a_site_is_reported_before_the_history_is_read(
     project: Project, kept: Path
 ) -> None:
     project.commit()

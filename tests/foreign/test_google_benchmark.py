@@ -53,7 +53,7 @@ def test_counters_are_metrics_and_an_unknown_ones_direction_is_said_to_be_assume
     assert found[SIZE_8, "throughput"].direction == "higher"
     assert found[SIZE_8, "throughput"].unit == "items/s"
     assert found[SIZE_8, "items"].direction == "lower"
-    assert foreign.notes == ("no file tells which way counter items is better: lower is taken",)
+    assert foreign.notes == ("no file says which way counter items is better: lower is taken",)
 
 
 def test_an_error_is_a_failure_with_its_message() -> None:

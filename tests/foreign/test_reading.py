@@ -130,7 +130,7 @@ def test_a_run_without_a_time_is_skipped_unless_one_is_given() -> None:
     del file["context"]["date"]
     foreign = read(file)
     assert foreign.runs == ()
-    assert foreign.skipped[-1].why == "it doesn't tell when it was measured"
+    assert foreign.skipped[-1].why == "it doesn't say when it was measured"
     text = json.dumps(file).encode()
     given_times = [
         only_run(read_foreign(text, "x", measured_at=at))

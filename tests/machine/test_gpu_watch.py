@@ -75,7 +75,7 @@ def test_a_reading_that_nvml_refuses_is_unknown_and_the_others_are_made(
     watch.read()
     fields = {"energy": told.energy, "slowdowns": told.slowdown, "processes": told.compute_pids}
     assert [name for name, value in fields.items() if value is None] == [what]
-    assert watches.notes() == (f"NVML can't tell the card's {what} ({error(code)}).",)
+    assert watches.notes() == (f"NVML can't read the card's {what} ({error(code)}).",)
 
 
 def test_a_driver_that_knows_the_older_name_of_slowdowns_is_asked_by_it() -> None:
@@ -91,7 +91,7 @@ def test_a_driver_that_knows_the_older_name_of_slowdowns_is_asked_by_it() -> Non
 @pytest.mark.parametrize(
     ("nvml", "uuid", "said"),
     [
-        (FakeNvml({}), "", "torch doesn't tell"),
+        (FakeNvml({}), "", "torch doesn't say"),
         (FakeNvml({}), FIRST, "Not Found"),
         (FakeNvml({}, init=error("LIBRARY_NOT_FOUND")), FIRST, "Library Not Found"),
         (FakeNvml({}, init=error("LIB_RM_VERSION_MISMATCH")), FIRST, "version mismatch"),

@@ -77,9 +77,9 @@ def test_what_two_environments_have_in_common_is_said_once() -> None:
     text = render_comment(both)
     page = with_markdown_it(text)
     assert text.count("call to print()") == 1
-    assert "- 1 as told above" in text
+    assert "- 1 as above" in text
     assert text.count("Boom: line one") == 1
-    assert "<code>generate</code> failed as told above" in text
+    assert "<code>generate</code> failed as above" in text
     assert text.count("<code>main (aaaaaaaaaaaa)</code> → ") == 1
     assert text.count("needs 16 GiB") == 1
     assert page.cells.count("AMD EPYC 9654") == 1

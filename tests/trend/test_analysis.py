@@ -214,7 +214,7 @@ def test_series_too_short_to_tell_are_counted():
     analysed = report(series(np.ones(3), "a"), series(wobbling(4), "b"), series(wobbling(30), "c"))
 
     (note,) = analysed.notes
-    assert note.startswith("2 of 3 series have too few runs to tell: 8 are needed, 5 where")
+    assert note.startswith("2 of 3 series have too few runs: 8 are needed, 5 where")
 
 
 def test_many_small_steps_that_no_one_is_named_for_are_a_drift():
@@ -299,7 +299,7 @@ def _place(change: Change) -> int:
 def test_where_the_last_days_are_all_there_is_no_drift_is_told_and_a_note_says_so():
     (told,) = report(series(wobbling(200)), drift_days=400).notes
 
-    assert told == "No drift can be told: fewer than 4 runs are older than the last 400 days."
+    assert told == "No drift can be tested: fewer than 4 runs are older than the last 400 days."
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from perfci.trend.detect.examining import Found, examine
+from perfci.trend.detect.examining import SizedMove, examine
 from perfci.trend.settings import TrendSettings
 from tests.trend.histories import wobbling
 
@@ -15,7 +15,7 @@ OVERLAPPING = (196, 455, 483, 731, 738, 775)
 """Seeds of ``slopes`` where two ramps claim the same points."""
 
 
-def found(values: np.ndarray) -> tuple[Found, ...]:
+def found(values: np.ndarray) -> tuple[SizedMove, ...]:
     return examine(np.asarray(values, dtype=np.float64), SETTINGS)
 
 

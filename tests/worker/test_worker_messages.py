@@ -56,7 +56,7 @@ def case():
 """
 
 
-def test_each_stage_is_told_before_it_begins(bench: Bench) -> None:
+def test_each_stage_is_reported_before_it_begins(bench: Bench) -> None:
     path = bench.write(PLAIN)
     with bench.start(bench.order(path, "case")) as worker:
         ready = worker.wait_for("ready")

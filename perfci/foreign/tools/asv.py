@@ -34,7 +34,7 @@ _UNITS = {"seconds": "s", "second": "s", "unit": "", "bytes": "bytes"}
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One benchmark, as ``benchmarks.json`` tells it."""
+    """One benchmark, as ``benchmarks.json`` describes it."""
 
     type: str | None = None
     unit: str | None = None
@@ -93,7 +93,7 @@ def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:
     if benchmarks is None:
         gathering.notes.append(
             "asv's benchmarks.json was not given: axes are called param1, param2, …, and what a "
-            "benchmark measures is told by its name (give the whole results folder)"
+            "benchmark measures is taken from its name (give the whole results folder)"
         )
     started = []
     for benchmark, value in file.results.items():
@@ -132,7 +132,7 @@ def _result(file: _File, benchmark: str, value: Any) -> _Result:
     return msgspec.convert({k: v for k, v in row.items() if v is not None}, type=_Result)
 
 
-def _gather(gathering: Gathering, benchmark: str, result: _Result, told: Described) -> None:
+def _gather(gathering: Gathering, benchmark: str, result: _Result, described: Described) -> None:
     combinations = math.prod(len(values) for values in result.params)
     values = result.result if result.result is not None else [None] * min(combinations, 1000)
     if len(values) != combinations and result.result is not None:
@@ -141,9 +141,9 @@ def _gather(gathering: Gathering, benchmark: str, result: _Result, told: Describ
     if combinations > _MOST_COMBINATIONS:
         gathering.skip(benchmark, f"{combinations:,} combinations of parameters")
         return
-    metric, unit = _metric(benchmark, told)
+    metric, unit = _metric(benchmark, described)
     left_out = 0
-    for axes, value in zip(_axes(result, told), values, strict=False):
+    for axes, value in zip(_axes(result, described), values, strict=False):
         if value is not None and math.isnan(value):
             left_out += 1  # as its author asked for: no failure
             continue
@@ -159,19 +159,19 @@ def _gather(gathering: Gathering, benchmark: str, result: _Result, told: Describ
         gathering.skip(benchmark, f"asv skipped {of}")
 
 
-def _axes(result: _Result, told: Described) -> Iterator[Mapping[str, str]]:
-    names = told.param_names
+def _axes(result: _Result, described: Described) -> Iterator[Mapping[str, str]]:
+    names = described.param_names
     if len(names) != len(result.params) or len(set(names)) != len(names):
         names = [f"param{number}" for number in range(1, len(result.params) + 1)]
     for point in itertools.product(*result.params):
         yield dict(zip(names, point, strict=True))
 
 
-def _metric(benchmark: str, told: Described) -> tuple[str, str]:
+def _metric(benchmark: str, described: Described) -> tuple[str, str]:
     last = benchmark.rpartition(".")[2]
     by_name = next((kind for pattern, kind in _KINDS if pattern.match(last)), "track")
-    found = _METRICS.get(told.type or by_name)
-    unit = visible(told.unit or "", 30)
+    found = _METRICS.get(described.type or by_name)
+    unit = visible(described.unit or "", 30)
     return found or ("value", _UNITS.get(unit, unit))
 
 

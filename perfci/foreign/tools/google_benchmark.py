@@ -115,7 +115,7 @@ def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:  # noq
 
 
 def _entry(one: Any, names: set[str]) -> _Entry:
-    """Return an entry as today's layout has it; before 1.4 only names told aggregates."""
+    """Return an entry as today's layout has it; before 1.4 only names marked aggregates."""
     plain = dict(one) if isinstance(one, dict) else one
     if isinstance(plain, dict):
         plain["counters"] = {
@@ -162,7 +162,7 @@ def _gather(gathering: Gathering, case: str, entries: Sequence[_Entry]) -> None:
         metric, unit, direction = _COUNTERS.get(counter, (metric_name(counter), "", "lower"))
         if counter not in _COUNTERS:
             gathering.notes.append(
-                f"no file tells which way counter {metric} is better: lower is taken"
+                f"no file says which way counter {metric} is better: lower is taken"
             )
         values = [entry.counters.get(counter) for entry in taken]
         _point(gathering, case, metric, unit, values, direction)
@@ -185,11 +185,11 @@ def _point(
     values: Sequence[float | None],
     direction: Direction = "lower",
 ) -> None:
-    told = [value for value in values if value is not None]
-    if len(told) < len(values):
+    given = [value for value in values if value is not None]
+    if len(given) < len(values):
         gathering.skip(f"{case} {metric}", "its value is no finite number")
         return
-    centre = statistics.median(told)
+    centre = statistics.median(given)
     gathering.point(case, metric, unit, centre, (centre,), direction)
 
 
@@ -231,15 +231,15 @@ def _program(context: Mapping[str, Any]) -> str:
 
 
 def _environment(context: Mapping[str, Any]) -> Environment:
-    """No CPU is named. Its caches tell most apart; its frequency is another each time."""
+    """No CPU is named. Its caches distinguish most; its frequency differs each time."""
     deciding = {
         "cpu_count": context.get("num_cpus"),
         "caches": _caches(context.get("caches")),
         "build": context.get("library_build_type"),
     }
     notes = {key: value for key, value in context.items() if key not in _OWN_CONTEXT}
-    told = ("library_version", "cpu_scaling_enabled", "mhz_per_cpu")
-    notes |= {key: context.get(key) for key in told}
+    noted = ("library_version", "cpu_scaling_enabled", "mhz_per_cpu")
+    notes |= {key: context.get(key) for key in noted}
     title = (f"{context.get('num_cpus', 0)}_cpus", context.get("library_build_type"))
     return environment_of(TOOL, title, deciding, notes)
 

@@ -1,7 +1,7 @@
 """pyperf: one benchmark or a suite, of formats 5 (perf 0.8), 6 (perf 0.9) and 1.0.
 
 A pyperf run is one process, which is perfci's worker. Runs that calibrate have no values; values
-that warm up stand apart from the others; both are left out.
+that warm up are listed separately; both are left out.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:  # noq
         key = f"{_environment(about).key} {about.get('hostname')} {about.get('commit_id')}"
         group = groups.setdefault(key, _Group(about))
         _gather(group.gathering, benchmark, about, number)
-        told = (run.metadata.get("date", about.get("date")) for run in benchmark.runs)
-        group.dates += filter(None, map(group.gathering.time, told))
+        dates = (run.metadata.get("date", about.get("date")) for run in benchmark.runs)
+        group.dates += filter(None, map(group.gathering.time, dates))
     every = (broken, *(group.gathering for group in groups.values()))
     return Foreign(
         TOOL,

@@ -47,7 +47,7 @@ def overview_page(trend: Trend, groups: Sorted, listed: Catalogue) -> bytes:
         "mood": "worse" if groups.new_worse else "better" if groups.new_better else "steady",
         "still": words.still_open(groups),
         "early": "" if words.too_early(trend) == headline else words.too_early(trend),
-        "since": trend.told_before,
+        "since": trend.reported_before,
         "scope": scope_text(trend, listed),
         "new": moved_rows(new[:MOST_NEW], trend, listed),
         "new_more": max(0, len(new) - MOST_NEW),

@@ -23,7 +23,7 @@ def headline(trend: Trend, groups: Sorted) -> str:
     if worse == 1:
         key = groups.new_worse[0].series
         return f"{shown(key.metric)} of {shown(key.case)} got worse"
-    since = " since the last report" if trend.told_before else ""
+    since = " since the last report" if trend.reported_before else ""
     if worse:
         return f"{_series(worse)} got worse{since}"
     told = len(trend.series) - len(trend.too_few)

@@ -56,8 +56,8 @@ class Shift:
 def shift(values: NDArray[Any], stretches: Stretches, floor: float) -> Shift | None:
     """Return how far the last days are off, None where that is not worth naming.
 
-    A drift that the changes named since then explain is none: it is one of more than ``floor``
-    that is left when they are taken off.
+    Changes that were named since then are subtracted first: a drift is what is left, where that
+    is more than ``floor``.
 
     Notes
     -----
@@ -131,15 +131,17 @@ def find_drifts(
 def drift_notes(
     series: Sequence[Series], timelines: Mapping[str, Timeline], settings: TrendSettings
 ) -> tuple[str, ...]:
-    """Say where the last days leave no level before them, and so no drift can be told."""
-    told = {one.key.environment for one in series if len(one.values) >= NOISY_SERIES}
+    """Return a note where no drift can be tested: too few runs are older than the last days."""
+    tested = {one.key.environment for one in series if len(one.values) >= NOISY_SERIES}
     days = settings.drift_days
-    without = sum(_recent_row(timelines[key], days) < FEWEST for key in told)
+    without = sum(_recent_row(timelines[key], days) < FEWEST for key in tested)
     if not without:
         return ()
-    where = "" if without == len(told) else f" on {without} of {counted(len(told), 'environment')}"
+    where = (
+        "" if without == len(tested) else f" on {without} of {counted(len(tested), 'environment')}"
+    )
     few = f"fewer than {FEWEST} runs are older than the last {days} days"
-    return (f"No drift can be told{where}: {few}.",)
+    return (f"No drift can be tested{where}: {few}.",)
 
 
 def _recent_row(timeline: Timeline, days: int) -> int:

@@ -34,14 +34,14 @@ def ratio_of(difference: float) -> float:
 
 
 SHORTEST_SERIES = 5
-"""Points: with fewer nothing can be told."""
+"""Points: a shorter series is not examined."""
 
 NOISY_SERIES = 8
-"""Points: with fewer nothing can be told of a series with noise."""
+"""Points: a shorter series with noise is not examined."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SizedMove:
     """A move: indices into the series, sizes with 95 % interval, p of this series alone.
 
     ``within`` is (before, after) with 95 % confidence.
@@ -61,19 +61,21 @@ class Found:
     p: float
 
 
-def examine_all(many: Sequence[NDArray[Any]], settings: TrendSettings) -> list[tuple[Found, ...]]:
+def examine_all(
+    many: Sequence[NDArray[Any]], settings: TrendSettings
+) -> list[tuple[SizedMove, ...]]:
     """Examine each of many series: what one process does at a time."""
     return [examine(values, settings) for values in many]
 
 
 def too_few(values: NDArray[Any]) -> bool:
-    """Return whether nothing can be told of finite ``values`` (n,) because they are too few."""
+    """Return whether finite ``values`` (n,) are too few to be examined."""
     if len(values) < SHORTEST_SERIES:
         return True
     return len(values) < NOISY_SERIES and len(values) < 2 * prepare(values).shortest
 
 
-def examine(values: NDArray[Any], settings: TrendSettings) -> tuple[Found, ...]:
+def examine(values: NDArray[Any], settings: TrendSettings) -> tuple[SizedMove, ...]:
     """Return the moves of one series of finite ``values`` (n,), in order."""
     if too_few(values) or values.min() == values.max():
         return ()
@@ -85,7 +87,7 @@ def examine(values: NDArray[Any], settings: TrendSettings) -> tuple[Found, ...]:
     )
 
 
-def _found(prepared: Prepared, move: Move) -> Found:
+def _found(prepared: Prepared, move: Move) -> SizedMove:
     import numpy as np
     from scipy import special
 
@@ -94,7 +96,7 @@ def _found(prepared: Prepared, move: Move) -> Found:
     after = before + move.difference
     if not prepared.logarithmic:
         unit = prepared.unit
-        return Found(
+        return SizedMove(
             move.kind,
             move.before,
             move.after,
@@ -106,7 +108,7 @@ def _found(prepared: Prepared, move: Move) -> Found:
             None,
             move.p,
         )
-    return Found(
+    return SizedMove(
         kind=move.kind,
         before=move.before,
         after=move.after,

@@ -27,7 +27,7 @@ one costs little. From benchmarks/trend/critical_values.py."""
 _NORMAL = 0.6744897501960817
 _TRIM = 0.1
 _STEPS = 2
-"""So many steps may be in the shortest series without telling on its noise."""
+"""So many steps may be in the shortest series without an effect on its noise."""
 
 
 @dataclass(frozen=True, slots=True)

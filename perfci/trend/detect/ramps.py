@@ -1,4 +1,4 @@
-"""Slow ramps: where steps one way, one after the other, are better told as one straight rise."""
+"""Slow ramps: successive steps one way that one straight rise explains better."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class _Fitted:
 
 
 def find_ramps(prepared: Prepared, splits: Sequence[Split]) -> tuple[Stretch, ...]:
-    """Return the stretches of ``splits`` that are ramps, apart from each other, in order.
+    """Return the stretches of ``splits`` that are ramps, without overlap, in order.
 
     Notes
     -----
@@ -148,7 +148,7 @@ def find_ramps(prepared: Prepared, splits: Sequence[Split]) -> tuple[Stretch, ..
         )
         if turned:
             best = _best_first(prepared, splits, start, stop)
-            found += [fitted.stretch for fitted in _apart(prepared, splits, best)]
+            found += [fitted.stretch for fitted in _separate(prepared, splits, best)]
             start = stop
     return tuple(found)
 
@@ -173,8 +173,10 @@ def _best_first(
     return sorted(chosen, key=lambda fitted: fitted.low)
 
 
-def _apart(prepared: Prepared, splits: Sequence[Split], ramps: Sequence[_Fitted]) -> list[_Fitted]:
-    """Join neighbours that claim the same rise, or where two slopes tell it better, part them.
+def _separate(
+    prepared: Prepared, splits: Sequence[Split], ramps: Sequence[_Fitted]
+) -> list[_Fitted]:
+    """Join neighbours that claim the same rise, or part them where two slopes explain it better.
 
     Both look at the level between them, so that each may take its rise for its own.
     """
@@ -217,7 +219,7 @@ def _parted(
     best = max(([old], [new]), key=lambda ramps: ramps[0].gain)
     gain = best[0].gain
     if left is not None and right is not None:
-        # each is told against steps that end at the cut, where the level between goes on
+        # each is compared with steps that end at the cut, where the level between goes on
         between = prepared.cleaned[begin:end]
         gap = between[: cut - begin].mean() - between[cut - begin :].mean()
         squares = float(gap * gap) * (cut - begin) * (end - cut) / (end - begin)

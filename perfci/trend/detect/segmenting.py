@@ -147,7 +147,7 @@ def segment(prepared: Prepared, alpha: float) -> Segmented:
 def _moving(
     prepared: Prepared, sums: Sums, blocks: Blocks, start: Sequence[int], alpha: float
 ) -> list[tuple[int, int]]:
-    """Return what moves, at a lenient ``alpha``: where the wander can't be told from."""
+    """Return what moves, at a lenient ``alpha``: the wander isn't measured there."""
     found = Segmented()
     while True:
         wander = blocks.wander(found.moving())

@@ -114,7 +114,7 @@ def _between(runs: Sequence[RunHeader], placed: list[int], nameless: list[int]) 
     return [i for *_, i in sorted(keyed)]
 
 
-# Commits of which only the beginning of the hash was recorded, as an imported file may tell it.
+# Commits of which only the beginning of the hash was recorded, as an imported file may have it.
 
 _SHORTEST = 7
 """Digits: what git shortens a hash to at the least, by itself."""

@@ -280,7 +280,10 @@ def test_nothing_moved_is_said_only_of_those_that_can_be_told() -> None:
 
 
 def test_a_report_before_which_none_told_anything_does_not_speak_of_a_last_one() -> None:
-    for trend in (replace(year(), told_before=False), replace(quiet_trend(), told_before=False)):
+    for trend in (
+        replace(year(), reported_before=False),
+        replace(quiet_trend(), reported_before=False),
+    ):
         for text in (front(trend), render_trend_markdown(trend), trend_lines(trend)[0]):
             assert "ince the last report" not in text
 

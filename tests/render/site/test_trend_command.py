@@ -341,7 +341,7 @@ def test_a_history_that_is_not_there_is_not_made(recorded: Recorded, tmp_path: P
     assert not recorded.history.exists()
 
 
-def test_a_refused_folder_is_told_before_anything_is_read(
+def test_a_refused_folder_is_reported_before_anything_is_read(
     recorded: Recorded, tmp_path: Path
 ) -> None:
     (tmp_path / "taken").mkdir()
