@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.trend.synthetic import LEVEL, RHOS, SIGMA, ar1
-from perfci.trend.detect.examining import examine
+from perfci.trend.detect.moves import examine
 from perfci.trend.settings import TrendSettings
 
 SEED = 11

@@ -58,7 +58,7 @@ def importer(path: Path) -> Callable[[History], Imported]:
         return partial(_import_sqlite, path=path)
     if is_export(beginning):
         return partial(_import_export, path=path)
-    from perfci.foreign.reading import read_foreign
+    from perfci.foreign.recognition import read_foreign
 
     try:
         content = read_regular(path)
@@ -173,7 +173,7 @@ def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
 
 def _folder_parts(path: Path) -> Iterator[Foreign]:
     """Yield a file at a time: years of asv's results are hundreds of megabytes."""
-    from perfci.foreign.reading import foreign_parts
+    from perfci.foreign.recognition import foreign_parts
 
     def content_of(name: str) -> bytes:
         try:

@@ -15,9 +15,7 @@ from typing import Any
 from perfci.checkout.credentials import git_secrets
 from perfci.config.loading import Config, load_config
 from perfci.errors import OutsideError, UsageError
-from perfci.machine.doctor_cores import cores, frequency_governor, load, turbo
-from perfci.machine.doctor_gpu import card_of, gpu
-from perfci.machine.finding import Finding
+from perfci.machine.hardware import Finding, card_of, cores, frequency_governor, gpu, load, turbo
 from perfci.machine.isolation import SWITCH, obstacle
 from perfci.machine.quiet import available_cores, child_environment
 from perfci.machine.tokens import OVERRIDE, overridden, tokens_in

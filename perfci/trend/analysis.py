@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from perfci.stats.multiple_testing import benjamini_hochberg
 from perfci.trend.change import Change, Drift, KnownChange
 from perfci.trend.detect.drift import drift_notes, find_drifts
-from perfci.trend.detect.examining import (
+from perfci.trend.detect.moves import (
     NOISY_SERIES,
     SHORTEST_SERIES,
     SizedMove,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfci.trend.change import ChangeStatus, KnownChange
-from perfci.trend.detect.examining import SizedMove
+from perfci.trend.detect.moves import SizedMove
 from perfci.trend.timeline.series import SeriesKey
 
 WOBBLE = 3

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from perfci.foreign.gathering import Foreign
-from perfci.foreign.reading import foreign_parts, read_foreign
+from perfci.foreign.recognition import foreign_parts, read_foreign
 from perfci.model.history import Point, RecordedRun
 
 FOLDER = Path(__file__).parent.parent / "data" / "foreign"

@@ -9,9 +9,16 @@ from types import SimpleNamespace
 import pytest
 
 from perfci.machine import doctor as examination
-from perfci.machine.doctor_cores import cores, frequency_governor, load, turbo
-from perfci.machine.doctor_gpu import Card, card_of, gpu
-from perfci.machine.finding import Finding
+from perfci.machine.hardware import (
+    Card,
+    Finding,
+    card_of,
+    cores,
+    frequency_governor,
+    gpu,
+    load,
+    turbo,
+)
 from perfci.machine.quiet import available_cores
 from perfci.model.settings import MeasureSettings, Quiet
 from tests.builders.project import Project

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from perfci.trend.detect.examining import SizedMove, examine
+from perfci.trend.detect.moves import SizedMove, examine
 from perfci.trend.settings import TrendSettings
 from tests.trend.histories import wobbling
 

@@ -7,7 +7,7 @@ import math
 from perfci.render.clean import clean_line
 from perfci.render.site.catalogue import Sorted, series_of, shown
 from perfci.trend.change import Change, Drift, Trend
-from perfci.trend.detect.examining import NOISY_SERIES
+from perfci.trend.detect.moves import NOISY_SERIES
 from perfci.units import format_change, format_value
 
 SHORT = 10

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from perfci.model.instant import day_of
 from perfci.stats.multiple_testing import benjamini_hochberg
 from perfci.trend.change import Change, Drift
-from perfci.trend.detect.examining import NOISY_SERIES, ratio_of
+from perfci.trend.detect.moves import NOISY_SERIES, ratio_of
 from perfci.trend.detect.noise import measure_blocks, prepare
 from perfci.trend.detect.significance import cumulate, stretch_variance
 from perfci.trend.settings import TrendSettings

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile, PerfciError, UsageError
 from perfci.foreign import document
-from perfci.foreign.reading import foreign_parts, read_foreign
+from perfci.foreign.recognition import foreign_parts, read_foreign
 from perfci.model.codec import to_plain
 from tests.foreign.samples import (
     FILES,
