@@ -1,10 +1,11 @@
 """Writes the JSON Schemas of ``schemas/``: ``python -m tests.schemas``.
 
-Of the configuration, as perfci.toml and as ``[tool.perfci]`` of pyproject.toml.
+Of the configuration, as perfci.toml and as ``[tool.perfci]`` of pyproject.toml, and of the report.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,9 @@ import msgspec
 from perfci.config.keys import Keys, MetricTable
 from perfci.metrics import METRICS, families
 from perfci.model.metric import Metric
+from perfci.model.report import Report
+from perfci.model.version import REPORT_SCHEMA
+from perfci.render.limits import shape_of
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 DRAFT = "http://json-schema.org/draft-07/schema#"
@@ -34,7 +38,22 @@ def schemas() -> dict[str, Any]:
             "properties": {"tool": {"type": "object", "properties": {"perfci": configuration}}},
             "definitions": definitions,
         },
+        "report.schema.json": {"$schema": DRAFT, **_report()},
     }
+
+
+def _report() -> dict[str, Any]:
+    """Return the schema of a report file, in which fields of newer versions have a place."""
+    (schema,), definitions = msgspec.json.schema_components(
+        [shape_of(Report)], ref_template="#/definitions/{name}"
+    )
+    for each in definitions.values():
+        del each["additionalProperties"]
+        each["description"] = inspect.cleandoc(each["description"])
+    report = definitions.pop(schema["$ref"].rpartition("/")[2])
+    report["properties"]["schema"] = {"const": REPORT_SCHEMA}
+    report["required"].append("schema")
+    return {**report, "title": REPORT_SCHEMA, "definitions": definitions}
 
 
 def _configuration() -> tuple[dict[str, Any], dict[str, Any]]:

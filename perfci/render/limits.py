@@ -113,12 +113,14 @@ def shape_of(kind: type) -> type[msgspec.Struct]:
     for name in _IN_WORDS.get(kind.__name__, ()):
         limit = LIMITS[f"{kind.__name__}.{name}"]
         types[name] = _type(str if name == "doubt" else tuple[str, ...], limit)
+    needed.add("reasons")
     return msgspec.defstruct(
         kind.__name__,
         [
             (name, of) if name in needed else (name, Union[of, msgspec.UnsetType], msgspec.UNSET)  # noqa: UP007 (made of values)
             for name, of in types.items()
         ],
+        namespace={"__doc__": kind.__doc__},
         frozen=True,
         kw_only=True,
         forbid_unknown_fields=True,

@@ -1,9 +1,11 @@
-"""The committed JSON Schemas are those of the code, and agree with what perfci reads."""
+"""The committed JSON Schemas are those of the code, and agree with what perfci reads and writes."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jsonschema
@@ -12,9 +14,11 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT7
 
 from perfci.config.loading import parse_config
+from perfci.render.report_json import render_json
 from tests import schemas
 from tests.config.test_loading import EVERYTHING, WRONG
 from tests.docs.pages import page
+from tests.render.examples import alone_report, hostile_report, passing_report, rich_report
 from tests.workflows.examples import ROOT
 
 SCHEMAS = schemas.schemas()
@@ -89,3 +93,48 @@ def test_what_perfci_reads_is_valid(text: str) -> None:
     if "own" not in text:
         parse_config(text, "perfci.toml")
     assert problems(text) == []
+
+
+REPORTS = {
+    "golden": (ROOT / "tests" / "data" / "golden" / "report.json").read_text(encoding="utf-8"),
+    **{
+        make.__name__: render_json(make())
+        for make in (rich_report, passing_report, alone_report, lambda: hostile_report("a\n|\x00é"))
+    },
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_report_is_valid_and_so_is_one_of_a_newer_version(name: str) -> None:
+    plain = json.loads(REPORTS[name])
+    plain["results"][0]["more"] = plain["more"] = 1
+    jsonschema.Draft7Validator(SCHEMAS["report.schema.json"]).validate(plain)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *((("schema",), "perfci.report/2"), (("timing", "rounds"), 1.5), (("results",), {})),
+        *((("results", 0, "status"), "better"), (("results", 0, "case"), "x" * 301)),
+        *((("notes",), ["x"] * 1_001), (("head", "dirty"), None), (("skipped",), {"a": 1})),
+        *((("results", 0, "p"), "0.01"), (("verdict", "reasons"), [[]])),
+    ],
+    ids=str,
+)
+def test_what_is_no_report_is_invalid(path: tuple[str | int, ...], value: Any) -> None:
+    assert list(problems_of(path, lambda inside: inside.__setitem__(path[-1], value)))
+
+
+@pytest.mark.parametrize(
+    "path", [("schema",), ("results",), ("results", 0, "p"), ("verdict", "reasons")], ids=str
+)
+def test_a_report_without_what_it_needs_is_invalid(path: tuple[str | int, ...]) -> None:
+    assert list(problems_of(path, lambda inside: inside.pop(path[-1])))
+
+
+def problems_of(path: tuple[str | int, ...], edit: Callable[[Any], object]) -> Iterator[Exception]:
+    plain = inside = json.loads(REPORTS["rich_report"])
+    for step in path[:-1]:
+        inside = inside[step]
+    edit(inside)
+    return jsonschema.Draft7Validator(SCHEMAS["report.schema.json"]).iter_errors(plain)

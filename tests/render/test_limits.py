@@ -176,6 +176,7 @@ BOMBS: dict[str, tuple[Callable[[], str], str]] = {
         lambda: '{"schema": "perfci.report/1", "notes": ' + "[" * 1_000_000,
         "got `array` - at `",
     ),
+    "no reasons": (lambda: edited(("verdict",), {"status": "fail"}), "missing .*`reasons`"),
     "unknown object": (lambda: edited(("more",), {"a": 1}), "unknown field `more`"),
     "list for an object": (lambda: edited(("timing",), []), "got `array` - at `"),
     "object for a list": (lambda: edited(("results",), {}), "got `object` - at `"),
