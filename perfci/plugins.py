@@ -21,6 +21,8 @@ from perfci.errors import UsageError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+BROKEN = "broken-plugin"
+"""The slug of what another distribution adds, and can't be used."""
 _LONGEST = 300
 _METADATA = (".dist-info", ".egg-info", "EGG-INFO")
 
@@ -75,11 +77,16 @@ def lacking(plugin: Any, *needed: str) -> str:
 def broken(point: EntryPoint, what: str) -> UsageError:
     """Return the error for what an entry point adds: it names the point and its distribution."""
     owner = point.dist.name if point.dist else "an unknown distribution"
-    what = " ".join(what[: 2 * _LONGEST].split())  # anybody's words
+    return broken_plugin(f"`{point.name}` of", owner, what, f" ({point.group}: {point.value})")
+
+
+def broken_plugin(which: str, owner: str, what: str, where: str = "") -> UsageError:
+    """Return the error for ``which`` of the distribution ``owner``'s, whose words ``what`` is."""
+    what = " ".join(what[: 2 * _LONGEST].split())
     what = what if len(what) <= _LONGEST else f"{what[: _LONGEST - 1]}…"
     return UsageError(
-        "broken-plugin",
-        f"`{point.name}` of {owner} ({point.group}: {point.value}) can't be used: {what}",
+        BROKEN,
+        f"{which} {owner}{where} can't be used: {what}",
         f"Mend it, or uninstall {owner}.",
     )
 

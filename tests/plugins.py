@@ -30,3 +30,16 @@ def install(folder: Path, group: str, name: str, source: str, *, into: Path | No
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     subprocess.run([*pip, f"--target={installed}", wheel], check=True)
     return installed
+
+
+class Environment:
+    """A virtual environment of a user's, with nothing of perfci in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", root], check=True)
+        self.python = str(root / "bin" / "python")
+
+    def install(self, group: str, name: str, source: str) -> None:
+        (folder,) = self.root.glob("lib/python*/site-packages")
+        install(self.root, group, name, source, into=folder)

@@ -1,26 +1,33 @@
 """The metrics: a module for each family of them, which is all it takes to add one.
 
-A module has ``METRICS``: each ``Metric``, with its default policy, and what it is in words. It may
-have what else ``Family`` names. ``PLACE`` orders perfci's own in reports.
+A module (or what an entry point of the group ``perfci.metrics`` names) has ``METRICS``: each
+``Metric``, with its default policy, and what it is in words. It may have what else ``Family``
+names. ``PLACE`` orders perfci's own in reports; others' come after them.
 
 Standard library only, and torch inside of what needs it: workers import all of them.
 """
 
 from __future__ import annotations
 
+import importlib
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from perfci.model.metric import Metric
+from perfci.errors import Unusable, UsageError
+from perfci.model.metric import Metric, why_unfit
 from perfci.model.worker import GraphEvent, Measurement, WorkerOutput, WorkOrder
-from perfci.plugins import built_in
+from perfci.plugins import broken, broken_plugin, built_in, load, points
 
 if TYPE_CHECKING:
     from perfci.model.finding import Finding
     from perfci.model.report import Explanation
+
+GROUP = "perfci.metrics"
+T = TypeVar("T")
 
 # In the worker: what a collector is given, and what it gives.
 
@@ -161,6 +168,14 @@ class Moved:
     base: Sequence[WorkerOutput]
     head: Sequence[WorkerOutput]
 
+    def because(
+        self, metric: str, kind: str, text: str, file: str = "", line: int = 0
+    ) -> Explanation:
+        """Return an explanation of what one of the metrics did."""
+        from perfci.model.report import Explanation
+
+        return Explanation(self.case, metric, kind, text, file, line)
+
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
@@ -182,8 +197,9 @@ class Family:
     """One module's metrics. ``about`` says what each is, by its name.
 
     What else a module may have: ``COLLECTOR``, the class of its collectors; ``reduce``, which makes
-    values of a worker's samples; ``explain``, which says why a metric regressed; and ``ruling``,
-    which says where the numbers of its metrics ``RULED`` don't count, given both sides' workers.
+    values of a worker's samples; ``explain``, which says why a metric regressed. perfci's own may
+    have ``ruling``, which says where the numbers of its metrics ``RULED`` don't count, given both
+    sides' workers. ``distribution`` is whose it is, empty for perfci's own.
     """
 
     name: str
@@ -194,24 +210,117 @@ class Family:
     explain: Explain = lambda _: ()
     ruling: Rule = lambda *_: None
     ruled: tuple[str, ...] = ()
+    distribution: str = ""
+
+    def ask(self, what: str, hook: Callable[[], T]) -> T:
+        """Return what a hook gives. UsageError, by its distribution's name, for a broken one."""
+        try:
+            return hook()
+        except Unusable:
+            raise
+        except Exception as error:
+            if not self.distribution:
+                raise
+            raise self._broken(f"{what} ended in {type(error).__name__}: {error}") from error
+
+    def read(self, what: str, hook: Callable[[], Reading]) -> Reading:
+        """Return what a hook found, as ``ask``; a value that isn't finite is missing."""
+        reading = self.ask(what, hook)
+        if not self.distribution:
+            return reading
+        names = {metric.name for metric in self.metrics}
+        if not isinstance(reading, Reading):
+            raise self._broken(f"{what} gave {repr(reading)[:80]}, which is no Reading")
+        if strange := {*reading.values, *reading.missing, *reading.bursts} - names:
+            raise self._broken(f"{what} gave {sorted(map(str, strange))}, none of its metrics")
+        values = self.ask(what, lambda: {name: float(one) for name, one in reading.values.items()})
+        odd = {name: f"it was {one}" for name, one in values.items() if not math.isfinite(one)}
+        return replace(
+            reading,
+            values={name: one for name, one in values.items() if name not in odd},
+            missing={**reading.missing, **odd},
+        )
+
+    def _broken(self, what: str) -> UsageError:
+        return broken_plugin(f"the metrics `{self.name}` of", self.distribution, what)
 
 
-@cache
 def families() -> tuple[Family, ...]:
-    """Return the families in the order of reports."""
+    """Return the families in the order of reports. UsageError for another's that is broken."""
+    return _REGISTRY.families()
+
+
+def registered() -> dict[str, str]:
+    """Return the modules that other distributions add, with the distributions' names."""
+    return {one.name: one.distribution for one in families() if one.distribution}
+
+
+def use(others: Mapping[str, str]) -> None:
+    """Take these modules of others', as ``registered`` found them, and look for no more.
+
+    For a worker: looking for entry points takes up to 0.1 s.
+    """
+    own = list(_own())
+    for name, distribution in others.items():
+        own.append(_family(importlib.import_module(name), distribution))
+    _REGISTRY.take(own)
+
+
+def _own() -> Iterator[Family]:
     modules = [module for _, module in built_in(sys.modules[__name__])]
-    return tuple(map(_family, sorted(modules, key=lambda module: module.PLACE)))
+    return map(_family, sorted(modules, key=lambda module: module.PLACE))
 
 
-def _family(module: Any) -> Family:
-    optional = {"collector": "COLLECTOR", "ruled": "RULED"}
-    optional |= {name: name for name in ("reduce", "explain", "ruling")}
+def _with_others() -> Iterator[Family]:
+    owners: dict[str, str] = {}
+    for family in _own():
+        owners |= dict.fromkeys(family.about, "perfci")
+        yield family
+    for point in points(GROUP):
+        distribution = point.dist.name if point.dist else point.value
+        family = _family(load(point, _wrong), distribution)
+        for name in family.about:
+            if name in owners:
+                raise broken(point, f"{owners[name]} has a metric `{name}`")
+            owners[name] = distribution
+        yield family
+
+
+def _family(module: Any, distribution: str = "") -> Family:
+    optional = {"collector": "COLLECTOR", "reduce": "reduce", "explain": "explain"}
+    if not distribution:
+        optional |= {"ruling": "ruling", "ruled": "RULED"}
     return Family(
         name=module.__name__,
         metrics=tuple(module.METRICS),
         about={metric.name: text for metric, text in module.METRICS.items()},
+        distribution=distribution,
         **{key: vars(module)[name] for key, name in optional.items() if name in vars(module)},
     )
+
+
+def _wrong(module: Any) -> str:
+    return next(_wrongs(module), "")
+
+
+def _wrongs(module: Any) -> Iterator[str]:
+    """Yield what is wrong with another distribution's module."""
+    if not isinstance(module, ModuleType):
+        yield "it is no module"
+    elif not isinstance(getattr(module, "METRICS", None), Mapping) or not module.METRICS:
+        yield "its `METRICS` maps no metric to what it is"
+    else:
+        for metric, text in module.METRICS.items():
+            if not isinstance(metric, Metric) or not isinstance(text, str):
+                yield "its `METRICS` maps something else than a Metric to words"
+            elif wrong := why_unfit(metric):
+                yield f"its metric {metric.name!r}: {wrong}"
+        collector = getattr(module, "COLLECTOR", Collector)
+        if not (isinstance(collector, type) and issubclass(collector, Collector)):
+            yield "its `COLLECTOR` is no subclass of perfci.metrics.Collector"
+        for hook in ("reduce", "explain"):
+            if not callable(getattr(module, hook, len)):
+                yield f"its `{hook}` can't be called"
 
 
 def rulings(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> dict[str, Ruling]:
@@ -229,22 +338,56 @@ def ruled() -> frozenset[str]:
     return frozenset(name for family in families() for name in family.ruled)
 
 
-@cache
-def _by_name() -> dict[str, Metric]:
-    return {metric.name: metric for family in families() for metric in family.metrics}
-
-
-class _Metrics(Mapping[str, Metric]):
+class _Registry(Mapping[str, Metric]):
     """The metrics by name, in the order of reports; found when they are first asked for."""
 
+    def __init__(self) -> None:
+        self._families: tuple[Family, ...] = ()
+        self._by_name: dict[str, Metric] = {}
+
+    def take(self, found: Iterable[Family]) -> None:
+        """Have these families and no others."""
+        self._families = tuple(found)
+        self._by_name = {one.name: one for family in self._families for one in family.metrics}
+
+    def families(self) -> tuple[Family, ...]:
+        """Return the families."""
+        if not self._families:
+            self.take(_with_others())
+        return self._families
+
     def __getitem__(self, name: str) -> Metric:
-        return _by_name()[name]
+        return self._found()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_by_name())
+        return iter(self._found())
 
     def __len__(self) -> int:
-        return len(_by_name())
+        return len(self._found())
+
+    def _found(self) -> dict[str, Metric]:
+        self.families()
+        return self._by_name
 
 
-METRICS: Mapping[str, Metric] = _Metrics()
+__all__ = [
+    "METRICS",
+    "NOTHING",
+    "Collector",
+    "Device",
+    "Family",
+    "Metric",
+    "Moved",
+    "Reading",
+    "Ruling",
+    "Scene",
+    "Warm",
+    "Work",
+    "families",
+    "registered",
+    "ruled",
+    "rulings",
+    "use",
+]
+_REGISTRY = _Registry()
+METRICS: Mapping[str, Metric] = _REGISTRY

@@ -45,8 +45,6 @@ COLLECTOR = Start
 
 def explain(moved: Moved) -> Iterator[Explanation]:
     """Yield the phase of the cold start that grew most."""
-    from perfci.model.report import Explanation
-
     if "cold_start" not in moved.regressed:
         return
     before, after = _phases(moved.base), _phases(moved.head)
@@ -54,12 +52,7 @@ def explain(moved: Moved) -> Iterator[Explanation]:
     growth, name = max(grown, default=(0.0, ""))
     if growth > _LEAST_GROWTH_S:
         shown = [format_value(phases[name], "s") for phases in (before, after)]
-        yield Explanation(
-            case=moved.case,
-            metric="cold_start",
-            kind="phase",
-            text=f"{name}: {shown[0]} → {shown[1]}",
-        )
+        yield moved.because("cold_start", "phase", f"{name}: {shown[0]} → {shown[1]}")
 
 
 def _phases(outputs: Sequence[WorkerOutput]) -> dict[str, float]:

@@ -62,7 +62,8 @@ class Discovery:
 
     ``copies`` are what is installed of the project in the side's Python, which lies in ``pythons``;
     ``sources`` are other clones that it is installed from. ``devices`` are modules of kinds of
-    device that other distributions add there.
+    device that other distributions add there, ``metrics`` modules of metrics, with the
+    distributions' names.
     """
 
     cases: tuple[Case, ...]
@@ -72,3 +73,4 @@ class Discovery:
     pythons: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    metrics: Mapping[str, str] = field(default_factory=dict)

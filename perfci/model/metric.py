@@ -16,6 +16,7 @@ Undecided = Literal["inconclusive", "pass"]
 _LONGEST_NAME, _LONGEST_UNIT = 100, 50
 """What a report keeps of either."""
 _DIRECTIONS, _GATES = get_args(Direction), get_args(Gate)
+_KINDS, _UNDECIDED = get_args(Kind), get_args(Undecided)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ def why_unfit(metric: Metric) -> str:
     checks = (
         ("name", metric.name, _is_name(metric.name), "letters, digits, `_`, `.`, `-`; at most 100"),
         ("unit", metric.unit, _is_short_text(metric.unit), "text of at most 50 characters"),
+        ("kind", metric.kind, metric.kind in _KINDS, "sampled, per_worker or exact"),
+        ("undecided", metric.undecided, metric.undecided in _UNDECIDED, "inconclusive or pass"),
         ("direction", metric.direction, metric.direction in _DIRECTIONS, "lower or higher"),
         ("gate", metric.gate, metric.gate in _GATES, "fail, warn or info"),
         ("threshold", share, _is_number(share) and 0.0 <= share < math.inf, "a share of base"),

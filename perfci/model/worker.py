@@ -37,7 +37,7 @@ class WorkOrder:
     ``inject`` makes the work worse on purpose, by shares of its own cost. Without ``cold_start``
     its start was disturbed, and isn't told. Discovery looks for installed copies of what
     ``project`` names (normalised distributions) or ``checkout`` holds. ``devices`` are the kinds of
-    device that it found. Times in s.
+    device that it found, ``metrics`` the modules of metrics, with their distributions. Times in s.
     """
 
     root: str
@@ -60,6 +60,7 @@ class WorkOrder:
     project: tuple[str, ...] = ()
     checkout: str = ""
     devices: tuple[str, ...] = ()
+    metrics: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,10 @@ class Worker:
         """Return the end of a worker that said what no worker says."""
         return WorkerEnded(self._failure("protocol", what))
 
+    def broken_plugin(self, what: str) -> WorkerEnded:
+        """Return the end of a worker whose numbers another distribution's metric can't take."""
+        return WorkerEnded(self._failure("broken_plugin", what))
+
     def close(self) -> int:
         """End the worker's group and whatever left it; return how many processes it left behind."""
         return self._channel.close(done=self.stage == "done")

@@ -49,7 +49,7 @@ class SessionPlan:
     ``benchmark_root`` is the tree whose benchmark files both sides run: head's.
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
     begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
-    distributions that the trees declare; ``devices`` are others' kinds of device, by side.
+    distributions that the trees declare; ``devices`` and ``metrics`` are others', by side.
     ``checkout`` is the user's: saved models are named in it.
     """
 
@@ -70,6 +70,7 @@ class SessionPlan:
     places: Mapping[str, Places] = field(default_factory=dict)
     project: tuple[str, ...] = ()
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     checkout: Path | None = None
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
@@ -89,6 +90,7 @@ class SessionPlan:
             seed=self.settings.seed,
             project=self.project,
             devices=self.devices.get(side.name, ()),
+            metrics=self.metrics.get(side.name, {}),
             checkout=self.places[side.name].checkout.rstrip("/") if self.places else "",
         )
 
@@ -267,7 +269,8 @@ class SessionPlan:
             for name, one in self.places.items()
         }
         devices = {name: one.devices for name, one in discovered.items()}
-        return replace(self, places=places, devices=devices)
+        metrics = {name: one.metrics for name, one in discovered.items()}
+        return replace(self, places=places, devices=devices, metrics=metrics)
 
 
 def _prefix_of(python: str) -> tuple[str, ...]:

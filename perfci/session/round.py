@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from perfci.errors import UsageError
 from perfci.machine.gpu_watch import (
     GpuState,
     GpuWatch,
@@ -13,6 +14,7 @@ from perfci.machine.gpu_watch import (
     energy_between,
     set_aside_reason,
 )
+from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.codec import to_plain
 from perfci.model.metric import why_unfit
@@ -277,7 +279,12 @@ def _result(slot: _Slot, said: Mapping[str, object], round_number: int) -> Worke
     raw = _alive(slot).field(said, "measurement", Measurement)
     for metric in raw.extra_metrics:
         if wrong := why_unfit(metric):
-            raise _alive(slot).nonsense(f"a metric of the benchmark's own: {wrong}")
+            raise _alive(slot).nonsense(f"a metric that isn't perfci's: {wrong}")
+        if (known := METRICS.get(metric.name, metric)) != metric:
+            what = f"its metric `{metric.name}` is another one than that installed beside perfci"
+            raise _alive(slot).broken_plugin(
+                f"{what}: {metric}, and {known}\nInstall the same version in both, or rename one."
+            )
     order = slot.task.order
     try:
         output = reduce(
@@ -287,8 +294,11 @@ def _result(slot: _Slot, said: Mapping[str, object], round_number: int) -> Worke
             round_number=round_number,
             cold_cache=order.cold_cache,
             energy=slot.energy if slot.on_device else None,
+            installed=order.metrics,
         )
         to_plain(output.values)
+    except UsageError as error:
+        raise _alive(slot).broken_plugin(str(error)) from error
     except (ValueError, ArithmeticError) as error:  # CodecError for what isn't finite
         raise _alive(slot).nonsense(f"its samples can't be reduced: {error}") from error
     return output

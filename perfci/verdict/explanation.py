@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfci.metrics import Moved, families
+from perfci.errors import UsageError
+from perfci.metrics import Family, Moved, families
 from perfci.model.case import Case
 from perfci.model.report import Comparison, Explanation
 from perfci.model.worker import WorkerOutput
@@ -26,4 +27,19 @@ def explain(
     if not regressed or not base or not head:
         return ()
     moved = Moved(case.id, regressed, base, head)
-    return tuple(one for family in reversed(families()) for one in family.explain(moved))
+    return tuple(one for family in reversed(families()) for one in _explained(family, moved))
+
+
+def _explained(family: Family, moved: Moved) -> tuple[Explanation, ...]:
+    """Another distribution's that can't explain says so in its place: the report goes on."""
+    try:
+        return family.ask("its explain", lambda: tuple(map(_checked, family.explain(moved))))
+    except UsageError as error:
+        metric = next((one for one in moved.regressed if one in family.about), moved.regressed[0])
+        return (Explanation(moved.case, metric, "broken_plugin", error.message),)
+
+
+def _checked(one: Explanation) -> Explanation:
+    if not isinstance(one, Explanation):
+        raise TypeError(f"{repr(one)[:80]} is no Explanation")
+    return one

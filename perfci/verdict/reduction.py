@@ -6,11 +6,12 @@ import array
 import base64
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate, chain
 
-from perfci.metrics import Warm, families
+from perfci.metrics import Collector, Warm, families
 from perfci.model.worker import Burst, Measurement, WorkerOutput
 from perfci.stats.quantile import tail_quantile
 
@@ -27,10 +28,12 @@ def reduce(
     round_number: int,
     cold_cache: bool,
     energy: float | None = None,
+    installed: Container[str] = (),
 ) -> WorkerOutput:
     """Return the worker's metrics; ``energy`` is what its card took in J, None where it has none.
 
-    A metric's own reason for being missing is the worker's, where that gives one.
+    A metric's own reason for being missing is the worker's, where that gives one. ``installed`` are
+    others' modules of metrics that the worker's Python has. UsageError for a broken one.
     """
     bursts = tuple(_judged(burst) for burst in raw.bursts)
     kept = _kept(bursts)
@@ -51,10 +54,16 @@ def reduce(
     missing: dict[str, str] = {}
     medians: dict[str, tuple[float | None, ...]] = {}
     for family in families():
-        reading = family.reduce(warm)
+        reading = family.read("its reduce", partial(family.reduce, warm))
         values |= reading.values
         missing |= reading.missing
         medians |= reading.bursts
+    extra = {metric.name: metric for metric in raw.extra_metrics}
+    for family in (one for one in families() if one.distribution):
+        extra = {one.name: one for one in family.metrics if one.name in values} | extra
+        if family.collector is not Collector and family.name not in installed:
+            why = f"{family.distribution} is not installed in the Python that measures"
+            missing = {one: why for one in family.about if one not in values} | missing
     return WorkerOutput(
         case=case,
         side=side,
@@ -70,7 +79,7 @@ def reduce(
         disturbance=next((reason for reason, _ in reasons.most_common(1)), ""),
         bursts=medians,
         warnings=raw.warnings,
-        extra_metrics=raw.extra_metrics,
+        extra_metrics=tuple(extra.values()),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from perfci import metrics
 from perfci.api.definition import Benchmark
 from perfci.errors import UsageError
 from perfci.model.case import Case, Discovery, Failure
@@ -85,6 +86,12 @@ def discover(order: WorkOrder) -> dict[str, Any]:
     """Return a ``Discovery`` as a dict; a file that fails leaves the others alone."""
     cases: list[Case] = []
     failures: list[Failure] = []
+    added: dict[str, str] = {}
+    try:
+        added = metrics.registered()
+    except UsageError as error:
+        failures.append(_broken(order, error))
+        metrics.use({})
     before = ""
     for file in order.benchmark_files:
         folder = str(Path(file).parent)
@@ -112,8 +119,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
         others = registered()
         facts = side_facts(kinds(others), needs_torch=bool(order.saved))
     except UsageError as error:
-        broken = Failure("", order.side, "discovery", "broken_plugin", str(error))
-        failures.append(broken)
+        failures.append(_broken(order, error))
     return asdict(
         Discovery(
             cases=tuple(unique),
@@ -123,8 +129,13 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             pythons=python_folders(),
             sources=other_sources(order.project, order.root, order.checkout),
             devices=others,
+            metrics=added,
         )
     )
+
+
+def _broken(order: WorkOrder, error: UsageError) -> Failure:
+    return Failure("", order.side, "discovery", kind_of(error), str(error))
 
 
 def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:

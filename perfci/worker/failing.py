@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.errors import PerfciError, Unusable
+from perfci.plugins import BROKEN
 
 if TYPE_CHECKING:
     from traceback import FrameSummary
@@ -20,6 +21,8 @@ _LONGEST = 4000
 
 def kind_of(error: BaseException) -> str:
     """Return a failure's kind: perfci's own word, or the exception's class."""
+    if isinstance(error, PerfciError) and error.slug == BROKEN:
+        return "broken_plugin"
     return error.kind if isinstance(error, Unusable) else type(error).__name__
 
 

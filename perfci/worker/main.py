@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from perfci.metrics import use
 from perfci.model.worker import WorkOrder
 from perfci.worker.failing import flush, kind_of, log, where_it_failed
 from perfci.worker.hook.perfci_watch import begin_in_worker
@@ -35,9 +36,12 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
         prepare_path(order.python_path)
         watch = begin_in_worker(os.environ)
         look = watch.look if watch else _unwatched
+        discovers = not (order.case or order.fork_socket >= 0)
+        if not discovers:
+            use(order.metrics)
         harness_ns = time.monotonic_ns()
         stage.enter("import")
-        if not (order.case or order.fork_socket >= 0):
+        if discovers:
             from perfci.worker.discovery import discover
 
             discovery = discover(order)

@@ -103,7 +103,7 @@ def measure(
         compiled=work.compiled,
         graph_events=tuple(gathering.events),
         warnings=tuple(gathering.warnings),
-        extra_metrics=tuple(extra.metric for extra in work.metrics),
+        extra_metrics=(*(extra.metric for extra in work.metrics), *gathering.of_others()),
     )
     look()  # last of all: what a later call loads counts too
     channel.send("output", measurement=asdict(measurement))

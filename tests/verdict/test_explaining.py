@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
+
+from perfci.metrics import use
 from perfci.metrics.graphs import new_events
 from perfci.model.worker import GraphEvent, WorkerOutput
 from perfci.verdict.decision import placeholder
@@ -55,3 +59,22 @@ def test_the_phase_that_grew_most_explains_a_cold_start() -> None:
     head = with_event("head", phases={"imports": 1.05, "setup": 0.32})
     (said,) = explain(case(), base, head, [replace(ROW, metric="cold_start")])
     assert (said.kind, said.text) == ("phase", "setup: 20.0 ms → 320 ms")
+
+
+def test_a_metric_of_others_that_cannot_explain_says_so_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "METRICS = {}\nexplain = lambda moved: 1 / 0\n"
+    (tmp_path / "someones_broken.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    sides = [
+        with_event(side, phases={"imports": time}) for side, time in (("base", 1), ("head", 2))
+    ]
+    try:
+        use({"someones_broken": "someones-broken"})
+        broken, phase = explain(case(), *sides, [replace(ROW, metric="cold_start")])
+    finally:
+        use({})
+    assert phase.kind == "phase"
+    assert broken.metric == "cold_start"
+    assert "someones-broken can't be used: its explain ended in ZeroDivision" in broken.text

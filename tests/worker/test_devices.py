@@ -17,7 +17,7 @@ from perfci.errors import Unusable
 from perfci.worker.devices import cuda, kinds, named
 from tests.builders.project import Project
 from tests.lacking import lacking
-from tests.plugins import install
+from tests.plugins import Environment
 from tests.worker.driver import OF_A_DEVICE, Bench
 
 LANE = '''\
@@ -112,19 +112,6 @@ def samples(encoded: str) -> list[int]:
     return list(values)
 
 
-class Environment:
-    """A virtual environment of a user's, with nothing of perfci in it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", root], check=True)
-        self.python = str(root / "bin" / "python")
-
-    def install(self, name: str, source: str) -> None:
-        (folder,) = self.root.glob("lib/python*/site-packages")
-        install(self.root, GROUP, name, source, into=folder)
-
-
 @pytest.fixture
 def environment(tmp_path: Path) -> Environment:
     return Environment(tmp_path / "environment")
@@ -133,7 +120,7 @@ def environment(tmp_path: Path) -> Environment:
 def test_a_device_of_another_distribution_is_timed_to_the_end_of_its_work(
     bench: Bench, environment: Environment
 ) -> None:
-    environment.install("lane", LANE)
+    environment.install(GROUP, "lane", LANE)
     bench.write(BENCHMARK)
     found = bench.discover(python=environment.python)
     assert found["devices"] == ["someones_lane"]
@@ -159,7 +146,7 @@ def test_a_device_of_another_distribution_is_timed_to_the_end_of_its_work(
 def test_a_session_measures_on_the_device_that_its_python_has(
     project: Project, environment: Environment
 ) -> None:
-    environment.install("lane", LANE)
+    environment.install(GROUP, "lane", LANE)
     project.write("benchmarks/bench_one.py", BENCHMARK)
     project.commit("a kernel")
     report = project.report("run", "--rounds", "2", "--python", environment.python, code=0)
@@ -183,7 +170,7 @@ def test_a_session_measures_on_the_device_that_its_python_has(
 def test_a_broken_device_is_named_and_is_no_traceback(
     project: Project, environment: Environment, source: str, why: str
 ) -> None:
-    environment.install("broken", source)
+    environment.install(GROUP, "broken", source)
     project.counting(1000)
     project.commit("base")
     done = project.perfci("run", "--rounds", "2", "--python", environment.python)
@@ -196,7 +183,7 @@ def test_a_broken_device_is_named_and_is_no_traceback(
 def test_a_device_that_lacks_what_it_promises_is_refused(
     bench: Bench, environment: Environment
 ) -> None:
-    environment.install("lane", LANE.replace("def synchronize", "def wait"))
+    environment.install(GROUP, "lane", LANE.replace("def synchronize", "def wait"))
     path = bench.write(BENCHMARK)
     order = bench.order(path, "case", devices=("someones_lane",))
     with bench.start(order, python=environment.python) as worker:

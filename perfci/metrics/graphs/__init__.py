@@ -80,21 +80,13 @@ def _graphs(outputs: Sequence[WorkerOutput]) -> float | None:
 
 def explain(moved: Moved) -> Iterator[Explanation]:
     """Yield head's new breaks and recompiles, where they may be why something regressed."""
-    from perfci.model.report import Explanation
-
     affected = [one for one in moved.regressed if one.startswith((*_NAMES, *_OF_COMPILED))]
     if not affected:
         return
     for event in new_events(_events(moved.base), _events(moved.head)):
         own = "recompiles" if "recompile" in event.kind else "graph_breaks"
-        yield Explanation(
-            case=moved.case,
-            metric=own if own in affected else affected[0],
-            kind=event.kind,
-            text=event.reason,
-            file=event.file,
-            line=event.line,
-        )
+        metric = own if own in affected else affected[0]
+        yield moved.because(metric, event.kind, event.reason, event.file, event.line)
 
 
 def new_events(base: Sequence[GraphEvent], head: Sequence[GraphEvent]) -> tuple[GraphEvent, ...]:
