@@ -177,7 +177,7 @@ def noisy() -> list[Report]:
         for name in ("encoder[batch=1]", "decoder[batch=1]", "attention[batch=8]")
     ]  # fmt: skip
     reasons = [Reason("undecided", one.case, one.metric, because=finding) for one in open_rows]
-    notes = ("31 bursts were set aside: the core or the card was taken meanwhile.",)
+    notes = ("31 bursts were excluded: the core or the card was taken meanwhile.",)
     return [report("inconclusive", reasons, [*open_rows, *quiet(3)], notes=notes)]
 
 
@@ -193,7 +193,7 @@ def crashed() -> list[Report]:
     lost = replace(
         row(failure.case, "latency_p50", 1.0, 1.0, "failed", findings=(finding,), method="none"),
         base=None, head=None, ratio=None, ratio_lo=None, ratio_hi=None,
-        p=None, p_adjusted=None, df=None,
+        p=None, p_adjusted=None, df=None, se=None,
     )  # fmt: skip
     reason = Reason("failed", failure.case, because=finding)
     return [report("error", (reason,), [lost, *quiet(6)], failures=(failure,))]

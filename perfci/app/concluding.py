@@ -23,18 +23,18 @@ from perfci.verdict.report import Judged, Measured
 # Pure: what disturbed the bursts of a session's workers, as notes of a report.
 
 
-def set_aside_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
-    """Return how many bursts were left out, and how many workers had too many to leave them out."""
+def excluded_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
+    """Return how many bursts were excluded, and of how many workers most would have been."""
     notes = []
     if count := sum(output.bursts_set_aside for output in outputs):
-        said = f"{counted(count, 'burst')} {'was' if count == 1 else 'were'} set aside"
+        said = f"{counted(count, 'burst')} {'was' if count == 1 else 'were'} excluded"
         reason = _commonest((output.disturbance, output.bursts_set_aside) for output in outputs)
-        notes.append(f"{said}, most often for this: {reason}.")
+        notes.append(f"{said}, most often because of this: {reason}.")
     if kept := [output for output in outputs if output.bursts_disturbed]:
         reason = _commonest((output.disturbance, output.bursts_disturbed) for output in kept)
         notes.append(
-            f"Most bursts of {counted(len(kept), 'worker')} were disturbed and kept, most often "
-            f"for this: {reason}. Their numbers are those of a busy or slowed machine."
+            f"Most bursts of {counted(len(kept), 'worker')} were disturbed but kept, most often "
+            f"because of this: {reason}. Their numbers are those of a busy or throttled machine."
         )
     return tuple(notes)
 
@@ -120,7 +120,7 @@ def with_session(
         notes=(
             *measured.notes,
             *result.notes,
-            *set_aside_notes(outputs),
+            *excluded_notes(outputs),
             *warning_notes(outputs),
         ),
         skipped={case.id: case.skip for case in cases if case.skip},

@@ -22,7 +22,7 @@ def _rounds(count: int, setting: str) -> str:
 
 
 def _could_detect(change: float) -> str:
-    return f"could have detected a change of {format_share(change)}"
+    return f"a change of {format_share(change)} would have been detected"
 
 
 def _looks(moved: str) -> Callable[..., str]:
@@ -33,13 +33,13 @@ def _looks(moved: str) -> Callable[..., str]:
 
 
 def _base_only(*, why: str = "") -> str:
-    said = why or "head's workers gave no value"
-    return f"measured on base only: {said}"
+    said = why or "head's workers reported none"
+    return f"only base has a value: {said}"
 
 
 def _excluded(*, excluded: int, rounds: int, which: str, p: float) -> str:
     return (
-        f"{excluded} of {rounds} rounds set aside as far out "
+        f"{excluded} of {rounds} rounds excluded as outliers "
         f"(generalized ESD, p < {p:g}): round {which}"
     )
 
@@ -50,31 +50,33 @@ def _failed(*, side: str, stage: str, kind: str, message: str = "") -> str:
 
 
 def _few_rounds(*, rounds: int, needed: int, setting: str) -> str:
-    return f"{rounds} rounds may be the luck of processes; {_rounds(needed, setting)} rule it out"
+    return (
+        f"{rounds} rounds cannot rule out between-process variance; {_rounds(needed, setting)} can"
+    )
 
 
 def _few_workers(*, base: int, head: int, needed: int, setting: str) -> str:
     return (
-        f"{base} and {head} workers may be the luck of processes; "
-        f"{_rounds(needed, setting)} rule it out"
+        f"{base} and {head} workers cannot rule out between-process variance; "
+        f"{_rounds(needed, setting)} can"
     )
 
 
 def _too_few(*, count: int, what: str, needed: int, setting: str) -> str:
     return (
-        f"too few for an interval or a verdict: {counted(count, what)}, "
-        f"and it takes {_rounds(needed, setting)}"
+        f"{counted(count, what)} {'is' if count == 1 else 'are'} too few for an interval or a "
+        f"verdict; {_rounds(needed, setting)} are needed"
     )
 
 
 def _near_threshold(*, change: float, threshold: float, unit: str = "") -> str:
     limit = _amount(threshold, unit)
-    return f"{_could_detect(change)}; the change is too near the threshold of {limit} to tell"
+    return f"{_could_detect(change)}; the change is too close to the threshold of {limit} to decide"
 
 
 def _more_rounds(*, change: float, threshold: float, rounds: int, setting: str) -> str:
     return (
-        f"{_could_detect(change)}; about {_rounds(rounds, setting)} would show "
+        f"{_could_detect(change)}; about {_rounds(rounds, setting)} would detect "
         f"{format_share(threshold)}"
     )
 
@@ -82,50 +84,49 @@ def _more_rounds(*, change: float, threshold: float, rounds: int, setting: str) 
 def _round_groups(*, low: float, high: float, low_count: int, high_count: int) -> str:
     return (
         f"rounds fall into two groups, {format_change(low)} and {format_change(high)}"
-        f" ({low_count} and {high_count} of {low_count + high_count}): processes may have two "
-        "speeds"
+        f" ({low_count} and {high_count} of {low_count + high_count}): processes may run at "
+        "two speeds"
     )
 
 
 def _worker_groups(*, ratio: float, low_count: int, high_count: int) -> str:
     return (
-        f"workers fall into two groups a ratio of {format_value(ratio, 'ratio')} apart "
-        f"({low_count} and {high_count} of {low_count + high_count}): processes may have two speeds"
+        f"workers fall into two groups, a ratio of {format_value(ratio, 'ratio')} apart "
+        f"({low_count} and {high_count} of {low_count + high_count}): processes may run at two "
+        "speeds"
     )
 
 
 WORDS: Mapping[str, str | Callable[..., str]] = {
     IN_WORDS: "{text}",
     # of the numbers
-    "no-pairs": "no pairs: no evidence",
-    "one-pair": "one pair only: no evidence; needs at least 2",
-    "same-values": "the same value on both sides each time: no test",
-    "no-spread": "no spread between the values: no evidence",
-    "no-spread-on-one-side": "no spread on one side: no evidence",
-    "no-values-on-one-side": "no values on one side: no evidence",
-    "one-value-on-one-side": "one value only on a side: no evidence; needs at least 2",
-    "one-session-of-spread": "one session in the baseline: its spread between sessions is unknown",
-    "not-finite": "a value is not a finite number: no evidence",
-    "out-of-range": (
-        "a value beyond {largest:g}, or its inverse, can't be computed with: no evidence"
-    ),
-    "arithmetic-means": "values of zero or below: arithmetic means, with base's taken as exact",
+    "no-pairs": "no pairs: no test is possible",
+    "one-pair": "only one pair: a test needs at least 2",
+    "same-values": "both sides have the same value in every round: nothing to test",
+    "no-spread": "the values do not vary: no test is possible",
+    "no-spread-on-one-side": "the values of one side do not vary: no test is possible",
+    "no-values-on-one-side": "one side has no values: no test is possible",
+    "one-value-on-one-side": "one side has a single value: a test needs at least 2",
+    "one-session-of-spread": "one session in the baseline: variance between sessions is unknown",
+    "not-finite": "a value is not a finite number: no test is possible",
+    "out-of-range": ("a value is above {largest:g}, or below its inverse: no test is possible"),
+    "arithmetic-means": "values of zero or below: arithmetic means compared, base's taken as exact",
     "no-ratio-of-mean": "base's mean is not above zero: there is no ratio",
     "no-ratio": "one side is zero or below: there is no ratio",
     "below-floor": "values below {floor:g} count as {floor:g}",
-    "round-on-one-side": "left out, with a value on one side only: round {which}",
+    "round-on-one-side": "excluded, as only one side has a value: round {which}",
     "rounds-excluded": _excluded,
-    # why a change, or that there is no change, isn't believed
-    "one-session": "one session of a baseline tells nothing of the spread between sessions",
-    "few-rounds-changed": "most rounds don't show the change",
-    "few-workers-changed": "most workers don't show the change",
+    # why a change, or its absence, is not believed
+    "one-session": "a baseline of one session says nothing about the variance between sessions",
+    "few-rounds-changed": "most rounds do not show the change",
+    "few-workers-changed": "most workers do not show the change",
     "round-groups": _round_groups,
     "worker-groups": _worker_groups,
     "few-rounds": _few_rounds,
     "few-workers": _few_workers,
     "excluded-on-one-side": (
-        "{rounds} rounds were set aside, all of them worse on head, as they are where some of its "
-        "processes are slow"
+        "{rounds} rounds were excluded as outliers, all of them worse on head: some of its "
+        "processes may be slow"
     ),
     # a judgement's own
     "looks-regressed": _looks("regressed"),
@@ -139,36 +140,39 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "no-evidence": "not enough evidence either way",
     "detectable": lambda *, change: _could_detect(change),
     "measure-together": lambda *, change: (
-        f"{_could_detect(change)}; `perfci compare` measures both sides together and sees less"
+        f"{_could_detect(change)}; `perfci compare` measures both sides in pairs and detects "
+        "smaller changes"
     ),
     "out-of-reach": lambda *, change, threshold: (
-        f"{_could_detect(change)}; {format_share(threshold)} is out of reach at this spread"
+        f"{_could_detect(change)}; {format_share(threshold)} is out of reach with this variance"
     ),
     "near-threshold": _near_threshold,
     "more-rounds": _more_rounds,
     # of a whole metric or case
-    "no-graph": "torch.compile made no graph on {side}: all of it runs in eager",
+    "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
     "base-only": _base_only,
-    "left-out": "head's benchmark no longer reports it: its `metrics=` leaves it out",
-    "unreported": "the default branch has it, and the report doesn't",
-    "not-reported": "{metric} is measured of every case, and the report hasn't got it",
-    "absent": "{side} hasn't got it",
+    "left-out": "head's benchmark no longer reports it: its `metrics=` omits it",
+    "unreported": "the default branch has this benchmark, and the report does not",
+    "not-reported": "every case has {metric}, and the report lacks it",
+    "absent": "{side} does not have it",
     "failed": _failed,
-    "no-baseline": "no baseline yet: `perfci baseline update`",
-    "other-environment": "the baseline is of another environment: {environment}",
-    "source-changed": ("the benchmark's source changed; `perfci baseline update` measures it anew"),
-    "nothing-measured": "nothing measured",
-    "no-round": "no round was complete",
-    "budget-ended": "the time budget ended before one round was complete",
-    "interrupted": "interrupted before one round was complete",
-    "session-ended": "the session ended before one round was complete",
-    "not-reached": "not reached: stopped at the first regression (--fail-fast)",
+    "no-baseline": "no baseline yet: run `perfci baseline update`",
+    "other-environment": "the baseline is from another environment: {environment}",
+    "source-changed": (
+        "the benchmark's source changed: run `perfci baseline update` to measure it again"
+    ),
+    "nothing-measured": "nothing was measured",
+    "no-round": "no round was completed",
+    "budget-ended": "the time budget ended before the first round was complete",
+    "interrupted": "interrupted before the first round was complete",
+    "session-ended": "the session ended before the first round was complete",
+    "not-reached": "not measured: stopped at the first regression (--fail-fast)",
 }
 """By code: a template, or a function of the finding's arguments."""
 
 
 def words(finding: Finding) -> str:
-    """Return ``finding`` in English. KeyError, TypeError or ValueError where it is none of ours."""
+    """Return ``finding`` in English. KeyError, TypeError or ValueError where it is not perfci's."""
     wording, arguments = WORDS[finding.code], finding.arguments
     return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)
 
@@ -229,8 +233,8 @@ REASONS: Mapping[str, str | Callable[..., str]] = {
     IN_WORDS: "{text}",
     "regressed": _regressed,
     "warned": _warned,
-    "uncounted": "{case}: {metric} can't be counted{because}",
-    "warned-uncounted": "warning: {case}: {metric} can't be counted{because}",
+    "uncounted": "{case}: {metric} cannot be counted{because}",
+    "warned-uncounted": "warning: {case}: {metric} cannot be counted{because}",
     "lost-metric": "warning: {case}: {metric}{because}",
     "no-number": "{case}: {metric}{because}",
     "failed": "{case}: {why}",
@@ -239,18 +243,18 @@ REASONS: Mapping[str, str | Callable[..., str]] = {
     "not-comparable": "{case}: not comparable{because}",
     "nothing-measured": "nothing was measured",
     "nothing-to-compare-with": "nothing to compare with: {new} new",
-    "nothing-gates": 'nothing gates: no metric that was compared has gate = "fail"',
+    "nothing-gates": 'nothing gates: no compared metric has gate = "fail"',
     "interrupted": "interrupted before everything was measured",
-    "unconfirmed": "unconfirmed: base and head were not measured together",
+    "unconfirmed": "unconfirmed: base and head were not measured in pairs",
     "incomplete": _incomplete,
-    "elsewhere": "the report says {status}, by the configuration that it was measured with",
+    "elsewhere": "the report says {status}, by the configuration it was measured with",
 }
 """By code. A template also knows the ``case``, the ``metric``, ``why`` (the words of the finding
 that it is because of) and ``because`` (the same in brackets)."""
 
 
 def reason_words(reason: Reason) -> str:
-    """Return ``reason`` in English. KeyError, TypeError or ValueError where it is none of ours."""
+    """Return ``reason`` in English. KeyError, TypeError or ValueError where it is not perfci's."""
     wording = REASONS[reason.code]
     if not isinstance(wording, str):
         return wording(reason, **reason.arguments)

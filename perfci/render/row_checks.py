@@ -30,10 +30,10 @@ _MOVED = ("regressed", "improved")
 _LEAST_CHANGE = 1e-6
 """A smaller change may be rounding, and its sign with it."""
 _ROUGHLY = 1e-3
-_SPEEDS = r" fall into two groups.* \(\d+ and \d+ of \d+\): processes may have two speeds"
+_SPEEDS = r" fall into two groups.* \(\d+ and \d+ of \d+\): processes may (have|run at) two speeds"
 _DOUBTS = {
-    "paired_t": re.compile(f"most rounds don't show the change|rounds{_SPEEDS}"),
-    "welch_t": re.compile(f"most workers don't show the change|workers{_SPEEDS}"),
+    "paired_t": re.compile(f"most rounds (don't|do not) show the change|rounds{_SPEEDS}"),
+    "welch_t": re.compile(f"most workers (don't|do not) show the change|workers{_SPEEDS}"),
 }
 """What ``verdict.caveats`` said of either, in files from before there were codes."""
 _CAVEATS = {

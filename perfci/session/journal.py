@@ -39,7 +39,7 @@ class Journal:
                 self.note(
                     f"{output.case} round {output.round} {output.side}: "
                     f"{output.samples} samples, p50 {p50 if p50 is None else f'{p50:.6g} s'}, "
-                    f"{output.bursts_set_aside} bursts set aside"
+                    f"{output.bursts_set_aside} bursts excluded"
                 )
                 side, number = output.side, output.round
             case WorkerFailure(round=number, failure=failure):

@@ -173,7 +173,7 @@ def rich_report(**changed: Any) -> Report:
             ),
             Explanation(EAGER, "cold_start", "slow_import", "import yaml: 0 ns → 12.1 ms"),
         ),
-        "notes": ("3 bursts were set aside: the core or the card was taken meanwhile.",),
+        "notes": ("3 bursts were excluded: the core or the card was taken meanwhile.",),
         "skipped": {"encoder[batch=64,mode=eager]": "needs 16 GiB"},
         "not_measured": {"device_time_p50": "no CUDA device", "energy": "no CUDA device"},
     }

@@ -44,11 +44,11 @@ def test_a_row_has_codes_and_arguments_beside_its_words() -> None:
         "arguments": {"change": 0.14, "rounds": 40, "threshold": 0.05, "setting": "rounds"},
     }
     assert first["warnings"] == [
-        "1 of 9 rounds set aside as far out (generalized ESD, p < 0.001): round 4",
-        "could have detected a change of 14 %; about 40 rounds would show 5 %",
+        "1 of 9 rounds excluded as outliers (generalized ESD, p < 0.001): round 4",
+        "a change of 14 % would have been detected; about 40 rounds would detect 5 %",
     ]
     assert first["caveat"] == {"code": "few-rounds-changed", "arguments": {}}
-    assert first["doubt"] == "most rounds don't show the change"
+    assert first["doubt"] == "most rounds do not show the change"
 
 
 @pytest.mark.parametrize("form", ["markdown", "terminal", "junit", "csv"])
@@ -60,7 +60,7 @@ def test_a_file_from_before_there_were_findings_looks_as_it_did(form: str) -> No
         "verdict": {k: v for k, v in new["verdict"].items() if k not in NEW},
     }
     before, after = (read_report(json.dumps(one)) for one in (old, new))
-    assert before.results[0].caveat == in_words("most rounds don't show the change")
+    assert before.results[0].caveat == in_words("most rounds do not show the change")
     assert before.verdict.findings[0].case == after.verdict.findings[0].case == TUNED
     assert rendered(before, form) == rendered(after, form)
 

@@ -61,8 +61,8 @@ def test_noise_is_inconclusive_and_says_what_it_would_take() -> None:
     row = judged("latency_p50", 1.03, noise=60.0)
     assert row.status == "inconclusive"
     assert row.detectable > 0.05
-    assert "could have detected" in row.warnings[-1]
-    assert "rounds would show 5 %" in row.warnings[-1]
+    assert "would have been detected" in row.warnings[-1]
+    assert "rounds would detect 5 %" in row.warnings[-1]
 
 
 def test_a_change_small_beside_the_spread_of_workers_is_not_regressed() -> None:
@@ -114,7 +114,7 @@ def test_one_round_is_no_evidence(count: int) -> None:
 def test_a_change_without_any_spread_is_not_called_significant() -> None:
     row = exact("peak_host_memory", [100.0] * 5, [200.0] * 5)
     assert (row.status, row.p, row.p_adjusted) == ("inconclusive", None, None)
-    assert "no spread" in row.warnings[0]
+    assert "do not vary" in row.warnings[0]
 
 
 def test_values_that_agree_to_the_last_digit_are_unchanged() -> None:
@@ -180,7 +180,7 @@ def test_a_gating_metric_that_head_no_longer_gives_is_told_of() -> None:
     head = [worker("head", 1, {}, missing={"graph_breaks": "no graph was compiled"})]
     (row,) = compare_case(case(), base, head, POLICY, paired=True)
     assert (row.metric, row.status, row.method) == ("graph_breaks", "inconclusive", "none")
-    assert row.warnings == ("measured on base only: no graph was compiled",)
+    assert row.warnings == ("only base has a value: no graph was compiled",)
 
 
 def test_a_stored_baseline_is_compared_with_welch_and_its_sessions_widen_the_interval() -> None:

@@ -134,7 +134,7 @@ def test_a_gating_metric_of_the_benchmarks_own_that_is_no_number_on_head_is_an_e
     lost = replace(lost, metric="loss", gate="fail", base=estimate)
     verdict = decide((lost,), (), POLICY)
     assert verdict.status == "error"
-    assert verdict.reasons == ("a: loss (measured on base only: the benchmark gave nan)",)
+    assert verdict.reasons == ("a: loss (only base has a value: the benchmark gave nan)",)
     assert decide((replace(lost, gate="warn"),), (), POLICY).status == "pass"
     assert decide((replace(lost, metric="compile_time"),), (), POLICY).status == "pass"
 
@@ -144,7 +144,7 @@ def test_a_report_that_nothing_could_have_failed_is_no_pass() -> None:
     quiet = tuple(replace(row, gate="info") for row in rows("latency_p50", 3.6))
     verdict = require_gate(decide(quiet, (), POLICY), quiet)
     assert verdict.status == "inconclusive"
-    assert verdict.reasons == ('nothing gates: no metric that was compared has gate = "fail"',)
+    assert verdict.reasons == ('nothing gates: no compared metric has gate = "fail"',)
     both = (*quiet, *rows("cold_start", 1.0))
     assert require_gate(decide(both, (), POLICY), both).status == "pass"
     assert require_gate(decide((), (), POLICY), ()) == decide((), (), POLICY)

@@ -64,7 +64,9 @@ def test_a_change_of_few_rounds_is_not_yet_believed_and_more_rounds_are_asked_fo
     assert judged(rows).status == "regressed"
     row = judged(rows, 20)
     assert (row.status, row.p_adjusted < 0.01) == ("inconclusive", True)
-    assert row.warnings[-1].startswith("looks regressed: 5 rounds may be the luck of processes; 7")
+    assert row.warnings[-1].startswith(
+        "looks regressed: 5 rounds cannot rule out between-process variance; 7"
+    )
     assert undecided_metrics(rows, case(), POLICY, 20) == ("latency_p50",)
     enough = paired([1.10] * 7)
     assert judged(enough, 20).status == "regressed"
@@ -82,7 +84,7 @@ def test_rounds_of_two_speeds_are_doubted_and_the_two_are_named() -> None:
     row = judged(paired([1.10] * 8 + [1.0]))
     assert (row.status, row.p_adjusted < 0.01) == ("inconclusive", True)
     assert "rounds fall into two groups, -0.1 % and +10.0 % (1 and 8 of 9)" in row.warnings[-1]
-    assert "9 rounds set aside as far out (generalized ESD, p < 0.001): round 9" in row.warnings[0]
+    assert "9 rounds excluded as outliers (generalized ESD, p < 0.001): round 9" in row.warnings[0]
     assert (row.rounds_set_aside, row.base.workers) == (1, 8)
 
 
@@ -139,7 +141,7 @@ def test_a_metric_that_gets_no_more_rounds_does_not_ask_for_any() -> None:
 
 def test_what_compile_time_needs_is_said_with_the_setting_that_gives_it() -> None:
     (noisy,) = paired([1.3, 0.9, 1.2, 1.0, 1.1], "compile_time")
-    assert "rounds (`compile_rounds`) would show 10 %" in judged([noisy]).warnings[-1]
+    assert "rounds (`compile_rounds`) would detect 10 %" in judged([noisy]).warnings[-1]
     (few,) = paired([1.0, 1.01, 0.99, 1.02, 0.98], "latency_p50")
     assert "compile_rounds" not in " ".join(judged([few]).warnings)
 

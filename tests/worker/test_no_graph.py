@@ -58,7 +58,7 @@ def test_a_head_that_compiles_no_more_fails_and_says_where(bench: Bench) -> None
     assert verdict.status == "fail"
     (reason, *_) = verdict.reasons
     assert reason.startswith("case: graph_breaks ")
-    assert "made no graph on head" in reason
+    assert "produced no graph on head" in reason
     (told, *_) = explain(case("case"), [base], [head], tuple(rows.values()))
     assert (told.metric, told.kind, told.file) == (
         "graph_breaks",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfci.app.concluding import set_aside_notes
+from perfci.app.concluding import excluded_notes
 from perfci.model.worker import WorkerOutput
 
 
@@ -11,24 +11,26 @@ def output(**fields: object) -> WorkerOutput:
 
 
 def test_undisturbed_bursts_are_not_spoken_of() -> None:
-    assert set_aside_notes([output(), output()]) == ()
+    assert excluded_notes([output(), output()]) == ()
 
 
-def test_bursts_set_aside_are_counted_with_the_commonest_reason() -> None:
+def test_excluded_bursts_are_counted_with_the_commonest_reason() -> None:
     taken = output(bursts_set_aside=2, disturbance="core taken")
     capped = output(bursts_set_aside=3, disturbance="power cap")
-    assert set_aside_notes([output(), taken, capped]) == (
-        "5 bursts were set aside, most often for this: power cap.",
+    assert excluded_notes([output(), taken, capped]) == (
+        "5 bursts were excluded, most often because of this: power cap.",
     )
     one = output(bursts_set_aside=1, disturbance="core taken")
-    assert set_aside_notes([one]) == ("1 burst was set aside, most often for this: core taken.",)
+    assert excluded_notes([one]) == (
+        "1 burst was excluded, most often because of this: core taken.",
+    )
 
 
-def test_workers_with_too_many_to_set_aside_are_told_apart() -> None:
+def test_workers_with_too_many_disturbed_bursts_are_noted_apart() -> None:
     foreign = output(bursts_disturbed=7, disturbance="beside a foreign process (41)")
     taken = output(bursts_set_aside=2, disturbance="core taken")
-    left_out, kept = set_aside_notes([foreign, foreign, taken])
-    assert left_out.startswith("2 bursts were set aside")
-    assert kept.startswith("Most bursts of 2 workers were disturbed and kept")
+    left_out, kept = excluded_notes([foreign, foreign, taken])
+    assert left_out.startswith("2 bursts were excluded")
+    assert kept.startswith("Most bursts of 2 workers were disturbed but kept")
     assert "beside a foreign process (41)" in kept
-    assert "busy or slowed machine" in kept
+    assert "busy or throttled machine" in kept
