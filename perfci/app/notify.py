@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from perfci.app import actions
 from perfci.app.notices import Say
-from perfci.app.outputs import unwritable
+from perfci.app.outputs import STANDARD_OUTPUT, unwritable
 from perfci.errors import UsageError
 from perfci.files import require_writable, write_file
 
@@ -27,6 +27,7 @@ class Notifications:
     """Who is notified, and how. ``webhook`` is a secret; it is empty where none was given.
 
     ``most_wait_s`` bounds all waits for GitHub. ``report_url`` is linked.
+    An ``openmetrics`` of ``-`` is the caller's to show.
     """
 
     openmetrics: Path | None = None
@@ -65,7 +66,7 @@ class Notifications:
             require_webhook(self.webhook)
         if self.github_issue:
             self._client().close()
-        if self.openmetrics is not None:
+        if self.openmetrics not in {None, STANDARD_OUTPUT}:
             _tried(require_writable, self.openmetrics)
 
     def send(self, trend: Trend, say: Say) -> None:
@@ -73,7 +74,7 @@ class Notifications:
 
         The webhook comes last: its message can't be taken back, and issues are found again.
         """
-        if self.openmetrics is not None:
+        if self.openmetrics not in {None, STANDARD_OUTPUT}:
             from perfci.render.openmetrics import render_openmetrics
 
             _tried(write_file, self.openmetrics, render_openmetrics(trend))

@@ -12,6 +12,15 @@ from perfci.errors import OutsideError, UsageError
 from perfci.files import require_writable, write_file
 from perfci.model.report import Report
 
+STANDARD_OUTPUT = Path("-")
+"""The output that a caller shows by itself: never a file of that name."""
+
+
+def files_of(outputs: Mapping[str, Path]) -> dict[str, Path]:
+    """Return the outputs that are files."""
+    return {name: path for name, path in outputs.items() if path != STANDARD_OUTPUT}
+
+
 # Outputs that would overwrite one another or the history: refused before anything is done.
 
 
@@ -72,7 +81,7 @@ def check_writable(outputs: Mapping[str, Path], history: Iterable[Path] = ()) ->
     Or where writing it would destroy another one, or one of the ``history``'s files.
     """
     require_apart({f"--{name}": path for name, path in outputs.items()}, history)
-    for path in outputs.values():
+    for path in files_of(outputs).values():
         try:
             require_writable(path)
         except OSError as error:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from perfci.checkout.repository import Repository
     from perfci.config.loading import Config
     from perfci.history.history import History
+    from perfci.render.clean import Clean
     from perfci.trend.settings import TrendSettings
     from perfci.trend.timeline.series import Distributions, LoadedHistory, SeriesKey
 
@@ -37,7 +38,8 @@ _FIRST = "No change was reported before: every change in the history counts as n
 class TrendRequest:
     """What is asked of ``report_trend``.
 
-    ``html`` is the site's folder, ``outputs`` are files by format (``json``, ``markdown``).
+    ``html`` is the site's folder, ``outputs`` are files by format (``json``, ``markdown``); what
+    is ``-`` there is the caller's to show.
     ``remember`` makes what is new now known to the next report. ``now`` is ISO 8601 in UTC.
     """
 
@@ -91,21 +93,28 @@ def report_trend(
 
 
 def _write(trend: Trend, workers: Distributions, request: TrendRequest) -> None:
-    from perfci.app.outputs import write_files
+    from perfci.app.outputs import files_of, write_files
     from perfci.publish.site_folder import replace_folder
     from perfci.render.site.pages import render_site
 
-    write_files({path: trend_text(name, trend) for name, path in request.outputs.items()})
+    files = files_of(request.outputs)
+    write_files({path: trend_text(name, trend) for name, path in files.items()})
     if request.html is not None:
         replace_folder(request.html, render_site(trend, workers))
 
 
-def trend_text(form: str, trend: Trend) -> str:
-    """Return the trend as ``json`` or ``markdown``."""
+def trend_text(form: str, trend: Trend) -> Clean:
+    """Return the trend as ``json``, ``markdown`` or ``openmetrics``."""
+    from perfci.render.clean import clean_lines
+    from perfci.render.openmetrics import render_openmetrics
     from perfci.render.trend_json import trend_json
     from perfci.render.trend_text import render_trend_markdown
 
-    return trend_json(trend) if form == "json" else render_trend_markdown(trend)
+    if form == "json":
+        return trend_json(trend)
+    return clean_lines(
+        (render_openmetrics if form == "openmetrics" else render_trend_markdown)(trend)
+    )
 
 
 def trend_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
 if TYPE_CHECKING:
     from perfci.model.calibration import Calibration
+    from perfci.render.clean import Clean
 
 _BUDGET_S = 165.0
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -67,6 +67,7 @@ def command(
     """
     from perfci.app.calibrating.calibrate import calibrate
     from perfci.app.measuring import Asked
+    from perfci.app.outputs import STANDARD_OUTPUT, write_files
     from perfci.app.project import open_project
     from perfci.cli.calling import calling
 
@@ -82,38 +83,36 @@ def command(
             budget,
             config_path,
         )
+    texts = {path: _rendered(name, calibration) for name, path in outputs.items()}
+    printed = texts.pop(STANDARD_OUTPUT, None)
     try:
-        _write_files(calibration, outputs)  # first: a closed terminal loses no file
+        write_files(texts)  # first: a closed terminal loses no file
     finally:
-        _show(calibration, verbose=verbose, quiet=quiet)
+        _show(calibration, verbose=verbose, quiet=quiet, err=printed is not None)
+    if printed is not None:
+        show(printed)
     return EXIT_NO_VERDICT if calibration.untrusted else EXIT_PASS
 
 
-def _show(calibration: Calibration, *, verbose: bool, quiet: bool) -> None:
+def _show(calibration: Calibration, *, verbose: bool, quiet: bool, err: bool) -> None:
     from perfci.render.calibration.terminal import render_calibration
     from perfci.render.calibration.text import headline
     from perfci.render.clean import clean_line
 
     if quiet:
         reasons = "; ".join(calibration.untrusted)
-        say(clean_line(reasons or headline(calibration), 1000))
+        say(clean_line(reasons or headline(calibration), 1000), err=err)
         return
     width = shutil.get_terminal_size((100, 24)).columns
-    color = is_terminal()
-    show(render_calibration(calibration, width, color, verbose=verbose))
+    color = is_terminal(err=err)
+    show(render_calibration(calibration, width, color, verbose=verbose), err=err)
 
 
-def _write_files(calibration: Calibration, files: dict[str, Path]) -> None:
-    from perfci.app.outputs import unwritable
-    from perfci.files import write_file
+def _rendered(form: str, calibration: Calibration) -> Clean:
     from perfci.render.calibration.files import render_calibration_json
     from perfci.render.calibration.markdown import render_calibration_markdown
+    from perfci.render.clean import clean_lines
 
-    for name, path in files.items():
-        render: Callable[[Calibration], str] = (
-            render_calibration_json if name == "json" else render_calibration_markdown
-        )
-        try:
-            write_file(path, render(calibration))
-        except OSError as error:
-            raise unwritable(path, error) from error
+    if form == "json":
+        return render_calibration_json(calibration)
+    return clean_lines(render_calibration_markdown(calibration))

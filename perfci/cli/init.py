@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Any
 
 import click
 
-from perfci.cli.init_github import LEAVABLE, MOST_SHARDS, GitHubOptions, write_workflows
+from perfci.app.init_github import LEAVABLE, MOST_SHARDS, GitHubOptions
 from perfci.cli.printing import say, show
-from perfci.errors import UsageError
-from perfci.files import read_regular
 from perfci.render.clean import clean_lines
-
-_CONFIGURATION = """\
-[tool.perfci]
-benchmarks = "{benchmarks}"   # the folder of bench_*.py files
-budget = "10m"              # for everything a command measures
-
-[tool.perfci.metrics.latency_p50]
-threshold = "5%"            # a slow-down of 5 % fails
-"""
-
-_BENCHMARK = '''\
-"""A first benchmark. Replace the model by yours; `perfci list` shows the cases."""
-
-import torch
-
-import perfci
-
-
-@perfci.benchmark(batch=[1, 16], mode=["eager"])
-def feed_forward(batch, mode):
-    model = torch.nn.Sequential(
-        torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 256)
-    ).eval()
-    return perfci.inference(model, torch.randn(batch, 256), mode=mode, items=batch)
-'''
 
 _NEXT = """
 Next:
@@ -115,6 +86,7 @@ def command(
     Nothing that exists is overwritten. With --github also the workflows that measure and
     comment; the options after it are about these.
     """
+    from perfci.app.init import initialise
     from perfci.checkout.repository import open_repository
 
     options = GitHubOptions(
@@ -124,80 +96,5 @@ def command(
         raise click.UsageError("this is about workflows: add --github")
     if nightly_runner and "nightly" in without:
         raise click.UsageError("--nightly-runner is about what --without nightly leaves out")
-    repository = open_repository(Path.cwd())
-    root = repository.root
-    folder = (root / benchmarks).resolve()
-    if not folder.is_relative_to(root.resolve()):
-        raise UsageError(
-            "outside-repository",
-            f"{benchmarks} lies outside the repository",
-            "Choose a folder inside it, so that its files are part of every commit.",
-        )
-    _configure(root, folder.relative_to(root.resolve()).as_posix())
-    first = folder / "bench_first.py"
-    if any(folder.glob("bench_*.py")):
-        say(f"kept     {benchmarks}/ has benchmarks already")
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        first.write_text(_BENCHMARK, encoding="utf-8")
-        say(f"wrote    {benchmarks}/bench_first.py")
-    if github:
-        write_workflows(repository, options)
+    initialise(open_repository(Path.cwd()), benchmarks, options if github else None, say)
     show(clean_lines(f"{_NEXT_ON_GITHUB if github else _NEXT}\n"))
-
-
-def _configure(root: Path, benchmarks: str) -> None:
-    """Put a first configuration where none is: into pyproject.toml, where its layout takes it."""
-    from perfci.config.loading import OWN_FILE, PROJECT_FILE
-
-    path, own = root / PROJECT_FILE, root / OWN_FILE
-    text = _text(path)
-    tool = _parsed(path, text).get("tool", {})
-    if (isinstance(tool, dict) and "perfci" in tool) or os.path.lexists(own):
-        say("kept     the configuration that is there")
-        return
-    mine = _CONFIGURATION.format(benchmarks=benchmarks)
-    both = text + ("\n" if text else "") + mine
-    if "\r\n" in text:
-        both = both.replace("\r\n", "\n").replace("\n", "\r\n")
-    if not _is_toml(both):  # `tool` is an inline table: no other place may add to it
-        own.write_text(mine, encoding="utf-8")
-        say(f"wrote    [tool.perfci] to a new {own.name}")
-        return
-    path.write_bytes(both.encode("utf-8"))
-    say(f"wrote    [tool.perfci] {'in' if text else 'to a new'} {path.name}")
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_regular(path).decode("utf-8")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise UsageError(
-            "unreadable-configuration",
-            f"{path} can't be read: {reason}",
-            "Mend it, then run `perfci init` again.",
-        ) from error
-
-
-def _parsed(path: Path, text: str) -> dict[str, Any]:
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(
-            "bad-toml", f"{path} can't be read: {error}", "Mend it, then run `perfci init` again."
-        ) from error
-
-
-def _is_toml(text: str) -> bool:
-    import tomllib
-
-    try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return False
-    return True

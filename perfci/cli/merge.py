@@ -48,14 +48,15 @@ def command(
     """Join the reports of shards in FILES to one report for each environment.
 
     All their comparisons are corrected for together and decided with this folder's configuration:
-    what a shard said by itself doesn't count. Prints the JSON files that it wrote, a line each;
-    of several environments, each has its key before the file's suffix.
+    what a shard said by itself doesn't count. Prints the JSON files that it wrote, a line each
+    (`-` prints the report itself); of several environments, each has its key before the file's
+    suffix.
     """
-    from perfci.app.outputs import check_writable, rendered, write_files
+    from perfci.app.outputs import STANDARD_OUTPUT, check_writable, rendered, write_files
     from perfci.app.project import configuration
     from perfci.app.reports import load_report
     from perfci.cli.calling import root_here
-    from perfci.cli.output import exit_code, worst_code
+    from perfci.cli.output import exit_code, show_texts, shown_as, worst_code
     from perfci.render.clean import clean_line
     from perfci.render.outline import headline
     from perfci.verdict.merge import merge
@@ -72,8 +73,14 @@ def command(
     problems = []
     for one, chosen, text in zip(merged, each, texts, strict=True):
         try:
-            write_files(text)
-            say(str(chosen["json"]))
+            write_files({path: one for path, one in text.items() if path != STANDARD_OUTPUT})
+            show_texts(
+                shown_as(name, text[path])
+                for name, path in chosen.items()
+                if path == STANDARD_OUTPUT
+            )
+            if STANDARD_OUTPUT not in text:
+                say(str(chosen["json"]))
         except OutsideError as problem:
             problems.append(problem)
         said = f"{one.report.verdict.status}: {headline(one.report)}"
@@ -89,6 +96,8 @@ def command(
 
 def _of_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Path]:
     """Name the environment in each file's name. A key that no perfci made is not made a path."""
+    from perfci.app.outputs import STANDARD_OUTPUT, files_of
+
     key = merged.report.environment.key
     if not _KEY.fullmatch(key):
         raise DamagedFile(
@@ -97,5 +106,6 @@ def _of_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Pa
             "Write the report again with --json.",
         )
     return {
-        name: path.with_name(f"{path.stem}.{key}{path.suffix}") for name, path in outputs.items()
-    }
+        name: path.with_name(f"{path.stem}.{key}{path.suffix}")
+        for name, path in files_of(outputs).items()
+    } | {name: path for name, path in outputs.items() if path == STANDARD_OUTPUT}

@@ -6,33 +6,42 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from perfci.app.outputs import rendered, write_files
+from perfci.app.outputs import STANDARD_OUTPUT, rendered, write_files
 from perfci.cli.printing import discard, flush, is_terminal, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, UsageError
 from perfci.model.report import Report
+from perfci.render.clean import Clean
 
 
 def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool, quiet: bool) -> None:
     """Write the files, then print: a closed terminal loses no file, a full disk no table.
 
-    A broken exporter of another distribution loses its own file only.
+    A broken exporter of another distribution loses its own file only. Where an output is ``-``,
+    standard output has nothing else: the table goes to standard error.
     """
     texts: dict[Path, str] = {}
     broken = []
+    printed: list[Clean] = []
     try:
         for name, path in outputs.items():
             try:
-                texts |= rendered(report, {name: path})
+                text = rendered(report, {name: path})
             except UsageError as error:
                 broken.append(error)
+                continue
+            if path == STANDARD_OUTPUT:
+                printed.append(shown_as(name, text[path]))
+            else:
+                texts |= text
         write_files(texts, "What was measured is shown on the terminal.")
     finally:
-        show_report(report, verbose=verbose, quiet=quiet)
+        show_report(report, verbose=verbose, quiet=quiet, err=bool(printed))
+    show_texts(printed)
     if broken:
         raise broken[0]
 
 
-def show_report(report: Report, *, verbose: bool, quiet: bool) -> None:
+def show_report(report: Report, *, verbose: bool, quiet: bool, err: bool = False) -> None:
     """Print the report as a terminal table, or the verdict alone."""
     from perfci.render.clean import clean_line, clean_lines
     from perfci.render.outline import headline, injected_text
@@ -46,12 +55,28 @@ def show_report(report: Report, *, verbose: bool, quiet: bool) -> None:
         text = clean_lines(clean_line(line, 2000) + "\n")
     else:
         width = shutil.get_terminal_size((100, 24)).columns
-        text = render_terminal(report, width, is_terminal(), verbose=verbose)
+        text = render_terminal(report, width, is_terminal(err=err), verbose=verbose)
+    if err:
+        show(text, err=True)
+    else:
+        show_texts([text])
+
+
+def show_texts(texts: Iterable[Clean]) -> None:
+    """Print to standard output; a reader that is gone is no error."""
     try:
-        show(text)
+        for text in texts:
+            show(text)
         flush()
     except BrokenPipeError:  # nobody reads: the files are written, and the verdict is the exit code
         discard()
+
+
+def shown_as(name: str, text: str) -> Clean:
+    """Return what a format rendered as it may be printed."""
+    from perfci.render.exporters import named
+
+    return named(name).shown(text)
 
 
 def exit_code(report: Report, *, strict: bool) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.app.outputs import unwritable
+from perfci.app.outputs import STANDARD_OUTPUT, unwritable
 from perfci.cli.exporting import FormatsCommand
 from perfci.cli.printing import is_terminal, say, show
 from perfci.files import write_file
@@ -54,13 +54,13 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
         report = load_report(file)
     if form == TERMINAL:
         width = shutil.get_terminal_size((100, 24)).columns
-        color = is_terminal() and output is None
+        color = is_terminal() and (output is None or output == STANDARD_OUTPUT)
         shown = render_terminal(report, width=width, color=color, verbose=verbose)
         text: str = shown
     else:
         text = named(form).text(report)
         shown = named(form).shown(text)
-    if output is None:
+    if output is None or output == STANDARD_OUTPUT:
         show(shown)
         return
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from perfci.cli.options import config_option, duration, history_option
-from perfci.cli.printing import say
+from perfci.cli.printing import say, show
 
 if TYPE_CHECKING:
     from perfci.app.notify import Notifications
@@ -123,8 +123,8 @@ def command(
 
     from perfci.app.branch import repository_at
     from perfci.app.history_place import history_files, history_place
-    from perfci.app.outputs import check_writable, require_apart
-    from perfci.app.trend import TrendRequest, report_trend
+    from perfci.app.outputs import STANDARD_OUTPUT, check_writable, require_apart
+    from perfci.app.trend import TrendRequest, report_trend, trend_text
     from perfci.config.loading import load_config
     from perfci.publish.site_folder import check_replaceable
     from perfci.render.trend_text import trend_lines
@@ -150,10 +150,18 @@ def command(
         notifications=notifications,
     )
 
-    def show(trend: Trend) -> None:
-        for line in trend_lines(trend):
-            say(line)
-        if html:
-            say(f"open {html / 'index.html'}")
+    asked_for = {**outputs, "openmetrics": notifications.openmetrics}
+    printed = [name for name, path in asked_for.items() if path == STANDARD_OUTPUT]
 
-    report_trend(request, config, repository, written=show, say=say)
+    def show_trend(trend: Trend) -> None:
+        for line in trend_lines(trend):
+            say(line, err=bool(printed))
+        if html:
+            say(f"open {html / 'index.html'}", err=bool(printed))
+        for name in printed:
+            show(trend_text(name, trend))
+
+    def say_besides(text: str, *, err: bool = False) -> None:
+        say(text, err=err or bool(printed))
+
+    report_trend(request, config, repository, written=show_trend, say=say_besides)

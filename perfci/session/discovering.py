@@ -357,8 +357,13 @@ def not_matching(plan: SessionPlan) -> tuple[str, ...]:
     )
 
 
-def require_cases(cases: tuple[Case, ...], failures: tuple[Failure, ...], where: str) -> None:
-    """Raise where nothing is left to measure: UsageError for none written, MeasureError else."""
+def require_cases(
+    cases: tuple[Case, ...], failures: tuple[Failure, ...], where: str, python: str
+) -> None:
+    """Raise where nothing is left to measure: UsageError for none written, MeasureError else.
+
+    ``python`` is what imported them.
+    """
     if cases:
         return
     if failures:
@@ -375,6 +380,11 @@ def require_cases(cases: tuple[Case, ...], failures: tuple[Failure, ...], where:
         advice = "Fix the import"
         if first.kind == "timeout":
             advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
+        elif "No module named 'torch'" in first.message:
+            advice = (
+                f"{python} measured, and has no torch. Name the Python that has: `python` in "
+                "[tool.perfci], or --python"
+            )
         raise MeasureError(
             "no-benchmark-imports",
             f"no benchmark file in {where} could be imported; {first.case}: {first.message}",

@@ -106,7 +106,8 @@ class Workplace:
     def cases(self, selection: str) -> tuple[Case, ...]:
         """Return head's cases that ``selection`` selects, skipped ones included."""
         head = self.found["head"].discovery
-        require_cases(head.cases, head.failures, self.config.benchmarks)
+        python = next(one.side.python for one in self.plan.sides if one.name == "head")
+        require_cases(head.cases, head.failures, self.config.benchmarks, python)
         return select(head.cases, selection)
 
     def measure(

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from perfci.cli.init_github import REQUIREMENTS
-from perfci.cli.workflows import WORKFLOWS
+from perfci.app.init_github import REQUIREMENTS
+from perfci.app.workflows import WORKFLOWS
 from tests.builders.project import Project
 from tests.workflows.examples import parsed
 from tests.workflows.locking import LOCK

@@ -1,4 +1,4 @@
-"""``perfci init --github``: finds out what the workflows need to know, and writes them."""
+"""``init --github``: finds out what the workflows need to know, and writes them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.cli.printing import say
+from perfci.app.notices import Say
 from perfci.errors import UsageError
 from perfci.files import read_regular
 from perfci.model.version import VERSION
 
 if TYPE_CHECKING:
+    from perfci.app.workflows import WorkflowChoices
     from perfci.checkout.repository import Repository
-    from perfci.cli.workflows import WorkflowChoices
 
 
 # What to tell pip so that another machine gets the perfci that runs here.
@@ -117,7 +117,7 @@ class GitHubOptions:
     without: tuple[str, ...] = ()
 
 
-def write_workflows(repository: Repository, options: GitHubOptions) -> None:
+def write_workflows(repository: Repository, options: GitHubOptions, say: Say) -> None:
     """Write each workflow that isn't there yet, and say which were written and which kept.
 
     One that is there isn't touched, but compared: what was asked for may not be what it does.
@@ -147,7 +147,7 @@ def write_workflows(repository: Repository, options: GitHubOptions) -> None:
 
 def _files(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:
     """Return the workflows' texts, and the requirements' where a command names their file."""
-    from perfci.cli.workflows import WORKFLOWS, render_workflow
+    from perfci.app.workflows import WORKFLOWS, render_workflow
     from perfci.render.templates import read_template
 
     files = {name: render_workflow(name, choices) for name in WORKFLOWS if name not in left_out}
@@ -164,7 +164,7 @@ def _is(path: Path, text: str) -> bool:
 
 
 def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
-    from perfci.cli.workflows import WorkflowChoices
+    from perfci.app.workflows import WorkflowChoices
     from perfci.config.loading import load_config
 
     here = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -1,0 +1,59 @@
+"""``-`` as an output: standard output has that alone, and no file of that name is left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perfci.history.history import open_history
+from tests.builders.project import Project
+from tests.history.nights import night
+
+
+@pytest.fixture
+def project(simulated: Project) -> Project:
+    simulated.counting(1000)
+    simulated.commit("base")
+    simulated.counting(30_000)
+    simulated.commit("slower")
+    return simulated
+
+
+def test_a_report_is_all_that_standard_output_has(project: Project, tmp_path: Path) -> None:
+    done = project.perfci("compare", "main~1", "main", "--json", "-").without_traceback()
+    assert done.code == 1
+    assert json.loads(done.out)["schema"] == "perfci.report/1"
+    assert "counting" in done.err
+    assert "regressed" in done.err
+    kept = tmp_path / "report.json"
+    kept.write_text(done.out)
+    shown = project.perfci("report", str(kept), "--format", "markdown", "-o", "-")
+    assert "counting" in shown.out
+    merged = project.perfci("merge", str(kept), "--markdown", "-", "--json", str(kept))
+    assert merged.out.startswith("<!--"), merged.text
+    assert not (project.folder / "-").exists()
+
+
+def test_two_outputs_cannot_both_be_standard_output(project: Project) -> None:
+    done = project.perfci("compare", "main~1", "main", "--json", "-", "--markdown", "-")
+    assert (done.code, "[same-output]" in done.err) == (2, True), done.text
+
+
+@pytest.mark.parametrize(
+    ("option", "beginning"),
+    [("--markdown", "#"), ("--json", "{"), ("--openmetrics", "# ")],
+)
+def test_a_trend_is_all_that_standard_output_has(
+    project: Project, tmp_path: Path, option: str, beginning: str
+) -> None:
+    place = tmp_path / "history.sqlite"
+    with open_history(str(place)) as history:
+        history.record([night(number) for number in range(1, 8)])
+    done = project.perfci("trend", "--history", str(place), option, "-").without_traceback()
+    assert done.code == 0, done.text
+    assert done.out.startswith(beginning), done.text
+    assert "in 1 environment" not in done.out.partition("\n")[0]
+    assert "in 1 environment" in done.err
+    assert not (project.folder / "-").exists()
