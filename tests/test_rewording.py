@@ -19,7 +19,7 @@ from perfci.render.outline import other_reasons, outline, shown_failures
 from perfci.render.report_json import read_report, render_json
 from perfci.verdict.comparison import adjust
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
-from perfci.verdict.enforcement import held
+from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import MetricPolicy
@@ -92,7 +92,7 @@ def everything() -> list[tuple[Any, ...]]:
         decided(rows[3:]),
         merged.report,
         half.report,
-        held(replace(passing_report(), results=rows), POLICY),
+        enforced(replace(passing_report(), results=rows), POLICY),
         *(rich_report(), passing_report(), alone_report(), hostile_report("x")),
     ]
     read = [read_report(render_json(report)) for report in (*reports[2:3], *reports[-4:])]

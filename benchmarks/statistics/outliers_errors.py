@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.statistics.modes_errors import Draw
 from benchmarks.statistics.scoring import largest_error, markdown, percent
-from perfci.stats.outliers import far_out
+from perfci.stats.outliers import outlier_indices
 
 SIZES = tuple(range(6, 21))
 _DRAWS: dict[str, Draw] = {
@@ -31,7 +31,7 @@ def rows(task: str, runs: int) -> list[dict[str, object]]:
         some = worse = 0
         for _ in range(runs):
             values = _DRAWS[task](rng, size).tolist()
-            far = far_out(values)
+            far = outlier_indices(values)
             some += bool(far)
             middle = float(np.median(values)) if len(far) > 1 else 0.0
             worse += len(far) > 1 and all(values[index] > middle for index in far)

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.statistics.noise import Array, Rng
 from benchmarks.statistics.scoring import markdown, percent
-from perfci.stats.evidence import together
+from perfci.stats.evidence import paired_evidence
 from perfci.stats.quantile import quantile, samples_needed, tail_quantile
 from perfci.stats.summary import summarise
 
@@ -78,7 +78,7 @@ def _row(task: str, q: float, samples: int, runs: int) -> dict[str, object]:
         luck = rng.normal(0.0, WORKERS_LUCK, (2, ROUNDS, 1))
         workers = np.exp(draw(rng, shape) + luck).tolist()
         base, head = ([tail_quantile(worker, q) for worker in side] for side in workers)
-        evidence = together(base, head, alpha=0.01)
+        evidence = paired_evidence(base, head, alpha=0.01)
         summary = summarise(base)
         held_ratio += evidence.ratio_lo <= 1.0 <= evidence.ratio_hi
         held_side += summary.lo <= truth <= summary.hi

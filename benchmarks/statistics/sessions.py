@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.statistics.noise import Array
 from benchmarks.statistics.scoring import markdown, percent
-from perfci.stats.evidence import apart
+from perfci.stats.evidence import unpaired_evidence
 from perfci.stats.student import t_quantile
 
 WITHIN = 0.01
@@ -33,7 +33,7 @@ def _row(count: int, between: float, head_workers: int, runs: int) -> dict[str, 
         luck = rng.normal(0.0, between, (count + 1, 1))
         logs = luck + rng.normal(0.0, WITHIN, (count + 1, WORKERS))
         values = np.exp(logs).tolist()
-        evidence = apart(values[:-1], values[-1][:head_workers], alpha=0.01)
+        evidence = unpaired_evidence(values[:-1], values[-1][:head_workers], alpha=0.01)
         held += evidence.ratio_lo <= 1.0 <= evidence.ratio_hi
         alarms += evidence.p < 0.01
         if count > 1:

@@ -26,7 +26,7 @@ from perfci.verdict.judgement import suspects
 from perfci.verdict.policy import Policy
 from perfci.verdict.report import Judged, build_report, decide_on
 
-_TELL_NEXT_TO_NOTHING = 2
+_TOO_FEW_SESSIONS = 2
 """So many sessions: the 95 % interval is 12.7 standard errors wide to each side, of three 4.3."""
 
 
@@ -44,7 +44,7 @@ def check(
 ) -> tuple[Run, Report]:
     """Measure ``head``; return its run, and the report against its environment's baselines.
 
-    NothingStored, before anything is measured, where there is none to compare with.
+    NothingStored, before anything is measured, where there is no baseline to compare with.
     """
     policy = around.config.policy
     if not around.token_allowed:
@@ -137,7 +137,7 @@ def against_baselines(
             mine = tuple(row for row in adjusted if row.case == case.id)
             explanations += explain(case, baselines[case.id].outputs(), outputs[case.id], mine)
     known = {case.id for case in alone.part.whole}
-    gone = (case for case in baselines if case not in known and alone.part.tells(case))
+    gone = (case for case in baselines if case not in known and alone.part.reports(case))
     removed = () if selection else tuple(gone)
     return Judged(
         (*adjusted, *failure_rows(alone.measured.failures, removed, policy)), tuple(explanations)
@@ -166,10 +166,10 @@ def _asking_for_a_third(
     for row in rows:
         undecided = row.status == "inconclusive" and row.method == "welch_t"
         costs = row.gate == "fail" and policy.undecided(row.metric) == "inconclusive"
-        if undecided and costs and row.base_sessions == _TELL_NEXT_TO_NOTHING:
+        if undecided and costs and row.base_sessions == _TOO_FEW_SESSIONS:
             of_commit.setdefault(baselines[row.case].sha, {})[row.case] = None
     return [
-        f"2 sessions tell next to nothing of how days differ: {', '.join(cases)} stayed undecided; "
+        f"2 sessions hardly show how sessions vary: {', '.join(cases)} stayed undecided; "
         f"store a third with `perfci baseline update {sha[:12]}`."
         for sha, cases in of_commit.items()
     ]

@@ -79,7 +79,7 @@ def comment(request: CommentRequest, say: Say) -> Commented:
     ``root``. OutsideError where GitHub or the disk failed, or a report can't be read.
     """
     from perfci.publish.github.event import Nothing
-    from perfci.verdict.enforcement import doubt_of_copies, doubted
+    from perfci.verdict.enforcement import caveat_of_copies, with_caveat
 
     # of the checkout that this runs in, never of the report: whoever measures must not decide it
     config = configuration(request.root, request.config_path, strict=request.strict)
@@ -89,7 +89,7 @@ def comment(request: CommentRequest, say: Say) -> Commented:
     connect = partial(actions.client, request.repository, request.most_wait_s)
     try:
         reports = [
-            doubted(one, doubt_of_copies(one, config.installed))
+            with_caveat(one, caveat_of_copies(one, config.installed))
             for one in _reports(request.files, request.unreadable, policy, written)
         ]
     except OutsideError as error:
@@ -126,7 +126,7 @@ def _post(
     from perfci.publish.github.failing import Refused
     from perfci.publish.github.posting import find_pull, require_measured
     from perfci.publish.github.pull import Several
-    from perfci.verdict.enforcement import doubted
+    from perfci.verdict.enforcement import with_caveat
 
     file, dry_run = request.body_file, request.dry_run
     body = _leave(file, reports, wanted.head_sha)
@@ -143,7 +143,7 @@ def _post(
             raise unsaid from failure
         return reports
     if not request.any_base:
-        reports = [doubted(one, doubt_of_base(client, found, one)) for one in reports]
+        reports = [with_caveat(one, doubt_of_base(client, found, one)) for one in reports]
     body = _leave(file, reports, found.head_sha)
     content = (
         check_content(reports, body, actions.run_url(), posting_of(found), strict=strict)
@@ -213,7 +213,7 @@ def _reports(
     policy: Policy,
     written: Mapping[str, Mapping[str, Written]],
 ) -> list[Report]:
-    from perfci.verdict.enforcement import held, with_unreported
+    from perfci.verdict.enforcement import enforced, with_unreported
 
     if bool(files) == (unreadable is not None):
         raise UsageError(
@@ -229,7 +229,7 @@ def _reports(
         for file, ones in written.items()
     }
     return [
-        with_unreported(held(load_report(path), policy, reported), everywhere, policy)
+        with_unreported(enforced(load_report(path), policy, reported), everywhere, policy)
         for path in files
     ]
 

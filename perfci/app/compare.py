@@ -83,8 +83,8 @@ def measure_both(around: Surroundings, base: Wanted, head: Wanted, request: Requ
             conclude(
                 measured,
                 result,
-                tuple(name for name in removed if part.tells(name)),
-                tuple(name for name in new if part.tells(name)),
+                tuple(name for name in removed if part.reports(name)),
+                tuple(name for name in new if part.reports(name)),
                 around.config.policy,
                 written_on_base(workplace),
             ),
@@ -112,9 +112,9 @@ def selected_part(workplace: Workplace, request: Request) -> Part:
     return part_of(selected, request.shard, request.durations).only(asked)
 
 
-def told_failures(workplace: Workplace, part: Part) -> tuple[Failure, ...]:
-    """Return those of discovery's failures that this part tells of."""
-    return tuple(one for one in workplace.failures(part.whole) if part.tells(one.case))
+def reported_failures(workplace: Workplace, part: Part) -> tuple[Failure, ...]:
+    """Return those of discovery's failures that this part reports."""
+    return tuple(one for one in workplace.failures(part.whole) if part.reports(one.case))
 
 
 def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ def one_sided_points(
     """Return the cases that head's benchmark files give on head alone, and on base alone.
 
     An axis whose values come from the library, say, or a skip that asks it. Files that fail on a
-    side are told otherwise.
+    side are reported as failures.
     """
     if request.only:
         return (), ()
@@ -231,7 +231,7 @@ def measured_of(
             rounds=result.rounds,
         ),
     )
-    return with_session(measured, part.cases, result, told_failures(workplace, part))
+    return with_session(measured, part.cases, result, reported_failures(workplace, part))
 
 
 def now() -> str:

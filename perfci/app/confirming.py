@@ -74,7 +74,7 @@ def _joined_rows(
 ) -> Judged:
     """Return the rows of ``cases`` as they were measured again, and all others as they were."""
     measured = adjust([row for row in again.rows if row.case in cases], policy)
-    said = f"{counted(len(cases), 'suspected case')} measured again, both sides together."
+    said = f"{counted(len(cases), 'suspected case')} measured again, both sides in pairs."
     return Judged(
         (
             *(row for row in judged.rows if row.case not in cases),
@@ -192,8 +192,8 @@ def _beside_head(around: Surroundings, sha: str, head: Wanted, request: Request)
     try:
         return measure_both(around, Wanted("base", resolved, head.python), head, request)
     except (PerfciError, OSError) as error:
-        told = error if isinstance(error, PerfciError) else refusal(error)
-        what = told.message.splitlines()[0]
+        known = error if isinstance(error, PerfciError) else refusal(error)
+        what = known.message.splitlines()[0]
         return f"the baseline's commit {sha[:12]} could not be measured: {what}"
 
 
@@ -224,7 +224,7 @@ def _kept(
             why.append(f"the baseline's commit no longer runs {case}{because_of(without_base)}")
         elif not rows:
             kept.append(case)
-            why.append(f"the baseline's commit hasn't got {case}")
+            why.append(f"the baseline's commit does not have {case}")
         elif case in regressed:
             short.append(case)
     if short and not again.interrupted:

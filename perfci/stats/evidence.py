@@ -9,7 +9,7 @@ from typing import Literal
 
 from perfci.model.finding import Finding, found
 from perfci.stats.effect import cohens_d
-from perfci.stats.outliers import far_out
+from perfci.stats.outliers import outlier_indices
 from perfci.stats.paired import paired_t
 from perfci.stats.power import detectable_difference
 from perfci.stats.student import TTest, mean, no_evidence
@@ -27,7 +27,7 @@ class Evidence:
     ``ratio`` is head ÷ base, or ``difference`` is head - base where asked for. ``se`` and
     ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is a share of
     base, at ``alpha`` for this test alone. Without evidence p is None, and a warning says why.
-    ``set_aside`` are the indices of the pairs that are outliers; they are in no figure here.
+    ``outliers`` are the indices of the pairs that are outliers; they are in no figure here.
     ``logarithmic``: the estimate is the ratio of geometric means, else of arithmetic ones.
     """
 
@@ -45,11 +45,11 @@ class Evidence:
     se: float | None = None
     df: float | None = None
     warnings: tuple[Finding, ...] = ()
-    set_aside: tuple[int, ...] = ()
+    outliers: tuple[int, ...] = ()
     logarithmic: bool = True
 
 
-def together(
+def paired_evidence(
     base: Sequence[float],
     head: Sequence[float],
     *,
@@ -70,12 +70,12 @@ def together(
         return Evidence("paired_t", warnings=(problem,))
     scale = _Scale.of(base, head, absolute=absolute)
     before, after = scale.to(base), scale.to(head)
-    far: tuple[int, ...] = ()
+    outliers: tuple[int, ...] = ()
     if len(before) == len(after):
         differences = [b - a for a, b in zip(before, after, strict=True)]
-        far = far_out(differences, resolution=scale.resolution)
-        before, after = without(before, far), without(after, far)
-        if far and scale.kind != "log":
+        outliers = outlier_indices(differences, resolution=scale.resolution)
+        before, after = without(before, outliers), without(after, outliers)
+        if outliers and scale.kind != "log":
             scale = replace(scale, base_mean=mean(before))
     evidence = scale.evidence(
         "paired_t",
@@ -84,7 +84,7 @@ def together(
         welch_p=welch_t(before, after, resolution=scale.resolution).p,
         effect=cohens_d(before, after, resolution=scale.resolution),
     )
-    return replace(_of_enough(evidence, len(before), fewest), set_aside=far)
+    return replace(_of_enough(evidence, len(before), fewest), outliers=outliers)
 
 
 def without(values: Sequence[float], indices: Sequence[int]) -> list[float]:
@@ -92,7 +92,7 @@ def without(values: Sequence[float], indices: Sequence[int]) -> list[float]:
     return [value for index, value in enumerate(values) if index not in indices]
 
 
-def apart(
+def unpaired_evidence(
     base_sessions: Sequence[Sequence[float]],
     head: Sequence[float],
     *,

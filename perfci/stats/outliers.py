@@ -12,7 +12,7 @@ LEAST_KEPT = 5
 ONE_IN = 5
 
 
-def far_out(values: Sequence[float], *, resolution: float = 0.0) -> tuple[int, ...]:
+def outlier_indices(values: Sequence[float], *, resolution: float = 0.0) -> tuple[int, ...]:
     """Return the indices of the outliers, ascending; often none.
 
     Notes

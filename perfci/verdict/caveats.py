@@ -1,8 +1,8 @@
-"""Doubt: why a significant change may be the luck of processes, and not of the code.
+"""Caveats: why a significant change may be between-process variance, and not the code.
 
 A process may run in one of two states for as long as it lives (memory layout, alignment). What
 differs then between the sides is the share of slow processes, and a t test of a few of them
-knows nothing of it: when all but one fell alike, their spread is tiny and p too.
+ignores it: when all but one fell into the same state, their variance is tiny, and so is p.
 """
 
 from __future__ import annotations
@@ -17,52 +17,56 @@ from perfci.stats.modes import Modes, two_modes
 from perfci.stats.quantile import median
 
 CLEAR_CHANGE = 1.5
-"""A change this large, as a ratio, isn't the luck of states: those seen are 5 to 30 % apart."""
+"""States of a process differ by 5 to 30 %: a change by this ratio is not explained by them."""
 ONE_SESSION = found("one-session")
 _LEAST_ONE_SIDED = 2
-"""One round far out is any neighbour's doing, half of the time on head's side."""
-_LUCKS_PART = 0.25
+"""A single outlier may be another process's doing, half of the time on head's side."""
+_SHARE_OF_ALPHA = 0.25
 _GAP_REACH = 1.5
 
 
-def luck_of_states(base: int, head: int) -> float:
+def chance_of_separation(base: int, head: int) -> float:
     """Return the chance that every base worker is fast and every head worker slow, at worst.
 
     With a share ``p`` of slow processes ``p^head (1 - p)^base``, largest at ``head / (base +
-    head)``: ``4^-n`` for ``n`` pairs. Nothing in the values tells such luck from a slow-down.
+    head)``: ``4^-n`` for ``n`` pairs. The values alone cannot distinguish this from a slow-down.
     """
     share = head / (base + head)
     return share**head * (1.0 - share) ** base
 
 
-def may_be_luck(base: int, head: int, family: int, alpha: float) -> bool:
+def may_be_process_variance(base: int, head: int, family: int, alpha: float) -> bool:
     """Say whether that chance, in a report of ``family`` comparisons, is too large for ``alpha``.
 
-    It may use a quarter of alpha: the rest is for patterns that are nearly as lucky.
+    It may use a quarter of alpha: the rest is left for patterns that are nearly as unlikely.
     """
-    return min(base, head) < 1 or max(1, family) * luck_of_states(base, head) > _LUCKS_PART * alpha
+    return (
+        min(base, head) < 1
+        or max(1, family) * chance_of_separation(base, head) > _SHARE_OF_ALPHA * alpha
+    )
 
 
 def rounds_to_believe(family: int, alpha: float) -> int:
-    """Return how many rounds rule the luck of states out: 5 for one comparison, 7 for twenty."""
+    """Return how many rounds rule such chance out: 5 for one comparison, 7 for twenty."""
     count = DECIDING_ROUNDS
-    while may_be_luck(count, count, family, alpha):
+    while may_be_process_variance(count, count, family, alpha):
         count += 1
     return count
 
 
 def is_clear(ratio: float | None) -> bool:
-    """Say whether a change is too large to be the luck of states."""
+    """Say whether a change is too large for between-process variance."""
     return ratio is not None and ratio > 0.0 and max(ratio, 1.0 / ratio) >= CLEAR_CHANGE
 
 
 def caveat_of_rounds(
     base: Sequence[float], head: Sequence[float], ratio: float | None
 ) -> Finding | None:
-    """Return why pairs' change ``ratio`` may be luck, or None; outliers included.
+    """Return why pairs' change ``ratio`` may be between-process variance, or None.
 
-    Either most rounds don't show half of the change, or the rounds fall into two groups, one
-    with the change and one with none or its opposite: that is what processes of two speeds do.
+    Outliers are included. Either most rounds don't show half of the change, or the rounds fall
+    into two groups, one with the change and one without it or with its opposite, as processes
+    of two speeds do.
     """
     changes = _ratios(base, head)
     if ratio is None or ratio <= 0.0 or not changes:
@@ -98,7 +102,7 @@ def why_not_unchanged(row: Comparison) -> Finding | None:
 def caveat_of_workers(
     base: Sequence[float], head: Sequence[float], ratio: float | None
 ) -> Finding | None:
-    """Return why the change ``ratio`` of sides measured apart may be luck, or None.
+    """Return why the change ``ratio`` of unpaired sides may be between-process variance, or None.
 
     As for rounds, of the workers: two modes that both sides' workers are in.
     """

@@ -17,7 +17,7 @@ from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Status
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.model.worker import WorkerOutput
-from perfci.stats.evidence import Evidence, apart, together
+from perfci.stats.evidence import Evidence, paired_evidence, unpaired_evidence
 from perfci.stats.outliers import SIGNIFICANCE
 from perfci.stats.quantile import median, upper_median
 from perfci.stats.student import no_evidence
@@ -32,7 +32,7 @@ from perfci.verdict.judgement import adjust
 from perfci.verdict.margin import standard_error
 from perfci.verdict.policy import MetricPolicy, Policy
 
-# A round's pair of values: the sides' own, or as their bursts that lay side by side tell it.
+# A round's pair of values: the sides' own, or from the bursts that lay side by side.
 
 
 def pair_values(base: WorkerOutput, head: WorkerOutput, metric: str) -> tuple[float, float]:
@@ -144,7 +144,7 @@ def compare_case(
 
     ``paired`` sides were measured together: workers of one round make a pair. Otherwise base is
     a stored baseline, whose workers stand session after session, ``base_sessions`` of them in
-    each. A gating metric that head's workers no longer give is told of, as inconclusive.
+    each. A gating metric that head's workers no longer give is reported as inconclusive.
     """
     rows = []
     ruled = rulings(base, head)
@@ -161,10 +161,10 @@ def compare_case(
             ):
                 row = _exactly(empty, metric, before, after)
             elif paired:
-                row = _in_pairs(empty, metric, policy.alpha, before, after)
+                row = _paired(empty, metric, policy.alpha, before, after)
             else:
                 sessions = _sessions(base, base_sessions, metric.name)
-                row = _apart(empty, metric, policy.alpha, sessions, before, after)
+                row = _unpaired(empty, metric, policy.alpha, sessions, before, after)
             center = row.base.center if row.base else None
             rows.append(replace(row, threshold=rule.threshold_for(center)))
         elif before.values and head and empty.gate == "fail":
@@ -226,7 +226,7 @@ def _metrics(case: Case, outputs: Sequence[WorkerOutput]) -> Iterator[Metric]:
         yield extra[name]
 
 
-def _in_pairs(
+def _paired(
     empty: Comparison, metric: Metric, alpha: float, base: _Values, head: _Values
 ) -> Comparison:
     before = {output.round: output for output in base.outputs}
@@ -241,7 +241,7 @@ def _in_pairs(
     base = _Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
     head = _Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
-    evidence = together(
+    evidence = paired_evidence(
         base.values,
         head.values,
         alpha=alpha,
@@ -249,28 +249,28 @@ def _in_pairs(
         fewest=DECIDING_ROUNDS,
     )
     caveat = caveat_of_rounds(base.values, head.values, evidence.ratio)
-    far = evidence.set_aside
-    if far:
-        which = ", ".join(str(rounds[index]) for index in far)
+    outliers = evidence.outliers
+    if outliers:
+        which = ", ".join(str(rounds[index]) for index in outliers)
         warning = found(
             "rounds-excluded",
-            excluded=len(far),
+            excluded=len(outliers),
             rounds=len(rounds),
             which=which,
             p=SIGNIFICANCE,
         )
-        worse = sum(_is_worse(metric, base.values[index], head.values[index]) for index in far)
+        worse = sum(_is_worse(metric, base.values[index], head.values[index]) for index in outliers)
         empty = replace(
             empty,
-            rounds_set_aside=len(far),
+            rounds_set_aside=len(outliers),
             set_aside_worse=worse,
             findings=(*empty.findings, warning),
         )
-        base, head = base.without(far), head.without(far)
+        base, head = base.without(outliers), head.without(outliers)
     return replace(_tested(empty, evidence, base, head), caveat=caveat)
 
 
-def _apart(
+def _unpaired(
     empty: Comparison,
     metric: Metric,
     alpha: float,
@@ -281,7 +281,7 @@ def _apart(
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
     if metric.floor is not None:
         sessions = [[max(value, metric.floor) for value in one] for one in sessions]
-    evidence = apart(
+    evidence = unpaired_evidence(
         sessions, head.values, alpha=alpha, absolute=metric.absolute, fewest=DECIDING_ROUNDS
     )
     row = _tested(empty, evidence, base, head)

@@ -74,7 +74,7 @@ def failed_finding(failure: Failure) -> Finding:
 
 
 def reason_of(row: Comparison) -> Finding | None:
-    """Return why the row has its status; what is merely remarked of its numbers is no reason."""
+    """Return why the row has its status; a remark on its numbers is not a reason."""
     reasons = [one for one in row.findings if one.code not in REMARKS]
     return reasons[-1] if reasons else None
 
@@ -95,23 +95,23 @@ def decide(
     """
     regressions = _regressions(comparisons, gating=True)
     errors = _errors(comparisons, failures)
-    doubts = _doubts(comparisons, failures, policy, interrupted=interrupted)
+    undecided = _undecided(comparisons, failures, policy, interrupted=interrupted)
     notes = (
         *(_of_row("lost-metric", row) for row in lost_metrics(comparisons)),
         *_regressions(comparisons, gating=False),
     )
     if regressions:
         said = (Reason("unconfirmed"),) if unconfirmed else ()
-        return Verdict("fail", (*regressions, *said, *errors, *doubts, *notes))
+        return Verdict("fail", (*regressions, *said, *errors, *undecided, *notes))
     if errors:
-        return Verdict("error", (*errors, *doubts, *notes))
-    if doubts:
-        return Verdict("inconclusive", (*doubts, *notes))
+        return Verdict("error", (*errors, *undecided, *notes))
+    if undecided:
+        return Verdict("inconclusive", (*undecided, *notes))
     return Verdict("pass", notes)
 
 
 def require_gate(verdict: Verdict, rows: Sequence[Comparison]) -> Verdict:
-    """Return a whole report's ``verdict``, which is no pass where nothing could have failed it."""
+    """Return a whole report's ``verdict``: no pass where no row could have failed it."""
     compared = [row for row in rows if row.base is not None and row.head is not None]
     if verdict.status != "pass" or not compared or any(row.gate == "fail" for row in compared):
         return verdict
@@ -181,7 +181,7 @@ def _lost_its_gate(row: Comparison) -> bool:
     )
 
 
-def _doubts(
+def _undecided(
     rows: Sequence[Comparison],
     failures: Sequence[Failure],
     policy: Policy,
@@ -202,27 +202,27 @@ def _doubts(
         and policy.undecided(row.metric) == "inconclusive"
         and not _excludes_regression(row)
     ]
-    strangers = [
+    incomparable = [
         Reason("not-comparable", row.case, because=reason_of(row))
         for row in rows
         if row.status == "not_comparable"
     ]
     compared = any(map(was_measured, rows))
-    lonely = sum(row.status == "new" for row in rows)
+    new = sum(row.status == "new" for row in rows)
     nothing = (
-        (Reason("nothing-to-compare-with", arguments={"new": lonely}),)
-        if lonely and not (compared or undecided or strangers)
+        (Reason("nothing-to-compare-with", arguments={"new": new}),)
+        if new and not (compared or undecided or incomparable)
         else ()
     )
     ended = (Reason("interrupted"),) if interrupted else ()
-    return (*ended, *undecided, *twice, *strangers, *nothing)
+    return (*ended, *undecided, *twice, *incomparable, *nothing)
 
 
 def _excludes_regression(row: Comparison) -> bool:
     """Between better and unchanged isn't known, and needn't be: it isn't worse by so much.
 
     The interval from one session of a baseline is too short to exclude anything, and so is one
-    whose worst rounds were set aside.
+    whose worst rounds were excluded as outliers.
     """
     if why_not_unchanged(row):
         return False
@@ -259,7 +259,7 @@ def _moved(row: Comparison, *, warns: bool) -> Reason:
 
 
 def _seen(row: Comparison) -> dict[str, Plain]:
-    """Return what was seen of a change that isn't decided, and how surely."""
+    """Return the estimate and interval of a change that isn't decided."""
     if row.ratio is None or row.ratio_lo is None or row.ratio_hi is None:
         return {}
     return {"ratio": row.ratio, "lo": row.ratio_lo, "hi": row.ratio_hi}

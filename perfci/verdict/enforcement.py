@@ -1,4 +1,4 @@
-"""A verdict that was reached elsewhere, held to what is known here: never laxer. Pure.
+"""This checkout's policy, enforced on a verdict reached elsewhere: never laxer. Pure.
 
 Whoever measures decides by the configuration of its own checkout, which in a pull request is the
 pull request's. So its rows are judged anew by the policy here, and the worse verdict counts.
@@ -25,7 +25,7 @@ _BEST_FIRST = ("improved", "unchanged", "inconclusive", "regressed")
 _STRICTEST_FIRST: tuple[Gate, ...] = ("fail", "warn", "info")
 
 
-def held(
+def enforced(
     report: Report, policy: Policy, reported: Mapping[str, Collection[str] | None] | None = None
 ) -> Report:
     """Return ``report`` as ``policy`` judges its rows, where that makes it worse.
@@ -56,17 +56,17 @@ def held(
 def with_unreported(
     report: Report, written: Mapping[str, Collection[str]], policy: Policy
 ) -> Report:
-    """Return ``report`` with a ``removed`` row for each benchmark that it says nothing of.
+    """Return ``report`` with a ``removed`` row for each benchmark that it does not mention.
 
     ``written`` are those that every machine has here, by their files; a file that can't be
-    imported on head is told as a failure. Of a shard, and where shards are missing, other reports
-    have the others.
+    imported on head is reported as a failure. A shard, or a report that lacks shards, is returned
+    as it is: the other benchmarks are in other reports.
     """
     if report.shard or report.missing:
         return report
     cases = [row.case for row in report.results]
     cases += [failure.case for failure in report.failures]
-    told = {case.partition("[")[0] for case in (*cases, *report.skipped)}
+    reported = {case.partition("[")[0] for case in (*cases, *report.skipped)}
     broken = {
         file
         for failure in report.failures
@@ -78,7 +78,7 @@ def with_unreported(
         for file, names in written.items()
         if file not in broken
         for name in names
-        if name not in told
+        if name not in reported
     )
     rows = (placeholder(name, "removed", policy, found("unreported")) for name in lacking)
     measured, decided = opened(report)
@@ -86,8 +86,8 @@ def with_unreported(
     return build_report(measured, replace(decided, judged=judged))
 
 
-def doubt_of_copies(report: Report, installed: Collection[str]) -> str:
-    """Return why a pass over installed copies is none, where only ``installed`` may be such."""
+def caveat_of_copies(report: Report, installed: Collection[str]) -> str:
+    """Return why a pass does not count: both sides ran a copy that is not among ``installed``."""
     head = report.ran.head if report.ran else None
     copies = sorted({*(head.installed if head else ())}.difference(installed))
     if not copies:
@@ -95,10 +95,10 @@ def doubt_of_copies(report: Report, installed: Collection[str]) -> str:
     return f"both sides ran one installed copy of {', '.join(copies)}, which isn't allowed here"
 
 
-def doubted(report: Report, why: str) -> Report:
-    """Return ``report``, which ``why`` keeps from passing; nothing keeps it where that is empty.
+def with_caveat(report: Report, why: str) -> Report:
+    """Return ``report``, kept from passing by ``why``; unchanged where that is empty.
 
-    What is worse than undecided stays what it is, with ``why`` as its last reason.
+    A verdict worse than inconclusive stays, with ``why`` as its last reason.
     """
     if not why:
         return report

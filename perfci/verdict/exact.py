@@ -39,7 +39,7 @@ def is_exact(
 
     They agree where they lie within a tenth of the threshold of each other: what is between them
     then can't make the difference. With a threshold of 0 (one more graph break is one too many)
-    they have to be alike. Of an amount, two workers may agree by luck. What is no number is
+    they have to be alike. Of an amount, two workers may agree by chance. What is no number is
     compared with nothing, and not tested either.
     """
     few = min(len(base), len(head)) < DECIDING_ROUNDS

@@ -20,7 +20,7 @@ from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (
     ONE_SESSION,
     is_clear,
-    may_be_luck,
+    may_be_process_variance,
     rounds_to_believe,
     why_not_unchanged,
 )
@@ -121,7 +121,7 @@ def _why_not_believed(row: Comparison, policy: Policy, family: int) -> Finding |
     if row.method == "welch_t" and row.base_sessions < 2:
         return ONE_SESSION
     base, head = (side.workers if side else 0 for side in (row.base, row.head))
-    if not may_be_luck(base, head, family, policy.alpha):
+    if not may_be_process_variance(base, head, family, policy.alpha):
         return None
     needed = rounds_to_believe(family, policy.alpha)
     if row.method == "paired_t":
@@ -201,10 +201,10 @@ _SHARE = 0.5
 def suspects(rows: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
     """Return the cases that may have regressed: what a stored baseline can say, and no more.
 
-    Those that regressed; those whose doubt would cost the verdict while they are worse by half
-    of the threshold; and those that may stay undecided (cold start) while worse by all of it. Two
-    or three sessions leave so few degrees of freedom that hardly any change is significant among
-    many; the confirmation, not the suspicion, holds the error rate.
+    Those that regressed; undecided ones that would make the verdict inconclusive, where worse by
+    half of the threshold; and those that may stay undecided (cold start), where worse by all of it.
+    Two or three sessions leave so few degrees of freedom that hardly any change is significant
+    among many; the confirmation, not the suspicion, holds the error rate.
     """
     found = [row.case for row in rows if row.gate == "fail" and _is_suspect(row, policy)]
     return tuple(dict.fromkeys(found))

@@ -70,7 +70,7 @@ def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
             raise UsageError(
                 "other-count",
                 f"{name} is shard {shard}, and --expect asks for {expect}",
-                "Give as --expect what the shards were made with: `perfci plan` tells it.",
+                "Give as --expect what the shards were made with: `perfci plan` shows it.",
             )
         found[shard] = (name, report)
     advice = "All shards need the same --shard count, benchmarks, -k and --durations."
@@ -110,7 +110,7 @@ def _require_alike(named: Sequence[Named], traits: _Traits, advice: str) -> None
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """One environment's report, and the shards that it should have and hasn't."""
+    """One environment's report, and the shards that it lacks."""
 
     report: Report
     missing: tuple[Shard, ...] = ()
@@ -123,7 +123,7 @@ def merge(
 
     Raises UsageError where they are not parts of one report, DamagedFile where their numbers give
     none. ``expect`` is how many shards every environment should have; without it the shards' own
-    word is taken.
+    count is taken.
     """
     require_one_run(named)
     groups: dict[str, list[Named]] = {}
@@ -248,7 +248,7 @@ def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
 def _strays(
     missing: Sequence[Shard], environments: Mapping[str, Mapping[Shard, Report]]
 ) -> tuple[str, ...]:
-    """Say which missing shards are there for another environment: the runners may differ."""
+    """Name missing shards that exist for another environment: the runners may differ."""
     return tuple(
         f"Shard {shard} is there for another environment only: {key}."
         for shard in missing
@@ -262,11 +262,11 @@ def _strays(
 
 def joined_ran(reports: Sequence[Report | Measured]) -> Ran | None:
     """Return what ran in any of ``reports``; None where none says it."""
-    told = [report.ran for report in reports if report.ran]
-    if not told:
+    known = [report.ran for report in reports if report.ran]
+    if not known:
         return None
-    bases = [one.base for one in told if one.base]
-    return Ran(_joined_side(bases) if bases else None, _joined_side([one.head for one in told]))
+    bases = [one.base for one in known if one.base]
+    return Ran(_joined_side(bases) if bases else None, _joined_side([one.head for one in known]))
 
 
 def joined_same_code(reports: Iterable[Report | Measured]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from perfci.stats.quantile import tail_quantile
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 _STOLEN_SHARE = 0.1
-"""A burst whose worker was off its core for more than this share of the time is set aside."""
+"""A burst whose worker was off its core for more than this share of the time is excluded."""
 
 
 def reduce(
@@ -101,7 +101,7 @@ def _kept(bursts: Sequence[Burst]) -> tuple[bool, ...]:
 def _by_burst(
     encoded: str, bursts: Sequence[Burst], kept: Sequence[bool]
 ) -> tuple[Sequence[float], ...]:
-    """Return each burst's samples in s; none for those set aside."""
+    """Return each burst's samples in s; none for those excluded."""
     values = array.array("q")
     values.frombytes(base64.b64decode(encoded))
     if sys.byteorder == "big":

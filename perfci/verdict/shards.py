@@ -51,11 +51,11 @@ class Part:
         """All cases of the report."""
         return (*self.cases, *self.elsewhere)
 
-    def tells(self, case: str) -> bool:
-        """Say whether this part tells of ``case``.
+    def reports(self, case: str) -> bool:
+        """Say whether this part reports ``case``.
 
-        What is no case of head's (a file that can't be imported, a removed benchmark) is told by
-        the first shard alone: a merge then has it once.
+        What is not one of head's cases (a file that can't be imported, a removed benchmark) is
+        reported by the first shard only, so that a merged report has it once.
         """
         if self.shard is None or self.shard.number == 1:
             return all(one.id != case for one in self.elsewhere)
@@ -136,6 +136,6 @@ def scaled_family(comparisons: int, scale: float) -> int:
 
 
 def _mark(shares: Sequence[Sequence[Case]]) -> str:
-    """Return a mark that two splits have in common only where they are the same."""
+    """Return a mark that only equal splits share."""
     written = json.dumps([sorted(case.id for case in share) for share in shares])
     return hashlib.sha256(written.encode()).hexdigest()[:12]

@@ -9,7 +9,7 @@ from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.stats.student import t_quantile
-from perfci.verdict.caveats import is_clear, may_be_luck, why_not_unchanged
+from perfci.verdict.caveats import is_clear, may_be_process_variance, why_not_unchanged
 from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
@@ -42,8 +42,8 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     """Say whether more rounds could still decide what a paired ``row`` says of the code.
 
     Beside an undecided interval: a change that would be believed but for its few rounds, or for
-    a doubt that more rounds may dispel; no change, but for rounds set aside on one side only. Ten
-    rounds without any spread are followed by more of the same.
+    a caveat that more rounds may remove; no change, but for outliers that are all worse on head.
+    Ten rounds without any spread are followed by more of the same.
     """
     pairs = row.base.workers if row.base else 0
     if row.p is None and pairs >= _ENOUGH_WITHOUT_SPREAD:
@@ -70,7 +70,7 @@ def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     return (
         is_beyond(lo, hi, threshold_of(row))
         and not is_clear(row.ratio)
-        and may_be_luck(pairs, pairs, family, policy.alpha)
+        and may_be_process_variance(pairs, pairs, family, policy.alpha)
     )
 
 
@@ -80,7 +80,7 @@ def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
 def undecided_metrics(
     comparisons: Iterable[Comparison], case: Case, policy: Policy, family: int
 ) -> tuple[str, ...]:
-    """Return the metrics that more rounds are for: those whose doubt would cost the verdict.
+    """Return the metrics that need more rounds: those that would leave the verdict inconclusive.
 
     A gating metric that policy lets pass undecided (cold start: half an import of torch is
     noise) prolongs a session only where it shows a change that needs a few more rounds to be

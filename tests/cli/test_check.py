@@ -147,7 +147,7 @@ def test_two_sessions_that_leave_a_case_undecided_ask_for_a_third(stored: Projec
     report = stored.report("check", "--no-confirm")
     assert rows(report, "steady")["latency_p50"]["status"] == "inconclusive"
     (note,) = (one for one in report["notes"] if "store a third" in one)
-    assert note.startswith("2 sessions tell next to nothing of how days differ: steady")
+    assert note.startswith("2 sessions hardly show how sessions vary: steady")
     assert f"perfci baseline update {kept['sha'][:12]}" in note
 
 

@@ -23,7 +23,7 @@ from perfci.render.report_json import read_report, render_json
 from perfci.render.row_checks import why_untrue
 from perfci.verdict.comparison import adjust, compare_case, left_out
 from perfci.verdict.decision import decide
-from perfci.verdict.enforcement import held
+from perfci.verdict.enforcement import enforced
 from perfci.verdict.exact import without_numbers
 from perfci.verdict.policy import MetricPolicy, Policy
 from tests.render.examples import EAGER, passing_report, row
@@ -196,7 +196,7 @@ def test_no_single_edit_of_a_slow_report_makes_a_green_check() -> None:
         copy = json.loads(json.dumps(plain))
         _edit(copy, chance)
         try:
-            report = held(read_report(json.dumps(copy)), POLICY)
+            report = enforced(read_report(json.dumps(copy)), POLICY)
         except DamagedFile:
             continue
         assert conclusion([report], strict=True) == "failure"
@@ -215,7 +215,7 @@ def test_no_single_edit_of_a_row_and_a_forged_pass_make_a_green_check(number: in
         name = chance.choice([name for name in one if name not in {"case", "metric", "warnings"}])
         one[name] = _other(one[name], chance)
         try:
-            report = held(read_report(json.dumps(copy)), POLICY)
+            report = enforced(read_report(json.dumps(copy)), POLICY)
         except DamagedFile:
             continue
         assert conclusion([report], strict=True) == "failure", (name, one[name])

@@ -19,7 +19,7 @@ from perfci.model.report import Comparison, Definition, Estimate, Report, Verdic
 from perfci.render.report_json import read_report, render_json
 from perfci.verdict.comparison import adjust
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
-from perfci.verdict.enforcement import held
+from perfci.verdict.enforcement import enforced
 from perfci.verdict.policy import MetricPolicy, Policy
 from tests.render.examples import (
     alone_report,
@@ -204,4 +204,4 @@ def test_whatever_perfci_decides_is_believed(
     report = shard(1, 2, verdict=verdict, failures=tuple(failures), interrupted=interrupted)
     reported = {row.case: (row.metric,) for row in rows}
     report = replace(report, results=rows, shard=part, not_measured={})
-    assert held(read_report(render_json(report)), policy, reported).verdict == verdict
+    assert enforced(read_report(render_json(report)), policy, reported).verdict == verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfci.stats.evidence import apart, together
+from perfci.stats.evidence import paired_evidence, unpaired_evidence
 from perfci.stats.multiple_testing import holm
 from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.stats.welch import welch_t_of_sessions
@@ -20,7 +20,10 @@ def simulate(seed: int, change: float, rounds: int = 6) -> list:
     shared = rng.normal(0.0, 0.03, (RUNS, rounds))
     base = np.exp(shared + rng.normal(0.0, 0.005, (RUNS, rounds)))
     head = np.exp(shared + rng.normal(np.log1p(change), 0.005, (RUNS, rounds)))
-    return [together(b, h, alpha=ALPHA) for b, h in zip(base.tolist(), head.tolist(), strict=True)]
+    return [
+        paired_evidence(b, h, alpha=ALPHA)
+        for b, h in zip(base.tolist(), head.tolist(), strict=True)
+    ]
 
 
 def test_the_same_code_is_called_significant_as_often_as_alpha_says() -> None:
@@ -52,7 +55,10 @@ def test_sessions_with_luck_of_their_own_alarm_no_more_often_than_alpha() -> Non
     workers = (luck + rng.normal(0.0, 0.01, (RUNS, 5, 4))).tolist()
     with_sessions = np.mean([welch_t_of_sessions(w[:4], w[4]).p < ALPHA for w in workers])
     pooled = np.mean(
-        [apart([np.exp(np.ravel(w[:4]))], np.exp(w[4]), alpha=ALPHA).p < ALPHA for w in workers]
+        [
+            unpaired_evidence([np.exp(np.ravel(w[:4]))], np.exp(w[4]), alpha=ALPHA).p < ALPHA
+            for w in workers
+        ]
     )
     assert with_sessions == pytest.approx(ALPHA, abs=0.005)
     assert pooled > 5 * ALPHA  # what ignoring the sessions would cost

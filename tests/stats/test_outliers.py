@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfci.stats.evidence import together
-from perfci.stats.outliers import far_out
+from perfci.stats.evidence import paired_evidence
+from perfci.stats.outliers import outlier_indices
 
 # Rosner 1983, as in the NIST Engineering Statistics Handbook 1.3.5.17.3: three outliers at 5 %
 ROSNER = (
@@ -19,37 +19,37 @@ ROSNER = (
 
 def test_rosners_own_example_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perfci.stats.outliers.SIGNIFICANCE", 0.05)
-    assert [ROSNER[index] for index in far_out(ROSNER)] == [5.34, 5.42, 6.01]
+    assert [ROSNER[index] for index in outlier_indices(ROSNER)] == [5.34, 5.42, 6.01]
 
 
 def test_a_round_that_another_tenant_disturbed_is_found_and_its_index_given() -> None:
-    assert far_out((0.001, -0.002, 0.3, 0.002, 0.0, -0.001, 0.001)) == (2,)
+    assert outlier_indices((0.001, -0.002, 0.3, 0.002, 0.0, -0.001, 0.001)) == (2,)
 
 
 def test_two_far_values_do_not_hide_each_other() -> None:
     values = (0.001, -0.002, 0.3, 0.002, 0.0, -0.001, 0.31, 0.001, -0.001, 0.0005)
-    assert far_out(values) == (2, 6)
+    assert outlier_indices(values) == (2, 6)
 
 
 def test_five_rounds_are_never_made_fewer() -> None:
-    assert far_out((0.0, 0.001, -0.001, 0.002, 9.0)) == ()
+    assert outlier_indices((0.0, 0.001, -0.001, 0.002, 9.0)) == ()
 
 
 def test_what_rounding_does_is_not_far_out() -> None:
-    assert far_out((0.0, 0.0, 1e-16, 0.0, 0.0, 0.0, 0.0), resolution=1e-12) == ()
+    assert outlier_indices((0.0, 0.0, 1e-16, 0.0, 0.0, 0.0, 0.0), resolution=1e-12) == ()
 
 
 def test_chance_alone_is_set_aside_about_once_in_a_thousand_samples() -> None:
     rng = np.random.default_rng(1)
-    found = sum(bool(far_out(rng.normal(size=9).tolist())) for _ in range(4000))
+    found = sum(bool(outlier_indices(rng.normal(size=9).tolist())) for _ in range(4000))
     assert found <= 14
 
 
 def test_the_evidence_of_pairs_is_without_the_pair_that_is_far_out() -> None:
     base = (1.0, 1.01, 0.99, 1.0, 1.02, 1.0, 0.98)
     head = (1.101, 1.110, 1.29, 1.099, 1.123, 1.1, 1.078)
-    evidence = together(base, head, alpha=0.01)
+    evidence = paired_evidence(base, head, alpha=0.01)
     kept = [index for index in range(7) if index != 2]
-    plain = together([base[i] for i in kept], [head[i] for i in kept], alpha=0.01)
-    assert evidence.set_aside == (2,)
+    plain = paired_evidence([base[i] for i in kept], [head[i] for i in kept], alpha=0.01)
+    assert evidence.outliers == (2,)
     assert (evidence.ratio, evidence.p, evidence.df) == (plain.ratio, plain.p, 5)

@@ -12,7 +12,7 @@ from scipy import stats
 
 from perfci.model.finding import found
 from perfci.stats.effect import cohens_d
-from perfci.stats.evidence import apart, together
+from perfci.stats.evidence import paired_evidence, unpaired_evidence
 from perfci.stats.paired import paired_t
 from perfci.stats.welch import welch_t, welch_t_of_sessions
 
@@ -48,7 +48,7 @@ def test_the_paired_test_agrees_with_scipy() -> None:
 
 
 def test_together_is_the_paired_test_of_log_ratios_with_welch_beside_it() -> None:
-    evidence = together(BASE, HEAD, alpha=0.01)
+    evidence = paired_evidence(BASE, HEAD, alpha=0.01)
     logs = np.log(HEAD), np.log(BASE)
     assert evidence.p == pytest.approx(stats.ttest_rel(*logs).pvalue, rel=1e-9)
     assert evidence.welch_p == pytest.approx(
@@ -78,7 +78,7 @@ def test_cohens_d_divides_by_the_pooled_spread_of_the_sides() -> None:
     ],
 )
 def test_degenerate_pairs_are_no_evidence(base: tuple, head: tuple) -> None:
-    evidence = together(base, head, alpha=0.01)
+    evidence = paired_evidence(base, head, alpha=0.01)
     assert evidence.p is None
     assert evidence.detectable is None
     assert evidence.warnings
@@ -95,18 +95,18 @@ def test_degenerate_pairs_are_no_evidence(base: tuple, head: tuple) -> None:
     ],
 )
 def test_degenerate_groups_are_no_evidence(base: tuple, head: tuple) -> None:
-    evidence = apart([base], head, alpha=0.01)
+    evidence = unpaired_evidence([base], head, alpha=0.01)
     assert evidence.p is None
     assert evidence.warnings
 
 
 def test_sides_equal_to_the_last_digit_bound_the_change_at_zero_without_a_p() -> None:
-    evidence = together((3.0, 4.0), (3.0, 4.0), alpha=0.01)
+    evidence = paired_evidence((3.0, 4.0), (3.0, 4.0), alpha=0.01)
     assert (evidence.p, evidence.ratio_lo, evidence.ratio_hi) == (None, 1.0, 1.0)
 
 
 def test_values_of_zero_fall_back_to_arithmetic_means_and_say_so() -> None:
-    evidence = together((0.0, 1.0, 2.0, 1.0), (1.0, 2.0, 3.5, 2.0), alpha=0.01)
+    evidence = paired_evidence((0.0, 1.0, 2.0, 1.0), (1.0, 2.0, 3.5, 2.0), alpha=0.01)
     assert evidence.ratio == pytest.approx(8.5 / 4.0)
     assert found("arithmetic-means") in evidence.warnings
 
@@ -114,7 +114,7 @@ def test_values_of_zero_fall_back_to_arithmetic_means_and_say_so() -> None:
 @given(pairs)
 def test_swapping_the_sides_inverts_the_ratio_and_keeps_p(sides: list) -> None:
     base, head = zip(*sides, strict=True)
-    forth, back = together(base, head, alpha=0.01), together(head, base, alpha=0.01)
+    forth, back = paired_evidence(base, head, alpha=0.01), paired_evidence(head, base, alpha=0.01)
     assert forth.ratio * back.ratio == pytest.approx(1.0)
     assert (forth.p is None) == (back.p is None)
     if forth.p is not None:
@@ -126,8 +126,8 @@ def test_swapping_the_sides_inverts_the_ratio_and_keeps_p(sides: list) -> None:
 @given(pairs, st.floats(1e-3, 1e3))
 def test_the_unit_of_the_values_does_not_matter(sides: list, scale: float) -> None:
     base, head = zip(*sides, strict=True)
-    plain = together(base, head, alpha=0.01)
-    scaled = together([scale * v for v in base], [scale * v for v in head], alpha=0.01)
+    plain = paired_evidence(base, head, alpha=0.01)
+    scaled = paired_evidence([scale * v for v in base], [scale * v for v in head], alpha=0.01)
     assert scaled.ratio == pytest.approx(plain.ratio)
     if plain.p is not None and scaled.p is not None and plain.se > 1e-9:
         assert scaled.p == pytest.approx(plain.p, rel=1e-4)
@@ -136,7 +136,10 @@ def test_the_unit_of_the_values_does_not_matter(sides: list, scale: float) -> No
 @given(pairs)
 def test_every_number_of_any_evidence_is_finite(sides: list) -> None:
     base, head = zip(*sides, strict=True)
-    for evidence in (together(base, head, alpha=0.01), apart([base], head, alpha=0.01)):
+    for evidence in (
+        paired_evidence(base, head, alpha=0.01),
+        unpaired_evidence([base], head, alpha=0.01),
+    ):
         numbers = [getattr(evidence, name) for name in evidence.__slots__]
         assert all(math.isfinite(n) for n in numbers if isinstance(n, float))
 

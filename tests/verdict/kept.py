@@ -42,7 +42,7 @@ from perfci.render.report_json import render_json
 from perfci.session.discovering import Found
 from perfci.session.session import CaseState, SessionResult
 from perfci.verdict.comparison import compare_case
-from perfci.verdict.enforcement import held
+from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import default_policy
@@ -223,8 +223,8 @@ def judged(kept: Kept) -> dict[str, Any]:
         "confirmed": _confirmed(kept, *checks["check-2"]),
         "merged": whole.report,
         "incomplete": half.report,
-        "enforced": held(_passing(compared), STRICT, {"drawn": None}),
-        "enforced-check": held(_passing(_report(*checks["check-3"])), STRICT),
+        "enforced": enforced(_passing(compared), STRICT, {"drawn": None}),
+        "enforced-check": enforced(_passing(_report(*checks["check-3"])), STRICT),
     }
     plain = {name: json.loads(render_json(report)) for name, report in reports.items()}
     return {**plain, "sessions": _sessions(kept)}

@@ -35,7 +35,7 @@ def detectable(
     """Return the smallest change (a share of base) that a session detects in 95 % of runs.
 
     Either the least rounds detect it. Or it lies so far beyond the threshold, by one standard
-    error of the least rounds, that luck makes a session stop early for "no change" in under
+    error of the least rounds, that chance makes a session stop early for "no change" in under
     2 % of runs, and the most rounds detect it in 98 %. ``prolongs``: being undecided about
     this metric adds rounds at all.
     """

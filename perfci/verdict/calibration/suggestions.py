@@ -3,7 +3,7 @@
 More rounds come first; a threshold is raised only where rounds can't do it, and always with the
 reason. Nothing is ever lowered, and nothing is suggested from fewer than five pairs, or for what
 has two modes: there the spread isn't noise that a threshold should swallow. Nor for a metric whose
-doubt costs no verdict: every session would pay for rounds that decide nothing.
+being undecided costs no verdict: every session would pay for rounds that decide nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def suggest(
     *,
     own: frozenset[tuple[str, str]] = frozenset(),
 ) -> tuple[Suggestion, ...]:
-    """Return what to change so that the threshold of every metric can be seen whose doubt counts.
+    """Return what to change so that each metric that may cost the verdict can show its threshold.
 
     ``round_s`` is what a round of all cases takes: more rounds are suggested only where they
     fit the session's budget. ``own`` are (benchmark, metric) with a threshold in the benchmark.

@@ -94,15 +94,15 @@ def test_more_shards_than_cases_leave_some_without_any() -> None:
 def test_without_a_shard_everything_is_here() -> None:
     part = part_of(cases("a", "b"), None, {})
     assert (ids((part.cases, part.elsewhere)), part.split) == ([["a", "b"], []], "")
-    assert part.tells("a")
-    assert part.tells("benchmarks/bench_broken.py")
+    assert part.reports("a")
+    assert part.reports("benchmarks/bench_broken.py")
 
 
 def test_what_is_no_case_is_told_by_the_first_shard_alone() -> None:
     parts = [part_of(cases("a", "b", "c"), Shard(number, 2), {}) for number in (1, 2)]
-    assert [part.tells("benchmarks/bench_broken.py") for part in parts] == [True, False]
+    assert [part.reports("benchmarks/bench_broken.py") for part in parts] == [True, False]
     for name in "abc":
-        assert sum(part.tells(name) for part in parts) == 1
+        assert sum(part.reports(name) for part in parts) == 1
 
 
 def test_a_shard_knows_how_many_times_its_cases_the_report_has() -> None:

@@ -10,8 +10,8 @@ from perfci.model.report import Comparison
 from perfci.verdict.caveats import (
     caveat_of_rounds,
     caveat_of_workers,
+    chance_of_separation,
     is_clear,
-    luck_of_states,
     rounds_to_believe,
 )
 from perfci.verdict.comparison import adjust, compare_case
@@ -50,9 +50,9 @@ def test_the_luck_of_states_is_at_worst_one_in_four_for_each_pair() -> None:
     rng = np.random.default_rng(1)
     slow = rng.random((100_000, 2, 3)) < 0.5
     seen = np.mean(slow[:, 1].all(axis=1) & ~slow[:, 0].any(axis=1))
-    assert luck_of_states(3, 3) == pytest.approx(4.0**-3)
+    assert chance_of_separation(3, 3) == pytest.approx(4.0**-3)
     assert seen == pytest.approx(4.0**-3, rel=0.1)
-    assert luck_of_states(15, 5) == pytest.approx(0.25**5 * 0.75**15)
+    assert chance_of_separation(15, 5) == pytest.approx(0.25**5 * 0.75**15)
 
 
 def test_more_comparisons_ask_for_more_rounds() -> None:

@@ -1,4 +1,4 @@
-"""A pass that another configuration gave is held to the one here, and nothing is made laxer."""
+"""The policy here is enforced on a pass that another configuration gave; nothing becomes laxer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfci.model.words import reason_words
 from perfci.render.outline import headline
 from perfci.verdict.comparison import compare_case
 from perfci.verdict.decision import decide, placeholder
-from perfci.verdict.enforcement import doubted, held, with_unreported
+from perfci.verdict.enforcement import enforced, with_caveat, with_unreported
 from perfci.verdict.judgement import readjust
 from perfci.verdict.policy import MetricPolicy
 from tests.verdict.shards import POLICY, paired, shard
@@ -32,7 +32,7 @@ def passing(*rows: Comparison, **changes: object) -> Report:
 
 
 def test_a_pass_over_what_is_undecided_here_is_inconclusive() -> None:
-    report = held(passing(UNDECIDED), POLICY)
+    report = enforced(passing(UNDECIDED), POLICY)
     assert report.verdict.status == "inconclusive"
     assert report.verdict.reasons[0].startswith("a: latency_p50 +")
     assert report.verdict.reasons[-1] == ELSE
@@ -42,7 +42,7 @@ def test_a_pass_over_what_is_undecided_here_is_inconclusive() -> None:
 def test_a_pass_that_the_policy_here_gives_too_stays_as_it_is() -> None:
     for row in (UNDECIDED, paired("a", 1.0)):
         report = passing(row)
-        assert held(report, LENIENT) is report
+        assert enforced(report, LENIENT) is report
 
 
 DOUBLED = paired("a", 2.0)
@@ -63,7 +63,7 @@ def test_what_only_a_laxer_configuration_lets_pass_fails(
 ) -> None:
     report = replace(passing(row), verdict=Verdict(status, ()))
     share = "5 %" if row.metric == "latency_p50" else "10 %"
-    now = held(report, POLICY)
+    now = enforced(report, POLICY)
     assert now.verdict.status == "fail"
     assert now.verdict.reasons[0] == f"a: {row.metric} +100.0 % (threshold {share})"
     assert now.verdict.findings[-1] == Reason("elsewhere", arguments={"status": status})
@@ -72,12 +72,12 @@ def test_what_only_a_laxer_configuration_lets_pass_fails(
 @pytest.mark.parametrize("row", [replace(UNDECIDED, gate="info"), replace(UNDECIDED, gate="warn")])
 def test_an_undecided_row_that_gates_here_alone_is_no_pass(row: Comparison) -> None:
     assert decide((row,), (), POLICY).status == "pass"
-    assert held(passing(row), POLICY).verdict.status == "inconclusive"
+    assert enforced(passing(row), POLICY).verdict.status == "inconclusive"
 
 
 def test_what_is_unchanged_by_a_wider_threshold_alone_is_undecided() -> None:
     row = replace(paired("a", 1.03, noise=30.0), status="unchanged", threshold=9.0)
-    now = held(passing(row), POLICY)
+    now = enforced(passing(row), POLICY)
     assert (now.verdict.status, now.results[0].status) == ("inconclusive", "inconclusive")
     assert now.results[0].threshold == 0.05
 
@@ -97,8 +97,8 @@ def test_an_exact_metric_is_judged_by_the_threshold_here(
     sides = side("base", metric, values[0]), side("head", metric, values[1])
     wide = replace(POLICY, metrics={metric: MetricPolicy(1e9, "fail", "pass")})
     rows = compare_case(case("a"), *sides, wide, paired=True)
-    assert held(passing(paired("b"), *rows), wide).verdict.status == "pass"
-    assert held(passing(paired("b"), *rows), LENIENT).verdict.status == expected
+    assert enforced(passing(paired("b"), *rows), wide).verdict.status == "pass"
+    assert enforced(passing(paired("b"), *rows), LENIENT).verdict.status == expected
 
 
 def test_a_wider_threshold_that_is_configured_here_or_lets_nothing_more_pass_is_as_good() -> None:
@@ -109,12 +109,12 @@ def test_a_wider_threshold_that_is_configured_here_or_lets_nothing_more_pass_is_
     known = paired("a")
     for rows, policy in (((wide,), wide_here), ((known, unknown), POLICY), ((quiet,), POLICY)):
         report = passing(*rows)
-        assert held(report, policy) is report
+        assert enforced(report, policy) is report
 
 
 def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -> None:
     report = passing(replace(paired("a"), metric="cold_start"), not_measured={})
-    now = held(report, POLICY)
+    now = enforced(report, POLICY)
     assert now.verdict.status == "pass"
     assert [row.metric for row in now.results if row.status == "removed"] == [
         "latency_p50",
@@ -126,7 +126,7 @@ def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -
     )
     assert headline(now).endswith("3 removed metrics (a latency_p50 and 2 more)")
     here_too = {"a": ("cold_start",)}
-    assert held(report, POLICY, here_too) is report
+    assert enforced(report, POLICY, here_too) is report
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -
     ],
 )
 def test_what_no_policy_lets_pass_is_no_pass(row: Comparison, expected: VerdictStatus) -> None:
-    assert held(passing(paired("a"), row), LENIENT).verdict.status == expected
+    assert enforced(passing(paired("a"), row), LENIENT).verdict.status == expected
 
 
 def test_a_pass_with_failures_on_both_sides_or_of_half_a_session_is_none() -> None:
     both = (failure("b", "base"), failure("b", "head"))
-    assert held(passing(paired("a"), failures=both), POLICY).verdict.status == "inconclusive"
-    assert held(passing(paired("a"), interrupted=True), POLICY).verdict.status == "inconclusive"
+    assert enforced(passing(paired("a"), failures=both), POLICY).verdict.status == "inconclusive"
+    assert enforced(passing(paired("a"), interrupted=True), POLICY).verdict.status == "inconclusive"
 
 
 def test_metrics_of_the_benchmark_s_own_ease_no_correction_of_perfci_s() -> None:
@@ -151,26 +151,26 @@ def test_metrics_of_the_benchmark_s_own_ease_no_correction_of_perfci_s() -> None
     noise = [paired("b", p=0.5, metric="jitter", gate="fail") for _ in range(500)]
     own = [replace(one, metric=f"own {number}") for number, one in enumerate(noise)]
     assert readjust((slow, *own), LENIENT)[0].status == "inconclusive"
-    assert held(passing(slow, *own), LENIENT).verdict.status == "fail"
+    assert enforced(passing(slow, *own), LENIENT).verdict.status == "fail"
 
 
 def test_a_pass_without_a_metric_that_gates_is_none() -> None:
     report = passing(paired("a", metric="latency_p95"), not_measured=dict.fromkeys(METRICS, "x"))
-    assert held(report, POLICY).verdict.status == "inconclusive"
-    assert held(replace(report, shard="1/2"), POLICY).verdict.status == "pass"
+    assert enforced(report, POLICY).verdict.status == "inconclusive"
+    assert enforced(replace(report, shard="1/2"), POLICY).verdict.status == "pass"
 
 
 def test_a_shard_that_had_nothing_to_measure_passes() -> None:
     report = replace(passing(), shard="2/4")
-    assert held(report, POLICY) is report
-    assert held(passing(), POLICY).verdict.status == "error"
+    assert enforced(report, POLICY) is report
+    assert enforced(passing(), POLICY).verdict.status == "error"
 
 
 @pytest.mark.parametrize("status", ["fail", "error", "inconclusive"])
 def test_what_is_no_pass_is_made_no_better(status: VerdictStatus) -> None:
     report = replace(passing(paired("a")), verdict=Verdict(status, (stated("why"),)))
     assert decide(report.results, (), POLICY).status == "pass"
-    assert held(report, POLICY) is report
+    assert enforced(report, POLICY) is report
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,10 @@ def test_a_doubt_keeps_a_report_from_passing_and_is_told(
     status: VerdictStatus, expected: tuple[VerdictStatus, tuple[str, ...]]
 ) -> None:
     report = replace(passing(paired("a")), verdict=Verdict(status, (stated("why"),)))
-    assert doubted(report, "doubt").verdict == Verdict(expected[0], tuple(map(stated, expected[1])))
-    assert doubted(report, "") is report
+    assert with_caveat(report, "doubt").verdict == Verdict(
+        expected[0], tuple(map(stated, expected[1]))
+    )
+    assert with_caveat(report, "") is report
 
 
 def lacking(report: Report) -> list[str]:
