@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo nightly-demo test test-lowest test-pythons lint lock wheel-check gpu-check clean
+.PHONY: demo nightly-demo test test-all test-lowest test-pythons lint lock wheel-check gpu-check clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         compare two commits of a small PyTorch project"
 	@echo "make nightly-demo find what moved over 60 commits"
-	@echo "make test         run the tests"
+	@echo "make test         run the tests but the slow ones: whole workflows, demos, installs"
+	@echo "make test-all     run all tests"
 	@echo "make test-lowest  run a part of them with the oldest versions that are allowed"
 	@echo "make test-pythons run a part of them with Python 3.12 and 3.13"
 	@echo "make lint         ruff, mypy, import contracts, the workflows"
@@ -30,8 +31,13 @@ demo: $(VENV)/.installed
 nightly-demo: $(VENV)/.installed
 	$(BIN)/python examples/nightly_demo.py nightly-demo-output
 
+TESTS := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --durations=15
+
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --durations=15
+	$(TESTS) -m "not slow"
+
+test-all: $(VENV)/.installed
+	$(TESTS)
 
 test-lowest: $(VENV)/.installed
 	$(BIN)/python -m tests.environments lowest

@@ -61,12 +61,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """An empty repository with a quick configuration."""
-    return Project(tmp_path / "project")
+def project(tmp_path: Path, request: pytest.FixtureRequest) -> Project:
+    """An empty repository with a quick configuration.
 
-
-@pytest.fixture
-def simulated(tmp_path: Path) -> Project:
-    """The same, with simulated workers, and perfci in this process."""
-    return Project(tmp_path / "project", Simulated())
+    Its workers are simulated and perfci runs in this process, but for tests that are marked
+    ``processes``: real ones are what they are about.
+    """
+    real = request.node.get_closest_marker("processes")
+    return Project(tmp_path / "project", None if real else Simulated())

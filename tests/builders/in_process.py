@@ -54,15 +54,16 @@ def _text(stream: io.TextIOWrapper) -> str:
 @contextmanager
 def _surroundings(folder: Path, environment: Mapping[str, str]) -> Iterator[None]:
     before, place, cores = dict(os.environ), Path.cwd(), os.sched_getaffinity(0)
-    argv = sys.argv
+    argv, path = sys.argv, list(sys.path)
     try:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
         sys.argv = ["perfci"]
+        sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
         yield
     finally:
-        sys.argv = argv
+        sys.argv, sys.path[:] = argv, path
         os.chdir(place)
         os.environ.clear()
         os.environ.update(before)

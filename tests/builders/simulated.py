@@ -1,7 +1,8 @@
 """An executor without processes: real benchmark files, simulated workers, and no time that passes.
 
-What a call costs is read from its code: `sum(range(500))` takes 500 loops. So a slower commit is
-one whose file says so, as it is with real workers. Noise is drawn from a seed.
+What a call costs is read from its code: `sum(range(500))` takes 500 loops, `time.sleep(1)` a second
+of the simulated clock. So a slower commit is one whose file says so, as it is with real workers.
+Noise is drawn from a seed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import contextlib
 import io
 import math
 import os
+import signal
 import sys
+import time
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NoReturn
 
 from perfci.api.work import Work
 from perfci.model.worker import Measurement, WorkOrder
@@ -36,6 +39,7 @@ CALL_S = 1e-6
 START_S, FORK_S = 0.3, 0.02
 MOST_SAMPLES = 300
 """A burst has no more: nobody needs them."""
+_EXIT, _KILL, _SLEEP = os._exit, os.kill, time.sleep
 _BETWEEN, _END = "\x1f", "\0"
 _HOST = "no accelerator"
 _MISSING = {
@@ -148,7 +152,8 @@ class SimulatedChannel:
         self._latency = self._cold_start_s = 0.0
         self._work: Work | None = None
         self._random = Random(0)
-        self._ended: tuple[str, str] | None = None
+        self._died: tuple[str, str] | None = None
+        self._slept_s = 0.0
 
     @property
     def log(self) -> str:
@@ -161,8 +166,8 @@ class SimulatedChannel:
         return 0
 
     def receive(self, deadline: float) -> dict[str, Any] | None:
-        if not self._answers:
-            raise Lost("exit", "left with exit code 1 before it had measured")
+        if not self._answers or self._died:
+            raise Lost(*(self._died or ("exit", "left with exit code 0 before it had measured")))
         takes_s, message = self._answers[0]
         if self._executor.time + takes_s > deadline:
             self._executor.time = max(self._executor.time, deadline)
@@ -185,7 +190,8 @@ class SimulatedChannel:
                 with self._in_worker():
                     # looking through what is installed takes a third of a second
                     order = replace(self._order, project=(), checkout="")
-                    self._say(self._start_s, "discovery", discovery=discover(order))
+                    discovery = discover(order)
+                    self._say(self._start_s + self._slept_s, "discovery", discovery=discovery)
 
     def _say(self, takes_s: float, said: str, **fields: Any) -> None:
         self._answers.append((takes_s, {"say": said, **fields}))
@@ -222,13 +228,20 @@ class SimulatedChannel:
         if ended:
             raise _Ended(*ended)
         work = built_work(builder(order, imported(order)))
+        before_s, self._slept_s = self._slept_s, 0.0
         work.call()
-        seconds = executor.latency(order, number) if executor.latency else cost_of(work)
+        cost_s = cost_of(work) + self._slept_s
+        seconds = executor.latency(order, number) if executor.latency else cost_s
         self._work = work
         self._latency = seconds * (1.0 + order.inject.get("latency", 0.0)) * self._noise()
-        self._cold_start_s = START_S * self._noise(10) * (1.0 + order.inject.get("cold_start", 0))
+        self._cold_start_s = (
+            (START_S + before_s + seconds)
+            * self._noise(10)
+            * (1.0 + order.inject.get("cold_start", 0))
+        )
         self._say(0.0, "stage", stage="setup")
-        self._say(self._start_s, "stage", stage="warmup")
+        self._say(self._start_s + before_s, "stage", stage="first_call")
+        self._say(seconds, "stage", stage="warmup")
         self._say(order.warmup_s, "ready", call_s=seconds, on_device=False, uuid="")
 
     def _noise(self, times: float = 1.0) -> float:
@@ -287,8 +300,10 @@ class SimulatedChannel:
             prepare_path(self._order.python_path)
             printed = self._printed
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+                os._exit, os.kill, time.sleep = self._exit, self._kill, self._sleep
                 yield
         finally:
+            os._exit, os.kill, time.sleep = _EXIT, _KILL, _SLEEP
             sys.path[:] = path
             sys.dont_write_bytecode = writes
             os.chdir(folder)
@@ -299,6 +314,22 @@ class SimulatedChannel:
                     own.append(("import", file, name))
                     del sys.modules[name]
             self._write_down(own)
+
+    def _exit(self, code: int) -> NoReturn:
+        """End this worker alone."""
+        self._died = "exit", f"left with exit code {code} before it had measured"
+        raise SystemExit(code)
+
+    def _sleep(self, seconds: float) -> None:
+        self._slept_s += seconds
+
+    def _kill(self, pid: int, number: int) -> None:
+        if pid != os.getpid():
+            _KILL(pid, number)
+            return
+        name = signal.Signals(number).name
+        self._died = name, f"crashed with {name}"
+        raise SystemExit(-number)
 
     def _write_down(self, own: list[tuple[str, str, str]]) -> None:
         """Write the findings that the parent judges, as a worker's watch does."""

@@ -87,6 +87,7 @@ def test_a_skip_reason_stays_on_its_line(small: Project) -> None:
     assert "(skipped: not today)" in small.perfci("list", "-k", "more").out
 
 
+@pytest.mark.processes
 def test_git_that_is_not_there_is_told_in_two_lines(small: Project, tmp_path: Path) -> None:
     done = small.perfci("list", PATH=str(tmp_path)).without_traceback()
     assert done.code == 4

@@ -107,6 +107,7 @@ def test_an_export_is_not_written_over_the_history(project: Project, kept: Path)
     assert contents(kept) == before
 
 
+@pytest.mark.processes
 def test_a_dash_is_standard_output_and_a_pipe_or_a_link_stays_what_it_is(
     project: Project, kept: Path
 ) -> None:

@@ -13,6 +13,8 @@ import pytest
 from perfci.history.history import open_history
 from tests.builders.project import Done, Project, rows
 
+pytestmark = pytest.mark.processes
+
 SPOILS_SCRATCH = """\
 import os
 import shutil

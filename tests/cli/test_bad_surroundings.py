@@ -134,6 +134,7 @@ def test_a_token_in_the_environment_is_refused(small: Project) -> None:
     errs(done, 2, "GITHUB_TOKEN")
 
 
+@pytest.mark.processes
 def test_a_worker_never_sees_a_secret(small: Project) -> None:
     small.write(
         "benchmarks/bench_env.py",

@@ -14,6 +14,8 @@ from perfci.model.settings import MeasureSettings
 from tests.cli.stepping_in import SteppedInto
 from tests.verdict.workers import case, side
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> SteppedInto:

@@ -10,6 +10,8 @@ from perfci.model.calibration import Calibration
 from perfci.model.codec import decode
 from tests.builders.project import Project
 
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
 
 @pytest.fixture
 def counting(project: Project) -> Project:

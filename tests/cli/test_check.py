@@ -15,12 +15,6 @@ CASES = ("steady", "counting")
 
 
 @pytest.fixture
-def project(simulated: Project) -> Project:
-    """Workers are simulated: what is stored and believed is the point."""
-    return simulated
-
-
-@pytest.fixture
 def stored(project: Project) -> Project:
     """A project whose first commit is stored as the baseline."""
     project.counting(1000)

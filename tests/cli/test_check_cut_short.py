@@ -13,6 +13,8 @@ from perfci.cli.main import Interrupt
 from tests.builders.project import rows
 from tests.cli.stepping_in import EXPIRING, LIBRARY, SteppedInto
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> SteppedInto:

@@ -34,6 +34,7 @@ def test_completion_prints_a_script(project: Project, shell: str) -> None:
     assert "perfci" in project.perfci("completion", shell).out
 
 
+@pytest.mark.processes
 def test_completion_completes_commands_and_options(project: Project) -> None:
     words = {"_PERFCI_COMPLETE": "bash_complete", "COMP_WORDS": "perfci com", "COMP_CWORD": "1"}
     assert "compare" in project.perfci(**words).out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.builders.project import Project, assert_ends, rows
+
+TELLS_ITS_PYTHON = """\
+import sys
+import perfci
+
+@perfci.benchmark
+def work():
+    in_venv = perfci.metric("in_venv", lambda: float(sys.prefix.endswith("/venv")), exact=True)
+    return (lambda: sum(range(500))), in_venv
+"""
 
 
 @pytest.fixture
@@ -70,11 +81,17 @@ def test_fail_fast_stops_at_the_first_regression(slowed: Project) -> None:
     assert any("fail-fast" in note for note in report["notes"])
 
 
-def test_two_pythons_can_be_compared(slowed: Project) -> None:
-    report = slowed.report(
-        "compare", "HEAD", "HEAD", "--same", "--base-python", sys.executable, "-k", "steady"
-    )
-    assert report["base"]["python"] == report["head"]["python"]
+@pytest.mark.processes
+def test_two_pythons_can_be_compared(project: Project) -> None:
+    folder = project.folder.parent / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    project.commit("base", **{"benchmarks/bench_prefix.py": TELLS_ITS_PYTHON})
+    options = ("--same", "--base-python", str(folder / "bin/python"), "--rounds", "2")
+    report = project.report("compare", "HEAD", "HEAD", *options)
+    assert report["base"]["python"] == str(folder / "bin/python")
+    assert report["head"]["python"] == sys.executable
+    row = rows(report, "work")["in_venv"]
+    assert (row["base"]["center"], row["head"]["center"]) == (1.0, 0.0)
 
 
 def test_more_rounds_are_measured_when_asked_for(slowed: Project) -> None:
@@ -82,6 +99,7 @@ def test_more_rounds_are_measured_when_asked_for(slowed: Project) -> None:
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 7
 
 
+@pytest.mark.processes
 def test_working_memory_that_doubled_fails(slowed: Project) -> None:
     for branch, size in (("small", 8), ("large", 16)):
         slowed.git("checkout", "--quiet", "-B", branch, "main")

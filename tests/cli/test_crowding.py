@@ -10,6 +10,8 @@ from perfci.model.case import Failure
 from perfci.session.round import ran_out_of_memory
 from tests.builders.project import Project, rows
 
+pytestmark = pytest.mark.processes
+
 CARD = """\
 import fcntl
 from pathlib import Path

@@ -14,6 +14,8 @@ import pytest
 
 from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
 
+pytestmark = pytest.mark.processes
+
 SLOW = """\
 import perfci
 

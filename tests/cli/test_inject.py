@@ -46,6 +46,7 @@ def test_an_injected_slow_down_is_found_and_told_in_every_format(project: Projec
     assert "INJECTED INTO HEAD ON PURPOSE" in again.text
 
 
+@pytest.mark.processes
 def test_memory_and_cold_start_can_be_injected(project: Project) -> None:
     report = with_benchmark(project, LONG_START).report(
         "compare",

@@ -10,6 +10,8 @@ import pytest
 
 from tests.builders.project import Project
 
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
 BENCHMARK = """\
 import perfci
 import theirs

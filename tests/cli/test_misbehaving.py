@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.builders.project import NOISE_PASSES, Project, rows
+
+pytestmark = pytest.mark.processes
 
 FILES = Path(__file__).parent.parent / "data" / "misbehaving"
 
@@ -24,7 +27,6 @@ FAILURES = [
     ("returns_nothing", "nothing_returned", "setup", "bench_returns_nothing.py:4"),
     ("returns_a_number", "not_callable", "setup", "42"),
     ("raises_late", "StopIteration", "warmup", "bench_raises_late.py:7"),
-    pytest.param("another_device", "wrong_device", "first_call", "meta", marks=pytest.mark.torch),
 ]
 
 
@@ -65,24 +67,50 @@ def with_file(project: Project, name: str) -> Project:
     return project
 
 
+@pytest.fixture(scope="module")
+def all_at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The report of one session with every file of FAILURES, each case called as its file."""
+    project = Project(tmp_path_factory.mktemp("misbehaving") / "project")
+    project.counting(1000)
+    for name, *_ in FAILURES:
+        text = (FILES / f"bench_{name}.py").read_text()
+        project.write(f"benchmarks/bench_{name}.py", text.replace("misbehaving(", f"{name}("))
+    with (project.folder / "pyproject.toml").open("a") as file:
+        file.write('memory_limit = "1GiB"\n')
+        file.write(NOISE_PASSES)
+    project.commit("all of them")
+    # as base does: not head's doing
+    return project.report("compare", "HEAD", "HEAD", "--same", code=0)
+
+
 @pytest.mark.parametrize(("name", "kind", "stage", "message"), FAILURES)
-def test_it_fails_with_a_reason_and_the_others_go_on(
-    project: Project, name: str, kind: str, stage: str, message: str
+def test_it_fails_with_a_reason(
+    all_at_once: dict[str, Any], name: str, kind: str, stage: str, message: str
 ) -> None:
-    with_file(project, name)
-    report = project.report(
-        "compare", "HEAD", "HEAD", "--same", code=0
-    )  # as base does: not head's doing
-    failures = {failure["side"]: failure for failure in report["failures"]}
+    failures = {one["side"]: one for one in all_at_once["failures"] if one["case"] == name}
     assert set(failures) == {"base", "head"}
     for failure in failures.values():
-        assert failure["case"] == "misbehaving"
         assert (failure["kind"], failure["stage"]) == (kind, stage), failure
         assert message in failure["message"]
-    assert rows(report, "misbehaving")["latency_p50"]["status"] == "failed"
-    steady = rows(report, "steady")["latency_p50"]
-    assert min(steady[side]["workers"] for side in ("base", "head")) >= 5
-    assert steady["status"] not in {"failed", "new", "removed", "not_comparable"}
+    assert rows(all_at_once, name)["latency_p50"]["status"] == "failed"
+
+
+def test_the_others_go_on(all_at_once: dict[str, Any]) -> None:
+    assert {one["case"] for one in all_at_once["failures"]} == {name for name, *_ in FAILURES}
+    for case in ("steady", "counting"):
+        row = rows(all_at_once, case)["latency_p50"]
+        assert min(row[side]["workers"] for side in ("base", "head")) >= 5
+        assert row["status"] not in {"failed", "new", "removed", "not_comparable"}
+
+
+@pytest.mark.torch
+def test_an_output_on_another_device_fails_with_a_reason(project: Project) -> None:
+    with_file(project, "another_device")
+    options = ("--same", "--rounds", "2", "-k", "misbehaving")
+    report = project.report("compare", "HEAD", "HEAD", *options)
+    told = {(one["kind"], one["stage"]) for one in report["failures"]}
+    assert told == {("wrong_device", "first_call")}
+    assert all("meta" in one["message"] for one in report["failures"])
 
 
 def test_what_fails_on_head_only_is_an_error_and_the_others_go_on(project: Project) -> None:
@@ -120,7 +148,7 @@ def test_numbers_beyond_computing_cost_no_session(project: Project) -> None:
     assert not report["failures"]
     found = rows(report, "enormous")
     for name in ("largest", "smallest", "exactly"):
-        assert any("can't be computed with" in one for one in found[name]["warnings"])
+        assert any(one["code"] == "out-of-range" for one in found[name]["findings"])
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 5
 
 

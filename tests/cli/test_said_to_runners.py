@@ -58,10 +58,10 @@ def test_a_whole_report(project: Project, tmp_path: Path, name: str) -> None:
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, error: Exception) -> int:
-    def fails() -> None:
+    def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(main, "_run", fails)
+    monkeypatch.setattr(main, "_invoke", fails)
     monkeypatch.setattr("signal.signal", lambda *_: None)
     with pytest.raises(SystemExit) as caught:
         main.main()

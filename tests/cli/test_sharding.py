@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.builders.project import QUICK, Done, Project, rows
+from tests.builders.simulated import Simulated
 
 FILE = "benchmarks/bench_many.py"
 MANY = """\
@@ -43,7 +44,7 @@ MEASURED = {"working", "sized[size=1]", "sized[size=2]"}
 @pytest.fixture(scope="module")
 def slowed(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """``main`` and ``feature``: feature's ``work`` costs three times as much."""
-    project = Project(tmp_path_factory.mktemp("sharding") / "project")
+    project = Project(tmp_path_factory.mktemp("sharding") / "project", Simulated())
     lib = "def work():\n    return sum(range({}))\n"
     others = {"benchmarks/bench_broken.py": BROKEN, "benchmarks/bench_dropped.py": DROPPED}
     project.commit("base", **{FILE: MANY, "lib.py": lib.format(1000), **others})

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.builders.project import QUICK, Project, rows
+
+pytestmark = pytest.mark.processes
 
 TELLS_ITS_PARENTS = """\
 import os, time

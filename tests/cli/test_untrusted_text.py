@@ -24,6 +24,7 @@ from perfci.render.report_json import render_json
 from perfci.render.trend_json import trend_json
 from tests.baselines.runs import run
 from tests.builders.project import NOISE_PASSES, Project
+from tests.builders.simulated import Simulated
 from tests.history.nights import night
 from tests.render.examples import hostile_report, rich_report
 from tests.render.site.histories import quiet_trend
@@ -113,7 +114,7 @@ def leaves(group: click.Group, before: str = "") -> Iterator[str]:
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = tmp_path_factory.mktemp("hostile")
-    made = Project(folder / "project")
+    made = Project(folder / "project", Simulated())
     made.write("pyproject.toml", (made.folder / "pyproject.toml").read_text() + NOISE_PASSES)
     made.write("benchmarks/bench_good.py", BENCHMARKS)
     made.write(f"benchmarks/{BAD_FILE}", f"raise ImportError({BAD!r})\n")

@@ -9,6 +9,8 @@ from perfci.model.worker import WorkerOutput
 from tests.builders.project import Project
 from tests.verdict.workers import worker
 
+pytestmark = pytest.mark.processes
+
 UNCHECKED = """\
 import perfci
 from perfci.api.work import Work

@@ -6,8 +6,12 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from perfci.history.history import open_history
 from tests.history.nights import in_order, night
+
+pytestmark = pytest.mark.slow
 
 WRITERS = 8
 RUNS = 1000

@@ -17,6 +17,8 @@ from tests.matrix.installs import INSTALLS
 from tests.matrix.layouts import LAYOUTS, Content
 from tests.matrix.outcome import Outcome
 
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
 
 def _covering() -> list[Cell]:
     """Return a cell for each layout and install. Contents take turns, the quick one twice."""

@@ -11,6 +11,8 @@ from tests.matrix.cells import CELLS, Built, Finding
 from tests.matrix.outcome import Outcome, compare
 from tests.matrix.places import PLACES, Place
 
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
 PIP = "{python} -m pip install --quiet --no-index --no-deps --no-build-isolation ."
 
 

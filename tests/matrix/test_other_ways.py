@@ -10,6 +10,8 @@ import pytest
 from tests.matrix.outcome import Outcome, compare
 from tests.matrix.ways import MARKERS_FROM, project_of_ways
 
+pytestmark = pytest.mark.processes
+
 WAYS = ("late", *MARKERS_FROM)
 REFUSED = {
     "file_of_this_tree",  # of head's, on both sides: the benchmark files are head's

@@ -17,6 +17,8 @@ import pytest
 from perfci.machine.isolation import SWITCH
 from tests.builders.project import Project
 
+pytestmark = pytest.mark.processes
+
 NOBODY = 65534
 SPY = """\
 import json

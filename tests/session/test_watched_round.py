@@ -21,6 +21,8 @@ from tests.builders.project import Project
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
 from tests.machine.fake_torch import write_torch
 
+pytestmark = pytest.mark.processes
+
 BENCHMARK = """\
 import torch
 import perfci

@@ -20,6 +20,8 @@ from tests.lacking import lacking
 from tests.plugins import Environment
 from tests.worker.driver import OF_A_DEVICE, Bench
 
+pytestmark = pytest.mark.processes
+
 LANE = '''\
 """A device that torch doesn't know: its one lane is a thread, and a launch returns at once."""
 

@@ -20,6 +20,8 @@ from tests.publish.github.server import TOKEN, FakeGitHub
 from tests.publish.github.state import REPOSITORY, Pull
 from tests.workflows.acting import Act
 
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
 BRANCH = "slower"
 
 

@@ -11,6 +11,8 @@ from tests.builders.branch import Branch, away_from_midnight
 from tests.builders.project import Project
 from tests.workflows.acting import Act
 
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
 REPOSITORY = "octo/models"
 
 

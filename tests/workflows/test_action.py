@@ -13,6 +13,8 @@ import pytest
 from tests.builders.project import Project
 from tests.workflows.examples import ROOT, parsed, run_step, step
 
+pytestmark = pytest.mark.processes
+
 ACTION = parsed((ROOT / "action.yml").read_text(encoding="utf-8"))
 HOSTILE = (
     "$(touch pwned)",

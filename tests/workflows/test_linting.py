@@ -14,6 +14,8 @@ import pytest
 from perfci.app.workflows import WORKFLOWS
 from tests.workflows.examples import PLAIN, ROOT, VARIANTS, parsed, write_workflows
 
+pytestmark = pytest.mark.slow
+
 BIN = Path(sys.executable).parent
 LABELS = "self-hosted-runner:\n  labels: [gpu, cpu, linux-a100, linux-h100]\n"
 

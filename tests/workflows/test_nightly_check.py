@@ -13,6 +13,8 @@ from perfci.app.workflows import render_workflow
 from tests.builders.project import Project
 from tests.workflows.examples import PLAIN, parsed, run_step, step
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = step(parsed(render_workflow("perfci-nightly.yml", PLAIN)), "Check")["run"]
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from perfci.history.history import open_history
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.app.nightly.test_filling import WAITS
 from tests.builders.branch import BENCHMARK, Branch, measured, wait_for
 from tests.builders.project import Project
@@ -22,6 +24,7 @@ def work():
 """
 
 
+@pytest.mark.processes
 def test_a_commit_of_before_the_package_moved_is_recorded_and_older_gaps_are_filled(
     project: Project,
 ) -> None:
@@ -43,6 +46,7 @@ def test_a_commit_of_before_the_package_moved_is_recorded_and_older_gaps_are_fil
     assert "nothing to record" in branch.nightly("--commits", "main", *python)
 
 
+@pytest.mark.processes
 def test_a_tip_that_would_measure_the_installed_copy_is_an_error(project: Project) -> None:
     branch = Branch(project)
     project.write("benchmarks/bench_counting.py", FROM_PACKAGE)

@@ -9,6 +9,8 @@ import pytest
 from tests.builders.branch import Branch, measured
 from tests.builders.project import Project
 
+pytestmark = pytest.mark.processes
+
 HANGS = "import time\ntime.sleep(9999)\n"
 
 

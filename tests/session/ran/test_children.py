@@ -10,6 +10,8 @@ import pytest
 from perfci.worker.hook import perfci_watch
 from perfci.worker.hook.perfci_watch import VARIABLE, unwatched
 
+pytestmark = pytest.mark.processes
+
 HOOK = str(Path(perfci_watch.__file__).parent)
 REACHING = {VARIABLE: "{}", "PYTHONPATH": f"{HOOK}:/lib"}
 PYTHON = "/usr/bin/python3.11"

@@ -23,6 +23,8 @@ from tests.session.ran.installs import (
     wrong,
 )
 
+pytestmark = pytest.mark.processes
+
 BENCH = "benchmarks/bench_case.py"
 INIT = "core/__init__.py"
 OWN = {"base ran base", "head ran head"}

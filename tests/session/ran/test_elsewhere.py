@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
 from tests.builders.project import Project
 from tests.session.ran.installs import PACKAGE, Session, benchmark, right, two_sides, venv, wrong
+
+pytestmark = pytest.mark.processes
 
 BENCH = "benchmarks/bench_case.py"
 INIT = "core/__init__.py"

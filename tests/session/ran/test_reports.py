@@ -19,6 +19,8 @@ from perfci.verdict.merge import joined_ran, joined_same_code
 from perfci.verdict.policy import default_policy
 from tests.render.examples import EAGER, passing_report, row
 
+pytestmark = pytest.mark.processes
+
 LIBRARY = Compiled("core/_C.so", "0" * 64)
 
 
