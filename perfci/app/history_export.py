@@ -34,7 +34,7 @@ def json_lines(history: History) -> Iterator[Clean]:
 
 def csv_lines(history: History) -> Iterator[Clean]:
     """Yield one line a point. A text that a spreadsheet would compute gets an apostrophe."""
-    from perfci.render.table import spreadsheet_cell
+    from perfci.render.exporters.csv import spreadsheet_cell
 
     yield clean_lines(",".join(_COLUMNS) + "\n")
     for run in history.read():

@@ -128,7 +128,7 @@ def trend_of(
 ) -> Trend:
     """Return the analysed history; ``now`` is ISO 8601 in UTC."""
     from perfci.model.version import VERSION
-    from perfci.render.site.releases import release_runs
+    from perfci.render.site.catalogue import release_runs
     from perfci.trend.analysis import analyse
     from perfci.trend.health import health
     from perfci.trend.timeline.still_measured import replaced_environments, series_gone

@@ -109,8 +109,10 @@ def _show(calibration: Calibration, *, verbose: bool, quiet: bool, err: bool) ->
 
 
 def _rendered(form: str, calibration: Calibration) -> Clean:
-    from perfci.render.calibration.files import render_calibration_json
-    from perfci.render.calibration.markdown import render_calibration_markdown
+    from perfci.render.calibration.files import (
+        render_calibration_json,
+        render_calibration_markdown,
+    )
     from perfci.render.clean import clean_lines
 
     if form == "json":

@@ -55,7 +55,7 @@ def _percent_worse(row: Comparison) -> float:
 
 
 def _label(number: int, row: Comparison) -> str:
-    """Return number, case and metric; the case is cut first, it is told apart by the number."""
+    """Return number, case and metric; the case is cut first, the number identifies it."""
     case, metric = (
         " ".join(_UNSAFE.sub(" ", text[:300]).split()) for text in (row.case, row.metric)
     )

@@ -57,12 +57,12 @@ def _of_what_is_missing(report: Report) -> Iterator[str]:
 
 
 def _of_the_method(report: Report) -> Iterator[str]:
-    """A check measures head alone, and both sides together only what it confirms."""
+    """A check measures head alone, and both sides paired only what it confirms."""
     for row in report.results:
         if row.method == "paired_t" and report.command == "check" and not row.confirmed:
             yield f"{row.case} {row.metric} is of a check, and paired without being confirmed"
         if row.method == "welch_t" and row.confirmed:
-            yield f"{row.case} {row.metric} is confirmed, and its sides were measured apart"
+            yield f"{row.case} {row.metric} is confirmed, and its sides were measured unpaired"
 
 
 def _of_the_shards(report: Report) -> Iterator[str]:
@@ -111,7 +111,7 @@ def _of_the_cases(report: Report) -> Iterator[str]:
     """
     if report.base is None and report.command == "run":
         return
-    told = {row.case for row in report.results} | {one.case for one in report.failures}
+    shown = {row.case for row in report.results} | {one.case for one in report.failures}
     ran = report.ran
     measured = {
         "durations": report.durations,
@@ -120,9 +120,9 @@ def _of_the_cases(report: Report) -> Iterator[str]:
     }
     for where, cases in measured.items():
         for case in cases:
-            if case not in told:
+            if case not in shown:
                 yield f"{where} names {case!r}, which has no row and didn't fail"
-    benchmarks = {case.partition("[")[0] for case in told}
+    benchmarks = {case.partition("[")[0] for case in shown}
     for number, one in enumerate(report.definitions):
         if one.benchmark not in benchmarks and len(one.benchmark) < LONGEST_NAME:
             yield (
@@ -132,7 +132,7 @@ def _of_the_cases(report: Report) -> Iterator[str]:
 
 
 _SLACK = 1e-9
-"""An interval's ends are computed apart from its middle: they may differ by rounding."""
+"""An interval's ends are computed separately from its middle: they may differ by rounding."""
 _DIRECTIONS = ("lower", "higher")
 _LEAST_DF = 1.0
 """Of one pair more than one; Welch's has at least those of its smaller side."""
@@ -186,18 +186,18 @@ def _reasons(report: Report) -> Iterator[str]:
 
 def _of_what_ran(report: Report) -> Iterator[str]:
     if report.same_code and (report.ran is None or report.ran.base is None):
-        yield "same_code names cases, and what base ran isn't told"
+        yield "same_code names cases, and what base ran isn't known"
     known = {row.case for row in report.results}
     for case in report.same_code:
         if case not in known:
             yield f"same_code names {case!r}, which has no row"
             return
-        told = (
+        ran = (
             [side.cases.get(case) for side in (report.ran.base, report.ran.head) if side]
             if report.ran
             else []
         )
-        if None in told or len(set(told)) > 1:
+        if None in ran or len(set(ran)) > 1:
             yield f"same_code names {case!r}, of which the sides ran different code"
 
 

@@ -10,8 +10,8 @@ from perfci.model.run import Environment
 from perfci.render.clean import clean_line
 from perfci.render.escape import Safe, code, escape
 
-_TELLING = ("torch", "cuda", "python", "driver", "cpu", "threads", "machine")
-"""What tells two environments on the same device apart, the likeliest first."""
+_DISTINGUISHING = ("torch", "cuda", "python", "driver", "cpu", "threads", "machine")
+"""What distinguishes two environments on the same device, the likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class FactTable:
 
 
 def environment_names(reports: Sequence[Report]) -> tuple[str, ...]:
-    """Return a name for each report's environment: its device, and what sets it apart."""
+    """Return a name for each report's environment: its device, and what distinguishes it."""
     return names_of([report.environment for report in reports])
 
 
@@ -33,7 +33,7 @@ def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
     names = []
     for environment, device in zip(environments, devices, strict=True):
         alike = [other for other, name in zip(environments, devices, strict=True) if name == device]
-        names.append(", ".join((device, *_apart(environment, alike))))
+        names.append(", ".join((device, *_distinguishing(environment, alike))))
     return tuple(
         name if names.count(name) == 1 else f"{name} ({environment.key})"
         for environment, name in zip(environments, names, strict=True)
@@ -44,16 +44,16 @@ def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTa
     """Return one report's facts; of several what they share, and what is each one's own."""
     if len(reports) == 1:
         return (_of_one(reports[0]),)
-    told = [_told(report) for report in reports]
-    facts = tuple(dict.fromkeys(fact for one in told for fact in one))
-    shared = [fact for fact in facts if len({one.get(fact) for one in told}) == 1]
+    each = [_facts(report) for report in reports]
+    facts = tuple(dict.fromkeys(fact for one in each for fact in one))
+    shared = [fact for fact in facts if len({one.get(fact) for one in each}) == 1]
     nothing = escape("–")
     tables = (
-        FactTable(("all",), tuple((escape(fact), told[0][fact]) for fact in shared)),
+        FactTable(("all",), tuple((escape(fact), each[0][fact]) for fact in shared)),
         FactTable(
             tuple(names),
             tuple(
-                (escape(fact), *(one.get(fact, nothing) for one in told))
+                (escape(fact), *(one.get(fact, nothing) for one in each))
                 for fact in facts
                 if fact not in shared
             ),
@@ -64,7 +64,7 @@ def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTa
 
 def _of_one(report: Report) -> FactTable:
     """Return head's facts, and base's where those differ."""
-    head = _told(report)
+    head = _facts(report)
     if report.base_environment is None:
         return FactTable(("value",), tuple((escape(fact), head[fact]) for fact in head))
     base = _environment(report.base_environment, report.base.python if report.base else "")
@@ -77,13 +77,13 @@ def _of_one(report: Report) -> FactTable:
     return FactTable(("head", "base, where it differs"), tuple(rows))
 
 
-def _told(report: Report) -> dict[str, Safe]:
+def _facts(report: Report) -> dict[str, Safe]:
     made = f"{report.perfci_version}, {report.command}, {report.created_at}"
     return {**_environment(report.environment, report.head.python), "perfci": escape(made)}
 
 
 def _environment(environment: Environment, python: str) -> dict[str, Safe]:
-    """Return what is to be told of one environment; facts can't take the place of the first two."""
+    """Return what is shown of one environment; facts can't take the place of the first two."""
     first = {"environment": code(environment.key), "interpreter": code(python)}
     facts = {name: escape(value) for name, value in sorted(environment.facts.items())}
     return first | {name: value for name, value in facts.items() if name not in first}
@@ -95,9 +95,9 @@ def _device(environment: Environment) -> str:
     return (device if device not in {"", "cpu"} else facts.get("cpu", "")) or environment.key
 
 
-def _apart(mine: Environment, alike: Sequence[Environment]) -> list[str]:
+def _distinguishing(mine: Environment, alike: Sequence[Environment]) -> list[str]:
     return [
         clean_line(f"{fact} {mine.facts.get(fact, 'unknown')}", 60)
-        for fact in _TELLING
+        for fact in _DISTINGUISHING
         if len({one.facts.get(fact) for one in alike}) > 1
     ]

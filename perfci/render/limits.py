@@ -25,7 +25,7 @@ Keep = Literal["start", "end", "name"]
 class Limit:
     """The most characters of a text, and the most entries of a list or mapping.
 
-    ``keep`` is what stays of a text that is cut; a ``name`` also stays apart from other names.
+    ``keep`` is what stays of a text that is cut; a ``name`` also stays distinct from other names.
     """
 
     text: int = 300

@@ -28,10 +28,10 @@ from perfci.render.outline import (
     other_reasons,
     outline,
     part_text,
+    ran_lines,
     same_code_text,
     shown_failures,
 )
-from perfci.render.ran import ran_lines
 from perfci.render.templates import read_template
 from perfci.units import counted, format_duration, format_share
 
@@ -47,8 +47,8 @@ _MOST_FAILURES = 3
 class Section:
     """One report's part of the comment. What is ``more_`` is folded.
 
-    ``sides`` is empty where it is told once for all. ``explained_above`` counts explanations, and
-    ``failed_above`` names cases, that an earlier section told alike.
+    ``sides`` is empty where it is shown once for all. ``explained_above`` counts explanations, and
+    ``failed_above`` names cases, that an earlier section has shown.
     """
 
     name: str
@@ -93,8 +93,8 @@ class Section:
 
 
 @dataclass(slots=True)
-class _Told:
-    """What the sections so far have told."""
+class _Shown:
+    """What the sections so far have shown."""
 
     explanations: set[Explanation] = field(default_factory=set)
     failures: set[tuple[str, ...]] = field(default_factory=set)
@@ -104,12 +104,12 @@ class _Told:
 
 def sections(reports: Sequence[Report], names: Sequence[str]) -> tuple[Section, ...]:
     """Return the parts of the comment, in the order of ``reports``, each with its name."""
-    told = _Told()
+    before = _Shown()
     said = frozenset(shared_reasons(reports))
     shared = shared_sides(reports)
     rows = max(_FEWEST_ROWS, _MOST_ROWS // len(reports))
     return tuple(
-        _section(report, name, told, said, () if shared else sides_of(report), rows)
+        _section(report, name, before, said, () if shared else sides_of(report), rows)
         for report, name in zip(reports, names, strict=True)
     )
 
@@ -146,7 +146,7 @@ def shared_reasons(reports: Sequence[Report]) -> tuple[str, ...]:
 def _section(
     report: Report,
     name: str,
-    told: _Told,
+    before: _Shown,
     said: Collection[str],
     sides: tuple[str, ...],
     rows: int,
@@ -157,9 +157,9 @@ def _section(
     moved = tuple(row for row in found.moved if not (row.status == "failed" and row.case in failed))
     reasons = tuple(reason for reason in other_reasons(report) if reason not in said)
     explanations = dict.fromkeys(report.explanations)
-    new = tuple(one for one in explanations if one not in told.explanations)
-    fresh = tuple(one for one in failures if likeness(one) not in told.failures)
-    above = dict.fromkeys(one.case for one in failures if likeness(one) in told.failures)
+    new = tuple(one for one in explanations if one not in before.explanations)
+    fresh = tuple(one for one in failures if likeness(one) not in before.failures)
+    above = dict.fromkeys(one.case for one in failures if likeness(one) in before.failures)
     section = Section(
         name=name,
         status=status_of(report),
@@ -179,15 +179,15 @@ def _section(
         chart=chart(moved),
         past=past_lines(report),
         found=found,
-        skipped=dict(one for one in report.skipped.items() if one not in told.skipped),
+        skipped=dict(one for one in report.skipped.items() if one not in before.skipped),
         not_measured=dict(
-            one for one in report.not_measured.items() if one not in told.not_measured
+            one for one in report.not_measured.items() if one not in before.not_measured
         ),
     )
-    told.explanations |= set(report.explanations)
-    told.failures |= {likeness(one) for one in failures}
-    told.skipped |= set(report.skipped.items())
-    told.not_measured |= set(report.not_measured.items())
+    before.explanations |= set(report.explanations)
+    before.failures |= {likeness(one) for one in failures}
+    before.skipped |= set(report.skipped.items())
+    before.not_measured |= set(report.not_measured.items())
     return section
 
 
@@ -215,7 +215,7 @@ def render_comment(reports: Sequence[Report], limit: int = LIMIT, head_sha: str 
     """Return one comment on several reports, one for each environment.
 
     Its first line is ``MARKER``, its second names ``head_sha`` where that is given. Raises
-    UsageError where there is no report, or ``head_sha`` is none.
+    UsageError where there is no report, or ``head_sha`` is not one.
     """
     if not reports:
         raise UsageError(
@@ -304,26 +304,26 @@ def _worst(reports: Sequence[Report]) -> str:
 
 def _spent(reports: Sequence[Report], names: Sequence[str]) -> str:
     """Return rounds and time: of several reports each one's, of one how much was measuring."""
-    told = [
+    spent = [
         f"{counted(one.timing.rounds, 'round')} in {format_duration(one.timing.wall_s)}"
         for one in reports
     ]
     if len(reports) > 1:
-        return "; ".join(f"{text} on {name}" for text, name in zip(told, names, strict=True))
+        return "; ".join(f"{text} on {name}" for text, name in zip(spent, names, strict=True))
     timing = reports[0].timing
     share = round(timing.measured_s / timing.wall_s, 2) if timing.wall_s > 0 else None
-    return f"{told[0]}, {format_share(share)} of it measuring"
+    return f"{spent[0]}, {format_share(share)} of it measuring"
 
 
 def _notes(reports: Sequence[Report], names: Sequence[str]) -> tuple[str, ...]:
     """Return every note once; one that not all of several reports have says whose it is."""
-    told: dict[str, None] = {}
+    found: dict[str, None] = {}
     for report, name in zip(reports, names, strict=True):
         for note in report.notes:
             everyones = all(note in other.notes for other in reports)
-            told[note if everyones else f"{note} (on {name})"] = None
+            found[note if everyones else f"{note} (on {name})"] = None
         if len(reports) > 1 and report.base_environment is not None:
-            told[f"base was measured in {report.base_environment.key} (on {name})"] = None
+            found[f"base was measured in {report.base_environment.key} (on {name})"] = None
         for line in ran_lines(report):
-            told[line if len(reports) == 1 else f"{line} (on {name})"] = None
-    return tuple(told)
+            found[line if len(reports) == 1 else f"{line} (on {name})"] = None
+    return tuple(found)

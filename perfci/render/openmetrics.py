@@ -26,7 +26,7 @@ _UNITS = {
     "J/call": "joules_per_call",
     "count": "",
 }
-"""Units as names end in them. A count's name tells its unit, and ``_count`` is reserved."""
+"""Units as names end in them. A count's name says its unit, and ``_count`` is reserved."""
 _RESERVED = ("_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcount", "_info")
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _STATUSES: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
@@ -220,7 +220,7 @@ def _plain(text: str) -> str:
 
 
 def _seconds(text: str) -> float:
-    """Return a time in s since 1970; 0 where it is none."""
+    """Return a time in s since 1970; 0 where it is not one."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

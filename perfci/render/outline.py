@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from perfci.model.case import Failure
 from perfci.model.finding import WARNS, Reason
+from perfci.model.ran import SideRan
 from perfci.model.report import Comparison, Report
 from perfci.model.words import reason_words
 from perfci.render.rows import change_text, size
@@ -133,11 +134,11 @@ def _deciding(report: Report, reason: Reason) -> str:
 def _passed(compared: set[str], same: set[str]) -> str:
     """A case that ran the same code on both sides can't regress: that is no finding."""
     alike, others = compared & same, compared - same
-    told = f"nothing that ran differs in {counted(len(alike), 'case')}" if alike else ""
+    same_text = f"nothing that ran differs in {counted(len(alike), 'case')}" if alike else ""
     if others or not alike:
         found = f"no regression in {counted(len(others), 'case')}"
-        return f"{found}; {told}" if told else found
-    return told
+        return f"{found}; {same_text}" if same_text else found
+    return same_text
 
 
 def same_code_text(report: Report) -> str:
@@ -153,7 +154,7 @@ def same_code_text(report: Report) -> str:
     more = f" and {len(alike) - 5} more" if len(alike) > 5 else ""
     return (
         f"nothing that ran differs between the sides in {', '.join(alike[:5])}{more}: "
-        "what is told of it is noise of the machine"
+        "its row shows noise of the machine"
     )
 
 
@@ -175,7 +176,7 @@ def part_text(report: Report) -> str:
 
 
 def other_reasons(report: Report) -> tuple[str, ...]:
-    """Return the verdict's reasons that neither the headline nor a row already tells."""
+    """Return the verdict's reasons that neither the headline nor a row already gives."""
     moved = {(row.case, row.metric) for row in outline(report).moved}
     failed = {failure.case for failure in report.failures}
     reasons = report.verdict.findings
@@ -238,3 +239,37 @@ def _rank(row: Comparison) -> tuple[int, float]:
 
 def _with(rows: Iterable[Comparison], status: str) -> tuple[Comparison, ...]:
     return tuple(row for row in rows if row.status == status)
+
+
+# What ran on each side.
+
+_MOST_NAMES = 5
+
+
+def ran_lines(report: Report) -> tuple[str, ...]:
+    """Return a line for each side whose code is known."""
+    if report.ran is None:
+        return ()
+    sides = (("base", report.ran.base), ("head", report.ran.head))
+    return tuple(f"{name} ran {_ran_text(side)}" for name, side in sides if side)
+
+
+def _ran_text(side: SideRan) -> str:
+    parts = [f"tree {side.tree[:10] or 'unknown'}"]
+    if side.folders:
+        parts.append(f"imported from {_some_of(side.folders)}")
+    if side.compiled:
+        files = tuple(f"{one.file} ({one.sha256[:10]})" for one in side.compiled)
+        parts.append(f"compiled: {_some_of(files)}")
+    if side.outside:
+        parts.append(f"{counted(len(side.outside), 'file')} of no commit: {_some_of(side.outside)}")
+    if side.installed:
+        parts.append(f"installed, not of the tree: {_some_of(side.installed)}")
+    if side.unknown:
+        parts.append(f"not seen: {_some_of(side.unknown)}")
+    return ", ".join(parts)
+
+
+def _some_of(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

@@ -62,23 +62,23 @@ def fit(plain: dict[str, Any], share: int = 1) -> dict[str, Any]:
 
 def _leave_out_what_has_no_failure(fitted: dict[str, Any]) -> int:
     """Return how many ``failed`` rows go with their failures, for the same reason."""
-    told = {one["case"] for one in fitted["failures"]}
+    failed = {one["case"] for one in fitted["failures"]}
     rows = fitted["results"]
-    fitted["results"] = [one for one in rows if one["status"] != "failed" or one["case"] in told]
+    fitted["results"] = [one for one in rows if one["status"] != "failed" or one["case"] in failed]
     return len(rows) - len(fitted["results"])
 
 
 def _leave_out_what_has_no_row(fitted: dict[str, Any]) -> None:
-    """What else is told of a case goes with its rows: a reader takes it for a damaged report."""
-    told = {one["case"] for one in (*fitted["results"], *fitted["failures"])}
-    benchmarks = {case.partition("[")[0] for case in told}
-    fitted["same_code"] = [case for case in fitted["same_code"] if case in told]
+    """What else is known of a case goes with its rows: a reader takes it for a damaged report."""
+    shown = {one["case"] for one in (*fitted["results"], *fitted["failures"])}
+    benchmarks = {case.partition("[")[0] for case in shown}
+    fitted["same_code"] = [case for case in fitted["same_code"] if case in shown]
     fitted["definitions"] = [one for one in fitted["definitions"] if one["benchmark"] in benchmarks]
     for holder, name in (
         (fitted, "durations"),
         *((side, "cases") for side in (fitted["ran"] or {}).values() if side),
     ):
-        holder[name] = {case: one for case, one in holder[name].items() if case in told}
+        holder[name] = {case: one for case, one in holder[name].items() if case in shown}
 
 
 def shortened(text: str, limit: Limit, share: int = 1) -> str:
@@ -243,7 +243,7 @@ def _require_schema(schema: Any, name: str) -> None:
 
 
 def _damaged(name: str, why: str) -> DamagedFile:
-    # what is wrong with a stranger's file is told in the stranger's words
+    # what is wrong with an untrusted file is quoted from it
     said = clean_line(why, 600)
     return DamagedFile(
         "damaged-report", f"{name} can't be believed: {said}", "Write it again with --json."

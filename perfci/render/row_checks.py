@@ -68,7 +68,7 @@ def why_untrue(row: Comparison) -> Iterator[str]:
         yield from _of_the_centres(row)
     if row.method in _TESTED:
         yield from _of_the_interval(row)
-        yield from _of_the_doubt(row)
+        yield from _of_the_caveat(row)
     elif row.p is not None or row.p_adjusted is not None or row.se is not None:
         yield f"it has a p or a standard error, and its method is `{row.method}`"
     yield from _of_the_status(row)
@@ -93,11 +93,11 @@ def _of_counts_of_one_side(row: Comparison) -> Iterator[str]:
         yield f"it is `{row.status}`, and base has no graph"
 
 
-def _of_the_doubt(row: Comparison) -> Iterator[str]:
+def _of_the_caveat(row: Comparison) -> Iterator[str]:
     """What keeps a change from counting has to be what values with that change can give."""
     change, _, _ = worse_by(replace(row, direction="lower"))
     if row.caveat and (row.ratio is None or not _is_ours(row.caveat, row.method)):
-        yield f"its doubt is none of perfci's: {row.doubt!r}"
+        yield f"its caveat is not one that perfci gives: {row.doubt!r}"
     if change is None or abs(change) < _LEAST_CHANGE:
         return
     pooled = row.method == "welch_t" and row.base_sessions > 1  # weighs workers, not sessions
@@ -107,7 +107,7 @@ def _of_the_doubt(row: Comparison) -> Iterator[str]:
         return
     # half of the change away, one round at least spreads them so far that t is no larger
     if row.se and abs(change) / row.se > 2.0 * row.df * (1.0 + _ROUGHLY):
-        yield "its doubt is of rounds that differ more than its interval allows"
+        yield "its caveat is of rounds that differ more than its interval allows"
 
 
 def _is_ours(caveat: Finding, method: str) -> bool:
@@ -157,11 +157,11 @@ def _of_the_centres(row: Comparison) -> Iterator[str]:
     ends = (row.difference_lo, row.ratio_lo)
     if row.base_sessions > 1 and ends == (None, None):  # too few rounds to say how far they differ
         return
-    apart = math.sqrt(row.base_sessions - 1.0) if row.base_sessions > 1 else 0.0
+    between = math.sqrt(row.base_sessions - 1.0) if row.base_sessions > 1 else 0.0
     if row.difference is not None:
         scale = max(abs(before), abs(after))
         half = _half(row.difference_lo, row.difference_hi)
-        if abs(after - before - row.difference) > 1e-6 * scale + apart * half:
+        if abs(after - before - row.difference) > 1e-6 * scale + between * half:
             yield "its difference isn't that of its sides"
     elif row.ratio is not None and not _fits(row, before, after):
         yield f"its ratio is {row.ratio:g}, and its sides are {before:g} and {after:g}"
@@ -169,16 +169,16 @@ def _of_the_centres(row: Comparison) -> Iterator[str]:
 
 def _fits(row: Comparison, before: float, after: float) -> bool:
     ratio = row.ratio or 0.0
-    apart = math.sqrt(row.base_sessions - 1.0) if row.base_sessions > 1 else 0.0
+    between = math.sqrt(row.base_sessions - 1.0) if row.base_sessions > 1 else 0.0
     if before > 0.0 and after > 0.0 and ratio > 0.0:
         log = min(max(math.log(after) - math.log(before), -_LARGEST_LOG), _LARGEST_LOG)
         half = _half(_log(row.ratio_lo), _log(row.ratio_hi))
-        if abs(log - math.log(ratio)) <= 1e-6 + apart * half:
+        if abs(log - math.log(ratio)) <= 1e-6 + between * half:
             return True
     if before == 0.0:
         return after == before and ratio == 1.0  # exact values that are the same
     half = _half(row.ratio_lo, row.ratio_hi)
-    return abs(after / before - ratio) <= 1e-6 * max(1.0, abs(ratio)) + apart * half
+    return abs(after / before - ratio) <= 1e-6 * max(1.0, abs(ratio)) + between * half
 
 
 def _of_the_interval(row: Comparison) -> Iterator[str]:

@@ -19,10 +19,10 @@ from perfci.render.outline import (
     injected_text,
     other_reasons,
     part_text,
+    ran_lines,
     same_code_text,
     shown_failures,
 )
-from perfci.render.ran import ran_lines
 from perfci.render.rows import (
     change_text,
     has_numbers,
@@ -217,9 +217,9 @@ def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = 
 
 def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     alone = report.base is None and report.command == "run"
-    told = {failure.case for failure in report.failures}
+    failed = {failure.case for failure in report.failures}
     rows_of = _by_case(
-        [row for row in report.results if not (row.status == "failed" and row.case in told)]
+        [row for row in report.results if not (row.status == "failed" and row.case in failed)]
     )
     build = alone_lines if alone else case_lines
     groups = [build(case, rows, verbose=verbose) for case, rows in rows_of.items()]

@@ -21,7 +21,7 @@ TREND_SCHEMA = "perfci.trend/1"
 
 
 def trend_json(trend: Trend) -> Clean:
-    """Return ``trend`` as JSON. What can't be told (not a number, unknown) is null."""
+    """Return ``trend`` as JSON. What is unknown or not a number is null."""
     standing = standings(trend)
     by_key = {series.key: series for series in trend.series}
     health = asdict(trend.health)
@@ -96,9 +96,9 @@ def _change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> di
 
 
 def _drift(drift: Drift, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
-    told = asdict(drift)
-    del told["series"]
-    return {**_named(drift.series, by_key.get(drift.series)), **told}
+    fields = asdict(drift)
+    del fields["series"]
+    return {**_named(drift.series, by_key.get(drift.series)), **fields}
 
 
 def _series(

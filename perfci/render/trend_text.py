@@ -47,7 +47,7 @@ def _some(rows: tuple[Moved, ...], all_of_them: int, several: bool) -> list[str]
 
 
 def _line(row: Moved, several: bool) -> str:
-    told = (
+    parts = (
         f"{row.size} {words.meaning(row.worse)}",
         f"{row.case} {row.metric}",
         row.environment if several else "",
@@ -56,7 +56,7 @@ def _line(row: Moved, several: bool) -> str:
         row.note,
         f"id {row.id}" if row.id else "",
     )
-    return "  " + ", ".join(part for part in told if part)
+    return "  " + ", ".join(part for part in parts if part)
 
 
 # The trend in a few lines of Markdown: for a job's summary or an issue.

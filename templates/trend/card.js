@@ -24,7 +24,7 @@
       element("span", { class: "word" }, sense),
       element("span", { class: `badge ${change.status}` }, change.status),
       element("code", {}, change.commits),
-      element("span", { class: "quiet" }, change.told.join(" · ")),
+      element("span", { class: "quiet" }, change.facts.join(" · ")),
     );
   };
 

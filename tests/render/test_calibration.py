@@ -11,8 +11,11 @@ from rich.cells import cell_len
 from perfci.config.loading import parse_config
 from perfci.model.calibration import Calibration
 from perfci.model.codec import CodecError, decode
-from perfci.render.calibration.files import render_calibration_json, toml_lines
-from perfci.render.calibration.markdown import render_calibration_markdown
+from perfci.render.calibration.files import (
+    render_calibration_json,
+    render_calibration_markdown,
+    toml_lines,
+)
 from perfci.render.calibration.terminal import render_calibration
 from perfci.render.calibration.text import blind_text, headline, promise_text
 from tests.render.calibrations import ENCODER, everything, seen
@@ -34,7 +37,7 @@ def test_the_terminal_shows_modes_settings_promise_and_what_to_write() -> None:
     text = " ".join(render_calibration(everything(), 120, color=False).split())
     assert "two modes: 400 µs in 75 % of workers, 520 µs (+30.0 %) in 25 %" in text
     assert "spread without it × 2.4 (1.3 to 4.4): helps" in text
-    assert "(0.6 to 2): could not tell" in text
+    assert "(0.6 to 2): unclear" in text
     assert "left out: no time for it" in text
     assert "NOT KEPT: promised 2.5 %, injected 2.5 % into latency_p50, found in 0 of 1 case" in text
     assert "1 false alarm in 8 comparisons" in text

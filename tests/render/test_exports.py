@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from perfci.render.exporters.csv import render as render_csv
 from perfci.render.junit import render_junit
-from perfci.render.table import render_csv
 from perfci.render.templates import template_folder
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import default_policy

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from perfci.metrics import METRICS
 from perfci.model.report import Report
 from perfci.model.run import Environment
+from perfci.render.exporters.csv import render as render_csv
 from perfci.render.junit import render_junit
 from perfci.render.markdown import MARKER, render_comment
 from perfci.render.report_json import read_report, render_json
-from perfci.render.table import render_csv
 from perfci.render.terminal import render_terminal
 from tests.render.examples import hostile_report
 from tests.render.hostile import NAMES

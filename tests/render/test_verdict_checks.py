@@ -62,7 +62,7 @@ FAILED = bare("a", "failed", "")
         ({"results": (OTHER,), "not_measured": {"latency_p50": "x"}}, "not_measured names"),
         ({"results": (OTHER, replace(bare("b", "new", ""), metric="cold_start"))}, "is `new`"),
         ({"results": (OTHER,), "command": "check"}, "paired without being confirmed"),
-        ({"results": (replace(stored("b"), confirmed=True),)}, "measured apart"),
+        ({"results": (replace(stored("b"), confirmed=True),)}, "measured unpaired"),
     ],
     ids=str,
 )

@@ -38,8 +38,8 @@ def render_calibration(
 def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[RenderableType]:
     style = "bold red" if calibration.untrusted else "bold"
     yield from wrapped(f"perfci: {clean_line(words.headline(calibration), 600)}", 0, width, style)
-    for doubt in calibration.untrusted:
-        yield from wrapped(f"don't rely on this: {clean_line(doubt, 600)}", 2, width, "red")
+    for caveat in calibration.untrusted:
+        yield from wrapped(f"don't rely on this: {clean_line(caveat, 600)}", 2, width, "red")
     yield Text()
     if main := words.main_rows(calibration):
         yield Text(words.MAIN_TITLE, "bold")

@@ -9,7 +9,7 @@ from perfci.units import counted, format_change, format_duration, format_share, 
 
 MAIN_METRIC = "latency_p50"
 _TAILS = frozenset({"latency_p95", "latency_p99"})
-_HELPED = {"helps": "helps", "hurts": "makes it worse", "unknown": "could not tell"}
+_HELPED = {"helps": "helps", "hurts": "makes it worse", "unknown": "unclear"}
 
 
 LEGEND = (
@@ -100,7 +100,7 @@ def alarms_text(calibration: Calibration) -> str:
         f"p below 0.05: {found.below_5_percent}, expected {0.05 * found.comparisons:.1f}"
     )
     odd = found.below_5_percent and found.chance < 0.01
-    return text + (f" (chance {share(found.chance)}: more than luck)." if odd else ".")
+    return text + (f" (chance {share(found.chance)}: more than chance)." if odd else ".")
 
 
 def setting_text(trial: SettingTrial) -> str:

@@ -143,7 +143,7 @@ def _rows(series: Series) -> list[int]:
 
 
 def _change(change: Change, series: Series) -> dict[str, Any]:
-    """Return where it is drawn, and what is said of it: the page puts no words together."""
+    """Return where it is drawn, and what is said of it: the page composes no words."""
     return {
         "before": int(series.rows[change.before]),
         "after": int(series.rows[change.after]),
@@ -153,11 +153,11 @@ def _change(change: Change, series: Series) -> dict[str, Any]:
         "status": change.status,
         "size": clean_line(words.change_text(change, series.unit), 60),
         "commits": clean_line(words.range_text(change), 60),
-        "told": [clean_line(text, 300) for text in _told(change)],
+        "facts": [clean_line(text, 300) for text in _facts(change)],
     }
 
 
-def _told(change: Change) -> Iterator[str]:
+def _facts(change: Change) -> Iterator[str]:
     yield words.day(change.at)
     if interval := words.interval_text(change.ratio_lo, change.ratio_hi):
         yield f"95 %: {interval}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +14,7 @@ from perfci.model.run import Environment
 from perfci.render.clean import clean_line
 from perfci.render.environment import names_of
 from perfci.trend.change import Change, Drift, Trend
-from perfci.trend.timeline.series import Series, SeriesKey
+from perfci.trend.timeline.series import Series, SeriesKey, Timeline
 
 # How each series stands today: what of its changes and drifts a reader still has to look at.
 
@@ -26,7 +27,7 @@ WORDS: tuple[Word, ...] = ("steady", "worse", "better", "drifting", "too_few")
 class Standing:
     """``word`` says it; ``change`` or ``drift`` is the one that made it so; ``new`` since last.
 
-    ``too_few``: there are too few runs to tell whether it is steady.
+    ``too_few``: there are too few runs to judge whether it is steady.
     """
 
     word: Word
@@ -155,7 +156,7 @@ def benchmark_of(case: str) -> str:
 
 
 def axes_of(case: str) -> str:
-    """Return what tells ``case`` from the benchmark's others; nothing where it is the only one."""
+    """Return what distinguishes ``case`` from its benchmark's others; empty for an only one."""
     rest = case[len(benchmark_of(case)) :]
     return rest[1:-1] if rest.startswith("[") and rest.endswith("]") else rest
 
@@ -198,3 +199,30 @@ def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
         (1, int(part), part) if place % 2 and len(part) < 20 and part.isascii() else (0, 0, part)
         for place, part in enumerate(parts)
     )
+
+
+def release_runs(
+    tags: Mapping[str, tuple[str, ...]], order: Sequence[str], timelines: Mapping[str, Timeline]
+) -> dict[str, tuple[str, ...]]:
+    """Return the measured commits that are the first with releases, and their names.
+
+    ``tags`` maps commits to names, ``order`` holds the branch's commits, the oldest first. A
+    tagged commit is seldom the one that a nightly run measures: the next measured one is named. Of
+    the tags older than all runs the newest is named, at the first run, which has it: the others
+    were outdated by then. A tag that isn't on the branch, or is newer than all runs, is left out.
+    """
+    ranks = {sha: place for place, sha in enumerate(order)}
+    names: dict[str, list[str]] = {}
+    for timeline in timelines.values():
+        measured = sorted({ranks[run.sha] for run in timeline.runs if run.sha in ranks})
+        if not measured:
+            continue
+        placed = [(ranks[sha], name) for sha in tags if sha in ranks for name in tags[sha]]
+        before = max((rank for rank, _ in placed if rank < measured[0]), default=0)
+        for rank, name in placed:
+            if rank < before or rank > measured[-1]:
+                continue
+            found = names.setdefault(order[measured[bisect_left(measured, rank)]], [])
+            if name not in found:
+                found.append(name)
+    return {sha: tuple(found) for sha, found in names.items()}

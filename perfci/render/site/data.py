@@ -45,7 +45,7 @@ _DIGITS = 4
 def search_file(listed: Catalogue, standings: Mapping[SeriesKey, Standing]) -> tuple[str, bytes]:
     """Return the search's data file.
 
-    ``case`` is told as steps from row to row, ``latest`` to four digits; ``moved`` holds
+    ``case`` is stored as steps from row to row, ``latest`` to four digits; ``moved`` holds
     ``[row, standing, new, size]`` of those few that moved, and ``few`` the rows of those with too
     few runs, as steps, because in a young history these are all.
     """

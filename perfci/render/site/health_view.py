@@ -19,7 +19,7 @@ _STRIP_WIDTH, _STRIP_HEIGHT = 320.0, 48.0
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One figure: its name, the number, and what it was told from."""
+    """One figure: its name, the number, and what it was computed from."""
 
     name: str
     figure: str
@@ -50,7 +50,7 @@ class MissingRow:
 
 
 def tiles(health: Health) -> tuple[Tile, ...]:
-    """Return the figures of the gate; what can't be told says what it would need."""
+    """Return the figures of the gate; what isn't known says what it would need."""
     return (
         Tile("False alarms", *_alarms(health)),
         Tile("Inconclusive", *_inconclusive(health)),

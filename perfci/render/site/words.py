@@ -26,17 +26,17 @@ def headline(trend: Trend, groups: Sorted) -> str:
     since = " since the last report" if trend.reported_before else ""
     if worse:
         return f"{_series(worse)} got worse{since}"
-    told = len(trend.series) - len(trend.too_few)
-    those = f" in the {_series(told)} that can be told" if trend.too_few else ""
+    judged = len(trend.series) - len(trend.too_few)
+    those = f" in the {_series(judged)} that can be judged" if trend.too_few else ""
     if better:
         return f"Nothing got worse{those}; {_series(better)} got better{since}"
-    if not told:
+    if not judged:
         return too_early(trend)
     return f"Nothing moved{those}{since}"
 
 
 def too_early(trend: Trend) -> str:
-    """Return of how many series nothing can be told yet; nothing where there is none."""
+    """Return how many series can't be judged yet; nothing where there is none."""
     if not trend.too_few:
         return ""
     few = f"{len(trend.too_few):,} of {_series(len(trend.series))}"
@@ -44,13 +44,13 @@ def too_early(trend: Trend) -> str:
 
 
 def still_open(groups: Sorted) -> str:
-    """Return what was told before and still stands; nothing where there is none."""
-    told = []
+    """Return what was reported before and still holds; nothing where there is none."""
+    parts = []
     if worse := series_of(groups.open_worse):
-        told.append(f"{_series(worse)} {'is' if worse == 1 else 'are'} still worse")
+        parts.append(f"{_series(worse)} {'is' if worse == 1 else 'are'} still worse")
     if drifting := series_of(groups.drifts_worse):
-        told.append(f"{_series(drifting)} {'drifts' if drifting == 1 else 'drift'}")
-    return " and ".join(told)
+        parts.append(f"{_series(drifting)} {'drifts' if drifting == 1 else 'drift'}")
+    return " and ".join(parts)
 
 
 def change_text(change: Change, unit: str) -> str:
@@ -109,12 +109,12 @@ def place_text(change: Change) -> str:
 
 def facts(change: Change) -> tuple[str, ...]:
     """Return what a reader has to know of a change beside its size and its status."""
-    told = (
+    known = (
         SAME_COMMIT if change.same_commit else place_text(change),
         "a ramp, not a step" if change.kind == "ramp" else "",
         "the benchmark itself changed here" if change.benchmark_changed else "",
     )
-    return tuple(filter(None, told))
+    return tuple(filter(None, known))
 
 
 def kind_text(change: Change) -> str:

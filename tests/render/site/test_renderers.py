@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from perfci.render.site.catalogue import release_runs
 from perfci.render.site.health_view import tiles
 from perfci.render.site.pages import render_site
-from perfci.render.site.releases import release_runs
 from perfci.render.trend_json import trend_json
 from perfci.render.trend_text import render_trend_markdown, trend_lines
 from perfci.trend.change import Trend
@@ -275,7 +275,7 @@ def test_nothing_moved_is_said_only_of_those_that_can_be_told() -> None:
     trend = quiet_trend(cases=3, nights=8)
     mixed = replace(trend, too_few=frozenset({trend.series[1].key}))
     for text in (front(mixed), render_trend_markdown(mixed), "\n".join(trend_lines(mixed))):
-        assert "Nothing moved in the 2 series that can be told since the last report" in text
+        assert "Nothing moved in the 2 series that can be judged since the last report" in text
         assert "Too early to tell: 1 of 3 series have fewer than 8 runs." in text
 
 
