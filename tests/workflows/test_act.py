@@ -278,7 +278,7 @@ def test_without_a_report_stage_2_fails_the_check_and_comments_nothing(
     (strange / "report.json").write_text("{}")
     done = gated.comment()
     assert done.returncode != 0, done.stdout[-4000:]
-    none = "error: stage 1 left no report; its log tells why (#7 into main)"
+    none = "error: stage 1 left no report; its log says why (#7 into main)"
     assert titles(github) == [none]
     misplaced = gated.act.store / "perfci-report" / "perfci-report"
     misplaced.mkdir(parents=True)

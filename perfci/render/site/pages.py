@@ -87,7 +87,7 @@ def asset_files() -> tuple[tuple[str, bytes], ...]:
 
 
 def shown_note(note: str) -> str:
-    """Return a note, which may carry a stranger's names, as visible characters."""
+    """Return a note, which may carry untrusted names, as visible characters."""
     return clean_line(note, 1000)
 
 
