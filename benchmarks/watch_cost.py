@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 from perfci.session.ran.places import Places
-from perfci.worker.hook.perfci_watch import VARIABLE
+from perfci.worker.hook.perfci_commands import VARIABLE
 
 HOOK = Path(__file__).resolve().parent.parent / "perfci" / "worker" / "hook"
 CALLS = """\
@@ -109,6 +109,7 @@ def _environment(folder: str) -> dict[str, str]:
         spared=(),
         python_path=(folder,),
     )
+    Path(folder, "findings").touch()
     return {VARIABLE: places.settings(f"{folder}/findings")}
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NoReturn
 
+from perfci.errors import Unusable
 from perfci.metrics import use
+from perfci.model.ran import WRONG_CODE
 from perfci.model.worker import WorkOrder
 from perfci.worker.failing import flush, kind_of, log, where_it_failed
-from perfci.worker.hook.perfci_watch import begin_in_worker
+from perfci.worker.hook.perfci_watch import Watch, begin_in_worker
 from perfci.worker.loading import prepare_path
 from perfci.worker.protocol import Channel, decode_order
 from perfci.worker.start import Start
@@ -35,7 +38,7 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
     def serve(order: WorkOrder, channel: Channel, stage: Stage) -> None:
         prepare_path(order.python_path)
         watch = begin_in_worker(os.environ)
-        look = watch.look if watch else _unwatched
+        look = partial(_look, watch)
         discovers = not (order.case or order.fork_socket >= 0)
         if not discovers:
             use(order.metrics)
@@ -75,8 +78,17 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
     _live(orders, results, serve)
 
 
-def _unwatched() -> None:
-    """There is no watch where the parent asks for none."""
+def _look(watch: Watch | None) -> None:
+    """Look at all that is loaded, where this worker is watched, and see that it is written down."""
+    if watch is None:
+        return
+    watch.look()
+    if why := watch.unwritten():
+        raise Unusable(
+            WRONG_CODE,
+            f"what this worker ran isn't known: it could not be written down ({why})\n"
+            "Leave the session's files (below TMPDIR's parent) as they are, with room to grow.",
+        )
 
 
 def _live(

@@ -9,7 +9,7 @@ from pathlib import Path
 from perfci.session.ran.findings import read_findings
 from perfci.session.ran.judging import Judged, judge
 from perfci.session.ran.places import Places
-from perfci.worker.hook.perfci_watch import VARIABLE
+from perfci.worker.hook.perfci_commands import VARIABLE
 
 
 @dataclass(frozen=True, slots=True)

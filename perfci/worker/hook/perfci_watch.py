@@ -19,39 +19,16 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, NoReturn
 
-VARIABLE = "PERFCI_WATCH"
-"""Holds the settings, as ``encoded`` gives them; a child without it is not watched."""
+if TYPE_CHECKING or __package__:  # in a worker; a child of one has this folder on its path
+    from perfci.worker.hook.perfci_commands import HOOK, VARIABLE, is_python, unwatched, which
+else:
+    from perfci_commands import HOOK, VARIABLE, is_python, unwatched, which
 
-_HOOK = os.path.dirname(os.path.abspath(__file__))
-_OPAQUE = frozenset("IES")
-"""Options of Python under which a child doesn't look at ``PYTHONPATH`` or has no ``site``."""
-_NAMED = r"\b(?:python|pypy)[0-9.]*\b"
-_KEPT = r"PYTHONPATH=[^\s;]*\$\{?PYTHONPATH\b|\$\{?PYTHONPATH\b|\bexport\s+PYTHONPATH(?!=)"
-"""What a shell may do with ``PYTHONPATH`` that leaves what is on it there."""
-_COMMENT = r"(?m)^\s*#.*$"
-_CLEARED = r"PYTHONPATH|PERFCI_WATCH|\bexec\s+-[al]*c"
-_TELLING = r"\benv\b|\s[\"']?-[a-zA-Z]*[IES]"
-"""What of a shell's command may make its Python an unwatched one: the others aren't split."""
-_EMPTIED = r"-[a-zA-Z0]*i[a-zA-Z]*|--ignore-environment"
-"""The options of ``env`` that clear the environment."""
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "busybox"})
-_WRAPPERS = frozenset(
-    {
-        *("chrt", "env", "flock", "ionice", "linux32", "linux64", "nice", "nohup", "numactl"),
-        *("perf", "prlimit", "setarch", "setsid", "stdbuf", "strace", "sudo", "taskset", "time"),
-        *("timeout", "unshare", "valgrind", "xargs"),
-    }
-)
-"""Programs that become the one that their words name."""
 _ENTRY, _BETWEEN, _END = "\x1e", "\x1f", "\0"
-_SCRIPT = 1 << 16
-"""How much of a shell's script is read."""
 _WRITES = os.O_WRONLY | os.O_TRUNC
 _INTERPRETERS = frozenset({"_interpreters", "_xxsubinterpreters"})
 """Modules that make interpreters, which have finders of their own."""
 _GREETING_S = 2.0
-_RESOLVED: dict[tuple[str, str], bool] = {}
-"""Whether a word is a Python, with the ``PATH`` that it was looked for on."""
 _SYSTEM = ("/usr/lib", "/usr/local/lib/", "/usr/bin/", "/usr/sbin/", "/lib", "/bin/", "/sbin/")
 """Where a system's libraries and programs lie: the same for both sides."""
 _RUNS = frozenset({"import", "load", "map"})
@@ -67,7 +44,7 @@ class Watch:
         self.strange: tuple[str, ...] = tuple(settings["strange"])
         self.copies: tuple[str, ...] = tuple(settings["copies"])
         # a child has no business in the perfci that measures, but for this folder
-        harness = (f"{_HOOK}/",) if in_child else settings["harness"]
+        harness = (f"{HOOK}/",) if in_child else settings["harness"]
         self.spared: tuple[str, ...] = (*settings["spared"], *harness)
         prefix = f"{os.path.realpath(sys.prefix)}/"  # a child may run another environment's Python
         own_prefix = () if prefix in settings["checkout"] else (prefix,)
@@ -84,6 +61,8 @@ class Watch:
         self._seen: dict[tuple[str, str, str], None] = {}
         self._known: set[str] = set()
         self._real_folders: dict[str, tuple[str, tuple[int, int] | None]] = {}
+        self._late: list[bytes] = []  # what could not be written as yet
+        self._why_late = ""
         self._due: set[int] = set()  # threads that are about to load a library
 
     def install(self) -> None:
@@ -97,6 +76,7 @@ class Watch:
     def go_on(self, environment: Mapping[str, str]) -> None:
         """Go on as a fork that has a file of its own: it gets what was found until now, too."""
         (self._file,) = _decoded(environment[VARIABLE])["findings"]
+        self._late.clear()  # it is the other file's, and comes again
         for how, path, name in self._seen:
             self._write(how, path, name)
         self._greet()
@@ -145,7 +125,7 @@ class Watch:
                 self._look_at_maps(pid)
             except OSError:  # it has ended meanwhile, and has written down what it ran
                 continue
-            if _is_python(program):
+            if is_python(program):
                 self.say("living", program, pid)
                 living.append(pid)
         self._await_greetings(living)
@@ -250,7 +230,7 @@ class Watch:
         try:
             one = isinstance(words, (str, bytes, os.PathLike))
             told = [os.fsdecode(word) for word in ([words] if one else words)]
-            path = _which(os.fsdecode(program) if program else told[0])
+            path = which(os.fsdecode(program) if program else told[0])
         except (TypeError, IndexError, ValueError):  # whoever starts this gets the error
             return
         self.note("run", path)
@@ -268,8 +248,11 @@ class Watch:
         """Give children that have just been started the time to say that they are watched."""
         until = time.monotonic() + _GREETING_S
         while pids and time.monotonic() < until:
-            with open(self._file, "rb") as file:
-                told = decoded_findings(file.read())
+            try:
+                with open(self._file, "rb") as file:
+                    told = decoded_findings(file.read())
+            except OSError:  # it was removed, and the parent says so
+                return
             if set(pids) <= {name for how, _, name in told if how == "watched"}:
                 return
             time.sleep(0.02)
@@ -283,6 +266,7 @@ class Watch:
 
     def _begin_in_fork(self) -> None:
         self._due.clear()
+        self._late.clear()  # the parent process writes that
         self._greet()
 
     def _exit_after_a_look(self) -> None:
@@ -308,15 +292,27 @@ class Watch:
             self._write(how, path, name)
 
     def _write(self, how: str, path: str, name: str) -> None:
-        """Opened each time: the benchmark may close descriptors, count them, or fork."""
-        line = os.fsencode(_BETWEEN.join((how, path, name)) + _END)
-        descriptor = os.open(
-            self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
+        """Opened each time: the benchmark may close descriptors, count them, or fork.
+
+        What can't be written (its folder was removed, the disk is full) waits for the next time:
+        that is no error of the user's code, which may be in the middle of an import.
+        """
+        late, self._late = self._late, []
+        lines = b"".join((*late, os.fsencode(_BETWEEN.join((how, path, name)) + _END)))
         try:
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+            descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                lines = lines[os.write(descriptor, lines) :]
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._why_late = error.strerror or str(error)
+        if lines:
+            self._late.append(lines)
+
+    def unwritten(self) -> str:
+        """Return why not all that was found is written down, or nothing."""
+        return self._why_late if self._late else ""
 
 
 class OwnCodeFirst:
@@ -463,135 +459,11 @@ def begin_in_worker(environment: Mapping[str, str]) -> Watch | None:
         return None
     watch = Watch(text, in_child=False)
     passed = os.environ.get("PYTHONPATH")
-    folders = (_HOOK, *watch.folders, *([passed] if passed else []))
+    folders = (HOOK, *watch.folders, *([passed] if passed else []))
     os.environ["PYTHONPATH"] = os.pathsep.join(folders)
-    sys.path.insert(0, _HOOK)  # some hand their children this one: Inductor does
+    sys.path.insert(0, HOOK)  # some hand their children this one: Inductor does
     watch.install()
     return watch
-
-
-def unwatched(
-    program: str, words: Sequence[str], environment: Mapping[Any, Any] | None
-) -> Iterator[tuple[str, str]]:
-    """Yield what can't be known of a child, as ``(how, what)``.
-
-    ``how`` is ``unwatched`` for a Python that perfci's hook doesn't reach, and ``program`` for what
-    is no Python: what it reads isn't seen.
-    """
-    reached = environment is None or _reaches(environment)
-    variables = os.environ if environment is None else environment
-    line = _shebang(program)
-    options = [*line[1:], *([program] if line else []), *words[1:]]
-    name = line[0] if line else program
-    while os.path.basename(name) in _WRAPPERS:
-        if os.path.basename(name) == "env":
-            options = _split(options)
-            reached = reached and not _clears(options)
-        while options and not _starts(options[0]):
-            options.pop(0)
-        if not options:
-            break
-        name = options.pop(0)
-        line = [] if _is_python(name) else _shebang(_which(name))
-        options = [*line[1:], *([name] if line else []), *options]
-        name = line[0] if line else name
-    shell = os.path.basename(name) in _SHELLS
-    if shell:
-        watched = _in_shell(options, variables, reached=reached)
-    else:
-        watched = reached and not _OPAQUE & set(_letters(options))
-    if shell or not _runs_python(name):
-        yield "program", os.path.basename(name)
-    if (shell or _runs_python(name)) and not watched:
-        yield "unwatched", " ".join(words)[:300]
-
-
-def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: bool) -> bool:
-    """Whether each Python that a shell is told to start is one that is watched.
-
-    Its words are read, and those of the script that it runs; what that starts isn't.
-    """
-    import re
-
-    scripts = [one for one in options if os.path.isfile(one) and not _runs_python(one)]
-    texts = [*options, *(re.sub(_COMMENT, "", _text_of(one)) for one in scripts[:1])]
-    told = {os.fsdecode(key): os.fsdecode(value) for key, value in variables.items()}
-    names_one = any(re.search(_NAMED, text) for text in texts) or any(map(_runs_python, options))
-    if names_one and not reached:
-        return False
-    given = next(filter(_runs_python, options), "")  # what `$0`, `$1` or `$@` may be
-    for text in texts:
-        if re.search(_CLEARED, text) and re.search(_CLEARED, re.sub(_KEPT, "", text)):
-            return False
-        for command in re.split(r"[;&|()\n`]+", text.replace("\\\n", " ")):
-            if not re.search(_TELLING, command):
-                continue
-            tokens = [one.strip("\"'\\") for one in command.split()]
-            tokens = [_expanded(one, told, given) for one in tokens]
-            for index, token in enumerate(tokens):
-                if _runs_python(token):
-                    before, after = tokens[:index], tokens[index + 1 :]
-                    if _OPAQUE & set(_letters(after)) or ("env" in before and _clears(before)):
-                        return False
-    return True
-
-
-def _expanded(token: str, variables: Mapping[str, str], given: str) -> str:
-    if not token.startswith("$"):
-        return token
-    name = token.strip('${}"')
-    return given if name in {"@", "*"} or name.isdigit() else variables.get(name, token)
-
-
-def _clears(options: Sequence[str]) -> bool:
-    """Whether ``env`` with these options, up to the program, takes the variables away."""
-    import re
-
-    for option in options:
-        if _starts(option):
-            return False
-        if re.fullmatch(_EMPTIED, option) or "PYTHONPATH" in option or VARIABLE in option:
-            return True
-    return False
-
-
-def _split(options: Sequence[str]) -> list[str]:
-    """Return the words of ``env``, with those that its ``-S`` splits."""
-    import re
-
-    found: list[str] = []
-    for option in options:
-        if any(map(_starts, found)):
-            found.append(option)
-        else:
-            found += re.sub(r"^(?:-([a-zA-Z]*)S|--split-string=)", r"-\1 ", option).split()
-    return found
-
-
-def _starts(word: str) -> bool:
-    """Whether a wrapper's word is the Python, the shell or the script that it runs."""
-    if _runs_python(word) or os.path.basename(word) in _SHELLS:
-        return True
-    path = _which(word)
-    return os.path.isfile(path) and os.access(path, os.X_OK) and bool(_shebang(path))
-
-
-def _runs_python(program: str) -> bool:
-    """Whether it is a Python by its name, or by that of what it is a link to."""
-    if _is_python(program):
-        return True
-    key = program, os.environ.get("PATH", "")
-    if key not in _RESOLVED:
-        _RESOLVED[key] = _is_python(os.path.realpath(_which(program)))
-    return _RESOLVED[key]
-
-
-def _text_of(script: str) -> str:
-    try:
-        with open(script, "rb") as file:
-            return os.fsdecode(file.read(_SCRIPT))
-    except OSError:  # nor can the shell read it
-        return ""
 
 
 def encoded(settings: Mapping[str, Sequence[str]]) -> str:
@@ -607,64 +479,6 @@ def decoded_findings(text: bytes) -> list[list[str]]:
 def _decoded(text: str) -> dict[str, tuple[str, ...]]:
     entries = (entry.split(_BETWEEN) for entry in text.split(_ENTRY))
     return {name: tuple(values) for name, *values in entries}
-
-
-def _is_python(program: str) -> bool:
-    name = os.path.basename(program)
-    rest = name.removeprefix("python" if name.startswith("python") else "pypy")
-    return rest != name and rest.strip("0123456789.") in {"", "d", "t", "td", "w"}
-
-
-def _reaches(environment: Mapping[Any, Any]) -> bool:
-    """Whether a Python with this environment finds perfci's hook, and no other before it.
-
-    Inductor hands its children ``sys.path``, at whose head a benchmark may have put a folder.
-    """
-    told = {os.fsdecode(key): os.fsdecode(value) for key, value in environment.items()}
-    folders = told.get("PYTHONPATH", "").split(os.pathsep)
-    if VARIABLE not in told or _HOOK not in folders:
-        return False
-    before = folders[: folders.index(_HOOK)]
-    return not any(os.path.exists(f"{one or '.'}/sitecustomize.py") for one in before)
-
-
-def _letters(options: Sequence[str]) -> Iterator[str]:
-    """Yield the letters of Python's own options, which end where the program begins."""
-    waiting = iter(options)
-    for option in waiting:
-        if not option.startswith("-") or option in {"-", "--"}:
-            return
-        if option.startswith("--"):
-            if option == "--check-hash-based-pycs":
-                next(waiting, None)
-            continue
-        for index, letter in enumerate(option[1:]):
-            if letter in "cm":
-                return
-            if letter in "WX":
-                if index == len(option) - 2:
-                    next(waiting, None)
-                break
-            yield letter
-
-
-def _shebang(program: str) -> list[str]:
-    try:
-        with open(program, "rb") as file:
-            first = file.readline(256) if file.read(2) == b"#!" else b""
-    except OSError:
-        return []
-    return os.fsdecode(first).split()
-
-
-def _which(program: str) -> str:
-    if "/" in program:
-        return program
-    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        path = os.path.join(folder, program)
-        if os.access(path, os.X_OK):
-            return path
-    return program
 
 
 def _identity(folder: str) -> tuple[int, int] | None:

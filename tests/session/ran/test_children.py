@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from perfci.worker.hook import perfci_watch
-from perfci.worker.hook.perfci_watch import VARIABLE, unwatched
+from perfci.worker.hook.perfci_commands import HOOK, VARIABLE, unwatched
 
 pytestmark = pytest.mark.processes
 
-HOOK = str(Path(perfci_watch.__file__).parent)
 REACHING = {VARIABLE: "{}", "PYTHONPATH": f"{HOOK}:/lib"}
 PYTHON = "/usr/bin/python3.11"
 

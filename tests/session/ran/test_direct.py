@@ -289,11 +289,19 @@ def test_a_commit_that_changes_nothing_that_ran_is_told_as_that(project: Project
         assert "no regression" not in session.said
 
 
-def test_a_worker_that_removes_what_it_wrote_down_is_not_believed(project: Project) -> None:
-    body = (
-        "folder = os.path.join(os.path.dirname(os.environ['TMPDIR']), 'ran')\n"
-        "for name in os.listdir(folder):\n    os.unlink(os.path.join(folder, name))"
-    )
-    project.commit("one", **{BENCH: benchmark(body)})
+@pytest.mark.parametrize(
+    "removing",
+    [
+        "for name in os.listdir(folder):\n    os.unlink(os.path.join(folder, name))",
+        "shutil.rmtree(folder, ignore_errors=True)",
+    ],
+    ids=["files", "folder"],
+)
+def test_a_worker_that_removes_what_it_wrote_down_is_not_believed(
+    project: Project, removing: str
+) -> None:
+    folder = "folder = os.path.join(os.path.dirname(os.environ['TMPDIR']), 'ran')"
+    body = f"{folder}\n{removing}\nimport colorsys"
+    project.commit("one", **{BENCH: benchmark(body, top="import shutil")})
     project.git("branch", "feature")
     assert "isn't known" in wrong(Session(project).run())

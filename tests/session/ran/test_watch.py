@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from perfci.worker.hook import perfci_watch
-from perfci.worker.hook.perfci_watch import VARIABLE, decoded_findings, encoded
+from perfci.worker.hook.perfci_commands import HOOK, VARIABLE
+from perfci.worker.hook.perfci_watch import decoded_findings, encoded
 
-HOOK = str(Path(perfci_watch.__file__).parent)
 LOADED = "ctypes.CDLL(f'{OWN}/wrap.so').marker()"
 POOL = """
 with multiprocessing.get_context("{method}").Pool(1) as pool:
@@ -39,6 +38,7 @@ class Watched:
             one.mkdir(parents=True)
             (one / "value.txt").write_text("1")
         self._findings = folder / "findings"
+        self._findings.touch()
 
     def run(self, body: str) -> list[list[str]]:
         """Return what was found of a process that ends by a signal, so that nothing is late."""
@@ -145,3 +145,24 @@ def test_a_subinterpreter_cannot_be_watched(watched: Watched) -> None:
     told = [name for how, _, name in watched.run(body) if how == "unwatched"]
     assert len(told) == 1
     assert told[0].startswith("a subinterpreter")
+
+
+AWAY = """
+findings = OWN + "/../findings"
+os.rename(findings, findings + "-away")
+open(CHECKOUT + "/value.txt").close()
+import colorsys
+os.rename(findings + "-away", findings)
+open(OWN + "/inner/value.txt").close()
+"""
+
+
+def test_what_could_not_be_written_down_is_no_error_of_the_users_code_and_comes_later(
+    watched: Watched,
+) -> None:
+    assert watched.of_checkout(AWAY) == {"value.txt"}
+
+
+def test_what_was_removed_is_not_begun_anew(watched: Watched, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="findings"):
+        watched.run("os.unlink(OWN + '/../findings')\nopen(CHECKOUT + '/value.txt').close()")

@@ -1,0 +1,227 @@
+"""Reading command lines: which children of a watched process will not be watched.
+
+Imported as ``perfci_watch`` is: it imports nothing but the standard library, and little of that.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # typing, json and re would double the start of a child
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+VARIABLE = "PERFCI_WATCH"
+"""Holds the settings, as ``encoded`` gives them; a child without it is not watched."""
+
+HOOK = os.path.dirname(os.path.abspath(__file__))
+"""The folder that a child has on its path."""
+_OPAQUE = frozenset("IES")
+"""Options of Python under which a child doesn't look at ``PYTHONPATH`` or has no ``site``."""
+_NAMED = r"\b(?:python|pypy)[0-9.]*\b"
+_KEPT = r"PYTHONPATH=[^\s;]*\$\{?PYTHONPATH\b|\$\{?PYTHONPATH\b|\bexport\s+PYTHONPATH(?!=)"
+"""What a shell may do with ``PYTHONPATH`` that leaves what is on it there."""
+_COMMENT = r"(?m)^\s*#.*$"
+_CLEARED = r"PYTHONPATH|PERFCI_WATCH|\bexec\s+-[al]*c"
+_TELLING = r"\benv\b|\s[\"']?-[a-zA-Z]*[IES]"
+"""What of a shell's command may make its Python an unwatched one: the others aren't split."""
+_EMPTIED = r"-[a-zA-Z0]*i[a-zA-Z]*|--ignore-environment"
+"""The options of ``env`` that clear the environment."""
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "busybox"})
+_WRAPPERS = frozenset(
+    {
+        *("chrt", "env", "flock", "ionice", "linux32", "linux64", "nice", "nohup", "numactl"),
+        *("perf", "prlimit", "setarch", "setsid", "stdbuf", "strace", "sudo", "taskset", "time"),
+        *("timeout", "unshare", "valgrind", "xargs"),
+    }
+)
+"""Programs that become the one that their words name."""
+_SCRIPT = 1 << 16
+"""How much of a shell's script is read."""
+_RESOLVED: dict[tuple[str, str], bool] = {}
+"""Whether a word is a Python, with the ``PATH`` that it was looked for on."""
+
+
+def unwatched(
+    program: str, words: Sequence[str], environment: Mapping[Any, Any] | None
+) -> Iterator[tuple[str, str]]:
+    """Yield what can't be known of a child, as ``(how, what)``.
+
+    ``how`` is ``unwatched`` for a Python that perfci's hook doesn't reach, and ``program`` for what
+    is no Python: what it reads isn't seen.
+    """
+    reached = environment is None or _reaches(environment)
+    variables = os.environ if environment is None else environment
+    line = _shebang(program)
+    options = [*line[1:], *([program] if line else []), *words[1:]]
+    name = line[0] if line else program
+    while os.path.basename(name) in _WRAPPERS:
+        if os.path.basename(name) == "env":
+            options = _split(options)
+            reached = reached and not _clears(options)
+        while options and not _starts(options[0]):
+            options.pop(0)
+        if not options:
+            break
+        name = options.pop(0)
+        line = [] if is_python(name) else _shebang(which(name))
+        options = [*line[1:], *([name] if line else []), *options]
+        name = line[0] if line else name
+    shell = os.path.basename(name) in _SHELLS
+    if shell:
+        watched = _in_shell(options, variables, reached=reached)
+    else:
+        watched = reached and not _OPAQUE & set(_letters(options))
+    if shell or not _runs_python(name):
+        yield "program", os.path.basename(name)
+    if (shell or _runs_python(name)) and not watched:
+        yield "unwatched", " ".join(words)[:300]
+
+
+def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: bool) -> bool:
+    """Whether each Python that a shell is told to start is one that is watched.
+
+    Its words are read, and those of the script that it runs; what that starts isn't.
+    """
+    import re
+
+    scripts = [one for one in options if os.path.isfile(one) and not _runs_python(one)]
+    texts = [*options, *(re.sub(_COMMENT, "", _text_of(one)) for one in scripts[:1])]
+    told = {os.fsdecode(key): os.fsdecode(value) for key, value in variables.items()}
+    names_one = any(re.search(_NAMED, text) for text in texts) or any(map(_runs_python, options))
+    if names_one and not reached:
+        return False
+    given = next(filter(_runs_python, options), "")  # what `$0`, `$1` or `$@` may be
+    for text in texts:
+        if re.search(_CLEARED, text) and re.search(_CLEARED, re.sub(_KEPT, "", text)):
+            return False
+        for command in re.split(r"[;&|()\n`]+", text.replace("\\\n", " ")):
+            if not re.search(_TELLING, command):
+                continue
+            tokens = [one.strip("\"'\\") for one in command.split()]
+            tokens = [_expanded(one, told, given) for one in tokens]
+            for index, token in enumerate(tokens):
+                if _runs_python(token):
+                    before, after = tokens[:index], tokens[index + 1 :]
+                    if _OPAQUE & set(_letters(after)) or ("env" in before and _clears(before)):
+                        return False
+    return True
+
+
+def _expanded(token: str, variables: Mapping[str, str], given: str) -> str:
+    if not token.startswith("$"):
+        return token
+    name = token.strip('${}"')
+    return given if name in {"@", "*"} or name.isdigit() else variables.get(name, token)
+
+
+def _clears(options: Sequence[str]) -> bool:
+    """Whether ``env`` with these options, up to the program, takes the variables away."""
+    import re
+
+    for option in options:
+        if _starts(option):
+            return False
+        if re.fullmatch(_EMPTIED, option) or "PYTHONPATH" in option or VARIABLE in option:
+            return True
+    return False
+
+
+def _split(options: Sequence[str]) -> list[str]:
+    """Return the words of ``env``, with those that its ``-S`` splits."""
+    import re
+
+    found: list[str] = []
+    for option in options:
+        if any(map(_starts, found)):
+            found.append(option)
+        else:
+            found += re.sub(r"^(?:-([a-zA-Z]*)S|--split-string=)", r"-\1 ", option).split()
+    return found
+
+
+def _starts(word: str) -> bool:
+    """Whether a wrapper's word is the Python, the shell or the script that it runs."""
+    if _runs_python(word) or os.path.basename(word) in _SHELLS:
+        return True
+    path = which(word)
+    return os.path.isfile(path) and os.access(path, os.X_OK) and bool(_shebang(path))
+
+
+def _runs_python(program: str) -> bool:
+    """Whether it is a Python by its name, or by that of what it is a link to."""
+    if is_python(program):
+        return True
+    key = program, os.environ.get("PATH", "")
+    if key not in _RESOLVED:
+        _RESOLVED[key] = is_python(os.path.realpath(which(program)))
+    return _RESOLVED[key]
+
+
+def _text_of(script: str) -> str:
+    try:
+        with open(script, "rb") as file:
+            return os.fsdecode(file.read(_SCRIPT))
+    except OSError:  # nor can the shell read it
+        return ""
+
+
+def is_python(program: str) -> bool:
+    """Whether it is a Python by its name."""
+    name = os.path.basename(program)
+    rest = name.removeprefix("python" if name.startswith("python") else "pypy")
+    return rest != name and rest.strip("0123456789.") in {"", "d", "t", "td", "w"}
+
+
+def _reaches(environment: Mapping[Any, Any]) -> bool:
+    """Whether a Python with this environment finds perfci's hook, and no other before it.
+
+    Inductor hands its children ``sys.path``, at whose head a benchmark may have put a folder.
+    """
+    told = {os.fsdecode(key): os.fsdecode(value) for key, value in environment.items()}
+    folders = told.get("PYTHONPATH", "").split(os.pathsep)
+    if VARIABLE not in told or HOOK not in folders:
+        return False
+    before = folders[: folders.index(HOOK)]
+    return not any(os.path.exists(f"{one or '.'}/sitecustomize.py") for one in before)
+
+
+def _letters(options: Sequence[str]) -> Iterator[str]:
+    """Yield the letters of Python's own options, which end where the program begins."""
+    waiting = iter(options)
+    for option in waiting:
+        if not option.startswith("-") or option in {"-", "--"}:
+            return
+        if option.startswith("--"):
+            if option == "--check-hash-based-pycs":
+                next(waiting, None)
+            continue
+        for index, letter in enumerate(option[1:]):
+            if letter in "cm":
+                return
+            if letter in "WX":
+                if index == len(option) - 2:
+                    next(waiting, None)
+                break
+            yield letter
+
+
+def _shebang(program: str) -> list[str]:
+    try:
+        with open(program, "rb") as file:
+            first = file.readline(256) if file.read(2) == b"#!" else b""
+    except OSError:
+        return []
+    return os.fsdecode(first).split()
+
+
+def which(program: str) -> str:
+    """Return the path of a program; its name where it isn't on ``PATH``."""
+    if "/" in program:
+        return program
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, program)
+        if os.access(path, os.X_OK):
+            return path
+    return program
