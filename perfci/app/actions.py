@@ -1,4 +1,4 @@
-"""What GitHub Actions tells a step by its environment: the event, the repository, the token."""
+"""What GitHub Actions says in a step's environment: the event, the repository, the token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from perfci.app.notices import Say
 from perfci.app.outputs import unwritable
 from perfci.errors import OutsideError, UsageError
-from perfci.files import read_regular
+from perfci.files import read_regular, require_file
 
 if TYPE_CHECKING:
     from perfci.publish.github.client import Client
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _TOKEN = re.compile(r"[!-~]+")
 _REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/(?!\.{1,2}$)[A-Za-z0-9._-]+")
+_MOST_SUMMARY = 1 << 20
+"""What GitHub takes of a step's summary, in bytes; it drops all of a larger one."""
 
 
 def wanted(
@@ -52,23 +54,23 @@ def read_input(path: Path, advice: str) -> bytes:
         ) from error
 
 
-def client(repository: str | None, patience: float) -> Client:
-    """Return the client of a repository, with the step's token; ``patience`` in s."""
+def client(repository: str | None, most_wait_s: float) -> Client:
+    """Return the client of a repository, with the step's token."""
     token = _token("pull-requests: write and checks: write")
     repository = _named(repository)
     from perfci.publish.github.client import Client, policy_of
 
-    return Client(repository, token, _api_url(), policy_of(patience))
+    return Client(repository, token, _api_url(), policy_of(most_wait_s))
 
 
-def issue_client(repository: str | None, patience: float) -> IssueClient:
-    """Return the client of a repository's issues, with the step's token; ``patience`` in s."""
+def issue_client(repository: str | None, most_wait_s: float) -> IssueClient:
+    """Return the client of a repository's issues, with the step's token."""
     token = _token("issues: write")
     repository = _named(repository)
     from perfci.publish.github.client import policy_of
     from perfci.publish.github.issue_posting import IssueClient
 
-    return IssueClient(repository, token, _api_url(), policy_of(patience))
+    return IssueClient(repository, token, _api_url(), policy_of(most_wait_s))
 
 
 def _token(rights: str) -> str:
@@ -108,11 +110,9 @@ def summarise(text: str, body_file: Path, say: Say) -> OutsideError | None:
 
     Return why that could not be, as a step that has more to do says in the end.
     """
-    from perfci.publish.github.step_summary import append_summary
-
     named = os.environ.get("GITHUB_STEP_SUMMARY", "")
     try:
-        written = bool(named) and append_summary(Path(named), text)
+        written = bool(named) and _append_summary(Path(named), text)
     except OSError as error:
         problem = unwritable(Path(named), error, f"The text is in {body_file}.")
         say(f"warning: {problem.message}; its text is in {body_file}", err=True)
@@ -120,6 +120,20 @@ def summarise(text: str, body_file: Path, say: Say) -> OutsideError | None:
     where = "on the job's summary page and in" if written else "in"
     say(f"its text is {where} {body_file}", err=True)
     return None
+
+
+def _append_summary(path: Path, text: str) -> bool:
+    """Append ``text`` to the step's summary; False, and nothing written, where it is full.
+
+    Raises OSError where the file can't be written.
+    """
+    require_file(path)
+    content = ("\n" + text.rstrip("\n") + "\n").encode("utf-8", "replace")
+    with path.open("ab") as file:
+        if os.fstat(file.fileno()).st_size + len(content) > _MOST_SUMMARY:
+            return False
+        file.write(content)
+    return True
 
 
 def run_url() -> str:
@@ -130,6 +144,6 @@ def run_url() -> str:
 
 
 def attempt() -> str:
-    """Return what tells this attempt of a run from every other; empty outside Actions."""
+    """Return an id of this attempt of a run; empty outside Actions."""
     names = ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT")
     return "-".join(filter(None, (os.environ.get(name, "") for name in names)))

@@ -166,7 +166,7 @@ def fail_the_check(
 ) -> Outcome | None:
     """Fail the check of the commit that the event names; None where it names none.
 
-    Raises nothing: that the report can't be read is the error that is told in the end.
+    Raises nothing: that the report can't be read is the error that is raised in the end.
     """
     from perfci.publish.github.check import unreadable_content
     from perfci.publish.github.event import Nothing

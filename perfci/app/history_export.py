@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 CSV_BEGINNING = ",".join(_COLUMNS[:4]).encode()
-"""What tells an export as CSV from anything else that is given to ``history import``."""
+"""How an export as CSV begins: ``history import`` refuses it by name."""
 
 
 def json_lines(history: History) -> Iterator[Clean]:

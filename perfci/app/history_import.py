@@ -40,7 +40,7 @@ def importer(path: Path) -> Callable[[History], Imported]:
     """Return what adds the content of ``path`` to a history.
 
     PerfciError where it can't be read or is nothing to import: before a history is opened, which
-    would make one. What is damaged further in is told by the call.
+    would make one. Damage further in is an error of the call.
     """
     if path.is_dir():
         return partial(_import_foreign, parts=_folder_parts(path))

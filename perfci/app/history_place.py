@@ -54,7 +54,7 @@ def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, 
 
 
 def project_of(config: Config, root: Path) -> str | None:
-    """Return what tells this project from others; None where nothing does: in a shallow clone."""
+    """Return this project's name; None where it is not known: in a shallow clone."""
     from perfci.checkout.commits import first_commit
 
     return config.project or first_commit(root)
@@ -78,8 +78,8 @@ def own_history(config: Config, root: Path) -> Path:
     if project is None:
         raise UsageError(
             "whose-history",
-            f"{root} doesn't tell whose history is meant: it is no repository, or has no commits, "
-            "or is a shallow clone, which lacks the first one",
+            f"{root} belongs to no project that is known: it is not a repository, or has no "
+            "commits, or is a shallow clone, which lacks the first one",
             "Name the history, --history PLACE; or the project, `project` in [tool.perfci].",
         )
     return own_file(project)
@@ -89,7 +89,7 @@ def take_over(own: Path, root: Path, say: Say) -> None:
     """Fill ``own``, where it is missing, with what the file of all repositories has of this one.
 
     The other file is left as it is: it may hold runs of other repositories, and of commits that
-    are gone, and nothing there tells whose those are.
+    are gone, and does not say whose those are.
     """
     from perfci.app.history_import import add_records
     from perfci.checkout.commits import known_commits

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perfci.checkout.repository import Repository
 
 
-# What to tell pip so that another machine gets the perfci that runs here.
+# What to give pip so that another machine gets the perfci that runs here.
 
 _ADDRESS = re.compile(r"[a-z]+\+(https|ssh)://[A-Za-z0-9+:/@._~%-]+")
 """What another machine can reach, and what stands between a script's single quotes as it is."""
@@ -200,7 +200,7 @@ def _default_branch(repository: Repository) -> str:
 
 
 def _install(root: Path) -> tuple[str, ...]:
-    """Return how the project itself is installed, as far as its files tell."""
+    """Return how the project itself is installed, as far as its files say."""
     if (root / "requirements.txt").is_file():
         project = "-r requirements.txt"
     elif (root / "setup.py").is_file() or _is_package(root / "pyproject.toml"):
@@ -211,7 +211,7 @@ def _install(root: Path) -> tuple[str, ...]:
 
 
 def _is_package(path: Path) -> bool:
-    """Tell whether pip could install it: most files with only [tool.…] are no packages."""
+    """Return whether pip could install it: most files with only [tool.…] are no packages."""
     import tomllib
 
     if not path.is_file():

@@ -230,8 +230,8 @@ class _Night:
         self._end_where_cut_short(report)
         settings = self._around.config.settings
         recorded = self._record(commit, whole(measured, report, wanted, settings))
-        told = {*recorded.failed, *(point.case for point in recorded.points)}
-        if cut := tuple(case for case in gap.cases if case not in told):
+        known = {*recorded.failed, *(point.case for point in recorded.points)}
+        if cut := tuple(case for case in gap.cases if case not in known):
             self.summary.left.append(Gap(gap.sha, cut))
 
     def _compare_with_itself(self, scope: Scope) -> None:

@@ -23,7 +23,7 @@ from perfci.units import counted
 class Task:
     """What a night is asked for. ``commits`` are of one branch, the newest first.
 
-    ``older`` are commits before them, which tell the environment where none of them can be built.
+    ``older`` are commits before them, which show the environment where none of them can be built.
     ``once_a_day`` measures the newest again where its last run is of an earlier day (UTC);
     ``same`` compares it with itself once a day. A night is of the day on which it began.
     ``runner`` is this machine's name.

@@ -105,7 +105,7 @@ class Notifications:
         except MaybeDelivered as unsure:  # it may have arrived: not sent again
             say(f"perfci: {unsure.message}. {unsure.advice}", err=True)
         else:
-            say("webhook told of what is new")
+            say("sent what is new to the webhook")
 
     def _client(self) -> IssueClient:
         return actions.issue_client(self.repository, self.most_wait_s)

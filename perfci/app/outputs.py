@@ -66,7 +66,7 @@ def _same(path: Path, other: Path) -> bool:
         return not path.exists() or path.is_file()
     try:
         one, two = path.stat(), other.stat()
-    except OSError:  # one isn't there or can't be reached, which the writing will tell
+    except OSError:  # one isn't there or can't be reached, which the writing will say
         return False
     return stat.S_ISREG(one.st_mode) and os.path.samestat(one, two)
 
@@ -96,7 +96,7 @@ def rendered(report: Report, outputs: Mapping[str, Path]) -> dict[Path, str]:
 
 
 def write_files(files: Mapping[Path, str], besides: str = "") -> None:
-    """Write every file; one that fails doesn't keep the others back, and each of those is told."""
+    """Write every file; one that fails doesn't keep the others back, and each of those is named."""
     problems = []
     for path, text in files.items():
         try:

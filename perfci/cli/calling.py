@@ -34,7 +34,7 @@ allow_token_option = click.option(
 
 
 def token_allowed() -> bool:
-    """Return whether the command that is running was told to measure beside a token."""
+    """Return whether the command that is running may measure beside a token."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_ALLOWED, False))
 

@@ -42,7 +42,7 @@ from perfci.verdict.shards import Shard
 @click.option(
     "--same",
     is_flag=True,
-    help="Measure although both sides are one commit (an A/A); `calibrate` tells more.",
+    help="Measure although both sides are one commit (an A/A); `calibrate` shows more.",
 )
 @shard_options
 @inject_option

@@ -12,7 +12,7 @@ from perfci.app.project import configuration
 from perfci.cli.options import config_option, history_option
 from perfci.cli.printing import say, show_all
 from perfci.errors import UsageError
-from perfci.history.retention import KEEP_DAYS, NEAR, superfluous
+from perfci.history.retention import KEEP_DAYS, NEAR
 from perfci.units import counted, format_value
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def import_files(
 ) -> None:
     """Add what FILES hold: exports, SQLite histories, or other tools' results.
 
-    asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are told
-    apart by what they hold. A run that is there already isn't added again.
+    asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are
+    recognised by what they hold. A run that is there already isn't added again.
     """
     from perfci.app.history_import import importer
     from perfci.render.clean import clean_line
@@ -97,7 +97,7 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
     show_default=True,
     help="Keep so many commits on both sides of a known change.",
 )
-@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @history_option
 @config_option
 def prune(
@@ -109,25 +109,16 @@ def prune(
     """
     from datetime import UTC, datetime
 
+    from perfci.app.history_prune import prune_history
+
     with _opened(history, config_path) as opened:
-        changes = opened.known_changes()
-        total = 0
-        for key in opened.environments():
-            runs = opened.runs(environment=key)
-            gone = superfluous(
-                runs,
-                [one for one in changes if one.series.environment == key],
-                now=datetime.now(UTC),  # noqa: TID251 (it is the one that reads the clock)
-                keep_days=keep_days,
-                near=near,
-            )
-            total += len(gone)
-            if not dry_run:
-                opened.remove(gone)
-            verb = "would be" if dry_run else "were"
-            say(f"{key}: {len(gone)} of {counted(len(runs), 'run')} {verb} removed")
-        if total and not dry_run:
-            say("The room they took is used again by what comes.")
+        now = datetime.now(UTC)  # noqa: TID251 (it is the one that reads the clock)
+        pruned = prune_history(opened, now, keep_days=keep_days, near=near, dry_run=dry_run)
+    verb = "would be" if dry_run else "were"
+    for one in pruned:
+        say(f"{one.environment}: {one.removed} of {counted(one.runs, 'run')} {verb} removed")
+    if any(one.removed for one in pruned) and not dry_run:
+        say("The room they took is used again by what comes.")
 
 
 @command.command("stats", epilog="Example: perfci history stats")

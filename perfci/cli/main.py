@@ -46,14 +46,14 @@ _SUMMARIES = {
     "nightly": "Record a branch's history: its tip, and the gaps of earlier nights.",
     "history": "Import, export, thin, look at and acknowledge what was recorded.",
     "trend": "Say when and where the recorded metrics moved: a site, Markdown, JSON.",
-    "calibrate": "Tell how small a slow-down this machine sees.",
+    "calibrate": "Show how small a slow-down this machine sees.",
     "baseline": "Update, list, show, diff or remove stored baselines.",
     "report": "Render a report file again, in any format.",
     "plan": "Split the cases into shards, for several machines.",
     "merge": "Join the reports of shards to one, with one verdict.",
     "comment": "Leave reports as one comment and one check on a pull request.",
     "init": "Write a configuration, a first benchmark and GitHub workflows.",
-    "doctor": "Tell what on this machine makes measuring worse or impossible.",
+    "doctor": "Show what on this machine makes measuring worse or impossible.",
     "completion": "Print the shell's completion script.",
 }
 
@@ -129,7 +129,7 @@ def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
         code = EXIT_OUTSIDE
     except OSError as error:
         code = _say_error(refusal(error))
-    except Exception as error:  # noqa: BLE001 (told as what it is; Python's own exit code, 1, would say "regression")
+    except Exception as error:  # noqa: BLE001 (shown as a bug; Python's own exit code, 1, would say "regression")
         code = _say_error(_bug(error))
     return code if isinstance(code, int) else 0
 

@@ -69,7 +69,7 @@ def command(
         project = open_project(caller, config_path)
         head = project.side("head", rev, python)
         cases, failed, _ = list_cases(project.surroundings(), head, selection)
-    # a file that can't be imported holds no plan up: the first shard's report tells of it
+    # a file that can't be imported holds no plan up: the first shard's report names it
     for line in failed:
         say_red(f"failed: {clean_line(line, 2000)}")
     shares = split(cases, min(wanted, len(cases)), durations)

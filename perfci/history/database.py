@@ -1,4 +1,4 @@
-"""One history's connection: transactions, patience with a lock, and another try when it is lost."""
+"""One history's connection: transactions, waiting for a lock, and another try when it is lost."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ class Database:
                     return work(connection)
             except OutsideError as error:
                 cause = error.__cause__
-                told = cause.orig if isinstance(cause, DBAPIError) else None
-                if told is None or tries == len(PAUSES_S):
+                raised = cause.orig if isinstance(cause, DBAPIError) else None
+                if raised is None or tries == len(PAUSES_S):
                     raise
-                if self.address.path is not None or not (is_lost(told) or is_momentary(told)):
+                if self.address.path is not None or not (is_lost(raised) or is_momentary(raised)):
                     raise
                 time.sleep(PAUSES_S[tries])
                 tries += 1
@@ -101,12 +101,12 @@ def _engine(address: Address, wait_s: float) -> Engine:
     # asked first whether it lives: between two uses may lie a build, and a server's restart
     engine = create_engine(address.url, connect_args=arguments, pool_size=1, pool_pre_ping=True)
 
-    def patience(connection: Any, _record: object) -> None:
+    def wait_for_locks(connection: Any, _record: object) -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {round(wait_s * 1000)}")
         connection.commit()
 
-    event.listen(engine, "connect", patience)
+    event.listen(engine, "connect", wait_for_locks)
     return engine
 
 

@@ -201,7 +201,7 @@ class History:
 
     def require_project(self, project: str) -> None:
         """Make this ``project``'s history where it is nobody's yet; UsageError for another's."""
-        from perfci.history.projects import name_project
+        from perfci.history.remembered import name_project
 
         owner = self._database.writing(partial(name_project, project=project))
         if owner != project:

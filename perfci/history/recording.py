@@ -25,7 +25,7 @@ _MOST_COMMITS = 2**31
 
 
 class _Name(NamedTuple):
-    """What tells one series of an environment from another."""
+    """What identifies a series within its environment."""
 
     case: str
     metric: str

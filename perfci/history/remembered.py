@@ -132,3 +132,19 @@ def acknowledge_change(
         update(table).where(table.c.id == found[0]).values(acknowledged=accepted, note=kept)
     )
     return found[0]
+
+
+# Whose history it is: the first project that records keeps others out.
+
+
+def name_project(connection: Connection, project: str) -> str:
+    """Return the project of this history: ``project`` where there was none."""
+    from sqlalchemy import select
+
+    table = schema.project
+    connection.execute(
+        insert_into(connection, table)
+        .values(number=1, name=project)
+        .on_conflict_do_nothing(index_elements=["number"])
+    )
+    return str(connection.execute(select(table.c.name)).scalar_one())

@@ -68,9 +68,9 @@ def translated(database: Database) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise _told(database, error.orig or error) from error
+        raise _of_driver(database, error.orig or error) from error
     except sqlite3.Error as error:  # from a cursor of the driver's own, in bulk reading
-        raise _told(database, error) from error
+        raise _of_driver(database, error) from error
 
 
 def is_lost(error: BaseException) -> bool:
@@ -92,7 +92,7 @@ def is_momentary(error: BaseException) -> bool:
     return _state(error) in {"40001", "40P01", "23503"}
 
 
-def _told(database: Database, error: BaseException) -> PerfciError:
+def _of_driver(database: Database, error: BaseException) -> PerfciError:
     if database.address.path is not None:
         return of_sqlite(database.address.path, database.wait_s, error)
     return _of_postgresql(database, error)
@@ -189,11 +189,11 @@ def _holders_in_server(database: Database) -> str:
             rows = connection.execute(_HOLDERS, divmod(MIGRATION_LOCK, 1 << 32)).fetchall()
     except psycopg.Error:
         rows = []
-    told = [
+    holders = [
         f"server process {pid} ({name or 'no name'}, from {address or 'the same machine'})"
         for pid, name, address in rows
     ]
-    return ", ".join(told) or "a transaction that has just ended"
+    return ", ".join(holders) or "a transaction that has just ended"
 
 
 def _state(error: BaseException) -> str | None:

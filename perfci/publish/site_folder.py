@@ -35,17 +35,17 @@ def fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
             path.write_bytes(content)
 
 
-def strangers(folder: Path) -> Iterator[str]:
+def foreign_files(folder: Path) -> Iterator[str]:
     """Yield what is in ``folder`` and not on its list; folders end in ``/``, and stand for theirs.
 
-    Without a list all of it is strange. OSError where it can't be looked through.
+    Without a list all of it is foreign. OSError where it can't be looked through.
     """
     listed = _listed(folder)
     folders = {str(parent) for name in listed for parent in PurePosixPath(name).parents}
-    yield from _strangers(folder, "", listed, folders)
+    yield from _foreign_files(folder, "", listed, folders)
 
 
-def _strangers(folder: Path, before: str, listed: set[str], folders: set[str]) -> Iterator[str]:
+def _foreign_files(folder: Path, before: str, listed: set[str], folders: set[str]) -> Iterator[str]:
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
@@ -54,7 +54,7 @@ def _strangers(folder: Path, before: str, listed: set[str], folders: set[str]) -
             if name not in listed:
                 yield name
         elif name in folders:
-            yield from _strangers(Path(entry.path), f"{name}/", listed, folders)
+            yield from _foreign_files(Path(entry.path), f"{name}/", listed, folders)
         else:
             yield f"{name}/"
 
@@ -75,12 +75,12 @@ _WRITING, _REPLACED = ".writing-", ".replaced-"
 
 def check_replaceable(folder: Path) -> None:
     """UsageError where ``folder`` holds what no earlier report wrote there: it would be lost."""
-    with _told(folder):
+    with _disk_errors(folder):
         if not folder.exists():
             return
         if not folder.is_dir():
             raise UsageError("not-a-folder", f"{folder} is no folder", "Choose another.")
-        others = list(strangers(folder))
+        others = list(foreign_files(folder))
         if others:
             shown = ", ".join(clean_line(name, 80) for name in others[:_SHOWN])
             more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
@@ -99,7 +99,7 @@ def replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     """
     target = folder.resolve()
     check_replaceable(target)
-    with _told(folder), _alone(target):
+    with _disk_errors(folder), _alone(target):
         new = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_WRITING}"))
         try:
             fill(new, files)
@@ -156,19 +156,19 @@ def _recover(leftover: Path, target: Path) -> None:
 
 def _remove(folder: Path) -> None:
     """Remove a site that is no longer wanted; one that holds anything else is left where it is."""
-    if not folder.is_dir() or folder.is_symlink() or any(strangers(folder)):
+    if not folder.is_dir() or folder.is_symlink() or any(foreign_files(folder)):
         return
     with suppress(OSError):  # it stays, and is removed by the next report
         for entry in folder.iterdir():
             if entry.is_dir():
                 shutil.rmtree(entry)
-            elif entry.name != MANIFEST:  # last, or what is left after a kill would look strange
+            elif entry.name != MANIFEST:  # last, or what is left after a kill would look foreign
                 entry.unlink()
         shutil.rmtree(folder)
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

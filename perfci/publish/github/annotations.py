@@ -1,6 +1,6 @@
 """Pure: the lines of code that a report can name, as a check's annotations.
 
-GitHub shows annotations as plain text. Paths, titles and messages are strangers' text: what can't
+GitHub shows annotations as plain text. Paths, titles and messages are untrusted text: what can't
 be seen is removed, and a path that leaves the repository names no line.
 """
 

@@ -29,7 +29,7 @@ _COMPARING = ("compare", "check")
 
 @dataclass(frozen=True, slots=True)
 class CheckContent:
-    """What a check run shows. ``identity`` tells it from every other posting's."""
+    """What a check run shows. ``identity`` is of this posting alone."""
 
     identity: str
     conclusion: Conclusion
@@ -43,7 +43,7 @@ class CheckContent:
 class Posting:
     """What a check is of, as it is said in its title and in its external id.
 
-    ``pull`` is 0 for a merge group. ``attempt`` tells this run of the workflow from every other.
+    ``pull`` is 0 for a merge group. ``attempt`` is of this run of the workflow alone.
     """
 
     pull: int = 0
@@ -147,7 +147,7 @@ def fitting(body: str) -> str:
 
 
 def beside(
-    check: CheckContent, others: Sequence[tuple[int, str]], *, strangers: bool
+    check: CheckContent, others: Sequence[tuple[int, str]], *, unknown: bool
 ) -> CheckContent:
     """Return ``check`` as it may stand on a commit that other checks of its name are on.
 
@@ -155,12 +155,12 @@ def beside(
     the ``others``, pull requests with the same head; and beside a job of that name none is a pass.
     """
     said = [f"#{number} has the same head: {concluded}" for number, concluded in others]
-    if strangers:
+    if unknown:
         said.insert(0, f"a job called `{NAME}` is on this commit, and is no verdict")
     if not said:
         return check
     every = {check.conclusion, *(concluded for _, concluded in others)}
-    worst: Conclusion = "failure" if strangers or "failure" in every else "neutral"
+    worst: Conclusion = "failure" if unknown or "failure" in every else "neutral"
     title = clean_line("; ".join((*said, check.title)), _LONGEST_TITLE)
     return replace(check, conclusion=worst, title=title)
 

@@ -38,7 +38,7 @@ T = TypeVar("T")
 GUIDE = Pace(requests=0.25, writes=1.0)
 """What GitHub's guide asks for."""
 _LEAST = 10.0
-"""What one request may take, in s, however little patience there is: a slow GitHub isn't broken."""
+"""What one request may take, in s, at the least: a slow GitHub isn't broken."""
 _PAGE = 100
 _MOST_PAGES = 300
 _MOST_BYTES = 64 << 20
@@ -49,9 +49,9 @@ _MOVED = {301, 307, 308}
 """The redirects of which the same request is to be sent again; nothing was done yet."""
 
 
-def policy_of(patience: float) -> RetryPolicy:
-    """Return the policy of ``--patience``, in s."""
-    return RetryPolicy(most=patience, timeout=max(patience, _LEAST), option="--patience")
+def policy_of(most_wait_s: float) -> RetryPolicy:
+    """Return the policy of ``--patience``."""
+    return RetryPolicy(most=most_wait_s, timeout=max(most_wait_s, _LEAST), option="--patience")
 
 
 class Client:
@@ -270,7 +270,7 @@ class Client:
 
 
 def _moved(request: str, url: str, location: str) -> str:
-    """Return where a redirect leads: another server is not told the token."""
+    """Return where a redirect leads: another server never gets the token."""
     address = redirected(url, location)
     if address is None:
         raise OutsideError(

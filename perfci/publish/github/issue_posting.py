@@ -41,7 +41,7 @@ def tell_issues(
         for step in steps(trend, tuple(known.values()), author, wanted, report_url):
             issue = _write(client, step)
             done[issue.number] = issue
-            said.append(Outcome("posted", _told(step, issue)))
+            said.append(Outcome("posted", _words(step, issue)))
 
     try:
         client.retry(write, look_again)
@@ -56,7 +56,7 @@ def _write(client: IssueClient, step: Step) -> Issue:
     return client.update_issue(step.issue, step.content, step.body)
 
 
-def _told(step: Step, issue: Issue) -> str:
+def _words(step: Step, issue: Issue) -> str:
     if step.issue is None:
         return clean_line(f"issue opened: {issue.url}")
     word = "updated" if issue.open else "closed"

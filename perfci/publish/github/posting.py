@@ -113,8 +113,8 @@ def beside_others(client: Client, found: Pull | MergeGroup, check: CheckContent)
         for other, concluded in newest.items()
         if concluded != "success" and why_not(client.pull(other), found.head_sha) is None
     ]
-    strangers = any(read_identity(run.external_id) is None for run in runs)
-    return beside(check, worse, strangers=strangers)
+    unknown = any(read_identity(run.external_id) is None for run in runs)
+    return beside(check, worse, unknown=unknown)
 
 
 def leave_comment(
@@ -125,7 +125,7 @@ def leave_comment(
     def look_and_write() -> Outcome:
         decision = decide(client.comments(pull.number), author, body)
         if dry_run:
-            return Outcome("posted", f"would {_told(decision)} on #{pull.number}")
+            return Outcome("posted", f"would {_words(decision)} on #{pull.number}")
         stale = why_not(client.pull(pull.number), pull.head_sha)
         if stale is not None:
             return Outcome("stale", stale.reason)
@@ -155,7 +155,7 @@ def set_check(
             return Outcome("refused", f"{no_checks.message}; {no_statuses.message}")
 
 
-def _told(decision: Decision) -> str:
+def _words(decision: Decision) -> str:
     twins = f" and delete {counted(len(decision.twins), 'twin')}" if decision.twins else ""
     return f"{decision.action} the comment{twins}"
 

@@ -25,7 +25,7 @@ class Pull:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """One branch in several pull requests: of which of them a check is can't be told."""
+    """One branch in several pull requests: a check can't say of which of them it is."""
 
     head_sha: str
     reason: str

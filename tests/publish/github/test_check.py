@@ -168,7 +168,7 @@ def test_a_check_names_its_pull_request_where_it_is_seen_and_in_its_external_id(
 def test_a_pass_stands_beside_no_worse_check_and_no_strangers(
     others: list[tuple[int, str]], strangers: bool, expected: str, said: str
 ) -> None:
-    shown = beside(check_content([passing_report()], "body"), others, strangers=strangers)
+    shown = beside(check_content([passing_report()], "body"), others, unknown=strangers)
     assert shown.conclusion == expected
     assert shown.title.startswith(said)
     assert len(shown.title) <= 200
