@@ -33,6 +33,7 @@ def history(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.processes
 def test_two_commits_are_compared_without_a_word(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,31 +13,31 @@ from tests.history.nights import night
 
 
 @pytest.fixture
-def project(simulated: Project) -> Project:
-    simulated.counting(1000)
-    simulated.commit("base")
-    simulated.counting(30_000)
-    simulated.commit("slower")
-    return simulated
+def slowed(project: Project) -> Project:
+    project.counting(1000)
+    project.commit("base")
+    project.counting(30_000)
+    project.commit("slower")
+    return project
 
 
-def test_a_report_is_all_that_standard_output_has(project: Project, tmp_path: Path) -> None:
-    done = project.perfci("compare", "main~1", "main", "--json", "-").without_traceback()
+def test_a_report_is_all_that_standard_output_has(slowed: Project, tmp_path: Path) -> None:
+    done = slowed.perfci("compare", "main~1", "main", "--json", "-").without_traceback()
     assert done.code == 1
     assert json.loads(done.out)["schema"] == "perfci.report/1"
     assert "counting" in done.err
     assert "regressed" in done.err
     kept = tmp_path / "report.json"
     kept.write_text(done.out)
-    shown = project.perfci("report", str(kept), "--format", "markdown", "-o", "-")
+    shown = slowed.perfci("report", str(kept), "--format", "markdown", "-o", "-")
     assert "counting" in shown.out
-    merged = project.perfci("merge", str(kept), "--markdown", "-", "--json", str(kept))
+    merged = slowed.perfci("merge", str(kept), "--markdown", "-", "--json", str(kept))
     assert merged.out.startswith("<!--"), merged.text
-    assert not (project.folder / "-").exists()
+    assert not (slowed.folder / "-").exists()
 
 
-def test_two_outputs_cannot_both_be_standard_output(project: Project) -> None:
-    done = project.perfci("compare", "main~1", "main", "--json", "-", "--markdown", "-")
+def test_two_outputs_cannot_both_be_standard_output(slowed: Project) -> None:
+    done = slowed.perfci("compare", "main~1", "main", "--json", "-", "--markdown", "-")
     assert (done.code, "[same-output]" in done.err) == (2, True), done.text
 
 
@@ -46,14 +46,14 @@ def test_two_outputs_cannot_both_be_standard_output(project: Project) -> None:
     [("--markdown", "#"), ("--json", "{"), ("--openmetrics", "# ")],
 )
 def test_a_trend_is_all_that_standard_output_has(
-    project: Project, tmp_path: Path, option: str, beginning: str
+    slowed: Project, tmp_path: Path, option: str, beginning: str
 ) -> None:
     place = tmp_path / "history.sqlite"
     with open_history(str(place)) as history:
         history.record([night(number) for number in range(1, 8)])
-    done = project.perfci("trend", "--history", str(place), option, "-").without_traceback()
+    done = slowed.perfci("trend", "--history", str(place), option, "-").without_traceback()
     assert done.code == 0, done.text
     assert done.out.startswith(beginning), done.text
     assert "in 1 environment" not in done.out.partition("\n")[0]
     assert "in 1 environment" in done.err
-    assert not (project.folder / "-").exists()
+    assert not (slowed.folder / "-").exists()
