@@ -95,17 +95,17 @@ class Burst:
 class Measurement:
     """What a worker sends back: raw, before the parent reduces it to a ``WorkerOutput``.
 
-    ``samples_ns`` (and ``device_samples_ns``, where there is a device) are base64 of
-    little-endian signed 64-bit integers, all bursts one after the other. ``values`` holds the
+    ``samples_ns`` (and ``device_samples_ns``, where there is a device) have each burst's samples as
+    base64 of little-endian signed 64-bit integers. ``values`` holds the
     metrics that are not derived from samples, in base units; ``missing`` says why one is absent.
     """
 
-    samples_ns: str
+    samples_ns: tuple[str, ...]
     bursts: tuple[Burst, ...]
     first_call_s: float
     values: Mapping[str, float]
     missing: Mapping[str, str] = field(default_factory=dict)
-    device_samples_ns: str = ""
+    device_samples_ns: tuple[str, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
     items: float | None = None
     compiled: bool = False

@@ -6,16 +6,18 @@ import array
 import base64
 import sys
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate, chain
+from itertools import chain
+from typing import TypeVar
 
 from perfci.metrics import Collector, Warm, families
 from perfci.model.worker import Burst, Measurement, WorkerOutput
 from perfci.stats.quantile import tail_quantile
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+_T = TypeVar("_T")
 _STOLEN_SHARE = 0.1
 """A burst whose worker was off its core for more than this share of the time is excluded."""
 
@@ -38,8 +40,8 @@ def reduce(
     bursts = tuple(_judged(burst) for burst in raw.bursts)
     kept = _kept(bursts)
     reasons = Counter(burst.set_aside for burst in bursts if burst.set_aside)
-    by_burst = _by_burst(raw.samples_ns, bursts, kept)
-    device_by_burst = _by_burst(raw.device_samples_ns, bursts, kept)
+    by_burst = _kept_samples(raw.samples_ns, kept)
+    device_by_burst = _kept_samples(raw.device_samples_ns or ("",) * len(kept), kept)
     samples, device_samples = _sorted(by_burst), _sorted(device_by_burst)
     warm = Warm(
         replace(raw, bursts=bursts),
@@ -50,14 +52,9 @@ def reduce(
         device_samples=device_samples,
         energy=energy,
     )
-    values = dict(raw.values)
-    missing: dict[str, str] = {}
-    medians: dict[str, tuple[float | None, ...]] = {}
-    for family in families():
-        reading = family.read("its reduce", partial(family.reduce, warm))
-        values |= reading.values
-        missing |= reading.missing
-        medians |= reading.bursts
+    readings = [family.read("its reduce", partial(family.reduce, warm)) for family in families()]
+    values = {**raw.values, **_union(one.values for one in readings)}
+    missing = _union(one.missing for one in readings)
     extra = {metric.name: metric for metric in raw.extra_metrics}
     for family in (one for one in families() if one.distribution):
         extra = {one.name: one for one in family.metrics if one.name in values} | extra
@@ -77,10 +74,14 @@ def reduce(
         bursts_set_aside=kept.count(False),
         bursts_disturbed=reasons.total() - kept.count(False),
         disturbance=next((reason for reason, _ in reasons.most_common(1)), ""),
-        bursts=medians,
+        bursts=_union(one.bursts for one in readings),
         warnings=raw.warnings,
         extra_metrics=tuple(extra.values()),
     )
+
+
+def _union(parts: Iterable[Mapping[str, _T]]) -> dict[str, _T]:
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def _judged(burst: Burst) -> Burst:
@@ -98,19 +99,19 @@ def _kept(bursts: Sequence[Burst]) -> tuple[bool, ...]:
     return kept if 2 * sum(kept) >= len(kept) else tuple(True for _ in bursts)
 
 
-def _by_burst(
-    encoded: str, bursts: Sequence[Burst], kept: Sequence[bool]
-) -> tuple[Sequence[float], ...]:
-    """Return each burst's samples in s; none for those excluded."""
+def _kept_samples(encoded: Sequence[str], kept: Sequence[bool]) -> tuple[Sequence[float], ...]:
+    """Return each burst's samples in s; none for those excluded. ValueError for other bursts."""
+    return tuple(
+        _in_seconds(samples) if keep else () for samples, keep in zip(encoded, kept, strict=True)
+    )
+
+
+def _in_seconds(encoded: str) -> list[float]:
     values = array.array("q")
     values.frombytes(base64.b64decode(encoded))
     if sys.byteorder == "big":
         values.byteswap()
-    ends = list(accumulate(burst.samples for burst in bursts))
-    return tuple(
-        [ns / 1e9 for ns in values[end - burst.samples : end]] if keep else ()
-        for burst, end, keep in zip(bursts, ends, kept, strict=True)
-    )
+    return [ns / 1e9 for ns in values]
 
 
 def _sorted(by_burst: Sequence[Sequence[float]]) -> list[float]:

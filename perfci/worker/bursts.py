@@ -72,14 +72,14 @@ _SCHEDSTAT = Path("/proc/self/schedstat")
 
 
 class Bursts:
-    """Runs bursts and keeps all their samples, in ns."""
+    """Runs bursts and keeps the samples of each, in ns."""
 
     def __init__(self, call: Callable[[], Any], device: Device | None) -> None:
         self._call = call
         self._device = device
         self._by_events = device is not None and "device_time_p50" not in device.missing()
-        self.samples: array[int] = array("q")
-        self.device_samples: array[int] = array("q")
+        self.samples: list[array[int]] = []
+        self.device_samples: list[array[int]] = []
 
     def once(self) -> None:
         """Make one call, to its end."""
@@ -102,10 +102,15 @@ class Bursts:
         unrecorded: array[int] = array("q")
         if lead_in is not None:
             self.unrecorded(unrecorded, lead_in)
+        samples: array[int] = array("q")
+        device_samples: array[int] = array("q")
         delay = run_delay_ns()
         started = time.monotonic_ns()
-        count = self._timed(self.samples, self.device_samples, seconds, least)
+        count = self._timed(samples, device_samples, seconds, least)
         ended = time.monotonic_ns()
+        self.samples.append(samples)
+        if self._by_events:
+            self.device_samples.append(device_samples)
         return Burst(
             samples=count,
             started=started / 1e9,
@@ -116,7 +121,7 @@ class Bursts:
 
     def size(self) -> int:
         """Return the bytes that the samples take."""
-        kept = (self.samples, self.device_samples)
+        kept = (*self.samples, *self.device_samples)
         return sum(samples.itemsize * len(samples) for samples in kept)
 
     def _timed(

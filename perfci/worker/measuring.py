@@ -88,8 +88,8 @@ def measure(
     gathering.finish()
     harness_ns = before_setup_ns - start.resumed_ns + first.before_ns - set_up_ns
     measurement = Measurement(
-        samples_ns=encoded(session.samples),
-        device_samples_ns=encoded(session.device_samples),
+        samples_ns=tuple(map(encoded, session.samples)),
+        device_samples_ns=tuple(map(encoded, session.device_samples)),
         bursts=(),
         first_call_s=first.took_s,
         values=gathering.values,

@@ -148,7 +148,7 @@ class SimulatedChannel:
         self._start_s = start_s
         self._answers: deque[tuple[float, dict[str, Any]]] = deque()
         self._printed = io.StringIO()
-        self._samples = array("q")
+        self._samples: list[array[int]] = []
         self._latency = self._cold_start_s = 0.0
         self._work: Work | None = None
         self._random = Random(0)
@@ -250,7 +250,7 @@ class SimulatedChannel:
     def _burst(self, seconds: float, lead_in: float | None) -> None:
         count = max(1, min(MOST_SAMPLES, int(seconds / self._latency)))
         samples = [int(1e9 * self._latency * self._noise()) for _ in range(count)]
-        self._samples.extend(samples)
+        self._samples.append(array("q", samples))
         duration = sum(samples) / 1e9
         self._say(
             duration,
@@ -277,7 +277,7 @@ class SimulatedChannel:
         else:
             missing |= dict.fromkeys(("cold_start", "import_time"), "both sides started at once")
         measurement = Measurement(
-            samples_ns=encoded(self._samples),
+            samples_ns=tuple(map(encoded, self._samples)),
             bursts=(),
             first_call_s=self._latency,
             values=values,

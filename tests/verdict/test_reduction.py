@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import base64
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
@@ -18,9 +19,11 @@ def encoded(samples: list[int]) -> str:
 
 
 def raw(samples: list[int], *bursts: Burst, **fields: object) -> Measurement:
+    bursts = bursts or (Burst(len(samples), 0.0, 1.0),)
+    left = iter(samples)
     measured = Measurement(
-        samples_ns=encoded(samples),
-        bursts=bursts or (Burst(len(samples), 0.0, 1.0),),
+        samples_ns=tuple(encoded(list(islice(left, burst.samples))) for burst in bursts),
+        bursts=bursts,
         first_call_s=2.0,
         values={"cold_start": 1.5},
     )
@@ -95,7 +98,7 @@ def test_what_the_worker_says_of_a_device_it_had_not_is_kept() -> None:
 
 
 def test_device_samples_are_reduced_beside_the_wall_time() -> None:
-    output = reduced(raw([1000] * 10, device_samples_ns=encoded([400] * 10)))
+    output = reduced(raw([1000] * 10, device_samples_ns=(encoded([400] * 10),)))
     assert output.values["device_time_p50"] == pytest.approx(400e-9)
 
 
@@ -107,3 +110,9 @@ def test_each_burst_has_its_median_and_none_where_it_was_set_aside() -> None:
     bursts = (Burst(3, 0.0, 0.02), Burst(2, 0.0, 0.02, run_delay=0.01), Burst(1, 0.0, 0.02))
     output = reduced(raw([10, 20, 90, 7, 7, 40], *bursts))
     assert output.bursts == {"latency_p50": pytest.approx((20e-9, None, 40e-9))}
+
+
+def test_samples_of_other_bursts_than_the_parent_ordered_are_refused() -> None:
+    measured = raw([10, 10, 20], Burst(2, 0.0, 0.02), Burst(1, 0.0, 0.02))
+    with pytest.raises(ValueError, match="longer"):
+        reduced(replace(measured, samples_ns=measured.samples_ns[:1]))

@@ -26,9 +26,10 @@ HOLDING = f"""{HEAD}{SETUP}
 """
 
 
-def samples(encoded: str) -> list[int]:
+def samples(bursts: list[str]) -> list[int]:
     values = array("q")
-    values.frombytes(base64.b64decode(encoded))
+    for encoded in bursts:
+        values.frombytes(base64.b64decode(encoded))
     return list(values)
 
 

@@ -81,14 +81,14 @@ OF_THE_MEMORY = 5
 
 def test_the_samples_are_those_of_all_bursts_one_after_the_other(bench: Bench) -> None:
     measured = bench.measure(PLAIN, bursts=3)
-    samples = array("q")
-    samples.frombytes(base64.b64decode(measured["samples_ns"]))
-    assert len(samples) == sum(burst["samples"] for burst in measured["said"])
-    assert min(samples) > 0
-    for burst in measured["said"]:
+    for burst, encoded in zip(measured["said"], measured["samples_ns"], strict=True):
+        samples = array("q")
+        samples.frombytes(base64.b64decode(encoded))
+        assert len(samples) == burst["samples"]
+        assert min(samples) > 0
         assert burst["run_delay"] >= 0
         assert burst["set_aside"] == ""
-    assert measured["device_samples_ns"] == ""
+    assert measured["device_samples_ns"] == []
 
 
 def test_every_sample_is_one_call(bench: Bench) -> None:
@@ -108,7 +108,7 @@ def test_a_lead_in_is_made_and_not_recorded(bench: Bench) -> None:
     assert (said["samples"], said["lead_in"]) == (3, 1)
     first_call = 1
     assert measured["values"]["calls"] == first_call + 1 + 3 + OF_THE_MEMORY
-    assert len(base64.b64decode(measured["samples_ns"])) == 3 * 8
+    assert sum(len(base64.b64decode(one)) for one in measured["samples_ns"]) == 3 * 8
 
 
 def test_a_worker_leaves_at_once_when_its_parent_is_gone(bench: Bench) -> None:

@@ -71,13 +71,8 @@ def suggest(
                 f"{row.case} {row.metric} needs {needed} rounds to show its threshold of "
                 f"{format_share(row.threshold)}"
             )
-    thresholds: dict[tuple[str, str], tuple[float, Seen]] = {}
-    for row, spread in unshown:  # now that it is known how many rounds there will be
-        reached = max(DECIDING_ROUNDS, min(wanted, fits))
-        least = _rounded_up(detectable_in(spread, reached, alpha))
-        place = (row.benchmark, row.metric)
-        if place not in thresholds or least > thresholds[place][0]:
-            thresholds[place] = (least, row)
+    reached = max(DECIDING_ROUNDS, min(wanted, fits))
+    thresholds = _thresholds(unshown, reached, alpha)
     more = wanted > session.max_rounds
     cost = _cost(round_s, session.max_rounds, wanted)
     return (
@@ -88,6 +83,19 @@ def suggest(
         ),
         *_raised(thresholds, policy, own),
     )
+
+
+def _thresholds(
+    unshown: Sequence[tuple[Seen, float]], rounds: int, alpha: float
+) -> dict[tuple[str, str], tuple[float, Seen]]:
+    """Return the threshold that each benchmark's metric can show, and the case that sets it."""
+    thresholds: dict[tuple[str, str], tuple[float, Seen]] = {}
+    for row, spread in unshown:
+        least = _rounded_up(detectable_in(spread, rounds, alpha))
+        place = (row.benchmark, row.metric)
+        if place not in thresholds or least > thresholds[place][0]:
+            thresholds[place] = (least, row)
+    return thresholds
 
 
 def _cost(round_s: float, before: int, rounds: int) -> str:
