@@ -18,16 +18,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
-FOLDERS = ("baselines", "checkout", "docs", "foreign", "github", "history", "render",
-           "stats", "trend", "verdict")  # fmt: skip
+FOLDERS = ("baselines", "checkout", "config", "docs", "foreign", "history", "publish/github",
+           "render", "stats", "trend", "verdict")  # fmt: skip
 """Those whose tests call the libraries."""
 WORKERS = ("api", "worker")
 """What workers run is of the standard library alone: it differs with Python, not with versions."""
-BESIDE = ("commands/test_commands.py", "telling/test_openmetrics.py")
+BESIDE = ("cli/test_commands.py",)
 SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_worktree.py",
-        "foreign/test_importers.py", "github/test_comment_command.py", "history/test_commands.py",
-        "history/test_many_writers.py", "render/test_exporters.py", "render/test_exports.py",
-        "render/test_json_report.py", "render/test_limits.py",
+        "foreign/test_importers.py", "history/test_commands.py", "history/test_many_writers.py",
+        "publish/github/test_comment_command.py", "render/test_exporters.py",
+        "render/test_exports.py", "render/test_json_report.py", "render/test_limits.py",
         "worker/test_devices.py")  # fmt: skip
 """Many processes, or an installation by pip, and no library that the others don't call.
 
