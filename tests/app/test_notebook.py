@@ -10,7 +10,7 @@ import pytest
 
 from tests.lacking import needed
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
 @pytest.mark.slow
