@@ -26,7 +26,8 @@ class Evidence:
 
     ``ratio`` is head ÷ base, or ``difference`` is head - base where asked for. ``se`` and
     ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is a share of
-    base, at ``alpha`` for this test alone. Without evidence p is None, and a warning says why.
+    base, at ``alpha`` for this test alone; None for ratios on logarithms, whose ``se`` gives it
+    at the alpha of their family. Without evidence p is None, and a warning says why.
     ``outliers`` are the indices of the pairs that are outliers; they are in no figure here.
     ``logarithmic``: the estimate is the ratio of geometric means, else of arithmetic ones.
     """
@@ -194,14 +195,11 @@ class _Scale:
         return None
 
     def _detectable(self, test: TTest, alpha: float) -> float | None:
-        if test.se is None or test.df is None:
+        if self.kind == "log" or test.se is None or test.df is None:
             return None
-        least = detectable_difference(test.se, test.df, alpha)
-        if self.kind == "log":
-            return bounded_exp(least) - 1.0
         if self.base_mean is None or self.base_mean <= 0.0:
             return None
-        return least / self.base_mean
+        return detectable_difference(test.se, test.df, alpha) / self.base_mean
 
 
 def _optional(

@@ -211,6 +211,7 @@ def test_holm_corrects_gating_comparisons_for_gating_ones_alone() -> None:
     many = adjust(fails * 20, POLICY)
     assert many[0].p_adjusted == pytest.approx(20 * fails[0].p)
     assert many[0].detectable > rows[0].detectable
+    assert fails[0].detectable is None  # it is of a family, which isn't known yet
 
 
 def test_adjusting_twice_is_adjusting_once() -> None:
