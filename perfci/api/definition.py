@@ -243,7 +243,7 @@ class _Definition:
             raise self.wrong(
                 "repeated-axis-value",
                 f"axis `{axis}` of `{self.target}` has a value twice: {', '.join(names)}",
-                "Each value may stand once; tell them apart with ids.",
+                "Each value may occur once; distinguish them with ids.",
             )
         return names
 

@@ -17,7 +17,7 @@ from perfci.units import parse_share
 class Work:
     """One call to measure and what is known about it.
 
-    ``device`` is a torch device string, or empty where only the outputs tell. ``items`` is
+    ``device`` is a torch device string, or empty where only the outputs show it. ``items`` is
     how many items one call handles. ``accuracy`` returns (candidate outputs, float64
     reference outputs) when asked, after the timing.
     """

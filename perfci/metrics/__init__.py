@@ -39,7 +39,7 @@ class Device(Protocol):
         """Return why it has no such metric, by metric."""
 
     def reset_peaks(self) -> None:
-        """Start the memory peaks anew: warm calls are measured apart from set-up."""
+        """Reset the memory peaks: those of warm calls are measured without set-up."""
 
     def peaks(self) -> Mapping[str, float]:
         """Return what the warm calls needed, and what the process held, in bytes."""

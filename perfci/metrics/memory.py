@@ -68,8 +68,8 @@ class HostMemory:
     """The resident memory of one worker: after set-up, and at most within a warm call.
 
     Both of a heap whose free pages were given back first. Over bursts the peaks of identical
-    workers lay tens of MiB apart: glibc gives a freed block to the next call, or leaves it as a
-    hole, by luck (``benchmarks/memory_spread.py``).
+    workers differed by tens of MiB: glibc gives a freed block to the next call, or leaves it as a
+    hole, at random (``benchmarks/memory_spread.py``).
     """
 
     def __init__(self, collect: Callable[[], None]) -> None:
@@ -117,7 +117,7 @@ class HostMemory:
             return
         now, peak = resident("VmRSS"), resident("VmHWM")
         if now is None or peak is None:
-            self._why_missing = f"this kernel tells no high-water mark in {_STATUS}"
+            self._why_missing = f"this kernel has no high-water mark in {_STATUS}"
         elif peak > now + _SLACK:
             self._why_missing = "the kernel didn't reset the high-water mark"
 
@@ -130,7 +130,7 @@ def _give_back() -> None:
 
 
 def resident(field: str) -> int | None:
-    """Return ``VmRSS`` or ``VmHWM`` in bytes; None where the kernel doesn't tell."""
+    """Return ``VmRSS`` or ``VmHWM`` in bytes; None where the kernel doesn't say."""
     for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
@@ -144,7 +144,7 @@ _LEAST_POINTS = 10
 _GROWTH_TIME_S = 0.06
 _LONGEST_S = 0.5
 _SMALL_OBJECT = 64.0
-"""A typical small block of pymalloc's, in bytes: it tells how many there are, not how large."""
+"""A typical small block of pymalloc's, in bytes: Python says how many there are, not how large."""
 
 
 class _Mallinfo2(ctypes.Structure):
@@ -242,7 +242,7 @@ class Memory(Collector):
             return _no_growth(why)
         allocated = device.allocated if device else host_allocated()
         if allocated is None:
-            return _no_growth("this C library doesn't tell what is allocated")
+            return _no_growth("this C library doesn't say what is allocated")
 
         def settled() -> float:
             self.scene.collect()  # what only waits for a collection is no leak

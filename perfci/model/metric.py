@@ -28,7 +28,7 @@ class Metric:
     ``floor``: smaller values count as this much. ``undecided`` says what an inconclusive gating
     comparison makes of the verdict. ``rounds_setting`` is the setting that gives it more rounds.
     A metric of the kind ``exact`` is tested, too, where the workers of a side disagree. ``always``:
-    every case that is measured has it, where the machine can tell it at all.
+    every case that is measured has it, where the machine can measure it at all.
     """
 
     name: str

@@ -35,7 +35,7 @@ class WorkOrder:
     its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
     is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
     ``inject`` makes the work worse on purpose, by shares of its own cost. Without ``cold_start``
-    its start was disturbed, and isn't told. Discovery looks for installed copies of what
+    its start was disturbed, and isn't reported. Discovery looks for installed copies of what
     ``project`` names (normalised distributions) or ``checkout`` holds. ``devices`` are the kinds of
     device that it found, ``metrics`` the modules of metrics, with their distributions. Times in s.
     """
@@ -122,7 +122,7 @@ class WorkerOutput:
     ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
     ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call.
     ``bursts`` holds, for metrics that have one, the median of each burst in turn, None where it
-    was set aside. ``bursts_disturbed`` were kept all the same, as they were most of the worker's;
+    was excluded. ``bursts_disturbed`` were kept all the same, as they were most of the worker's;
     ``disturbance`` is the commonest reason of either.
     """
 

@@ -67,7 +67,7 @@ def _imported(name: str) -> tuple[Any, str]:
     """Import a library; what needs it, and can't have it, fails and says so by itself."""
     try:
         return importlib.import_module(name), ""
-    except Exception as error:  # noqa: BLE001 (broken in any way: told as a fact)
+    except Exception as error:  # noqa: BLE001 (broken in any way: reported as a fact)
         absent = isinstance(error, ModuleNotFoundError) and error.name == name
         return None, "" if absent else ", which can't be imported"
 
@@ -153,7 +153,7 @@ def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:
             timeout=benchmark.timeout,
             thresholds=dict(benchmark.thresholds),
             metrics=benchmark.metrics,
-            # What compiles is known only when it is built; until then its axis tells
+            # What compiles is known only when it is built; until then its axis shows it
             compiled=any(point.labels.get(axis, "eager") != "eager" for axis in _COMPILING_AXES),
         )
         for point in benchmark.points()
@@ -178,7 +178,7 @@ def _saved_cases(saved: SavedModel) -> list[Case]:
 
 
 def _without_twins(cases: list[Case], order: WorkOrder) -> tuple[list[Case], list[Failure]]:
-    """Two benchmarks with one id can't be told apart: neither is measured."""
+    """Benchmarks that share an id can't be distinguished: none of them is measured."""
     places: dict[str, list[str]] = {}
     for case in cases:
         places.setdefault(case.id, []).append(f"{case.file}:{case.line}")

@@ -29,7 +29,7 @@ def kind_of(error: BaseException) -> str:
 def where_it_failed(error: BaseException, roots: Sequence[str]) -> str:
     """Return the error's text after ``file:line`` of the user's code nearest to it.
 
-    ``roots`` are the trees of the user's code, which files are told relative to; a frame in one
+    ``roots`` are the trees of the user's code, which paths are shown relative to; a frame in one
     of them is preferred to a library's. perfci's own errors say their place themselves.
     """
     text = _text(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NoReturn
 
@@ -16,18 +17,52 @@ from perfci.worker.failing import flush, kind_of, log, where_it_failed
 from perfci.worker.hook.perfci_watch import Watch, begin_in_worker
 from perfci.worker.loading import prepare_path
 from perfci.worker.protocol import Channel, decode_order
-from perfci.worker.start import Start
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Readings of the monotonic clock, in ns, from the spawn to the end of the imports.
+
+    ``resumed_ns`` is when the worker went on: at once, or when its starter forked it. What lies
+    between is the starter's waiting, and is no part of any start.
+    """
+
+    spawned_ns: int
+    started_ns: int
+    harness_ns: int
+    imported_ns: int
+    resumed_ns: int
+
+    def forked(self, forked_ns: int) -> Start:
+        """Return the start of a worker that was forked at ``forked_ns``."""
+        return replace(self, resumed_ns=forked_ns)
+
+    def until(self, now_ns: int) -> float:
+        """Return the time in s from the spawn to ``now_ns``, waiting left out."""
+        return (now_ns - self.spawned_ns - (self.resumed_ns - self.imported_ns)) / 1e9
+
+    def imports(self) -> float:
+        """Return how long the imports took, in s."""
+        return (self.imported_ns - self.harness_ns) / 1e9
+
+    def phases(self, later_harness_ns: int) -> dict[str, float]:
+        """Return the phases up to the imports, in s; the harness's own work goes on after them."""
+        return {
+            "interpreter": (self.started_ns - self.spawned_ns) / 1e9,
+            "harness": (self.harness_ns - self.started_ns + later_harness_ns) / 1e9,
+            "imports": self.imports(),
+        }
 
 
 class Stage:
-    """Where the worker is, told to the parent: a crash is then reported with its stage."""
+    """Where the worker is. The parent knows, and reports a crash with its stage."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self.name = "start"
 
     def enter(self, name: str) -> None:
-        """Tell the parent that ``name`` begins."""
+        """Report to the parent that ``name`` begins."""
         self.name = name
         self._channel.send("stage", stage=name)
 
@@ -104,8 +139,8 @@ def _live(
     code = 0
     try:
         serve(order, channel, stage)
-    except BaseException as error:  # noqa: BLE001 (user code may raise anything: told, not hidden)
-        log(error)  # first: the parent cuts the log when it is told
+    except BaseException as error:  # noqa: BLE001 (user code may raise anything: reported, not hidden)
+        log(error)  # first: the parent cuts the log when it gets the message
         channel.send(
             "failed",
             stage=stage.name,

@@ -9,13 +9,15 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from perfci.api.work import Work
 from perfci.errors import Unusable
-from perfci.metrics import Scene
-from perfci.model.worker import Measurement, WorkOrder
+from perfci.metrics import Reading, Scene, families
+from perfci.model.metric import Metric
+from perfci.model.worker import GraphEvent, Measurement, WorkOrder
 from perfci.worker.building import builder, built_work
 from perfci.worker.bursts import Bursts, encoded, warm_up
 from perfci.worker.devices import (
@@ -28,14 +30,12 @@ from perfci.worker.devices import (
     why_on_host,
 )
 from perfci.worker.garbage import collect, stop_collecting
-from perfci.worker.gathering import Gathering
 from perfci.worker.injecting import ballast, slowed, wait_longer
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
-    from perfci.worker.main import Stage
+    from perfci.worker.main import Stage, Start
     from perfci.worker.protocol import Channel
-    from perfci.worker.start import Start
 
 _RUNS_LATER = (
     (CoroutineType, "a coroutine", "call asyncio.run inside it"),
@@ -64,7 +64,7 @@ def measure(
     work = built_work(build)
     set_up_ns = time.monotonic_ns()
     scene = Scene(order, work, collect)
-    gathering = Gathering(scene)
+    gathering = _Gathering(scene)
     gathering.at_set_up()
     device = named(found, work.device) if work.device else None
     _fix_threads_and_seed(order, seed=False)
@@ -186,3 +186,55 @@ def _fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
             torch.manual_seed(order.seed)
         if "OMP_NUM_THREADS" in os.environ:
             torch.set_num_threads(order.threads)
+
+
+# What the metrics' collectors find, hook by hook.
+
+
+class _Gathering:
+    """The collectors of a worker, in the order of reports, and all that they found so far."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._collectors = [
+            (family, family.ask("its COLLECTOR", partial(family.collector, scene)))
+            for family in families()
+        ]
+        self.values: dict[str, float] = {}
+        self.missing: dict[str, str] = {}
+        self.events: list[GraphEvent] = []
+        self.warnings: list[str] = []
+
+    def at_set_up(self) -> None:
+        """Say that set-up is done, and nothing was called yet."""
+        for family, one in self._collectors:
+            family.ask("its set_up", one.set_up)
+
+    def before_bursts(self) -> None:
+        """Say that bursts are next."""
+        for family, one in self._collectors:
+            family.ask("its warm", one.warm)
+
+    def after_bursts(self) -> None:
+        """Take what is known of the bursts."""
+        for family, one in self._collectors:
+            self._take(family.read("its after_bursts", one.after_bursts))
+
+    def finish(self) -> None:
+        """Take what would have disturbed the bursts, and at last what needs no more calls."""
+        for family, one in self._collectors:
+            self._take(family.read("its more_calls", one.more_calls))
+        for family, one in self._collectors:
+            self._take(family.read("its last", one.last))
+
+    def of_others(self) -> tuple[Metric, ...]:
+        """Return the metrics of other distributions that there are values of."""
+        found = (
+            one for family, _ in self._collectors if family.distribution for one in family.metrics
+        )
+        return tuple(metric for metric in found if metric.name in self.values)
+
+    def _take(self, reading: Reading) -> None:
+        self.values |= reading.values
+        self.missing |= reading.missing
+        self.events += reading.events
+        self.warnings += reading.warnings

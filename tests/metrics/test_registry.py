@@ -12,6 +12,8 @@ from perfci.metrics import METRICS, families
 from tests.builders.project import NOISE_PASSES, Project, rows
 from tests.plugins import Environment, install
 
+pytestmark = pytest.mark.processes
+
 GROUP = "perfci.metrics"
 OPEN_FILES = """
 import os

@@ -61,8 +61,8 @@ def reason_of(message: str) -> str:
     guard = _GUARD.search(message)
     if message.startswith("Recompiling") and guard:
         return _short(guard["guard"].split("  # ", 1)[0])
-    told = _REASON.split(message, maxsplit=1)[-1]
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    said = _REASON.split(message, maxsplit=1)[-1]
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     # "Encountered graph break when attempting to trace CALL:" only announces the reason.
     while len(lines) > 1 and lines[0].endswith(":"):
         lines.pop(0)
@@ -105,19 +105,21 @@ class GraphWatch:
     _by_leaf: dict[tuple[str, int], Place] = field(default_factory=dict)
     _before: dict[str, Counter[str]] = field(default_factory=dict)
     _resumed_before: int = 0
-    _why_deaf: str = "the worker didn't listen to torch.compile"
+    _why_unheard: str = "the worker didn't listen to torch.compile"
 
     def install(self) -> None:
         """Listen from now on. Nothing that torch would not print anyway is printed."""
         if "TORCH_LOGS" in os.environ:
-            self._why_deaf = "TORCH_LOGS is set, which keeps perfci from listening to torch.compile"
+            self._why_unheard = (
+                "TORCH_LOGS is set, which keeps perfci from listening to torch.compile"
+            )
             return
         try:
             import torch._logging
 
             torch._logging.set_logs(graph_breaks=True, recompiles=True)  # noqa: SLF001
         except (ImportError, AttributeError, TypeError, ValueError) as error:
-            self._why_deaf = f"this torch can't log graph breaks ({error})"
+            self._why_unheard = f"this torch can't log graph breaks ({error})"
             return
         front_end = logging.getLogger(_FRONT_END)
         for torchs_own in front_end.handlers:
@@ -125,7 +127,7 @@ class GraphWatch:
         front_end.addHandler(_Listener(self))
         self._before = _counters() or {}
         self._resumed_before = len(_resumed())
-        self._why_deaf = ""
+        self._why_unheard = ""
 
     def hear(self, record: logging.LogRecord) -> None:
         """Take what one record of torch's front end says."""
@@ -140,16 +142,16 @@ class GraphWatch:
             self._limits.append((recompile_place(message), f"{record.args[0]} reached"))
 
     def _users(self, place: Place) -> Place:
-        """The user's line for a break inside torch; torch tells it the first time only."""
+        """The user's line for a break inside torch; torch names it the first time only."""
         if (place.file, place.line) != place.leaf:
             self._by_leaf[place.leaf] = place
         return self._by_leaf.get(place.leaf, place)
 
     def summary(self, root: str) -> Reading:
         """Return what was heard, with files relative to ``root``."""
-        if self._why_deaf:
+        if self._why_unheard:
             names = ("graph_breaks", "recompiles", "graphs")
-            return Reading(missing=dict.fromkeys(names, self._why_deaf))
+            return Reading(missing=dict.fromkeys(names, self._why_unheard))
         counters = _counters()
         values: dict[str, float] = {"recompiles": float(len(self._recompiles))}
         missing: dict[str, str] = {}
@@ -184,7 +186,7 @@ class GraphWatch:
             return None
         if "unique_graphs" in counters.get("stats", {}):
             return self._since(counters, "stats", "unique_graphs")
-        # Frames were looked at and no graph counted: that is none, not unknown.
+        # Frames were looked at and no graph counted: that is zero, not unknown.
         return 0 if self._since(counters, "frames", "total") else None
 
     def _skipped(self, counters: dict[str, Counter[str]] | None) -> frozenset[Place]:

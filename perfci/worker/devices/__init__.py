@@ -73,10 +73,10 @@ class Kind(Protocol):
         """Return the device that this process has begun to use, or an empty text."""
 
     def present(self) -> bool:
-        """Say whether there is such a device here, as far as what is imported can tell."""
+        """Say whether there is such a device here, as far as what is imported shows."""
 
     def facts(self) -> Mapping[str, str]:
-        """Return what of it decides speed, for the environment; nothing where there is none."""
+        """Return what of it decides speed, for the environment; nothing without such a device."""
 
     def opened(self, name: str, /) -> Device:
         """Return the device ``name``. Raises where it can't be used or waited for."""
@@ -152,7 +152,7 @@ def devices_of(output: Any) -> frozenset[str]:
 def check_devices(name: str, output: Any, device: Device | None) -> None:
     """Raise Unusable where an output is on a device that isn't synchronised.
 
-    ``name`` is the device that the work was asked to run on, or empty where only outputs tell.
+    ``name`` is the device that the work was asked to run on, or empty where only outputs show it.
     """
     found = devices_of(output)
     if name:
@@ -171,7 +171,7 @@ def check_devices(name: str, output: Any, device: Device | None) -> None:
 
 
 def why_on_host(found: Sequence[Kind]) -> str:
-    """Return why a work that ran on no device didn't: there is none, or it used none."""
+    """Return why work ran on no device: the machine has none, or the work used none."""
     if any(kind.present() for kind in found):
         return "it ran on the host, on no accelerator"
     return "no accelerator"

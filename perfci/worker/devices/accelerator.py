@@ -66,7 +66,7 @@ class Accelerator:
         return self._torch.accelerator.current_stream(self._device)
 
     def reset_peaks(self) -> None:
-        """Start the memory peaks anew: warm calls are measured apart from set-up."""
+        """Reset the memory peaks: those of warm calls are measured without set-up."""
         self._memory.reset_peak_memory_stats(self._device)
 
     def peaks(self) -> dict[str, float]:
@@ -114,7 +114,7 @@ def serves(type_: str) -> bool:
 
 
 def in_use() -> str:
-    """Return the current device of an accelerator that is initialised, or can't tell that."""
+    """Return its current device, where it is initialised or can't say whether it is."""
     module = _module()
     if module is None or not getattr(module, "is_initialized", lambda: True)():
         return ""

@@ -25,7 +25,7 @@ class Cuda:
         return {"energy": "NVML reads NVIDIA's cards only"} if self._rocm else {}
 
     def uuid(self) -> str:
-        """Return its UUID without NVML's prefix, or an empty text where this torch can't tell."""
+        """Return its UUID without NVML's prefix, or an empty text where torch doesn't know it."""
         return str(getattr(self._cuda.get_device_properties(self.name), "uuid", ""))
 
     def synchronize(self) -> None:
@@ -44,7 +44,7 @@ class Cuda:
         return self._cuda.current_stream(self.name)
 
     def reset_peaks(self) -> None:
-        """Start the memory peaks anew: warm calls are measured apart from set-up."""
+        """Reset the memory peaks: those of warm calls are measured without set-up."""
         self._cuda.reset_peak_memory_stats(self.name)
 
     def peaks(self) -> dict[str, float]:

@@ -24,7 +24,7 @@ _KEPT = r"PYTHONPATH=[^\s;]*\$\{?PYTHONPATH\b|\$\{?PYTHONPATH\b|\bexport\s+PYTHO
 """What a shell may do with ``PYTHONPATH`` that leaves what is on it there."""
 _COMMENT = r"(?m)^\s*#.*$"
 _CLEARED = r"PYTHONPATH|PERFCI_WATCH|\bexec\s+-[al]*c"
-_TELLING = r"\benv\b|\s[\"']?-[a-zA-Z]*[IES]"
+_SUSPECT = r"\benv\b|\s[\"']?-[a-zA-Z]*[IES]"
 """What of a shell's command may make its Python an unwatched one: the others aren't split."""
 _EMPTIED = r"-[a-zA-Z0]*i[a-zA-Z]*|--ignore-environment"
 """The options of ``env`` that clear the environment."""
@@ -80,7 +80,7 @@ def unwatched(
 
 
 def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: bool) -> bool:
-    """Whether each Python that a shell is told to start is one that is watched.
+    """Whether each Python that a shell is to start will be watched.
 
     Its words are read, and those of the script that it runs; what that starts isn't.
     """
@@ -88,7 +88,7 @@ def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: 
 
     scripts = [one for one in options if os.path.isfile(one) and not _runs_python(one)]
     texts = [*options, *(re.sub(_COMMENT, "", _text_of(one)) for one in scripts[:1])]
-    told = {os.fsdecode(key): os.fsdecode(value) for key, value in variables.items()}
+    known = {os.fsdecode(key): os.fsdecode(value) for key, value in variables.items()}
     names_one = any(re.search(_NAMED, text) for text in texts) or any(map(_runs_python, options))
     if names_one and not reached:
         return False
@@ -97,10 +97,10 @@ def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: 
         if re.search(_CLEARED, text) and re.search(_CLEARED, re.sub(_KEPT, "", text)):
             return False
         for command in re.split(r"[;&|()\n`]+", text.replace("\\\n", " ")):
-            if not re.search(_TELLING, command):
+            if not re.search(_SUSPECT, command):
                 continue
             tokens = [one.strip("\"'\\") for one in command.split()]
-            tokens = [_expanded(one, told, given) for one in tokens]
+            tokens = [_expanded(one, known, given) for one in tokens]
             for index, token in enumerate(tokens):
                 if _runs_python(token):
                     before, after = tokens[:index], tokens[index + 1 :]
@@ -179,9 +179,9 @@ def _reaches(environment: Mapping[Any, Any]) -> bool:
 
     Inductor hands its children ``sys.path``, at whose head a benchmark may have put a folder.
     """
-    told = {os.fsdecode(key): os.fsdecode(value) for key, value in environment.items()}
-    folders = told.get("PYTHONPATH", "").split(os.pathsep)
-    if VARIABLE not in told or HOOK not in folders:
+    texts = {os.fsdecode(key): os.fsdecode(value) for key, value in environment.items()}
+    folders = texts.get("PYTHONPATH", "").split(os.pathsep)
+    if VARIABLE not in texts or HOOK not in folders:
         return False
     before = folders[: folders.index(HOOK)]
     return not any(os.path.exists(f"{one or '.'}/sitecustomize.py") for one in before)

@@ -179,7 +179,7 @@ class Watch:
         text = os.fsdecode(path)
         self.note("open", text)
         if not text.startswith("/"):  # another one after a chdir
-            if mode is None:  # os.open, whose `dir_fd` no event tells
+            if mode is None:  # os.open, whose `dir_fd` is in no event
                 self._opened_below(text)
         elif self.real(text) == text:  # a link may lead elsewhere the next time
             self._known.add(text)
@@ -229,16 +229,16 @@ class Watch:
     def _started(self, program: Any, words: Any, folder: Any, environment: Any) -> None:
         try:
             one = isinstance(words, (str, bytes, os.PathLike))
-            told = [os.fsdecode(word) for word in ([words] if one else words)]
-            path = which(os.fsdecode(program) if program else told[0])
+            texts = [os.fsdecode(word) for word in ([words] if one else words)]
+            path = which(os.fsdecode(program) if program else texts[0])
         except (TypeError, IndexError, ValueError):  # whoever starts this gets the error
             return
         self.note("run", path)
-        for word in told[1:]:  # a compiler's sources
+        for word in texts[1:]:  # a compiler's sources
             file = os.path.join(os.fsdecode(folder) if folder else "", word)
             if os.path.isfile(file) and self.place(self.real(file)) == "own":
                 self.note("open", file)
-        for how, what in unwatched(path, told, os.environ if environment is None else environment):
+        for how, what in unwatched(path, texts, os.environ if environment is None else environment):
             self.say(how, path, what)
 
     def _shell(self, command: Any) -> None:
@@ -250,10 +250,10 @@ class Watch:
         while pids and time.monotonic() < until:
             try:
                 with open(self._file, "rb") as file:
-                    told = decoded_findings(file.read())
+                    found = decoded_findings(file.read())
             except OSError:  # it was removed, and the parent says so
                 return
-            if set(pids) <= {name for how, _, name in told if how == "watched"}:
+            if set(pids) <= {name for how, _, name in found if how == "watched"}:
                 return
             time.sleep(0.02)
 
@@ -513,5 +513,5 @@ def _descendants(pid: int) -> Iterator[str]:
                     children = file.read().split()
                 yield from children
                 waiting += children
-        except OSError:  # it has ended, or this kernel tells no children
+        except OSError:  # it has ended, or this kernel lists no children
             continue
