@@ -120,7 +120,7 @@ def test_two_rounds_are_a_quick_look_that_decides_nothing(slowed: Project) -> No
     assert row["ratio"] > 1.0
     assert (row["ratio_lo"], row["p"], row["head"]["hi"]) == (None, None, None)
     assert report["verdict"]["status"] == "inconclusive"
-    assert "2 rounds, and it takes 5 rounds" in report["verdict"]["reasons"][0]
+    assert "verdict; 5 rounds are needed" in report["verdict"]["reasons"][0]
 
 
 def test_interrupting_leaves_a_report_of_what_was_measured(slowed: Project, tmp_path: Path) -> None:

@@ -121,7 +121,8 @@ def test_a_benchmark_of_the_default_branch_that_the_report_lacks_is_told_in_the_
     assert check["output"]["title"] == (
         "pass: no regression in 2 cases; 1 removed case, 1 skipped case (#7 into main)"
     )
-    assert "the default branch has it, and the report doesn" in github.comments[0]["body"]
+    said = "the default branch has this benchmark, and the report does not"
+    assert said in github.comments[0]["body"]
 
 
 @pytest.fixture
