@@ -1,0 +1,168 @@
+"""A session's rules, whatever its workers are: who is measured next, and what ends it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from perfci.model.worker import WorkOrder
+from tests.builders.project import Project, rows
+from tests.builders.simulated import Simulated
+
+SLOW = """\
+import time
+import perfci
+
+@perfci.benchmark
+def slow():
+    time.sleep(30)
+    return int
+"""
+SAME = ("compare", "HEAD", "HEAD", "--same")
+
+
+@pytest.fixture
+def workers() -> Simulated:
+    return Simulated()
+
+
+@pytest.fixture
+def project(tmp_path: Path, workers: Simulated) -> Project:
+    project = Project(tmp_path / "project", workers)
+    project.counting(1000)
+    project.commit("base")
+    return project
+
+
+def allow(project: Project, *, most: int) -> None:
+    path = project.folder / "pyproject.toml"
+    path.write_text(path.read_text().replace("max_rounds = 6", f"max_rounds = {most}"))
+
+
+def test_a_decided_case_gets_its_least_rounds(project: Project, workers: Simulated) -> None:
+    workers.spread = 0.0005
+    project.report(*SAME, "--rounds", "6", code=0)
+    assert workers.started == {
+        (case, side): 6 for case in ("counting", "steady") for side in ("base", "head")
+    }
+
+
+def test_an_undecided_case_gets_more_rounds_but_no_more_than_the_most(
+    project: Project, workers: Simulated
+) -> None:
+    allow(project, most=9)
+    workers.spread = 0.05
+    report = project.report(*SAME, "-k", "steady", "--rounds", "5")
+    assert workers.started["steady", "head"] == 9
+    assert rows(report, "steady")["latency_p50"]["status"] == "inconclusive"
+
+
+def test_all_cases_get_their_minimum_before_any_gets_more(
+    project: Project, workers: Simulated
+) -> None:
+    allow(project, most=7)
+    order: list[str] = []
+    workers.spread = 0.05
+    workers.before = lambda work, _: order.append(work.case) if work.side == "head" else None
+    project.report(*SAME, "--rounds", "5")
+    assert sorted(order[:10]) == ["counting"] * 5 + ["steady"] * 5
+    assert len(order) == 14
+
+
+def test_the_side_that_starts_first_alternates(project: Project, workers: Simulated) -> None:
+    allow(project, most=5)
+    order: list[str] = []
+    workers.before = lambda work, _: order.append(work.side)
+    project.report(*SAME, "-k", "steady", "--rounds", "5")
+    firsts = order[::2]
+    assert all(one != other for one, other in pairwise(firsts)), firsts
+
+
+def test_the_budget_ends_it_and_every_round_is_whole(project: Project, workers: Simulated) -> None:
+    allow(project, most=99)
+    workers.spread = 0.05
+    began = workers.time
+    options = ("--budget", "6s", "--rounds", "5")
+    report = project.report(*SAME, *options)
+    assert workers.time - began < 6.5
+    assert any("budget ended" in note for note in report["notes"])
+    assert 5 <= workers.started["steady", "head"] < 99
+    assert workers.started["steady", "head"] == workers.started["steady", "base"]
+
+
+def test_a_minimum_that_the_budget_cut_names_the_case(project: Project) -> None:
+    allow(project, most=9)
+    report = project.report(*SAME, "--budget", "2.5s", "--rounds", "9")
+    assert any("fewer rounds than the minimum" in note for note in report["notes"])
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(KeyboardInterrupt(), "Interrupted"), (OSError(28, "No space left"), "No space left")],
+)
+def test_what_ends_it_early_leaves_a_report_of_what_was_measured(
+    project: Project, workers: Simulated, error: BaseException, said: str
+) -> None:
+    def at_the_third(work: WorkOrder, number: int) -> None:
+        if number == 3:
+            raise error
+
+    workers.before = at_the_third
+    report = project.report(*SAME, code=3)
+    assert report["interrupted"]
+    assert any(said in note for note in report["notes"])
+    counted = {
+        rows(report, case)["latency_p50"]["head"]["workers"] for case in ("counting", "steady")
+    }
+    assert counted == {2}
+
+
+def test_a_side_that_fails_ends_its_case_alone(project: Project, workers: Simulated) -> None:
+    def fails(work: WorkOrder, number: int) -> tuple[str, str] | None:
+        failing = (work.case, work.side, number) == ("steady", "head", 2)
+        return ("RuntimeError", "boom") if failing else None
+
+    workers.before = fails
+    report = project.report(*SAME, code=3)
+    assert [(one["case"], one["side"], one["kind"]) for one in report["failures"]] == [
+        ("steady", "head", "RuntimeError")
+    ]
+    assert workers.started["steady", "base"] == 2
+    assert rows(report, "counting")["latency_p50"]["head"]["workers"] >= 5
+
+
+def test_one_that_takes_too_long_is_a_timeout_and_its_time_is_gone(
+    project: Project, workers: Simulated
+) -> None:
+    project.commit("slow", **{"benchmarks/bench_slow.py": SLOW})
+    began = workers.time
+    report = project.report(*SAME, "-k", "slow")
+    assert {(one["side"], one["kind"]) for one in report["failures"]} == {
+        ("base", "timeout"),
+        ("head", "timeout"),
+    }
+    assert workers.time - began >= 2 * 20
+
+
+def test_no_room_for_both_sides_is_neithers_fault(project: Project, workers: Simulated) -> None:
+    alive: list[str] = []
+
+    def crowded(work: WorkOrder, number: int) -> tuple[str, str] | None:
+        alive.append(work.side)
+        return ("OutOfMemoryError", "CUDA out of memory") if len(alive) == 2 else None
+
+    workers.before = crowded
+    report = project.report(*SAME, "-k", "steady")
+    assert {(one["side"], one["kind"]) for one in report["failures"]} == {
+        ("base", "no_room_for_both"),
+        ("head", "no_room_for_both"),
+    }
+
+
+def test_fail_fast_measures_no_case_after_a_failure(project: Project, workers: Simulated) -> None:
+    workers.before = lambda work, _: ("RuntimeError", "boom") if work.side == "head" else None
+    report = project.report(*SAME, "--fail-fast", code=3)
+    assert sum(workers.started.values()) == 2
+    assert any("--fail-fast" in note for note in report["notes"])
