@@ -18,7 +18,7 @@ from perfci.baselines.files import BaselineStore
 from perfci.history.history import open_history
 from tests.baselines.runs import run
 from tests.builders.project import Project
-from tests.history.nights import change, night
+from tests.builders.recorded import change, recorded
 
 GOLDEN = Path(__file__).parent.parent / "data" / "golden" / "report.json"
 
@@ -28,7 +28,7 @@ def history(tmp_path: Path) -> Path:
     """A history of three runs, and a change that nobody wants in the frame."""
     place = tmp_path / "history.sqlite"
     with open_history(str(place)) as opened:
-        opened.record([night(2), night(1), night(3)])
+        opened.record([recorded(2), recorded(1), recorded(3)])
         opened.remember([change()])
     return place
 

@@ -12,7 +12,7 @@ from perfci.errors import UsageError
 from perfci.history.address import files_at
 from perfci.history.history import open_history
 from tests.builders.project import Done, Project
-from tests.history.nights import night
+from tests.builders.recorded import recorded
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def kept(project: Project) -> Path:
     folder = project.folder.parent / "kept"
     folder.mkdir()
     with open_history(str(folder / "g.sqlite")) as history:
-        history.record([night(number) for number in range(1, 4)])
+        history.record([recorded(number) for number in range(1, 4)])
     (folder / "symbolic").symlink_to("g.sqlite")
     os.link(folder / "g.sqlite", folder / "hard")
     (folder / "folder").symlink_to(folder)

@@ -9,7 +9,7 @@ import pytest
 
 from perfci.history.history import open_history
 from tests.builders.project import Project
-from tests.history.nights import night
+from tests.builders.recorded import recorded
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_trend_is_all_that_standard_output_has(
 ) -> None:
     place = tmp_path / "history.sqlite"
     with open_history(str(place)) as history:
-        history.record([night(number) for number in range(1, 8)])
+        history.record([recorded(number) for number in range(1, 8)])
     done = slowed.perfci("trend", "--history", str(place), option, "-").without_traceback()
     assert done.code == 0, done.text
     assert done.out.startswith(beginning), done.text

@@ -24,8 +24,8 @@ from perfci.render.report_json import render_json
 from perfci.render.trend_json import trend_json
 from tests.baselines.runs import run
 from tests.builders.project import NOISE_PASSES, Project
+from tests.builders.recorded import recorded
 from tests.builders.simulated import Simulated
-from tests.history.nights import night
 from tests.render.examples import hostile_report, rich_report
 from tests.render.site.histories import quiet_trend
 from tests.render.test_clean import commands
@@ -123,7 +123,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made.git("checkout", "--quiet", "-b", "b\u202e\u200bx")
     made.commit(BAD)
     made.commit(f"subject {BAD}\n\n{BAD}")
-    bad = night(1, Environment(BAD, {BAD: BAD}), subject=BAD, branch=BAD, runner=BAD, source=BAD)
+    bad = recorded(1, Environment(BAD, {BAD: BAD}), subject=BAD, branch=BAD, runner=BAD, source=BAD)
     points = tuple(replace(one, case=BAD, metric=BAD, unit=BAD) for one in bad.points[:1])
     nights = [replace(bad, points=points, source_hashes={}, failed={BAD: BAD})]
     nights += [

@@ -30,7 +30,7 @@ from perfci.history.interchange import from_lines
 from perfci.history.migrating import upgrade
 from tests.baselines.runs import run
 from tests.builders.project import Project
-from tests.history.nights import HERE, THERE, change, in_order, night, outcome
+from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded
 from tests.render.examples import rich_report
 
 FOREIGN = Path(__file__).parent.parent / "data" / "foreign"
@@ -41,7 +41,7 @@ def place(tmp_path: Path) -> str:
     """A history with two nights here and one elsewhere, an outcome and a change."""
     place = str(tmp_path / "history.sqlite")
     with open_history(place) as history:
-        history.record([night(1), night(2), night(3, THERE)])
+        history.record([recorded(1), recorded(2), recorded(3, THERE)])
         history.record_outcome(outcome())
         history.remember([change()])
     return place
@@ -143,14 +143,14 @@ def test_csv_has_a_line_for_each_point_and_nothing_that_a_spreadsheet_computes(
     project: Project, place: str
 ) -> None:
     with open_history(place) as history:
-        history.record([night(9, subject='=cmd|"/c calc"!A1', cases=1)])
+        history.record([recorded(9, subject='=cmd|"/c calc"!A1', cases=1)])
         points = history.statistics().points
     done = project.perfci("history", "export", "--csv", "--history", place)
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert len(rows) == points
-    (row,) = (one for one in rows if one["run"] == night(9).id and one["unit"] == "s")
+    (row,) = (one for one in rows if one["run"] == recorded(9).id and one["unit"] == "s")
     assert row["subject"] == '\'=cmd|"/c calc"!A1'
-    assert float(row["value"]) == night(9).points[0].value
+    assert float(row["value"]) == recorded(9).points[0].value
     assert (row["environment"], row["workers"], row["position"]) == (HERE.key, "3", "9")
 
 
@@ -253,7 +253,9 @@ def test_a_file_that_is_not_what_it_says_is_named_and_nothing_is_lost(
     done = project.perfci("history", "import", str(file), "--history", place).without_traceback()
     assert (done.code, said in done.err) == (code, True), done.text
     with open_history(place) as history:
-        assert [in_order(one) for one in history.read()][:2] == [in_order(night(n)) for n in (1, 2)]
+        assert [in_order(one) for one in history.read()][:2] == [
+            in_order(recorded(n)) for n in (1, 2)
+        ]
 
 
 def test_an_export_as_csv_is_told_from_a_damaged_file(project: Project, place: str) -> None:
@@ -276,7 +278,7 @@ def test_files_that_are_not_there_or_no_files_are_refused(project: Project, plac
 def test_prune_tells_first_and_then_removes(project: Project, tmp_path: Path) -> None:
     place = str(tmp_path / "h.sqlite")
     with open_history(place) as history:
-        history.record([night(number) for number in range(1, 300)])
+        history.record([recorded(number) for number in range(1, 300)])
         history.remember([change(40)])
     told = project.perfci("history", "prune", "--keep-days", "60", "--dry-run", "--history", place)
     with open_history(place) as history:
@@ -375,7 +377,7 @@ def test_an_export_with_a_run_of_no_time_is_refused(
     file = tmp_path / "history.jsonl"
     assert project.perfci("history", "export", str(file), "--history", place).code == 0
     lines = file.read_text().splitlines()
-    at = night(2).measured_at
+    at = recorded(2).measured_at
     file.write_text("\n".join(line.replace(at, "not a time") for line in lines) + "\n")
     other = str(tmp_path / "other.sqlite")
     done = project.perfci("history", "import", str(file), "--history", other).without_traceback()

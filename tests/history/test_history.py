@@ -15,7 +15,7 @@ from perfci.history.history import History, open_history
 from perfci.model.history import Point, RecordedRun
 from perfci.model.run import Environment
 from perfci.trend.timeline.series import SeriesKey
-from tests.history.nights import HERE, THERE, change, in_order, night, outcome
+from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded
 from tests.history.postgres import Server
 
 LATENCY = SeriesKey(HERE.key, "case_0[n=1]", "latency_p50")
@@ -40,27 +40,27 @@ def recording_meanwhile(other: History, run: RecordedRun) -> Iterator[None]:
 
 def test_a_run_recorded_twice_is_there_once(place: str) -> None:
     with open_history(place) as history:
-        assert history.record([night(1), night(2)]) == 2
+        assert history.record([recorded(1), recorded(2)]) == 2
         before = list(history.records())
-        assert history.record([night(2), night(1), night(1, subject="another")]) == 0
+        assert history.record([recorded(2), recorded(1), recorded(1, subject="another")]) == 0
         assert list(history.records()) == before
     with open_history(place) as history:
-        assert history.record([night(1), night(3)]) == 1
-        assert [run.id for run in history.runs()] == [night(n).id for n in (1, 2, 3)]
+        assert history.record([recorded(1), recorded(3)]) == 1
+        assert [run.id for run in history.runs()] == [recorded(n).id for n in (1, 2, 3)]
 
 
 def test_runs_of_one_second_are_in_one_order_however_they_were_recorded(place: str) -> None:
-    moment = night(1).measured_at
+    moment = recorded(1).measured_at
     with open_history(place) as history:
         for number in (2, 3, 1):
-            history.record([night(number, measured_at=moment)])
-        in_order = [night(number).id for number in (1, 2, 3)]
+            history.record([recorded(number, measured_at=moment)])
+        in_order = [recorded(number).id for number in (1, 2, 3)]
         assert [run.id for run in history.read()] == in_order
         assert [run.id for run in history.runs()] == in_order
 
 
 def test_every_field_comes_back_as_it_was(place: str) -> None:
-    odd = night(
+    odd = recorded(
         4,
         position=None,
         committed_at="",
@@ -74,7 +74,7 @@ def test_every_field_comes_back_as_it_was(place: str) -> None:
         source_hashes={},
         failed={},
     )
-    runs = [night(1), night(2, THERE), night(3, points=()), odd]
+    runs = [recorded(1), recorded(2, THERE), recorded(3, points=()), odd]
     with open_history(place) as history:
         history.record(runs)
     with open_history(place) as history:
@@ -83,7 +83,7 @@ def test_every_field_comes_back_as_it_was(place: str) -> None:
 
 
 def test_all_series_are_loaded_with_their_runs_facts_and_sources(place: str) -> None:
-    runs = [night(n, cases=2) for n in (3, 1, 2)] + [night(2, THERE, cases=1)]
+    runs = [recorded(n, cases=2) for n in (3, 1, 2)] + [recorded(2, THERE, cases=1)]
     runs[1] = replace(runs[1], source_hashes={"case_0[n=1]": "old"})
     with open_history(place) as history:
         history.record(runs)
@@ -99,19 +99,19 @@ def test_all_series_are_loaded_with_their_runs_facts_and_sources(place: str) -> 
     (other,) = (
         one for one in loaded.series if one.key.environment == THERE.key and one.unit == "s"
     )
-    assert [ids[run] for run in other.runs] == [night(2, THERE).id]
+    assert [ids[run] for run in other.runs] == [recorded(2, THERE).id]
     hashes = loaded.sources[LATENCY.environment, LATENCY.case]
-    first, second, third = (hashes[ids.index(night(n).id)] for n in (1, 2, 3))
+    first, second, third = (hashes[ids.index(recorded(n).id)] for n in (1, 2, 3))
     assert second == third != first
-    assert loaded.sources[HERE.key, "case_1[n=1]"][ids.index(night(1).id)] == -1
+    assert loaded.sources[HERE.key, "case_1[n=1]"][ids.index(recorded(1).id)] == -1
     assert (HERE.key, "case_9") not in loaded.sources
 
 
 def test_a_run_recorded_while_all_are_loaded_is_in_the_next_load_whole(postgres: Server) -> None:
     place = postgres.database("loading")
     with open_history(place) as history, open_history(place) as other:
-        history.record([night(1)])
-        with recording_meanwhile(other, night(2, cases=3)):
+        history.record([recorded(1)])
+        with recording_meanwhile(other, recorded(2, cases=3)):
             loaded = history.load()
         assert len(other.runs()) == 2
         assert [len(one.values) for one in loaded.series] == [1] * 4
@@ -122,16 +122,18 @@ def test_a_run_recorded_while_all_are_loaded_is_in_the_next_load_whole(postgres:
 def test_a_run_that_another_writer_commits_meanwhile_is_there_once(postgres: Server) -> None:
     place = postgres.database("meanwhile")
     with open_history(place) as history, open_history(place) as other:
-        history.record([night(1)])
-        with recording_meanwhile(other, night(2)):
-            assert history.record([night(2), night(3)]) == 1
-        assert [in_order(run) for run in history.read()] == [in_order(night(n)) for n in (1, 2, 3)]
+        history.record([recorded(1)])
+        with recording_meanwhile(other, recorded(2)):
+            assert history.record([recorded(2), recorded(3)]) == 1
+        assert [in_order(run) for run in history.read()] == [
+            in_order(recorded(n)) for n in (1, 2, 3)
+        ]
 
 
 def test_a_metric_in_two_units_is_two_series(place: str) -> None:
     with open_history(place) as history:
-        history.record([night(1, points=(Point("a", "size", "bytes", 1.0),))])
-        history.record([night(2, points=(Point("a", "size", "count", 2.0),))])
+        history.record([recorded(1, points=(Point("a", "size", "bytes", 1.0),))])
+        history.record([recorded(2, points=(Point("a", "size", "count", 2.0),))])
         assert {one.unit: one.values.tolist() for one in history.load().series} == {
             "bytes": [1.0],
             "count": [2.0],
@@ -146,14 +148,16 @@ def test_an_empty_history_loads_as_one(place: str) -> None:
 
 
 def test_workers_values_are_found_by_series_and_run(place: str) -> None:
-    runs = [night(n) for n in range(1, 6)]
+    runs = [recorded(n) for n in range(1, 6)]
     with open_history(place) as history:
-        history.record([*runs, night(9, THERE)])
+        history.record([*runs, recorded(9, THERE)])
         asked = [runs[0].id, runs[3].id, "unknown"]
         assert history.values(LATENCY, asked) == {
             run.id: run.points[0].values for run in (runs[0], runs[3])
         }
-        newest = history.distributions([*(run.id for run in runs[3:]), night(9, THERE).id, "gone"])
+        newest = history.distributions(
+            [*(run.id for run in runs[3:]), recorded(9, THERE).id, "gone"]
+        )
     assert newest[LATENCY] == {run.id: run.points[0].values for run in runs[3:]}
     assert len(newest[LATENCY._replace(environment=THERE.key)]) == 1
     assert all(key.metric == "latency_p50" for key in newest)  # throughput was told without workers
@@ -162,22 +166,22 @@ def test_workers_values_are_found_by_series_and_run(place: str) -> None:
 def test_a_renamed_series_workers_are_found_under_its_earlier_names(place: str) -> None:
     old, both = (Point("old", "m", "s", 1.0, (1.0, 2.0)), Point("new", "m", "s", 1.0, (3.0,)))
     with open_history(place) as history:
-        history.record([night(1, points=(old,)), night(2, points=(both, old))])
+        history.record([recorded(1, points=(old,)), recorded(2, points=(both, old))])
         key = LATENCY._replace(case="new", metric="m")
-        found = history.values(key, [night(1).id, night(2).id], earlier=("older", "old"))
-    assert found == {night(1).id: (1.0, 2.0), night(2).id: (3.0,)}
+        found = history.values(key, [recorded(1).id, recorded(2).id], earlier=("older", "old"))
+    assert found == {recorded(1).id: (1.0, 2.0), recorded(2).id: (3.0,)}
 
 
 def test_what_was_measured_or_failed_is_told_by_commit(place: str) -> None:
     with open_history(place) as history:
-        history.record([night(1, cases=1), night(2, THERE)])
+        history.record([recorded(1, cases=1), recorded(2, THERE)])
         assert history.measured(HERE.key) == {
-            (night(1).sha, "case_0[n=1]"),
-            (night(1).sha, "broken"),
+            (recorded(1).sha, "case_0[n=1]"),
+            (recorded(1).sha, "broken"),
         }
         assert history.measured("elsewhere") == frozenset()
         assert history.environments() == (HERE.key, THERE.key)
-        assert [run.id for run in history.runs(environment=THERE.key)] == [night(2, THERE).id]
+        assert [run.id for run in history.runs(environment=THERE.key)] == [recorded(2, THERE).id]
 
 
 def test_outcomes_are_kept_once_each(place: str) -> None:
@@ -250,15 +254,15 @@ def test_a_change_is_acknowledged_by_the_beginning_of_its_id(place: str) -> None
 
 
 def test_removed_runs_leave_nothing_and_others_whole(place: str) -> None:
-    kept = night(2)
+    kept = recorded(2)
     with open_history(place) as history:
         alone = Environment(HERE.key, {"cpu": "another"})
-        history.record([night(1, environment=alone, cases=5), kept, night(3, cases=4)])
-        assert history.remove([night(1).id, night(3).id, "unknown"]) == 2
+        history.record([recorded(1, environment=alone, cases=5), kept, recorded(3, cases=4)])
+        assert history.remove([recorded(1).id, recorded(3).id, "unknown"]) == 2
         assert [in_order(run) for run in history.read()] == [in_order(kept)]
         assert history.statistics().points == len(kept.points)
         assert {one.key.case for one in history.load().series} == set(kept.source_hashes)
-        assert history.record([night(3)]) == 1
+        assert history.record([recorded(3)]) == 1
 
 
 @pytest.mark.parametrize(
@@ -281,13 +285,13 @@ def test_a_run_that_could_not_be_read_back_is_refused_before_anything_is_written
 ) -> None:
     with open_history(str(quick_folder / "h.sqlite")) as history:
         with pytest.raises(UsageError, match="can't be recorded"):
-            history.record([night(1), night(2, **wrong)])
+            history.record([recorded(1), recorded(2, **wrong)])
         assert history.runs() == ()
 
 
 def test_statistics_count_what_there_is(place: str) -> None:
     with open_history(place) as history:
-        history.record([night(1), night(2), night(3, THERE, runner="lab-2")])
+        history.record([recorded(1), recorded(2), recorded(3, THERE, runner="lab-2")])
         history.record_outcome(outcome())
         history.remember([change(1), change(2)])
         history.acknowledge(change(2).id)
@@ -297,12 +301,12 @@ def test_statistics_count_what_there_is(place: str) -> None:
     assert found.size > 0
     here, there = found.environments
     assert (here.key, here.runs, here.commits, here.series) == (HERE.key, 2, 2, 4)
-    assert (here.oldest, here.newest) == (night(1).measured_at, night(2).measured_at)
+    assert (here.oldest, here.newest) == (recorded(1).measured_at, recorded(2).measured_at)
     assert there.runners == ("lab-2",)
 
 
 def test_loading_gives_arrays_that_fit_the_contract(place: str) -> None:
     with open_history(place) as history:
-        history.record([night(1)])
+        history.record([recorded(1)])
         for one in history.load().series:
             assert (one.runs.dtype, one.values.dtype) == (np.int32, np.float64)

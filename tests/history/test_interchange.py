@@ -14,7 +14,7 @@ from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, to_lines
 from perfci.model.history import Point, RecordedRun
 from perfci.model.run import Environment
-from tests.history.nights import HERE, THERE, change, in_order, night, outcome
+from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
@@ -54,7 +54,7 @@ def test_any_run_comes_back_from_its_line(runs: list[RecordedRun]) -> None:
 
 def test_a_whole_history_goes_to_another_database_and_comes_back_the_same(place, tmp_path) -> None:
     with open_history(place) as history:
-        history.record([night(1), night(2, THERE), night(3, position=None)])
+        history.record([recorded(1), recorded(2, THERE), recorded(3, position=None)])
         history.record_outcome(outcome())
         history.remember([change()])
         history.acknowledge(change().id, "Meant.")
@@ -74,18 +74,18 @@ def test_the_same_history_gives_the_same_text_in_whatever_order_it_was_recorded(
     texts = []
     for name, runs in (("a", (1, 2, 3)), ("b", (3, 1, 2))):
         with open_history(str(tmp_path / name)) as history:
-            history.record([night(number) for number in runs])
+            history.record([recorded(number) for number in runs])
             texts.append(b"".join(to_lines(history.records())))
     assert texts[0] == texts[1]
 
 
 def test_exports_one_after_the_other_are_read_as_one() -> None:
-    lines = [*to_lines([night(1)]), *to_lines([outcome()])]
+    lines = [*to_lines([recorded(1)]), *to_lines([outcome()])]
     assert len(list(from_lines(lines, "x"))) == 2
 
 
 def lines() -> list[bytes]:
-    return list(to_lines([night(1), night(2)]))
+    return list(to_lines([recorded(1), recorded(2)]))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_stands_before_the_damage_is_imported_and_not_twice(tmp_path: Path)
     from perfci.app.history_import import importer
 
     file = tmp_path / "x.jsonl"
-    whole = list(to_lines(night(number) for number in range(50)))
+    whole = list(to_lines(recorded(number) for number in range(50)))
     file.write_bytes(b"".join(whole[:45]))
     with open_history(str(tmp_path / "h.sqlite")) as history:
         with pytest.raises(DamagedFile, match="line 45"):

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, event
 from perfci.errors import OutsideError
 from perfci.history import database
 from perfci.history.history import open_history
-from tests.history.nights import in_order, night
+from tests.builders.recorded import in_order, recorded
 from tests.history.postgres import Server
 
 
@@ -41,21 +41,23 @@ def test_a_connection_lost_in_mid_write_is_made_anew_and_the_run_is_there_once(
 ) -> None:
     place = postgres.database("cut")
     with open_history(place) as history:
-        history.record([night(1)])
+        history.record([recorded(1)])
         with at_the_last_statement(
             lambda: postgres.run(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE application_name LIKE 'perfci %'",
             )
         ):
-            assert history.record([night(2), night(3)]) == 2
-        assert [in_order(run) for run in history.read()] == [in_order(night(n)) for n in (1, 2, 3)]
+            assert history.record([recorded(2), recorded(3)]) == 2
+        assert [in_order(run) for run in history.read()] == [
+            in_order(recorded(n)) for n in (1, 2, 3)
+        ]
 
 
 def test_a_connection_that_was_lost_while_it_was_not_used_is_made_anew(postgres: Server) -> None:
     place = postgres.database("idle")
     with open_history(place) as history:
-        history.record([night(1)])
+        history.record([recorded(1)])
         postgres.run(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
             "WHERE application_name LIKE 'perfci %'",
@@ -77,9 +79,9 @@ def test_a_server_that_is_started_again_gets_the_run(
 
     monkeypatch.setattr(database, "time", SimpleNamespace(sleep=back))
     with open_history(own_server.database("again")) as history:
-        history.record([night(1)])
+        history.record([recorded(1)])
         with at_the_last_statement(lambda: own_server.stop("immediate")):
-            assert history.record([night(2)]) == 1
+            assert history.record([recorded(2)]) == 1
         assert len(history.runs()) == 2
     assert tuple(paused) == database.PAUSES_S[:2]
 
@@ -90,20 +92,20 @@ def test_a_server_that_stays_away_is_said_and_no_half_run_is_left(
     monkeypatch.setattr(database, "PAUSES_S", (0.01, 0.02))
     place = own_server.database("gone")
     with open_history(place) as history:
-        history.record([night(1)])
+        history.record([recorded(1)])
         with (
             at_the_last_statement(lambda: own_server.stop("immediate")),
             pytest.raises(OutsideError, match="can't be reached") as caught,
         ):
-            history.record([night(2)])
+            history.record([recorded(2)])
     assert "recording twice is safe" in caught.value.advice
     assert "pa:ss" not in str(caught.value)
     with pytest.raises(OutsideError, match="can't be reached"), open_history(place):
         pass
     own_server.start()
     with open_history(place) as history:
-        assert [in_order(run) for run in history.read()] == [in_order(night(1))]
-        assert history.record([night(2)]) == 1
+        assert [in_order(run) for run in history.read()] == [in_order(recorded(1))]
+        assert history.record([recorded(2)]) == 1
 
 
 def test_a_writer_without_psycopg_is_told_what_to_install() -> None:

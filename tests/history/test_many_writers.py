@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from perfci.history.history import open_history
-from tests.history.nights import in_order, night
+from tests.builders.recorded import in_order, recorded
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def test_of_many_writers_runs_nothing_is_lost_and_nothing_double(place: str) -> 
     with open_history(place) as history:
         found = [in_order(run) for run in history.read()]
         assert sorted(found, key=lambda run: run.id) == [
-            in_order(night(number, cases=3)) for number in range(RUNS)
+            in_order(recorded(number, cases=3)) for number in range(RUNS)
         ]
         counted = history.statistics()
         assert (counted.runs, counted.points) == (RUNS, 6 * RUNS)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from perfci.history.history import open_history
 from perfci.model.history import Point, RecordedRun
 from perfci.trend.timeline.series import SeriesKey
-from tests.history.nights import HERE, THERE, night
+from tests.builders.recorded import HERE, THERE, recorded
 
 KEY = SeriesKey(HERE.key, "case_0[n=1]", "latency_p50")
 
 
 def test_the_newest_runs_of_the_branch_in_the_order_of_their_commits(place: str) -> None:
-    nights = [night(number) for number in (5, 3, 4, 1)]
-    elsewhere = night(6, branch="(none)"), night(7, environment=THERE)
+    nights = [recorded(number) for number in (5, 3, 4, 1)]
+    elsewhere = recorded(6, branch="(none)"), recorded(7, environment=THERE)
     with open_history(place) as history:
         history.record([*nights, *elsewhere])
         found = history.newest({KEY: ()}, 3, "main")
@@ -22,7 +22,7 @@ def test_the_newest_runs_of_the_branch_in_the_order_of_their_commits(place: str)
 
 def test_a_series_that_was_never_recorded_has_no_past(place: str) -> None:
     with open_history(place) as history:
-        history.record([night(1)])
+        history.record([recorded(1)])
         assert history.newest({KEY._replace(case="other"): ()}, 3, "main") == {}
 
 
@@ -31,7 +31,7 @@ def test_a_renamed_case_has_the_values_of_its_earlier_names_and_of_a_run_with_bo
 ) -> None:
     def named(number: int, *cases: str) -> RecordedRun:
         points = (Point(case, "latency_p50", "s", number + 0.1 * len(case)) for case in cases)
-        return night(number, points=tuple(points))
+        return recorded(number, points=tuple(points))
 
     with open_history(place) as history:
         history.record([named(1, "older"), named(2, "older", "new"), named(3, "new", "older")])

@@ -19,7 +19,7 @@ from perfci.history.address import parse_address
 from perfci.history.database import Database
 from perfci.history.history import open_history
 from perfci.history.migrating import MIGRATIONS, upgrade
-from tests.history.nights import change, in_order, night, outcome
+from tests.builders.recorded import change, in_order, outcome, recorded
 from tests.history.postgres import PASSWORD, Server
 
 HOLDER = """
@@ -33,7 +33,7 @@ sys.stdin.read()
 
 def make(place: str, runs: int = 1) -> None:
     with open_history(place) as history:
-        history.record([night(number) for number in range(1, runs + 1)])
+        history.record([recorded(number) for number in range(1, runs + 1)])
 
 
 def look_over(place: str) -> None:
@@ -77,13 +77,13 @@ def test_an_older_history_is_upgraded_and_keeps_what_it_holds(place: str) -> Non
     def fill(connection) -> None:
         from perfci.history.recording import record_runs
 
-        record_runs(connection, [night(1), night(2)])
+        record_runs(connection, [recorded(1), recorded(2)])
 
     old.writing(fill)
     old.close()
     with open_history(place) as history:
-        assert [in_order(run) for run in history.read()] == [in_order(night(n)) for n in (1, 2)]
-        assert history.record([night(2), night(3)]) == 1
+        assert [in_order(run) for run in history.read()] == [in_order(recorded(n)) for n in (1, 2)]
+        assert history.record([recorded(2), recorded(3)]) == 1
         assert history.record_outcome(outcome())
         history.remember([change()])
         assert history.statistics().revision == schema.REVISION == "0003"
@@ -205,10 +205,10 @@ def test_a_history_shares_a_postgresql_database_with_other_programs(postgres: Se
 
 def test_processes_that_open_a_new_history_make_one(place: str) -> None:
     program = (
-        "import sys\nfrom tests.history.nights import night\n"
+        "import sys\nfrom tests.builders.recorded import recorded\n"
         "from perfci.history.history import open_history\n"
         "with open_history(sys.argv[1]) as history:\n"
-        "    print(history.record([night(int(sys.argv[2]))]))\n"
+        "    print(history.record([recorded(int(sys.argv[2]))]))\n"
     )
     started = [
         subprocess.Popen(
@@ -243,13 +243,13 @@ def test_a_locked_history_is_waited_for_and_then_says_who_has_it(quick_folder: P
         pytest.raises(OutsideError, match=r"was locked for 0\.3 s") as caught,
         open_history(str(place), wait_s=0.3) as history,
     ):
-        history.record([night(2)])
+        history.record([recorded(2)])
     assert f"process {holder.pid}" in caught.value.message
     assert "recording twice is safe" in caught.value.advice
     release = threading.Timer(0.3, holder.stdin.close)
     release.start()
     with open_history(str(place)) as history:
-        assert history.record([night(2)]) == 1
+        assert history.record([recorded(2)]) == 1
     release.join()
     assert holder.wait() == 0
     holder.stdout.close()
@@ -267,10 +267,10 @@ def test_a_locked_postgresql_says_who_has_it(postgres: Server) -> None:
             pytest.raises(OutsideError, match=r"was locked for 0\.3 s") as caught,
             open_history(place, wait_s=0.3) as history,
         ):
-            history.record([night(2)])
+            history.record([recorded(2)])
     assert f"server process {server_process} (somebody's notebook" in caught.value.message
     with open_history(place) as history:
-        assert history.record([night(2)]) == 1
+        assert history.record([recorded(2)]) == 1
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
@@ -281,7 +281,7 @@ def test_a_history_that_may_not_be_written_says_so(tmp_path: Path) -> None:
     with open_history(str(place)) as history:
         assert len(history.runs()) == 1
         with pytest.raises(OutsideError, match="opened for writing"):
-            history.record([night(2)])
+            history.record([recorded(2)])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from perfci.errors import UsageError
 from perfci.history.address import own_file, shared_file
 from perfci.history.history import open_history
 from tests.builders.project import Project
-from tests.history.nights import change, night, outcome
+from tests.builders.recorded import change, outcome, recorded
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,9 @@ def test_the_history_of_all_repositories_is_taken_over_by_each_as_far_as_it_is_i
     """``trend`` in one project listed the series of another."""
     mine, theirs = project.commit("mine"), other.commit("theirs")
     with open_history(str(shared_file())) as history:
-        history.record([replace(night(1), sha=mine), replace(night(2), sha=theirs), night(3)])
+        history.record(
+            [replace(recorded(1), sha=mine), replace(recorded(2), sha=theirs), recorded(3)]
+        )
         history.record_outcome(replace(outcome(), head_sha=mine))
         history.remember([replace(change(), sha_after=theirs)])
     before = shared_file().read_bytes()
@@ -100,7 +102,7 @@ def test_the_history_of_all_repositories_is_taken_over_by_each_as_far_as_it_is_i
 def test_a_repository_without_a_run_in_the_history_of_all_is_told(project: Project) -> None:
     project.commit("mine")
     with open_history(str(shared_file())) as history:
-        history.record([night(1)])
+        history.record([recorded(1)])
     done = project.perfci("history", "stats").without_traceback()
     assert done.code == 2
     assert "has no run of this one's commits" in done.err

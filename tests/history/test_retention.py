@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from perfci.history.retention import superfluous
 from perfci.trend.change import KnownChange
 from perfci.trend.timeline.series import RunHeader
-from tests.history.nights import change
+from tests.builders.recorded import change
 
 BEGIN = datetime(2025, 1, 6, 3, tzinfo=UTC)  # a Monday
 DAYS = 400

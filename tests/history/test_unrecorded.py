@@ -10,7 +10,7 @@ import pytest
 from perfci.errors import UsageError
 from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, keeping
-from tests.history.nights import night
+from tests.builders.recorded import recorded
 from tests.history.refusing_server import refusing
 
 
@@ -18,19 +18,19 @@ def test_a_password_that_was_changed_meanwhile_loses_nothing(tmp_path: Path) -> 
     with (
         refusing("FATAL", "28P01", "Passwort-Authentifizierung fehlgeschlagen") as server,
         pytest.raises(UsageError) as caught,
-        keeping([night(1)], tmp_path),
+        keeping([recorded(1)], tmp_path),
         open_history(server.url) as history,
     ):
-        history.record([night(1)])
+        history.record([recorded(1)])
     assert caught.value.slug == "history-refused"
     (kept,) = (tmp_path / "unrecorded").iterdir()
     assert f"perfci history import {kept}" in caught.value.advice
     (back,) = from_lines(kept.read_bytes().splitlines(), "x")
-    assert back == night(1)
+    assert back == recorded(1)
 
 
 def test_what_no_history_would_take_is_not_kept(tmp_path: Path) -> None:
-    wrong = replace(night(1), measured_at="yesterday")
+    wrong = replace(recorded(1), measured_at="yesterday")
     with (
         open_history(str(tmp_path / "history.sqlite")) as history,
         pytest.raises(UsageError, match="no time"),

@@ -13,7 +13,7 @@ import sys
 from sqlalchemy import Engine, event
 
 from perfci.history.history import open_history
-from tests.history.nights import night
+from tests.builders.recorded import recorded
 
 _LAST_STATEMENT = "INSERT INTO perfci_worker_values"
 
@@ -31,7 +31,7 @@ def main(place: str, first: int, end: int, killed_in: int) -> None:
     event.listen(Engine, "after_cursor_execute", kill)
     with open_history(place) as history:
         for number in range(first, end):
-            history.record([night(number, cases=3)])
+            history.record([recorded(number, cases=3)])
 
 
 if __name__ == "__main__":

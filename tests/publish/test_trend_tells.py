@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +17,7 @@ from perfci.history.history import open_history
 from perfci.model.history import Point, RecordedRun
 from perfci.model.run import Environment
 from tests.builders.project import Done
+from tests.builders.recorded import header
 from tests.publish.github.server import TOKEN, FakeGitHub
 from tests.publish.github.state import REPOSITORY
 from tests.publish.receiver import Answer, Receiver
@@ -38,7 +40,7 @@ def trend(tmp_path: Path, github: FakeGitHub, receiver: Receiver) -> Trend:
     """Run the command beside a history of 40 nights with one step of 10 %."""
     noise = random.Random(5)
     with open_history(str(tmp_path / "history.sqlite")) as history:
-        history.record([night(number, noise) for number in range(NIGHTS)])
+        history.record([measured(number, noise) for number in range(NIGHTS)])
     told = {
         "PERFCI_WEBHOOK": receiver.url,
         "GITHUB_TOKEN": TOKEN,
@@ -68,22 +70,11 @@ def trend(tmp_path: Path, github: FakeGitHub, receiver: Receiver) -> Trend:
     return run
 
 
-def night(number: int, noise: random.Random) -> RecordedRun:
+def measured(number: int, noise: random.Random) -> RecordedRun:
     seconds = noise.gauss(1e-3, 3e-6) * (1.1 if number >= STEP_AT else 1.0)
-    day = f"2026-0{1 + number // 28}-{1 + number % 28:02}"
-    return RecordedRun(
-        id=f"run-{number}",
-        source="nightly",
-        sha=f"{number:040x}",
-        subject=f"change {number}",
-        branch="main",
-        committed_at=f"{day}T12:00:00+00:00",
-        measured_at=f"{day}T23:00:00+00:00",
-        position=number,
-        environment=Environment("linux-cpu-aa", {"cpu": "EPYC"}),
-        runner="runner-1",
-        points=(Point("encoder", "latency_p50", "s", seconds, (seconds,)),),
-    )
+    point = Point("encoder", "latency_p50", "s", seconds, (seconds,))
+    environment = Environment("linux-cpu-aa", {"cpu": "EPYC"})
+    return RecordedRun(**asdict(header(number)), environment=environment, points=(point,))
 
 
 def test_a_new_regression_is_told_once_to_each(

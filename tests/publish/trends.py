@@ -9,6 +9,7 @@ import numpy as np
 
 from perfci.trend.change import Change, Drift, Health, Trend
 from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
+from tests.builders.recorded import header
 
 ENVIRONMENT = "linux-x86_64-cpu-torch2.13.0-py3.11-1a2b3c4d"
 CASE = "encoder[batch=1,mode=eager]"
@@ -16,16 +17,13 @@ KEY = SeriesKey(ENVIRONMENT, CASE, "latency_p50")
 SHAS = tuple(f"{number:x}" * 40 for number in range(1, 9))
 
 
-def night(number: int) -> RunHeader:
-    return RunHeader(
-        id=f"run-{number}",
-        source="nightly",
+def run(number: int) -> RunHeader:
+    day = f"2026-11-0{number + 1}"
+    return header(
+        number,
         sha=SHAS[number],
-        subject=f"Commit {number}",
-        branch="main",
-        committed_at=f"2026-11-0{number + 1}T12:00:00+00:00",
-        measured_at=f"2026-11-0{number + 1}T22:00:00+00:00",
-        position=number,
+        committed_at=f"{day}T12:00:00+00:00",
+        measured_at=f"{day}T22:00:00+00:00",
         runner="bench-1",
     )
 
@@ -80,7 +78,7 @@ def trend(**changed: Any) -> Trend:
     fields: dict[str, Any] = {
         "created_at": "2026-11-08T03:00:00+00:00",
         "perfci_version": "0.1.0",
-        "timelines": {ENVIRONMENT: Timeline(ENVIRONMENT, tuple(map(night, range(4))))},
+        "timelines": {ENVIRONMENT: Timeline(ENVIRONMENT, tuple(map(run, range(4))))},
         "series": (series(),),
         "changes": (change(),),
         "drifts": (),

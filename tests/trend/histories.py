@@ -3,6 +3,7 @@
 import numpy as np
 
 from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
+from tests.builders.recorded import header
 
 ENVIRONMENT = "machine"
 
@@ -27,29 +28,19 @@ def date(day: int) -> str:
     return f"{2025 + year:04d}-{1 + rest // 28:02d}-{1 + rest % 28:02d}T02:00:00Z"
 
 
-def night(number: int, **fields: object) -> RunHeader:
+def run(number: int, **fields: object) -> RunHeader:
     """The run of one commit."""
-    given = {
-        "id": f"run{number}",
-        "source": "nightly",
-        "sha": f"{number:040x}",
-        "subject": f"Commit {number}",
-        "branch": "main",
-        "committed_at": date(number),
-        "measured_at": date(number),
-        "position": number,
-        "runner": "runner-1",
-    }
-    return RunHeader(**{**given, **fields})
+    at = {"committed_at": date(number), "measured_at": date(number)}
+    return header(number, **at | fields)
 
 
 def timelines(size: int) -> dict[str, Timeline]:
     """One environment with a run on each of ``size`` commits."""
-    return {ENVIRONMENT: Timeline(ENVIRONMENT, tuple(night(i) for i in range(size)))}
+    return {ENVIRONMENT: Timeline(ENVIRONMENT, tuple(run(i) for i in range(size)))}
 
 
 def series(values: np.ndarray, case: str = "encoder", **fields: object) -> Series:
-    """A series with a value for each night."""
+    """A series with a value for each run."""
     given = {
         "key": SeriesKey(ENVIRONMENT, case, "latency_p50"),
         "unit": "s",

@@ -11,7 +11,7 @@ from perfci.trend.change import Change, KnownChange
 from perfci.trend.detect.drift import _recent_row
 from perfci.trend.settings import TrendSettings
 from perfci.trend.timeline.series import Timeline
-from tests.trend.histories import ENVIRONMENT, date, night, series, timelines, wobbling
+from tests.trend.histories import ENVIRONMENT, date, run, series, timelines, wobbling
 
 NOW = "2026-11-21T00:00:00Z"
 
@@ -106,7 +106,7 @@ def test_a_change_without_commits_keeps_its_id():
     (again,) = analyse([one], bare, known=[remembered(first)], now="later").changes
 
     assert (again.id, again.status) == (first.id, "known")
-    moved = remembered(first, id="kept", sha_before="run67", sha_after="run68")
+    moved = remembered(first, id="kept", sha_before="run-67", sha_after="run-68")
     (again,) = analyse([one], bare, known=[moved], now="later").changes
     assert (again.id, again.status) == ("kept", "known")
 
@@ -262,7 +262,7 @@ def test_quiet_series_drift_nowhere():
 
 
 def test_a_step_between_nights_of_one_commit_is_dated_by_the_measurement():
-    nights = tuple(night(7, id=f"run{day}", measured_at=date(20 + day)) for day in range(60))
+    nights = tuple(run(7, id=f"run{day}", measured_at=date(20 + day)) for day in range(60))
     values = stepped((20, 1.1), (40, 1.1), size=60)
 
     found = analyse([series(values)], {ENVIRONMENT: Timeline(ENVIRONMENT, nights)}, now=NOW).changes
@@ -274,7 +274,7 @@ def test_a_step_between_nights_of_one_commit_is_dated_by_the_measurement():
 
 def test_two_steps_between_nights_of_one_commit_keep_each_its_own_acknowledgement():
     sha = f"{7:040x}"
-    nights = tuple(night(7, id=f"run{day}", measured_at=date(20 + day)) for day in range(60))
+    nights = tuple(run(7, id=f"run{day}", measured_at=date(20 + day)) for day in range(60))
     one, line = series(stepped((20, 1.1), (40, 1.1), size=60)), Timeline(ENVIRONMENT, nights)
     early, late = sorted(analyse([one], {ENVIRONMENT: line}, now=NOW).changes, key=_place)
     of_old = {"sha_before": sha, "sha_after": sha}  # all that earlier versions remembered
@@ -321,8 +321,8 @@ def test_with_too_few_nights_a_series_is_said_to_be_untold(values, few):
 
 
 def test_on_a_branch_that_rests_drift_is_told_of_the_last_days_not_of_the_last_commit():
-    moving = [night(number) for number in range(30)]
-    resting = [night(29, id=f"again{n}", measured_at=date(29 + n)) for n in range(1, 31)]
-    old = [night(3, id="late", measured_at=date(70))]  # a gap that was filled today
+    moving = [run(number) for number in range(30)]
+    resting = [run(29, id=f"again{n}", measured_at=date(29 + n)) for n in range(1, 31)]
+    old = [run(3, id="late", measured_at=date(70))]  # a gap that was filled today
     rows = Timeline(ENVIRONMENT, (*moving[:4], *old, *moving[4:], *resting))
     assert len(rows.runs) - _recent_row(rows, 14) == 14

@@ -13,12 +13,12 @@ from perfci.trend.analysis import analyse
 from perfci.trend.health import health
 from perfci.trend.timeline.series import LoadedHistory, LoadedRun, LoadedSeries, SeriesKey
 from perfci.trend.timeline.timelines import arrange
-from tests.trend.histories import ENVIRONMENT, night, wobbling
+from tests.trend.histories import ENVIRONMENT, run, wobbling
 
 
 def history(*many: list[float]) -> LoadedHistory:
     size = max(map(len, many))
-    runs = tuple(LoadedRun(ENVIRONMENT, night(i)) for i in range(size))
+    runs = tuple(LoadedRun(ENVIRONMENT, run(i)) for i in range(size))
     series = tuple(
         LoadedSeries(
             SeriesKey(ENVIRONMENT, f"case{i}", "score"),

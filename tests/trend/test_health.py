@@ -9,7 +9,7 @@ from perfci.model.history import GateOutcome
 from perfci.model.instant import date_of, day_of
 from perfci.trend.health import health
 from perfci.trend.timeline.series import Timeline
-from tests.trend.histories import ENVIRONMENT, date, night, series, timelines, wobbling
+from tests.trend.histories import ENVIRONMENT, date, run, series, timelines, wobbling
 
 NOW = "2026-03-23T05:00:00Z"
 OUTCOME = GateOutcome(
@@ -52,7 +52,7 @@ def test_without_reports_there_are_no_rates():
 
 def test_nights_without_a_run_are_named_by_date():
     days = ["2026-02-26", "2026-02-27", "2026-03-02", "2026-03-02"]
-    nights = tuple(night(i, measured_at=f"{day}T02:00:00Z") for i, day in enumerate(days))
+    nights = tuple(run(i, measured_at=f"{day}T02:00:00Z") for i, day in enumerate(days))
 
     told = health([], {ENVIRONMENT: Timeline(ENVIRONMENT, nights)}, (), now=NOW)
 
@@ -61,11 +61,11 @@ def test_nights_without_a_run_are_named_by_date():
 
 
 def test_what_another_tool_measured_or_a_new_driver_replaced_lacks_no_nights():
-    releases = (night(0, source="asv", runner="lab"), night(50, source="asv", runner="lab"))
+    releases = (run(0, source="asv", runner="lab"), run(50, source="asv", runner="lab"))
     lines = {
         "asv": Timeline("asv", releases),
-        "old": Timeline("old", tuple(night(day) for day in (0, 1, 3))),
-        "new": Timeline("new", tuple(night(day) for day in (4, 5))),
+        "old": Timeline("old", tuple(run(day) for day in (0, 1, 3))),
+        "new": Timeline("new", tuple(run(day) for day in (4, 5))),
     }
 
     told = health([], lines, (), replaced={"old"}, now=date(8))

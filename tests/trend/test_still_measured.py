@@ -4,11 +4,11 @@ import numpy as np
 
 from perfci.trend.timeline.series import SeriesKey, Timeline
 from perfci.trend.timeline.still_measured import replaced_environments, series_gone
-from tests.trend.histories import ENVIRONMENT, date, night, series, timelines
+from tests.trend.histories import ENVIRONMENT, date, run, series, timelines
 
 
 def line(name: str, days: range, **fields: object) -> Timeline:
-    return Timeline(name, tuple(night(day, **fields) for day in days))
+    return Timeline(name, tuple(run(day, **fields) for day in days))
 
 
 def replaced(*lines: Timeline) -> set[str]:
@@ -53,7 +53,7 @@ def test_a_benchmark_that_its_environments_last_two_weeks_lack_is_gone():
 
 
 def test_a_night_that_a_clock_put_far_ahead_makes_nothing_go():
-    nights = (*timelines(20)[ENVIRONMENT].runs, night(20, measured_at=date(4000)))
+    nights = (*timelines(20)[ENVIRONMENT].runs, run(20, measured_at=date(4000)))
     one = series(np.ones(20))
 
     assert one.key == SeriesKey(ENVIRONMENT, "encoder", "latency_p50")

@@ -12,7 +12,7 @@ from perfci.trend.timeline.series import (
     dates_of,
 )
 from perfci.trend.timeline.timelines import Arranged, arrange, current_name, earlier_names
-from tests.trend.histories import ENVIRONMENT, date, night
+from tests.trend.histories import ENVIRONMENT, date, run
 
 KEY = SeriesKey(ENVIRONMENT, "encoder", "latency_p50")
 
@@ -38,9 +38,9 @@ def order(*numbers) -> list[str]:
 
 def test_runs_stand_in_the_order_of_their_commits_whatever_the_clock_said():
     nights = [
-        night(2, measured_at=date(1)),
-        night(0, measured_at=date(300)),  # filled in late
-        night(1, measured_at=date(0), committed_at=date(200)),
+        run(2, measured_at=date(1)),
+        run(0, measured_at=date(300)),  # filled in late
+        run(1, measured_at=date(0), committed_at=date(200)),
     ]
     loaded = history(nights, part([0, 1, 2], [3.0, 1.0, 2.0]))
 
@@ -52,19 +52,19 @@ def test_runs_stand_in_the_order_of_their_commits_whatever_the_clock_said():
 
 
 def test_without_a_repository_the_recorded_positions_decide():
-    nights = [night(5, position=2, committed_at=date(0)), night(6, position=1)]
+    nights = [run(5, position=2, committed_at=date(0)), run(6, position=1)]
 
     assert shas(arrange(history(nights))) == [6, 5]
 
 
 def test_without_positions_the_commits_dates_decide():
-    nights = [night(5, position=None), night(6), night(1, position=None)]
+    nights = [run(5, position=None), run(6), run(1, position=None)]
 
     assert shas(arrange(history(nights))) == [1, 5, 6]
 
 
 def test_runs_of_one_commit_stand_as_they_were_measured():
-    nights = [night(1, id="late", measured_at=date(9)), night(1, id="early", measured_at=date(2))]
+    nights = [run(1, id="late", measured_at=date(9)), run(1, id="early", measured_at=date(2))]
 
     arranged = arrange(history(nights), order=order(1))
 
@@ -72,7 +72,7 @@ def test_runs_of_one_commit_stand_as_they_were_measured():
 
 
 def test_commits_that_a_force_push_removed_are_named_and_not_shown():
-    nights = [night(0), night(1), night(2)]
+    nights = [run(0), run(1), run(2)]
     loaded = history(nights, part([0, 1, 2], [1.0, 2.0, 3.0]))
 
     arranged = arrange(loaded, order=order(0, 2))
@@ -84,7 +84,7 @@ def test_commits_that_a_force_push_removed_are_named_and_not_shown():
 
 
 def test_a_pull_requests_commits_have_not_vanished_from_the_branch():
-    nights = [night(0), night(7, branch="feature")]
+    nights = [run(0), run(7, branch="feature")]
 
     arranged = arrange(history(nights), order=order(0), branch="main")
 
@@ -94,8 +94,8 @@ def test_a_pull_requests_commits_have_not_vanished_from_the_branch():
 
 def test_the_beginning_of_a_commits_hash_stands_for_the_commit():
     commits = [f"{begin}{0:032x}" for begin in ("12345678", "89abcdea", "89abcdeb")]
-    short = [night(3, sha="89abcdeb"), night(5, sha="89abcde"), night(4, sha="1234567")]
-    loaded = history([*short, night(6, sha="89abcdec")], part([0, 2], [3.0, 1.0]))
+    short = [run(3, sha="89abcdeb"), run(5, sha="89abcde"), run(4, sha="1234567")]
+    loaded = history([*short, run(6, sha="89abcdec")], part([0, 2], [3.0, 1.0]))
 
     arranged = arrange(loaded, order=commits)
 
@@ -106,13 +106,13 @@ def test_the_beginning_of_a_commits_hash_stands_for_the_commit():
 
 
 def test_an_imported_run_without_a_commit_stands_where_its_date_says():
-    nights = [night(0), night(10), night(5, sha="")]
+    nights = [run(0), run(10), run(5, sha="")]
 
     assert shas(arrange(history(nights), order=order(0, 10))) == [0, -1, 10]
 
 
 def test_a_renamed_benchmark_goes_on_under_its_new_name():
-    nights = [night(i) for i in range(4)]
+    nights = [run(i) for i in range(4)]
     loaded = history(
         nights,
         part([0, 1, 2], [1.0, 2.0, 9.0], case="old[batch=1]"),
@@ -163,7 +163,7 @@ def test_aliases_in_a_circle_come_to_an_end():
 
 
 def test_values_in_an_older_unit_are_left_out_and_named():
-    nights = [night(i) for i in range(3)]
+    nights = [run(i) for i in range(3)]
     loaded = history(nights, part([0], [1500.0], unit="ms"), part([1, 2], [1.5, 1.6]))
 
     arranged = arrange(loaded)
@@ -174,13 +174,13 @@ def test_values_in_an_older_unit_are_left_out_and_named():
 
 
 def test_values_that_are_no_numbers_are_left_out():
-    loaded = history([night(i) for i in range(3)], part([0, 1, 2], [1.0, np.nan, np.inf]))
+    loaded = history([run(i) for i in range(3)], part([0, 1, 2], [1.0, np.nan, np.inf]))
 
     assert arrange(loaded).series[0].values.tolist() == [1.0]
 
 
 def test_a_change_of_the_benchmarks_own_source_is_marked_where_it_is():
-    nights = [night(i) for i in range(6)]
+    nights = [run(i) for i in range(6)]
     sources = {(ENVIRONMENT, "encoder"): np.array([4, 4, -1, 4, 7, 7])}
     loaded = history(nights, part(range(6), np.ones(6)), sources=sources)
 
@@ -188,7 +188,7 @@ def test_a_change_of_the_benchmarks_own_source_is_marked_where_it_is():
 
 
 def test_an_alias_of_a_name_that_no_run_has_is_a_note():
-    loaded = history([night(0)], part([0], [1.0], case="encode[batch=1]"))
+    loaded = history([run(0)], part([0], [1.0], case="encode[batch=1]"))
 
     right = arrange(loaded, aliases={"encode[batch=1]": "encode"}).notes
     mistyped = arrange(loaded, aliases={"encod": "encode", "encode": "encodr"}).notes
@@ -202,10 +202,10 @@ def test_an_alias_of_a_name_that_no_run_has_is_a_note():
 
 def test_a_further_night_of_a_commit_stands_at_when_it_was_measured():
     nights = (
-        night(0, measured_at=date(3)),
-        night(0, measured_at=date(4)),
-        night(1, measured_at=date(5)),
-        night(2, sha="", committed_at="", measured_at=date(6)),
+        run(0, measured_at=date(3)),
+        run(0, measured_at=date(4)),
+        run(1, measured_at=date(5)),
+        run(2, sha="", committed_at="", measured_at=date(6)),
     )
 
     assert dates_of(Timeline(ENVIRONMENT, nights)) == (date(0), date(4), date(1), date(6))
@@ -213,9 +213,9 @@ def test_a_further_night_of_a_commit_stands_at_when_it_was_measured():
 
 def test_dates_in_many_zones_are_in_the_order_of_their_instants():
     nights = [
-        night(2, position=None, committed_at="2026-01-02T10:00:00-11:00"),  # 21:00 in UTC
-        night(1, position=None, committed_at="2026-01-02T22:00:00+12:00"),  # 10:00
-        night(0, position=None, committed_at="2026-01-02T09:00:00Z"),
+        run(2, position=None, committed_at="2026-01-02T10:00:00-11:00"),  # 21:00 in UTC
+        run(1, position=None, committed_at="2026-01-02T22:00:00+12:00"),  # 10:00
+        run(0, position=None, committed_at="2026-01-02T09:00:00Z"),
     ]
 
     arranged = arrange(history(nights))
@@ -228,8 +228,8 @@ def test_dates_in_many_zones_are_in_the_order_of_their_instants():
 
 @pytest.mark.parametrize("unreadable", ["not a time", "1970-01-01T00:00:00Z", "2026-13-01T00:00Z"])
 def test_a_commit_without_a_date_that_can_be_read_stands_where_it_was_measured(unreadable):
-    nights = [night(i, position=None) for i in range(4)]
-    nights[2] = night(2, position=None, committed_at=unreadable)
+    nights = [run(i, position=None) for i in range(4)]
+    nights[2] = run(2, position=None, committed_at=unreadable)
 
     arranged = arrange(history(nights))
 
@@ -239,7 +239,7 @@ def test_a_commit_without_a_date_that_can_be_read_stands_where_it_was_measured(u
 
 def test_a_run_without_any_time_is_left_out_and_counted():
     lost = {"position": None, "committed_at": "not a time", "measured_at": "not a time"}
-    nights = [night(0, position=None), night(1, **lost), night(2)]
+    nights = [run(0, position=None), run(1, **lost), run(2)]
     loaded = history(nights, part([0, 1, 2], [1.0, 2.0, 3.0]))
 
     arranged = arrange(loaded)
@@ -251,7 +251,7 @@ def test_a_run_without_any_time_is_left_out_and_counted():
 
 
 def test_a_commit_dated_after_its_run_is_counted():
-    nights = [night(0, position=None), night(1, position=None, committed_at=date(100))]
+    nights = [run(0, position=None), run(1, position=None, committed_at=date(100))]
 
     assert any("a clock was wrong" in note for note in arrange(history(nights)).notes)
     assert arrange(history(nights), order=order(0, 1)).notes == ()

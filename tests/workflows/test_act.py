@@ -15,7 +15,7 @@ from perfci.history.interchange import to_lines
 from perfci.model.history import Point
 from perfci.model.run import Environment
 from tests.builders.project import Project
-from tests.history.nights import night
+from tests.builders.recorded import recorded
 from tests.publish.github.server import TOKEN, FakeGitHub
 from tests.publish.github.state import REPOSITORY, Pull
 from tests.workflows.acting import Act
@@ -167,7 +167,7 @@ def nights_of(report: dict[str, Any], place: Path) -> str:
         if row["status"] == "regressed"
     )
     with open_history(str(place)) as history:
-        history.record([night(number, environment, points=points) for number in range(3)])
+        history.record([recorded(number, environment, points=points) for number in range(3)])
         return b"".join(to_lines(history.records())).decode()
 
 

@@ -14,7 +14,7 @@ from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, to_lines
 from perfci.model.history import RecordedRun
 from tests.builders.project import Project
-from tests.history.nights import HERE, THERE, night
+from tests.builders.recorded import HERE, THERE, recorded
 from tests.workflows.examples import PLAIN, parsed, run_step, step
 from tests.workflows.remote import Remote
 
@@ -37,7 +37,7 @@ class Merge:
         perfci.chmod(0o755)
         (self.temporary / "made-from").write_text("0123abcd\n")
         for number, environment in enumerate((HERE, THERE), 1):
-            lines = to_lines([night(number, environment)])
+            lines = to_lines([recorded(number, environment)])
             (self.nights / f"history-{number}.jsonl").write_bytes(b"".join(lines))
 
     def record(self) -> subprocess.CompletedProcess[str]:
@@ -174,7 +174,7 @@ def test_what_the_history_was_made_from_is_the_commit_that_was_taken(project: Pr
     project.commit("first")
     place = project.folder.parent / "taken.sqlite"
     with open_history(str(place)) as history:
-        history.record([night(1)])
+        history.record([recorded(1)])
         text = b"".join(to_lines(history.records())).decode()
     project.git("switch", "--quiet", "--orphan", BRANCH)
     tip = project.commit("a night", **{"history.jsonl": text})

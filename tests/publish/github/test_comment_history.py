@@ -12,7 +12,7 @@ from pathlib import Path
 from perfci.history.history import open_history
 from perfci.model.history import Point
 from perfci.render.report_json import render_json
-from tests.history.nights import night
+from tests.builders.recorded import recorded
 from tests.render.examples import rich_report
 
 
@@ -23,8 +23,8 @@ def test_the_comment_shows_what_moved_beside_its_history(tmp_path: Path) -> None
     place = tmp_path / "history.sqlite"
     earlier = (replace(points[0], case=f"before_{moved.case}"),)
     with open_history(str(place)) as history:
-        history.record([night(0, report.environment, points=earlier)])
-        history.record([night(n, report.environment, points=points) for n in (1, 2)])
+        history.record([recorded(0, report.environment, points=earlier)])
+        history.record([recorded(n, report.environment, points=points) for n in (1, 2)])
     (tmp_path / "perfci.toml").write_text(f'[aliases]\n"before_{moved.case}" = "{moved.case}"\n')
     (tmp_path / "report.json").write_text(render_json(report))
     (tmp_path / "push.json").write_text(json.dumps({"ref": "refs/heads/main"}))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from perfci.trend.change import Change, ChangeStatus, Drift, Health, RunnerDrift, Trend
 from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
+from tests.builders.recorded import header
 
 GPU, CPU = "linux-x86_64-h200-torch2.9-py3.12-aa", "linux-x86_64-epyc-torch2.9-py3.12-bb"
 FACTS = {
@@ -31,15 +32,13 @@ START = date(2025, 11, 21)
 EMPTY_HEALTH = Health(0, 0, 0, 0, 0, {}, ())
 
 
-def night(row: int, *, sha: str = "", subject: str = "", runner: str = "runner-1") -> RunHeader:
+def run(row: int, *, sha: str = "", subject: str = "", runner: str = "runner-1") -> RunHeader:
     """Return the run of the ``row``-th day; each commit's hash can be told apart."""
     day = (START + timedelta(days=row)).isoformat()
-    return RunHeader(
-        id=f"run-{row}",
-        source="nightly",
+    return header(
+        row,
         sha=sha or f"{row * 2654435761 % 2**32:08x}{row:032x}",
         subject=subject or SUBJECTS[row % len(SUBJECTS)],
-        branch="main",
         committed_at=f"{day}T15:20:00+00:00",
         measured_at=f"{day}T22:05:00+00:00",
         position=100 + 3 * row,
@@ -49,7 +48,7 @@ def night(row: int, *, sha: str = "", subject: str = "", runner: str = "runner-1
 
 def timeline(environment: str, nights: int) -> Timeline:
     """Return a year's nights, or as many as are wanted."""
-    return Timeline(environment, tuple(map(night, range(nights))), FACTS.get(environment, {}))
+    return Timeline(environment, tuple(map(run, range(nights))), FACTS.get(environment, {}))
 
 
 def series(
@@ -180,7 +179,7 @@ def year() -> Trend:
                status="known"),
     )  # fmt: skip
     drift = Drift(
-        at["tokenise", "cold_start", CPU].key, night(200).sha, 30, 30, 1.021, 1.012, 1.03, 0.004,
+        at["tokenise", "cold_start", CPU].key, run(200).sha, 30, 30, 1.021, 1.012, 1.03, 0.004,
         worse=True,
     )  # fmt: skip
     dates = tuple(one.measured_at[:10] for one in lines[GPU].runs[-120:])
@@ -191,7 +190,7 @@ def year() -> Trend:
         reports=812,
         comparisons=12_345,
         inconclusive=381,
-        missing_nights={GPU: (), CPU: tuple(night(int(row)).measured_at[:10] for row in (40, 41))},
+        missing_nights={GPU: (), CPU: tuple(run(int(row)).measured_at[:10] for row in (40, 41))},
         runner_drift=(
             RunnerDrift(GPU, "runner-1", dates, wander),
             RunnerDrift(CPU, "runner-2", dates, wander[::-1]),
@@ -206,9 +205,9 @@ def year() -> Trend:
         drifts=(drift,),
         health=health,
         releases={
-            night(90).sha: ("v1.4.0",),
-            night(240).sha: ("v1.5.0",),
-            night(330).sha: ("v1.6.0",),
+            run(90).sha: ("v1.4.0",),
+            run(240).sha: ("v1.5.0",),
+            run(330).sha: ("v1.6.0",),
         },
         notes=("2 commits are no longer on the branch (a force-push?).",),
     )

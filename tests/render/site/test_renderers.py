@@ -22,8 +22,8 @@ from tests.render.site.histories import (
     EMPTY_HEALTH,
     GPU,
     distributions,
-    night,
     quiet_trend,
+    run,
     timeline,
     year,
 )
@@ -113,7 +113,7 @@ def test_json_holds_every_change_and_every_series() -> None:
     told = json.loads(trend_json(trend))
     assert told["schema"] == "perfci.trend/1"
     assert [one["id"] for one in told["changes"]] == [one.id for one in trend.changes]
-    assert told["changes"][0]["sha_after"] == night(352).sha
+    assert told["changes"][0]["sha_after"] == run(352).sha
     assert told["changes"][1]["ratio"] is None
     assert len(told["series"]) == len(trend.series)
     statuses = {(one["case"], one["metric"], one["environment"]): one for one in told["series"]}
@@ -242,7 +242,7 @@ def test_a_page_names_only_the_data_that_is_its_own() -> None:
 
 def test_a_release_stands_at_the_first_measured_night_that_has_it() -> None:
     order = [f"{place:040x}" for place in range(20)]
-    nights = tuple(night(row, sha=order[4 + 5 * row]) for row in range(3))  # 4, 9, 14
+    nights = tuple(run(row, sha=order[4 + 5 * row]) for row in range(3))  # 4, 9, 14
     lines = {GPU: replace(timeline(GPU, 3), runs=nights)}
     tags = {
         order[9]: ("v1",),

@@ -15,7 +15,7 @@ from perfci.render.site.data import script
 from perfci.trend.change import Trend
 from tests.render.hostile import NAMES
 from tests.render.site.conftest import Watched, write_site
-from tests.render.site.histories import GPU, Shapes, change, night, quiet_trend, series, timeline
+from tests.render.site.histories import GPU, Shapes, change, quiet_trend, run, series, timeline
 
 TEXT = st.text(max_size=40) | st.sampled_from(
     ["</script>", "<!--", "]]>", "\u2028", "\u2029", '");alert(1)//', "\\", "\\u003c", "${1}"]
@@ -39,7 +39,7 @@ def hostile() -> Trend:
     shapes = Shapes(nights=12)
     names = (*NAMES, '"><img src=x onerror=pwned=1>', "';pwned=1;'", "__proto__", "javascript:1")
     nights = tuple(
-        replace(night(row), subject=name, runner=name, id=f"run-{row}")
+        replace(run(row), subject=name, runner=name, id=f"run-{row}")
         for row, name in enumerate(names[:12])
     )
     lines = {GPU: replace(timeline(GPU, 12), runs=nights, facts={name: name for name in names})}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Any
 
 from perfci.model.history import GateOutcome, Point, RecordedRun
 from perfci.model.run import Environment
 from perfci.trend.change import KnownChange
-from perfci.trend.timeline.series import SeriesKey
+from perfci.trend.timeline.series import RunHeader, SeriesKey
 
 HERE = Environment("linux-x86_64-cpu-1a2b", {"cpu": "AMD EPYC", "torch": "2.9.0"})
 THERE = Environment("linux-x86_64-h100-3c4d", {"device_name": "NVIDIA H100"})
 
 
-def night(
+def recorded(
     number: int, environment: Environment = HERE, cases: int = 2, **changed: Any
 ) -> RecordedRun:
     """Return one of many runs: two metrics a case, three workers each."""
@@ -40,6 +41,23 @@ def night(
         "failed": {"broken": "crash: gone"},
     }
     return RecordedRun(**fields | changed)
+
+
+def header(number: int, **changed: Any) -> RunHeader:
+    """Return the head of one of many runs, of a day that is the number's."""
+    day = date(2026, 1, 1) + timedelta(days=number)
+    fields: dict[str, Any] = {
+        "id": f"run-{number}",
+        "source": "nightly",
+        "sha": f"{number:040x}",
+        "subject": f"Commit {number}",
+        "branch": "main",
+        "committed_at": f"{day}T12:00:00+00:00",
+        "measured_at": f"{day}T23:00:00+00:00",
+        "position": number,
+        "runner": "runner-1",
+    }
+    return RunHeader(**fields | changed)
 
 
 def _values(number: int, case: int) -> tuple[float, tuple[float, ...]]:

@@ -1,0 +1,200 @@
+"""Small faults put into a copy of perfci, one at a time: do the fast tests notice each?
+
+    python -m tests.mutants [WORD ...]
+
+Prints a line a mutant, and ends with 1 where one survived. With words, only those whose line has
+one of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COPIED = ("perfci", "tests", "templates", "examples", "pyproject.toml")
+WITHIN_S = 240
+STATS = ("tests/stats",)
+VERDICT = ("tests/verdict",)
+SCHEDULE = ("tests/session/test_schedule.py", "tests/session/test_family.py")
+SESSION = ("tests/session/test_simulated_session.py", *SCHEDULE)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """``old`` stands once in ``file`` and becomes ``new``; ``tests`` should notice."""
+
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.old!r} → {self.new!r}"
+
+
+MUTANTS = (
+    Mutant("stats/multiple_testing.py", "(count - rank) * p", "(count - rank - 1) * p", STATS),
+    Mutant(
+        "stats/multiple_testing.py", "largest = max(largest, min", "largest = max(0.0, min", STATS
+    ),
+    Mutant("stats/multiple_testing.py", "* count / rank", "* count / (rank + 1)", STATS),
+    Mutant("stats/student.py", "/ (len(values) - 1)", "/ len(values)", STATS),
+    Mutant("stats/student.py", "math.sqrt(spread) > resolution", "math.sqrt(spread) >= 0.0", STATS),
+    Mutant("stats/student.py", "2.0 * special.stdtr", "special.stdtr", STATS),
+    Mutant("stats/welch.py", "(1.0 + 1.0 / count)", "(1.0 / count)", STATS),
+    Mutant(
+        "stats/welch.py",
+        "math.sqrt(between + within), count - 1",
+        "math.sqrt(between + within), count",
+        STATS,
+    ),
+    Mutant("stats/outliers.py", "count - LEAST_KEPT)", "count)", STATS),
+    Mutant(
+        "stats/outliers.py", "SIGNIFICANCE / (2.0 * (left + 1))", "SIGNIFICANCE / (left + 1)", STATS
+    ),
+    Mutant(
+        "stats/effect.py",
+        "return (mean(head) - mean(base))",
+        "return (mean(base) - mean(head))",
+        STATS,
+    ),
+    Mutant(
+        "verdict/margin.py",
+        "-threshold < lo and hi < threshold",
+        "lo < threshold and hi < threshold",
+        VERDICT,
+    ),
+    Mutant("verdict/margin.py", "lo > threshold or hi < -threshold", "lo > threshold", VERDICT),
+    Mutant(
+        "verdict/judgement.py",
+        "p_adjusted < policy.alpha",
+        "p_adjusted < 2 * policy.alpha",
+        VERDICT,
+    ),
+    Mutant(
+        "verdict/judgement.py", "holm(known, scaled_family(len(known), scale))", "known", VERDICT
+    ),
+    Mutant(
+        "verdict/judgement.py",
+        "abs(row.cohens_d) >= policy.cohens_d",
+        "abs(row.cohens_d) >= 0",
+        VERDICT,
+    ),
+    Mutant(
+        "verdict/judgement.py",
+        '"regressed" if change > 0.0',
+        '"regressed" if change < 0.0',
+        VERDICT,
+    ),
+    Mutant("verdict/judgement.py", "    if row.caveat:\n        return row.caveat\n", "", VERDICT),
+    Mutant("verdict/judgement.py", "row.base_sessions < 2", "row.base_sessions < 1", VERDICT),
+    Mutant(
+        "verdict/stopping.py", "1.0 - _STOP_LEVEL / 2.0", "1.0 - 10 * _STOP_LEVEL / 2.0", VERDICT
+    ),
+    Mutant(
+        "verdict/stopping.py",
+        "level, threshold = policy.alpha / max(1, family)",
+        "level, threshold = policy.alpha",
+        (*VERDICT, *SCHEDULE),
+    ),
+    Mutant(
+        "verdict/decision.py",
+        "    if regressions:\n",
+        "    if regressions and not errors:\n",
+        VERDICT,
+    ),
+    Mutant("verdict/reduction.py", "_STOLEN_SHARE = 0.1", "_STOLEN_SHARE = 1.0", VERDICT),
+    Mutant("session/schedule.py", "compile_rounds + 3", "compile_rounds + 2", SCHEDULE),
+    Mutant("session/schedule.py", "if round_number % 2 else", "if round_number else", SCHEDULE),
+    Mutant(
+        "session/schedule.py",
+        "round_number <= compile_rounds",
+        "round_number < compile_rounds",
+        SCHEDULE,
+    ),
+    Mutant("session/schedule.py", "index % 2 == 0", "index >= 0", SCHEDULE),
+    Mutant(
+        "session/session.py",
+        "state.rounds < self._least(state):",
+        "state.rounds <= self._least(state):",
+        SESSION,
+    ),
+    Mutant("session/session.py", "left > state.longest_round_s", "left > 0", SESSION),
+    Mutant("session/session.py", "state.rounds >= max(", "state.rounds > max(", SESSION),
+    Mutant(
+        "session/session.py",
+        "self._scale * len(self._states) / max(1, len(ready))",
+        "self._scale",
+        SESSION,
+    ),
+    Mutant("session/round.py", "(failure) and _lives_beside(slot, slots)", "(failure)", SESSION),
+    Mutant(
+        "session/round.py",
+        "if isinstance(alone.result, WorkerOutput):",
+        "if alone.result:",
+        SESSION,
+    ),
+    Mutant(
+        "session/conversation.py", "if self._clock() >= self._budget_end:", "if False:", SESSION
+    ),
+    Mutant(
+        "session/conversation.py",
+        "deadline = self._clock() + within_s\n            elif",
+        "pass\n            elif",
+        SESSION,
+    ),
+)
+
+
+def survives(mutant: Mutant, copy: Path) -> bool:
+    """Put the fault into the copy, run its tests there, and take it out again."""
+    path = copy / "perfci" / mutant.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        raise SystemExit(f"{mutant}: stands {text.count(mutant.old)} times")
+    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", *mutant.tests],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            timeout=WITHIN_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:  # it goes on for ever: noticed
+        return False
+    finally:
+        path.write_text(text, encoding="utf-8")
+    if ran.returncode not in {0, 1}:
+        raise SystemExit(f"{mutant}: {ran.stdout.decode()[-2000:]}")
+    return ran.returncode == 0
+
+
+def main(words: list[str]) -> int:
+    chosen = [one for one in MUTANTS if not words or any(word in str(one) for word in words)]
+    survivors = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, copy)
+        for mutant in chosen:
+            survived = survives(mutant, copy)
+            survivors += survived
+            print("SURVIVED" if survived else "killed  ", mutant, flush=True)
+    print(f"{len(chosen) - survivors} of {len(chosen)} killed")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
