@@ -89,7 +89,8 @@ def test_the_budget_ends_it_and_every_round_is_whole(project: Project, workers: 
     assert workers.time - began < 6.5
     assert any("budget ended" in note for note in report["notes"])
     assert 5 <= workers.started["steady", "head"] < 99
-    assert workers.started["steady", "head"] == workers.started["steady", "base"]
+    for (case, side), started in workers.started.items():
+        assert rows(report, case)["latency_p50"][side]["workers"] == started, "started in vain"
 
 
 def test_a_minimum_that_the_budget_cut_names_the_case(project: Project) -> None:
@@ -166,3 +167,47 @@ def test_fail_fast_measures_no_case_after_a_failure(project: Project, workers: S
     report = project.report(*SAME, "--fail-fast", code=3)
     assert sum(workers.started.values()) == 2
     assert any("--fail-fast" in note for note in report["notes"])
+
+
+def test_a_side_that_has_no_memory_before_the_other_is_there_fails_alone(
+    project: Project, workers: Simulated
+) -> None:
+    started: list[str] = []
+
+    def first(work: WorkOrder, number: int) -> tuple[str, str] | None:
+        started.append(work.side)
+        return ("OutOfMemoryError", "out of memory") if len(started) == 1 else None
+
+    workers.before = first
+    report = project.report(*SAME, "-k", "steady")
+    assert [(one["side"], one["kind"]) for one in report["failures"]] == [
+        ("base", "OutOfMemoryError")
+    ]
+
+
+def test_a_side_that_has_no_memory_alone_either_is_to_blame(
+    project: Project, workers: Simulated
+) -> None:
+    large = "OutOfMemoryError", "out of memory"
+    workers.before = lambda work, _: large if work.side == "head" else None
+    report = project.report(*SAME, "-k", "steady", code=3)
+    assert [(one["side"], one["kind"]) for one in report["failures"]] == [
+        ("head", "OutOfMemoryError")
+    ]
+
+
+def test_a_budget_that_ends_in_a_set_up_is_no_fault_of_the_benchmarks(project: Project) -> None:
+    project.commit("slow", **{"benchmarks/bench_slow.py": SLOW})
+    report = project.report(*SAME, "-k", "slow", "--budget", "10s")
+    assert report["failures"] == []
+    assert any("budget ended" in note for note in report["notes"])
+
+
+def test_each_stage_has_the_whole_timeout(project: Project) -> None:
+    source = SLOW.replace("sleep(30)", "sleep(15)").replace(
+        "return int", "return lambda: time.sleep(15)"
+    )
+    project.commit("slow", **{"benchmarks/bench_slow.py": source})
+    report = project.report(*SAME, "-k", "slow", "--rounds", "2", "--budget", "2h")
+    assert report["failures"] == []
+    assert rows(report, "slow")["latency_p50"]["head"]["center"] == pytest.approx(15, rel=0.05)
