@@ -101,12 +101,13 @@ def comment(request: CommentRequest, say: Say) -> Commented:
     if request.history:
         reports = _with_past(reports, request.history, request.root, config, say)
     wanted = find_wanted()
+    head_sha = "" if isinstance(wanted, Nothing) else wanted.head_sha
+    body = _leave(request.body_file, reports, head_sha)  # first: a token may be unusable
     if isinstance(wanted, Nothing):
-        _leave(request.body_file, reports, "")
         say(f"nothing posted: {wanted.reason}", err=True)
     else:
         with closing(connect()) as client:
-            reports = _post(request, client, wanted, reports, say, strict=policy.strict)
+            reports = _post(request, client, wanted, reports, body, say, strict=policy.strict)
     return Commented(tuple(reports), policy.strict)
 
 
@@ -115,6 +116,7 @@ def _post(
     client: Client,
     wanted: Wanted | MergeGroup,
     reports: list[Report],
+    body: str,
     say: Say,
     *,
     strict: bool,
@@ -129,7 +131,6 @@ def _post(
     from perfci.verdict.enforcement import with_caveat
 
     file, dry_run = request.body_file, request.dry_run
-    body = _leave(file, reports, wanted.head_sha)
     try:
         found = find_pull(client, wanted)
         if isinstance(found, (Nothing, Several)):

@@ -7,22 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from perfci.errors import UsageError
+from perfci.errors import OutsideError, PerfciError, UsageError
 from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, keeping
 from tests.builders.recorded import recorded
 from tests.history.refusing_server import refusing
 
 
-def test_a_password_that_was_changed_meanwhile_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("said", "error", "slug"),
+    [
+        ("password authentication failed", UsageError, "history-refused"),
+        # in another language it is not known for a refusal: it may be a server that starts
+        ("Passwort-Authentifizierung fehlgeschlagen", OutsideError, "history-lost"),
+    ],
+)
+def test_a_password_that_was_changed_meanwhile_loses_nothing(
+    tmp_path: Path, said: str, error: type[PerfciError], slug: str
+) -> None:
     with (
-        refusing("FATAL", "28P01", "Passwort-Authentifizierung fehlgeschlagen") as server,
-        pytest.raises(UsageError) as caught,
+        refusing("FATAL", "28P01", said) as server,
+        pytest.raises(error) as caught,
         keeping([recorded(1)], tmp_path),
         open_history(server.url) as history,
     ):
         history.record([recorded(1)])
-    assert caught.value.slug == "history-refused"
+    assert caught.value.slug == slug
     (kept,) = (tmp_path / "unrecorded").iterdir()
     assert f"perfci history import {kept}" in caught.value.advice
     (back,) = from_lines(kept.read_bytes().splitlines(), "x")
