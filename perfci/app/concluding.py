@@ -65,11 +65,11 @@ def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
     for output in outputs:
         for warning in output.warnings:
             warned.setdefault((warning[:_LONGEST], output.case), set()).add(output.side)
-    found: dict[tuple[int, str], list[str]] = {}
+    cases_of: dict[tuple[int, str], list[str]] = {}
     for (warning, case), on in warned.items():
         place = 1 if len(on) > 1 else 0 if "head" in on else 2
-        found.setdefault((place, warning), []).append(case)
-    ranked = sorted(found.items(), key=lambda one: one[0][0])
+        cases_of.setdefault((place, warning), []).append(case)
+    ranked = sorted(cases_of.items(), key=lambda one: one[0][0])
     notes = [
         f"{_named(cases)}{f', {_PLACES[place]}' if len(sides) > 1 else ''}: {warning}."
         for (place, warning), cases in ranked[:_MOST_NOTES]

@@ -148,7 +148,9 @@ class _Night:
 
     def measure_all(self) -> None:
         """Measure the newest commit, compare it with itself, and fill the other gaps."""
-        failed = () if self._task.retry_failed else self._history.pointless(self._task.runner)
+        failed = (
+            () if self._task.retry_failed else self._history.runs_without_points(self._task.runner)
+        )
         shas = [commit.sha for commit in (*self._task.commits, *self._task.older)]
         scope = find_scope(shas, self._see, known_broken(failed))
         self.summary.environment = scope.environment.key

@@ -150,12 +150,12 @@ class History:
         with self._database.reading() as connection:
             return read_measured(connection, environment, with_failed=failed)
 
-    def pointless(self, runner: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
+    def runs_without_points(self, runner: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return the sha, and the kind of failure by case, of ``runner``'s runs without a point."""
-        from perfci.history.queries import read_pointless
+        from perfci.history.queries import read_runs_without_points
 
         with self._database.reading() as connection:
-            return read_pointless(connection, runner)
+            return read_runs_without_points(connection, runner)
 
     @contextmanager
     def claim(self, environment: str, sha: str) -> Iterator[bool]:

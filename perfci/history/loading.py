@@ -177,7 +177,9 @@ def _series(connection: Connection, indices: NDArray[Any]) -> Iterator[LoadedSer
 
 
 class _Sources(Mapping[tuple[str, str], Any]):
-    """By (environment, case), one number for each run; made when it is asked for.
+    """For each (environment, case) the version of the benchmark's source that each run had.
+
+    Versions are numbered in the order of their hashes' first use; an array is made when asked for.
 
     Made at once, the arrays of all cases would need more memory than the points.
     """

@@ -92,7 +92,7 @@ def _order() -> tuple[ColumnElement[Any], ...]:
 # What nightly runs ask: which commits failed on a machine, and who is measuring one now.
 
 
-def read_pointless(
+def read_runs_without_points(
     connection: Connection, runner: str
 ) -> tuple[tuple[str, Mapping[str, str]], ...]:
     """Return the sha, and the kind of failure by case, of ``runner``'s runs without a point."""

@@ -268,7 +268,7 @@ def use(others: Mapping[str, str]) -> None:
 
 def _own() -> Iterator[Family]:
     modules = [module for _, module in built_in(sys.modules[__name__])]
-    return map(_family, sorted(modules, key=lambda module: module.PLACE))
+    return map(_family, sorted(modules, key=lambda module: getattr(module, "PLACE", math.inf)))
 
 
 def _with_others() -> Iterator[Family]:

@@ -154,7 +154,7 @@ def same_code_text(report: Report) -> str:
     more = f" and {len(alike) - 5} more" if len(alike) > 5 else ""
     return (
         f"nothing that ran differs between the sides in {', '.join(alike[:5])}{more}: "
-        "its row shows noise of the machine"
+        f"{'their rows show' if len(alike) > 1 else 'its row shows'} noise of the machine"
     )
 
 
@@ -208,13 +208,13 @@ def _also(found: Outline, lost: Sequence[Comparison], skipped: int) -> str:
             (len(measured_no_more), "removed case"),
             (len(new), "new case"),
             (skipped, "skipped case"),
-            (len(lost), "removed metric"),
         )
         if number
     ]
     if lost:
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        parts[-1] += f" ({lost[0].case} {lost[0].metric}{more})"
+        which = f"{lost[0].case} {lost[0].metric}{more}"
+        parts.append(f"{counted(len(lost), 'removed metric')} ({which})")
     return "; " + ", ".join(parts) if parts else ""
 
 

@@ -24,7 +24,7 @@ _PARENTHESES = frozenset("()")
 
 
 def _parse(expression: str) -> list[list[Term]]:
-    words = expression.split()
+    words = expression.lower().split()
     if not words:
         return []
     alternatives: list[list[Term]] = [[]]
@@ -39,7 +39,7 @@ def _parse(expression: str) -> list[list[Term]]:
             if word == "or":
                 alternatives.append([])
         elif expecting_word and word not in {"and", "or"}:
-            alternatives[-1].append((wanted, word.lower()))
+            alternatives[-1].append((wanted, word))
             wanted, expecting_word = True, False
         else:
             raise _wrong(expression, word)

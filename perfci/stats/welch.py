@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from perfci.model.finding import Finding, found
 from perfci.stats.paired import without_spread
@@ -93,6 +94,4 @@ def _problem(base: Sequence[float], head: Sequence[float]) -> TTest | None:
 
 
 def _with_warning(test: TTest, warning: Finding) -> TTest:
-    return TTest(
-        test.estimate, test.se, test.df, test.p, test.lo, test.hi, (*test.warnings, warning)
-    )
+    return replace(test, warnings=(*test.warnings, warning))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from perfci.metrics import METRICS, families
+from perfci import metrics
+from perfci.metrics import METRICS, Metric, energy, families
 from tests.builders.project import NOISE_PASSES, Project, rows
 from tests.plugins import Environment, install
 
@@ -225,3 +227,13 @@ def test_each_metric_belongs_to_one_family() -> None:
     names = [metric.name for family in families() for metric in family.metrics]
     assert names == list(METRICS)
     assert len(names) == len(set(names))
+
+
+def test_a_family_in_the_package_needs_no_place_and_comes_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    toy = ModuleType("perfci.metrics.toy")
+    toy.METRICS = {Metric("toy", "count", "exact", 0.0, "warn"): "a toy"}
+    modules = [("toy", toy), ("energy", energy)]
+    monkeypatch.setattr(metrics, "built_in", lambda _package: modules)
+    assert [family.name for family in metrics._own()] == [energy.__name__, toy.__name__]

@@ -27,6 +27,7 @@ CASES = (case("encoder[batch=1]"), case("encoder[batch=16]", "slow"), case("toke
         ("encoder[batch=1*", [0, 1]),
         ("*=1]", [0]),
         ("not not cpu", [2]),
+        ("encoder AND NOT Slow", [0]),
     ],
 )
 def test_words_select(words: str, expected: list[int]) -> None:

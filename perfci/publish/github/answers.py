@@ -68,11 +68,6 @@ class CommentAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Label:
-    name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class IssueAnswer:
     """An issue of a list, or one that was written; GitHub's lists hold pull requests, too."""
 
@@ -83,7 +78,6 @@ class IssueAnswer:
     user: _User | None = None
     body: str | None = None
     pull_request: dict[str, Any] | None = None
-    labels: tuple[_Label | str, ...] = ()
 
     def record(self) -> Issue:
         """Return the record."""
