@@ -127,8 +127,9 @@ class SessionPlan:
         folder = self.scratch / "ran"
         folder.mkdir(exist_ok=True)
         findings = folder / f"{side.name}-{secrets.token_hex(8)}"
-        findings.touch()  # a watch writes to it, and makes none anew where it was removed
-        return Watched(findings, self.places[side.name], self.python_path, side.built)
+        watched = Watched(findings, self.places[side.name], self.python_path, side.built)
+        watched.begin()
+        return watched
 
     def trees(self) -> dict[str, TreeOf]:
         """Return each side's tree, and the benchmarks'."""

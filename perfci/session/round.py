@@ -136,6 +136,8 @@ def measure_round(
     crowded = next((slot for slot in slots if slot.crowded), None)
     if crowded and isinstance(crowded.result, WorkerFailure):
         alone = _Slot(crowded.task)
+        if crowded.task.watched:
+            crowded.task.watched.begin()
         measure([alone])
         if isinstance(alone.result, WorkerOutput):
             failure = crowded.result.failure

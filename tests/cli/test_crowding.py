@@ -61,7 +61,7 @@ def test_sides_that_fit_alone_but_not_at_once_are_both_failed_and_neither_is_bla
 ) -> None:
     base = written(project, tmp_path / "card", setup, error)
     report = project.report("compare", base, base, "--same")
-    assert report["verdict"]["status"] == "inconclusive"
+    assert report["verdict"]["status"] == "inconclusive", report["verdict"]
     failures = {f["side"]: f for f in report["failures"] if f["case"] == "large"}
     assert set(failures) == {"base", "head"}
     for failure in failures.values():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.app.nightly.test_filling import WAITS
 from tests.builders.branch import Branch, measured, wait_for
 from tests.builders.project import Project
 from tests.history.postgres import Server
+
+pytestmark = pytest.mark.processes
 
 
 def test_a_commit_that_was_measured_while_the_server_was_away_is_imported_later(

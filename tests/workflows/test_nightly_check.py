@@ -13,7 +13,7 @@ from perfci.app.workflows import render_workflow
 from tests.builders.project import Project
 from tests.workflows.examples import PLAIN, parsed, run_step, step
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 SCRIPT = step(parsed(render_workflow("perfci-nightly.yml", PLAIN)), "Check")["run"]
 
@@ -43,10 +43,11 @@ def strict(project: Project) -> Project:
 
 def check_of_the_night(project: Project, script: str) -> subprocess.CompletedProcess[str]:
     temporary = project.folder.parent / "runner"
-    perfci = temporary / "perfci" / "bin" / "perfci"
-    perfci.parent.mkdir(parents=True, exist_ok=True)
-    perfci.write_text(f'#!/bin/sh\nexec {sys.executable} -m perfci "$@"\n')
-    perfci.chmod(0o755)
+    bin_folder = temporary / "perfci" / "bin"
+    bin_folder.mkdir(parents=True, exist_ok=True)
+    for name, command in (("perfci", f"{sys.executable} -m perfci"), ("python", sys.executable)):
+        (bin_folder / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        (bin_folder / name).chmod(0o755)
     return run_step(script, project.folder, RUNNER_TEMP=str(temporary))
 
 

@@ -21,6 +21,10 @@ class Watched:
     python_path: Sequence[str]
     built: bool
 
+    def begin(self) -> None:
+        """Make the file: a watch writes to it, and makes none anew where it was removed."""
+        self.findings.touch()
+
     def environment(self) -> dict[str, str]:
         """Return what its environment has to say."""
         return {VARIABLE: self.places.settings(str(self.findings))}

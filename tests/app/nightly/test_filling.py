@@ -40,6 +40,7 @@ def test_gaps_are_filled_the_newest_first_and_once(branch: Branch) -> None:
     assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in (first, second, third)}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_what_ends_a_night_costs_the_commit_in_the_works_alone(
     branch: Branch, number: signal.Signals

@@ -73,6 +73,7 @@ def test_a_tip_without_time_to_be_compared_with_itself_leaves_the_gaps_their_tim
     assert branch.outcomes() == ()
 
 
+@pytest.mark.processes
 def test_what_a_failing_history_does_not_take_is_kept_in_a_file(project: Project) -> None:
     branch = Branch(project)
     begun, go = (project.folder.parent / name for name in ("begun", "go"))
