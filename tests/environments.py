@@ -18,10 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
-FOLDERS = ("baselines", "checkout", "config", "docs", "foreign", "history", "publish/github",
-           "render", "stats", "trend", "verdict")  # fmt: skip
+FOLDERS = ("baselines", "checkout", "config", "history", "publish/github", "render", "stats",
+           "verdict")  # fmt: skip
 """Those whose tests call the libraries."""
-WORKERS = ("api", "worker")
+WITH_VERSIONS = ("foreign", "trend")
+"""Mathematics and files of text: they differ with the libraries' versions, not with Python."""
+WITH_PYTHON = ("api", "worker")
 """What workers run is of the standard library alone: it differs with Python, not with versions."""
 BESIDE = ("cli/test_commands.py",)
 SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_worktree.py",
@@ -62,7 +64,7 @@ def tested(name: str) -> int:
         return subprocess.run(
             [
                 *(own, "-m", "pytest", "--quiet", "--numprocesses=2", "--dist=worksteal"),
-                *("--durations=5", *chosen(() if name == "lowest" else WORKERS)),
+                *("--durations=5", *chosen(WITH_VERSIONS if name == "lowest" else WITH_PYTHON)),
             ],
             cwd=ROOT,
             check=False,
@@ -78,6 +80,7 @@ def chosen(more: tuple[str, ...]) -> list[str]:
     ]
     slow = [tests / name for name in SLOW]
     assert all(path.exists() for path in (*paths, *slow))
+    slow = [path for path in slow if any(path.is_relative_to(folder) for folder in paths)]
     return [*map(str, paths), *(f"--ignore={path}" for path in slow)]
 
 
