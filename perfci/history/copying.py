@@ -21,7 +21,9 @@ def copy_file(path: Path, copy: Path, wait_s: float = WAIT_S) -> None:
     address = f"{path.absolute().as_uri()}?mode=ro"
     try:
         with (
-            closing(sqlite3.connect(address, timeout=wait_s, isolation_level=None, uri=True)) as reader,
+            closing(
+                sqlite3.connect(address, timeout=wait_s, isolation_level=None, uri=True)
+            ) as reader,
             closing(sqlite3.connect(copy)) as written,
         ):
             reader.execute("BEGIN")
