@@ -74,6 +74,7 @@ def _run(command: list[str | Path], folder: Path) -> str:
         text=True,
         check=False,
         timeout=60,
+        stdin=subprocess.DEVNULL,
     )
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
