@@ -123,7 +123,8 @@ class WorkerOutput:
     ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call.
     ``bursts`` holds, for metrics that have one, the median of each burst in turn, None where it
     was excluded. ``bursts_disturbed`` were kept all the same, as they were most of the worker's;
-    ``disturbance`` is the commonest reason of either.
+    ``disturbance`` is the commonest reason of either. ``ancestor`` numbers the process that both
+    workers of the round were forked from, within the session; 0: they have none in common.
     """
 
     case: str
@@ -141,6 +142,7 @@ class WorkerOutput:
     bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     extra_metrics: tuple[Metric, ...] = ()
+    ancestor: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ class Journal:
             case WorkerOutput() as output:
                 p50 = output.values.get("latency_p50")
                 self.note(
-                    f"{output.case} round {output.round} {output.side}: "
+                    f"{output.case} round {output.round} {output.side}"
+                    f"{f' of ancestor {output.ancestor}' if output.ancestor else ''}: "
                     f"{output.samples} samples, p50 {p50 if p50 is None else f'{p50:.6g} s'}, "
                     f"{output.bursts_set_aside} bursts excluded"
                 )

@@ -31,6 +31,7 @@ def reduce(
     cold_cache: bool,
     energy: float | None = None,
     installed: Container[str] = (),
+    ancestor: int = 0,
 ) -> WorkerOutput:
     """Return the worker's metrics; ``energy`` is what its card took in J, None where it has none.
 
@@ -77,6 +78,7 @@ def reduce(
         bursts=_union(one.bursts for one in readings),
         warnings=raw.warnings,
         extra_metrics=tuple(extra.values()),
+        ancestor=ancestor,
     )
 
 

@@ -42,6 +42,11 @@ def test_latencies_come_in_seconds() -> None:
     assert output.samples == 1000
 
 
+def test_a_worker_carries_the_number_of_its_ancestor() -> None:
+    output = reduce(raw([1]), case="c", side="head", round_number=1, cold_cache=False, ancestor=2)
+    assert output.ancestor == 2
+
+
 def test_a_percentile_with_too_few_samples_is_missing_and_says_how_many_it_needs() -> None:
     output = reduced(raw([1_000_000] * 30))
     assert "latency_p99" not in output.values
