@@ -15,9 +15,9 @@ from benchmarks.statistics.noise import Array, Model, Rng, Seen
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparison import adjust, compare_case
+from perfci.verdict.comparison import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import suspects
+from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import MetricPolicy, Policy
 from perfci.verdict.stopping import undecided_metrics
 

@@ -19,10 +19,10 @@ from perfci.model.run import Run, Side
 from perfci.model.worker import WorkerOutput
 from perfci.session.discovering import Written
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
-from perfci.verdict.comparison import adjust, compare_case, left_out
+from perfci.verdict.comparison import compare_case, left_out
 from perfci.verdict.decision import failure_rows, placeholder
 from perfci.verdict.explanation import explain
-from perfci.verdict.judgement import suspects
+from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import Policy
 from perfci.verdict.report import Judged, build_report, decide_on
 

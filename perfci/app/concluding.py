@@ -14,9 +14,10 @@ from perfci.model.worker import WorkerOutput
 from perfci.session.discovering import Written
 from perfci.session.session import SessionResult
 from perfci.units import counted
-from perfci.verdict.comparison import adjust, left_out, number_rows
+from perfci.verdict.comparison import left_out, number_rows
 from perfci.verdict.decision import failure_rows, placeholder
 from perfci.verdict.explanation import explain
+from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.report import Judged, Measured
 

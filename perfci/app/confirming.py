@@ -14,10 +14,11 @@ from perfci.baselines.baseline import Baseline
 from perfci.errors import PerfciError, UsageError, refusal
 from perfci.model.report import Comparison, Timing
 from perfci.model.run import Side
+from perfci.model.words import words
 from perfci.session.workplace import Surroundings, Wanted
 from perfci.units import counted
-from perfci.verdict.comparison import adjust
-from perfci.verdict.decision import because_of
+from perfci.verdict.decision import reason_of
+from perfci.verdict.judgement import adjust
 from perfci.verdict.merge import joined_ran, joined_same_code
 from perfci.verdict.policy import Policy
 from perfci.verdict.report import Judged, Measured
@@ -221,7 +222,9 @@ def _kept(
         without_base = next((row for row in rows if row.status == "new"), None)
         if without_base:
             kept.append(case)
-            why.append(f"the baseline's commit no longer runs {case}{because_of(without_base)}")
+            reason = reason_of(without_base)
+            because = f" ({words(reason)})" if reason else ""
+            why.append(f"the baseline's commit no longer runs {case}{because}")
         elif not rows:
             kept.append(case)
             why.append(f"the baseline's commit does not have {case}")

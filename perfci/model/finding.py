@@ -41,11 +41,6 @@ def found(code: str, **arguments: Plain) -> Finding:
     return Finding(code, arguments)
 
 
-def in_words(text: str) -> Finding:
-    """Return the finding that a file states in words alone."""
-    return Finding(IN_WORDS, {"text": text})
-
-
 def stated(text: str, case: str = "", metric: str = "") -> Reason:
     """Return the reason that is given in words alone."""
     return Reason(IN_WORDS, case, metric, {"text": text})

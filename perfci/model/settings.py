@@ -11,7 +11,7 @@ MOST_INJECTED = 10.0
 
 
 DECIDING_ROUNDS = 5
-"""Fewer carry no interval and no verdict: rounds that fell alike by luck look like certainty.
+"""Fewer carry no interval and no verdict: rounds that agree by chance look like certainty.
 With two, intervals of processes of two speeds hold in 86 % instead of 95; with four, 0.4 % of the
 cases slower by twice the threshold pass for unchanged; with five 0.1 % (docs/statistics.md)."""
 

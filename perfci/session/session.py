@@ -27,7 +27,8 @@ from perfci.session.schedule import (
     visiting_order_by,
 )
 from perfci.session.starters import Starters
-from perfci.verdict.comparison import adjust, compare_case
+from perfci.verdict.comparison import compare_case
+from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
 from perfci.verdict.stopping import awaits_rounds, undecided_metrics

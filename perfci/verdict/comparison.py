@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from perfci.metrics import METRICS, rulings
 from perfci.model.case import Case
@@ -23,12 +23,7 @@ from perfci.stats.quantile import median, upper_median
 from perfci.stats.student import no_evidence
 from perfci.stats.summary import summarise
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
-from perfci.verdict.exact import (
-    compare_exactly,
-    is_exact,
-    without_numbers,
-)
-from perfci.verdict.judgement import adjust
+from perfci.verdict.exact import compare_exactly, is_exact, without_numbers
 from perfci.verdict.margin import standard_error
 from perfci.verdict.policy import MetricPolicy, Policy
 
@@ -87,9 +82,8 @@ def empty_row(
     )
 
 
-__all__ = ["adjust", "compare_case", "left_out", "number_rows"]
-
 LEFT_OUT = found("left-out")
+_OF_EVIDENCE = {one.name for one in fields(Evidence)} & {one.name for one in fields(Comparison)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,21 +293,8 @@ def _is_worse(metric: Metric, base: float, head: float) -> bool:
 def _exactly(empty: Comparison, metric: Metric, base: _Values, head: _Values) -> Comparison:
     if problem := no_evidence((*base.values, *head.values)):
         return replace(empty, method="exact", findings=(*empty.findings, problem))
-    change = compare_exactly(metric, base.values, head.values, empty.threshold)
-    return replace(
-        empty,
-        method="exact",
-        status=change.status,
-        base=base.exact_estimate(),
-        head=head.exact_estimate(),
-        ratio=change.ratio,
-        ratio_lo=change.ratio,
-        ratio_hi=change.ratio,
-        difference=change.difference,
-        difference_lo=change.difference,
-        difference_hi=change.difference,
-        findings=(*empty.findings, *change.findings),
-    )
+    empty = replace(empty, base=base.exact_estimate(), head=head.exact_estimate())
+    return compare_exactly(empty, metric, base.values, head.values)
 
 
 def _vanished(empty: Comparison, base: _Values, head: Sequence[WorkerOutput]) -> Comparison:
@@ -345,21 +326,9 @@ def _sessions(
 def _tested(empty: Comparison, evidence: Evidence, base: _Values, head: _Values) -> Comparison:
     row = replace(
         empty,
-        method=evidence.method,
+        **{name: getattr(evidence, name) for name in _OF_EVIDENCE},
         base=base.estimate(logarithmic=evidence.logarithmic),
         head=head.estimate(logarithmic=evidence.logarithmic),
-        ratio=evidence.ratio,
-        ratio_lo=evidence.ratio_lo,
-        ratio_hi=evidence.ratio_hi,
-        difference=evidence.difference,
-        difference_lo=evidence.difference_lo,
-        difference_hi=evidence.difference_hi,
-        p=evidence.p,
-        welch_p=evidence.welch_p,
-        cohens_d=evidence.cohens_d,
-        detectable=evidence.detectable,
-        df=evidence.df,
-        se=evidence.se,
         findings=(*empty.findings, *evidence.warnings),
     )
     of_shares = not evidence.logarithmic and evidence.difference is None

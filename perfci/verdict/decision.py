@@ -10,7 +10,6 @@ from perfci.model.case import Failure
 from perfci.model.finding import REMARKS, Finding, Plain, Reason, found
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Status, Verdict
-from perfci.model.words import words
 from perfci.verdict.caveats import why_not_unchanged
 from perfci.verdict.comparison import empty_row
 from perfci.verdict.margin import threshold_of, worse_by
@@ -267,9 +266,3 @@ def _seen(row: Comparison) -> dict[str, Plain]:
 
 def _of_row(code: str, row: Comparison, **arguments: Plain) -> Reason:
     return Reason(code, row.case, row.metric, arguments, because=reason_of(row))
-
-
-def because_of(row: Comparison) -> str:
-    """Return why the row has its status, in brackets, or nothing."""
-    reason = reason_of(row)
-    return f" ({words(reason)})" if reason else ""

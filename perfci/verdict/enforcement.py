@@ -16,7 +16,8 @@ from perfci.model.report import Comparison, Report, Verdict
 from perfci.verdict.comparison import empty_row
 from perfci.verdict.decision import placeholder, was_measured
 from perfci.verdict.exact import judge_exactly
-from perfci.verdict.judgement import readjust, threshold_of, worse_by
+from perfci.verdict.judgement import readjust
+from perfci.verdict.margin import threshold_of, worse_by
 from perfci.verdict.policy import MetricPolicy, Policy, metric_policy
 from perfci.verdict.report import build_report, decide_on, opened
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from perfci.metrics import Ruling
-from perfci.model.finding import Finding, found
+from perfci.model.finding import found
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Status
 from perfci.model.settings import DECIDING_ROUNDS
@@ -18,18 +18,6 @@ from perfci.stats.quantile import upper_median
 from perfci.verdict.margin import margin
 
 _RESOLUTION = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class ExactChange:
-    """How an exact metric changed: each side's value, and the status that follows."""
-
-    status: Status
-    base: float
-    head: float
-    ratio: float | None
-    difference: float | None
-    findings: tuple[Finding, ...]
 
 
 def is_exact(
@@ -60,32 +48,51 @@ def _agree(metric: Metric, values: Sequence[float], threshold: float) -> bool:
 
 
 def compare_exactly(
-    metric: Metric, base: Sequence[float], head: Sequence[float], threshold: float
-) -> ExactChange:
-    """Compare the upper medians of both sides' workers, which agree.
+    empty: Comparison, metric: Metric, base: Sequence[float], head: Sequence[float]
+) -> Comparison:
+    """Return the row ``empty`` with the change of the upper medians of workers that agree.
 
-    Not the mean: it need not be a value that was seen.
+    Not of the means: a mean need not be a value that was seen.
     """
-    remarks: tuple[Finding, ...] = ()
     before, after = upper_median(base), upper_median(head)
     if metric.absolute:
         change = after - before
-        status = _status(change if metric.direction == "lower" else -change, threshold)
-        return ExactChange(status, before, after, None, change, remarks)
+        status = _status(change if metric.direction == "lower" else -change, empty.threshold)
+        return _row(empty, status, difference=change)
     if metric.floor is not None and min(before, after) < metric.floor:
         before, after = max(before, metric.floor), max(after, metric.floor)
-        remarks += (found("below-floor", floor=metric.floor),)
+        remark = found("below-floor", floor=metric.floor)
+        empty = replace(empty, findings=(*empty.findings, remark))
     if before == after:
-        return ExactChange("unchanged", before, after, 1.0, None, remarks)
+        return _row(empty, "unchanged", ratio=1.0)
     worse = (after > before) == (metric.direction == "lower")
+    moved: Status = "regressed" if worse else "improved"
     if before <= 0.0 or after <= 0.0:
-        remarks += (found("no-ratio"),)
-        return ExactChange("regressed" if worse else "improved", before, after, None, None, remarks)
+        return _row(replace(empty, findings=(*empty.findings, found("no-ratio"))), moved)
     ratio = after / before
-    _, upper = margin(threshold)
-    moved = max(ratio, 1.0 / ratio) >= upper
-    changed: Status = "regressed" if worse else "improved"
-    return ExactChange(changed if moved else "unchanged", before, after, ratio, None, remarks)
+    _, upper = margin(empty.threshold)
+    return _row(empty, moved if max(ratio, 1.0 / ratio) >= upper else "unchanged", ratio=ratio)
+
+
+def _row(
+    empty: Comparison,
+    status: Status,
+    *,
+    ratio: float | None = None,
+    difference: float | None = None,
+) -> Comparison:
+    """Return an exact change, which is its own interval."""
+    return replace(
+        empty,
+        method="exact",
+        status=status,
+        ratio=ratio,
+        ratio_lo=ratio,
+        ratio_hi=ratio,
+        difference=difference,
+        difference_lo=difference,
+        difference_hi=difference,
+    )
 
 
 def _status(worse_by: float, threshold: float) -> Status:

@@ -28,7 +28,6 @@ from perfci.verdict.margin import is_within, margin, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
 
-__all__ = ["adjust", "threshold_of", "worse_by"]
 _TESTED = ("paired_t", "welch_t")
 
 

@@ -146,7 +146,7 @@ def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy
     rows = readjust(_joined(shards), policy)
     regressed = {row.case for row in rows if row.status == "regressed"}
     explanations = (one for part in parts for one in part.explanations if one.case in regressed)
-    measured = _together(parts, rows, _strays(missing, environments))
+    measured = _as_one_session(parts, rows, _strays(missing, environments))
     judged = Judged(rows, tuple(dict.fromkeys(explanations)))
     decided = decide_on(measured, judged, policy)
     report = build_report(
@@ -161,7 +161,7 @@ def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy
     return Merged(report, missing)
 
 
-def _together(
+def _as_one_session(
     parts: Sequence[Report], rows: Sequence[Comparison], notes: Sequence[str]
 ) -> Measured:
     """Return what all ``parts`` measured, as of one session; ``notes`` are added to theirs."""
@@ -201,7 +201,7 @@ def _finite(merged: Merged) -> Merged:
     except CodecError as error:
         raise DamagedFile(
             "damaged-report",
-            f"the reports of {merged.report.environment.key!r} can't be believed: together they "
+            f"the reports of {merged.report.environment.key!r} can't be believed: merged they "
             f"give {error}",
             "Measure the shards again.",
         ) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.finding import Reason, found, in_words, stated
+from perfci.model.finding import IN_WORDS, Reason, found, stated
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.render.exporters import TERMINAL, formats, named
@@ -105,7 +105,7 @@ def bare(case: str, status: str, reason: str) -> Comparison:
         df=None,
         cohens_d=None,
         detectable=None,
-        findings=(in_words(reason),),
+        findings=(found(IN_WORDS, text=reason),),
     )
 
 
@@ -159,7 +159,9 @@ def rich_report(**changed: Any) -> Report:
                 Reason("regressed", EAGER, "latency_p50", {"ratio": 1.065, "threshold": 0.05}),
                 Reason("failed", BROKEN, because=failed_finding(failure)),
                 Reason(
-                    "not-comparable", "sampler", because=in_words("the benchmark's source changed")
+                    "not-comparable",
+                    "sampler",
+                    because=found(IN_WORDS, text="the benchmark's source changed"),
                 ),
                 Reason("warned", EAGER, "latency_p95", {"ratio": 1.1214, "threshold": 0.1}),
             ),
@@ -229,7 +231,14 @@ def hostile_report(name: str) -> Report:
         verdict=Verdict("fail", (stated(name), stated(f"{name} again"))),
         results=(
             replace(
-                row(name, "latency_p50", 1.0, 1.2, "regressed", findings=(in_words(name),)),
+                row(
+                    name,
+                    "latency_p50",
+                    1.0,
+                    1.2,
+                    "regressed",
+                    findings=(found(IN_WORDS, text=name),),
+                ),
                 metric=name,
                 unit=name,
             ),
@@ -242,8 +251,10 @@ def hostile_report(name: str) -> Report:
             replace(
                 row(name, "memory_growth", 0.0, 64.0, "regressed"), metric=f"{name} 3", unit=name
             ),
-            row(name, "cold_start", 1.0, 1.2, "inconclusive", findings=(in_words(name),)),
-            row(name, "import_time", 1.0, 1.0, "unchanged", findings=(in_words(name),)),
+            row(
+                name, "cold_start", 1.0, 1.2, "inconclusive", findings=(found(IN_WORDS, text=name),)
+            ),
+            row(name, "import_time", 1.0, 1.0, "unchanged", findings=(found(IN_WORDS, text=name),)),
             bare(name, "failed", name),
             replace(bare(name, "new", name), metric=f"{name} 4"),
             replace(bare(name, "removed", name), metric="latency_p99"),

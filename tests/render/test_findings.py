@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perfci.errors import DamagedFile
-from perfci.model.finding import found, in_words
+from perfci.model.finding import IN_WORDS, found
 from perfci.render.report_json import read_report, render_json
 from tests.render.examples import EAGER, TUNED, rendered, rich_report, row
 
@@ -60,7 +60,7 @@ def test_a_file_from_before_there_were_findings_looks_as_it_did(form: str) -> No
         "verdict": {k: v for k, v in new["verdict"].items() if k not in NEW},
     }
     before, after = (read_report(json.dumps(one)) for one in (old, new))
-    assert before.results[0].caveat == in_words("most rounds do not show the change")
+    assert before.results[0].caveat == found(IN_WORDS, text="most rounds do not show the change")
     assert before.verdict.findings[0].case == after.verdict.findings[0].case == TUNED
     assert rendered(before, form) == rendered(after, form)
 

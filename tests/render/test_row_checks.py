@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile
 from perfci.metrics import METRICS, Ruling
-from perfci.model.finding import found, in_words
+from perfci.model.finding import IN_WORDS, found
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Report, Verdict
 from perfci.publish.github.check import conclusion
 from perfci.render.report_json import read_report, render_json
 from perfci.render.row_checks import why_untrue
-from perfci.verdict.comparison import adjust, compare_case, left_out
+from perfci.verdict.comparison import compare_case, left_out
 from perfci.verdict.decision import decide
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.exact import without_numbers
+from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import MetricPolicy, Policy
 from tests.render.examples import EAGER, passing_report, row
 from tests.verdict.shards import POLICY, paired, shard, stored
@@ -143,7 +144,7 @@ NO_GRAPH_BEFORE = replace(NO_GRAPH, status="improved", base=None, head=BREAKS.he
         (replace(SLOW, base_sessions=2), "its method is `paired_t`"),
         (replace(BREAKS, base_sessions=1), "its method is `exact`"),
         (replace(STORED, base_sessions=200_000), "fewer workers"),
-        (replace(COLD, caveat=in_words("x")), "not one that perfci gives"),
+        (replace(COLD, caveat=found(IN_WORDS, text="x")), "not one that perfci gives"),
         (replace(COLD, caveat=found("few-workers-changed")), "not one that perfci gives"),
         (replace(COLD, caveat=found("few-rounds-changed")), "than its interval allows"),
         (replace(COLD, cohens_d=0.0), "cohens_d is 0"),

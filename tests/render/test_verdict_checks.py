@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile
 from perfci.model.case import Failure
-from perfci.model.finding import in_words
+from perfci.model.finding import IN_WORDS, found
 from perfci.model.ran import Ran, SideRan
 from perfci.model.report import Comparison, Definition, Estimate, Report, Verdict
 from perfci.render.report_json import read_report, render_json
-from perfci.verdict.comparison import adjust
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
 from perfci.verdict.enforcement import enforced
+from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import MetricPolicy, Policy
 from tests.render.examples import (
     alone_report,
@@ -166,7 +166,9 @@ _ROWS: tuple[Callable[[str, float], tuple[Comparison, ...]], ...] = (
     lambda case, _: failure_rows([failure(case, "base")], (), POLICY),
     lambda case, _: (bare(case, "new", "no baseline yet"),),
     lambda case, _: (bare(case, "not_comparable", "the benchmark's source changed"),),
-    lambda case, _: (placeholder(case, "inconclusive", POLICY, in_words("the time budget ended")),),
+    lambda case, _: (
+        placeholder(case, "inconclusive", POLICY, found(IN_WORDS, text="the time budget ended")),
+    ),
 )
 _POLICIES = (
     POLICY,

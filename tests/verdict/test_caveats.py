@@ -14,9 +14,9 @@ from perfci.verdict.caveats import (
     is_clear,
     rounds_to_believe,
 )
-from perfci.verdict.comparison import adjust, compare_case
+from perfci.verdict.comparison import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import suspects
+from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import default_policy
 from perfci.verdict.stopping import undecided_metrics
 from tests.verdict.workers import case, side

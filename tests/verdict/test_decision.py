@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.model.finding import found, in_words
+from perfci.model.finding import IN_WORDS, found
 from perfci.model.report import Comparison, Estimate
-from perfci.verdict.comparison import adjust, compare_case, number_rows
+from perfci.verdict.comparison import compare_case, number_rows
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
+from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import MetricPolicy, default_policy
 from tests.verdict.workers import both, case, failure, side
 
@@ -84,15 +85,19 @@ def test_an_undecided_metric_that_cannot_be_worse_is_no_doubt() -> None:
 
 def test_nothing_measured_is_an_error() -> None:
     assert decide((), (), POLICY).status == "error"
-    waiting = placeholder("a", "inconclusive", POLICY, in_words("the time budget ended"))
+    waiting = placeholder(
+        "a", "inconclusive", POLICY, found(IN_WORDS, text="the time budget ended")
+    )
     assert decide((waiting,), (), POLICY).status == "error"
     assert decide((waiting, *rows("cold_start", 1.0)), (), POLICY).status == "inconclusive"
 
 
 def test_what_was_not_measured_is_not_compared_even_where_doubt_passes() -> None:
     lenient = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
-    waiting = placeholder("a", "inconclusive", POLICY, in_words("the time budget ended"))
-    fresh = placeholder("b", "new", POLICY, in_words("base hasn't got it"))
+    waiting = placeholder(
+        "a", "inconclusive", POLICY, found(IN_WORDS, text="the time budget ended")
+    )
+    fresh = placeholder("b", "new", POLICY, found(IN_WORDS, text="base hasn't got it"))
     verdict = decide((waiting, fresh), (), lenient)
     assert verdict.status == "inconclusive"
     assert verdict.reasons == ("nothing to compare with: 1 new",)
@@ -101,11 +106,11 @@ def test_what_was_not_measured_is_not_compared_even_where_doubt_passes() -> None
 
 
 def test_what_cannot_be_compared_is_an_answer() -> None:
-    stranger = placeholder("a", "not_comparable", POLICY, in_words("another GPU"))
+    stranger = placeholder("a", "not_comparable", POLICY, found(IN_WORDS, text="another GPU"))
     verdict = decide((stranger, *rows("latency_p50", 1.0)), (), POLICY)
     assert verdict.status == "inconclusive"
     assert verdict.reasons == ("a: not comparable (another GPU)",)
-    fresh = placeholder("a", "new", POLICY, in_words("no baseline yet"))
+    fresh = placeholder("a", "new", POLICY, found(IN_WORDS, text="no baseline yet"))
     assert decide((fresh,), (), POLICY).reasons == ("nothing to compare with: 1 new",)
     assert decide((fresh, *rows("latency_p50", 1.0)), (), POLICY).status == "pass"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.metrics import METRICS
-from perfci.model.finding import Reason, found, in_words, stated
+from perfci.model.finding import IN_WORDS, Reason, found, stated
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
 from perfci.render.outline import headline
@@ -132,7 +132,10 @@ def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        (placeholder("b", "not_comparable", POLICY, in_words("another GPU")), "inconclusive"),
+        (
+            placeholder("b", "not_comparable", POLICY, found(IN_WORDS, text="another GPU")),
+            "inconclusive",
+        ),
         (replace(paired("b"), metric="loss", head=None, status="inconclusive"), "error"),
     ],
 )
@@ -208,7 +211,10 @@ def test_a_benchmark_that_is_known_here_and_the_report_says_nothing_of_is_remove
 
 
 def test_what_is_told_of_otherwise_is_not_removed_again() -> None:
-    rows = (paired("a[n=1]"), placeholder("b", "removed", POLICY, in_words("head hasn't got it")))
+    rows = (
+        paired("a[n=1]"),
+        placeholder("b", "removed", POLICY, found(IN_WORDS, text="head hasn't got it")),
+    )
     assert lacking(passing(*rows)) == ["c"]
     assert lacking(passing(rows[0], skipped={"b[n=2]": "slow", "c": "no GPU"})) == []
     both = failure("bench.py, bench_gpu.py", "head")

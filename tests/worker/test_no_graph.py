@@ -7,9 +7,10 @@ import pytest
 from perfci.model.codec import from_plain, to_plain
 from perfci.model.report import Comparison, Verdict
 from perfci.model.worker import Burst, Measurement, WorkerOutput
-from perfci.verdict.comparison import adjust, compare_case
+from perfci.verdict.comparison import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.explanation import explain
+from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
 from perfci.verdict.reduction import reduce
 from tests.verdict.workers import case, worker

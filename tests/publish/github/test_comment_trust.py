@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfci.model.ran import Ran, SideRan
-from perfci.verdict.comparison import adjust
+from perfci.verdict.judgement import adjust
 from tests.builders.project import Project
 from tests.publish.github.conftest import BASE, HEAD, OLDER, PASSING, Comment
 from tests.publish.github.server import FakeGitHub
