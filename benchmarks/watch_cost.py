@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from perfci.session.ran.places import Places
+from perfci.session.provenance.places import Places
 from perfci.worker.hook.perfci_commands import VARIABLE
 
 HOOK = Path(__file__).resolve().parent.parent / "perfci" / "worker" / "hook"
@@ -109,8 +109,8 @@ def _environment(folder: str) -> dict[str, str]:
         spared=(),
         python_path=(folder,),
     )
-    Path(folder, "findings").touch()
-    return {VARIABLE: places.settings(f"{folder}/findings")}
+    Path(folder, "events").touch()
+    return {VARIABLE: places.settings(f"{folder}/events")}
 
 
 def _time(ns: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perfci.api.definition import benchmark
+from perfci.api.definition import benchmark, user_frame
 from perfci.api.work import Work, metric
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def inference(
     torch.compile backend's name; ``device`` defaults to a CUDA device where there is one;
     model and inputs are moved there. ``items`` counts what one call handles (throughput).
     """
-    from perfci.api import inference as torch_work
+    from perfci.api.inference import inference_work
 
-    return torch_work.inference(
+    return inference_work(
         model,
         inputs,
         keyword_inputs,
@@ -40,6 +40,7 @@ def inference(
         items=items,
         device=device,
         compile_options=compile_options,
+        where=user_frame(),
     )
 
 
@@ -61,9 +62,9 @@ def training_step(
     scalar; without it the model's output must be one. ``optimizer`` is an optimizer over
     ``model``'s parameters, a callable that makes one from them, or None for SGD.
     """
-    from perfci.api import inference as torch_work
+    from perfci.api.training import training_work
 
-    return torch_work.training_step(
+    return training_work(
         model,
         inputs,
         target,
@@ -73,4 +74,5 @@ def training_step(
         items=items,
         device=device,
         compile_options=compile_options,
+        where=user_frame(),
     )

@@ -1,4 +1,4 @@
-"""Inference and training steps as work. The torch half of ``api``; imported where it is used."""
+"""One inference call as work. Imports torch."""
 
 from __future__ import annotations
 
@@ -6,65 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from perfci.api.definition import user_frame
 from perfci.api.modes import in_mode
 from perfci.api.placement import check_callable, check_items, chosen_device, module_of, placed
 from perfci.api.reference import doubled, float64_copy, reference_output
-from perfci.api.training import training_work
 from perfci.api.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-
-def inference(
-    model: Callable[..., Any],
-    inputs: tuple[Any, ...],
-    keyword_inputs: Mapping[str, Any],
-    *,
-    mode: str,
-    items: float | None,
-    device: str | torch.device | None,
-    compile_options: Mapping[str, Any] | None,
-) -> Work:
-    """Return the work of one call without gradients; see ``api.inference``."""
-    return inference_work(
-        model,
-        inputs,
-        keyword_inputs,
-        mode=mode,
-        items=items,
-        device=device,
-        compile_options=compile_options,
-        where=user_frame(),
-    )
-
-
-def training_step(
-    model: Any,
-    inputs: Any,
-    target: Any,
-    *,
-    loss: Callable[..., Any] | None,
-    optimizer: Any,
-    mode: str,
-    items: float | None,
-    device: str | torch.device | None,
-    compile_options: Mapping[str, Any] | None,
-) -> Work:
-    """Return the work of one training step; see ``api.training_step``."""
-    return training_work(
-        model,
-        inputs,
-        target,
-        loss=loss,
-        optimizer=optimizer,
-        mode=mode,
-        items=items,
-        device=device,
-        compile_options=compile_options,
-        where=user_frame(),
-    )
 
 
 def inference_work(

@@ -1,4 +1,4 @@
-"""One training step as work: forward and loss (compiled together), backward, optimizer."""
+"""One training step as work: forward and loss (compiled as one), backward, optimizer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ def training_work(
     stepper = _optimizer(optimizer, model, where)
     arguments = placed(inputs if isinstance(inputs, tuple) else (inputs,), place)
     goal = placed(target, place)
-    at_start = _state(model)
     zero_grad, step_parameters = stepper.zero_grad, stepper.step
 
     def step() -> Any:
@@ -61,6 +60,27 @@ def training_work(
             raise
         step_parameters()
         return value.detach()
+
+    return Work(
+        call=step,
+        mode=mode,
+        compiled=mode != "eager",
+        device=str(place),
+        items=items,
+        accuracy=_accuracy(forward, model, loss, arguments, goal, zero_grad),
+    )
+
+
+def _accuracy(
+    forward: Forward,
+    model: Any,
+    loss: Callable[..., Any] | None,
+    arguments: tuple[Any, ...],
+    goal: Any,
+    zero_grad: Callable[..., None],
+) -> Callable[[], tuple[Any, Any]]:
+    """Return what compares gradients with float64's, from the state that ``model`` has now."""
+    at_start = _state(model)
 
     def accuracy() -> tuple[Any, Any]:
         now = _state(model)
@@ -77,18 +97,11 @@ def training_work(
             zero_grad(set_to_none=True)
         return candidate, reference
 
-    return Work(
-        call=step,
-        mode=mode,
-        compiled=mode != "eager",
-        device=str(place),
-        items=items,
-        accuracy=accuracy,
-    )
+    return accuracy
 
 
 def _objective(model: Any, loss: Callable[..., Any] | None) -> Forward:
-    """Return forward and loss as one function, so that a mode compiles them together."""
+    """Return forward and loss as one function, so that a mode compiles them as one."""
 
     def objective(arguments: tuple[Any, ...], goal: Any) -> Any:
         output = model(*arguments)

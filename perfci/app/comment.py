@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perfci.publish.github.client import Client
     from perfci.publish.github.event import MergeGroup, Nothing, Wanted
     from perfci.publish.github.posting import Outcome
-    from perfci.session.discovering import Written
+    from perfci.session.source import Written
     from perfci.verdict.policy import Policy
 
 
@@ -190,8 +190,8 @@ def fail_the_check(
 
 def _written_here(root: Path, config: Config) -> Mapping[str, Mapping[str, Written]]:
     """Return the benchmarks that each file here writes; the files are read, not imported."""
-    from perfci.session.discovering import written_in
     from perfci.session.plan import files_in
+    from perfci.session.source import written_in
 
     return written_in(root, files_in(root, config.benchmarks, config.pattern))
 

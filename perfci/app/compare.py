@@ -13,10 +13,10 @@ from perfci.errors import UsageError
 from perfci.model.case import Case, Failure
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
-from perfci.session.discovering import Written, written_in
 from perfci.session.plan import files_in
-from perfci.session.selecting import select
+from perfci.session.selection import select
 from perfci.session.session import SessionResult
+from perfci.session.source import Written, written_in
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.units import counted
 from perfci.verdict.report import Judged, Measured, build_report, decide_on

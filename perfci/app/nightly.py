@@ -39,7 +39,7 @@ from perfci.model.case import Case
 from perfci.model.history import GateOutcome, RecordedRun
 from perfci.model.report import Report
 from perfci.model.run import Environment, Run, Side
-from perfci.session.discovering import NO_TIME_TO_IMPORT
+from perfci.session.discovery import NO_TIME_TO_IMPORT
 from perfci.session.workplace import Surroundings, Wanted, open_workplace
 from perfci.trend.timeline.gaps import Gap, gaps, slowest_case, time_for
 from perfci.trend.timeline.timelines import current_name

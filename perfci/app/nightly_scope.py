@@ -13,7 +13,7 @@ from perfci.model.case import Case, Failure
 from perfci.model.report import Report
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.settings import MeasureSettings
-from perfci.session.discovering import CUT_SHORT, NO_TIME_TO_IMPORT
+from perfci.session.discovery import CUT_SHORT, NO_TIME_TO_IMPORT
 from perfci.session.schedule import is_whole
 from perfci.trend.timeline.gaps import last_of_each_day
 from perfci.units import counted

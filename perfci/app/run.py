@@ -10,7 +10,7 @@ from perfci.checkout.repository import Resolved
 from perfci.model.case import Case
 from perfci.model.report import Report
 from perfci.model.run import Run
-from perfci.session.discovering import not_matching, without_benchmark
+from perfci.session.discovery import not_matching, without_benchmark
 from perfci.session.session import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.verdict.report import Measured, build_report, decide_on

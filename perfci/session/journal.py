@@ -17,7 +17,7 @@ def slug(text: str) -> str:
 class Journal:
     """Writes ``session.log`` and ``workers/*.log`` under one folder.
 
-    A log is never worth a session: what can't be written any more is told by ``notes``.
+    A log is never worth a session: ``notes`` say what can't be written any more.
     """
 
     def __init__(self, folder: Path) -> None:

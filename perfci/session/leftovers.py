@@ -23,7 +23,7 @@ WORKER_VARIABLE = "PERFCI_WORKER"
 
 
 def carrying(variable: str, value: str) -> list[int]:
-    """Return the ids of the living processes (this one apart) that carry ``variable=value``."""
+    """Return the ids of the living processes but this one that carry ``variable=value``."""
     needle = f"{variable}={value}".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -48,10 +48,10 @@ def end_all(
     left, because a dying process may still fork.
     """
     ended: set[int] = set()
-    patience = time.monotonic() + grace_s
-    deadline = patience + within_s
+    grace_end = time.monotonic() + grace_s
+    deadline = grace_end + within_s
     while pids := [pid for pid in carrying(variable, value) if pid != spared]:
-        if time.monotonic() < patience:
+        if time.monotonic() < grace_end:
             time.sleep(0.005)
             continue
         ended.update(pids)

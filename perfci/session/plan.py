@@ -15,9 +15,9 @@ from perfci.model.settings import DECIDING_ROUNDS, MeasureSettings, Quiet
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.session.launch import Launch
 from perfci.session.leftovers import SESSION_VARIABLE
-from perfci.session.ran.places import Places, benchmark_places, distributions_of, packages_of
-from perfci.session.ran.tally import TreeOf
-from perfci.session.ran.watched import Watched
+from perfci.session.provenance.places import Places, benchmark_places, distributions_of, packages_of
+from perfci.session.provenance.tally import TreeOf
+from perfci.session.provenance.watch import Watched
 from perfci.session.round import Task
 from perfci.session.schedule import has_cold_cache
 
@@ -126,8 +126,8 @@ class SessionPlan:
             return None
         folder = self.scratch / "ran"
         folder.mkdir(exist_ok=True)
-        findings = folder / f"{side.name}-{secrets.token_hex(8)}"
-        watched = Watched(findings, self.places[side.name], self.python_path, side.built)
+        events = folder / f"{side.name}-{secrets.token_hex(8)}"
+        watched = Watched(events, self.places[side.name], self.python_path, side.built)
         watched.begin()
         return watched
 
@@ -249,16 +249,16 @@ class SessionPlan:
         return tuple(filter(None, files))
 
     def with_discovered(
-        self, discovered: Mapping[str, Discovery], apart: Collection[str]
+        self, discovered: Mapping[str, Discovery], separate: Collection[str]
     ) -> SessionPlan:
         """Return the plan with each side's devices, and where its Python has the project installed.
 
-        ``apart`` are packages that each side has in a Python of its own: those copies are meant.
+        ``separate`` are packages that each side has in a Python of its own: those copies are meant.
         """
         places = {
             name: replace(
                 one,
-                installed=tuple(sorted({*one.installed, *apart})),
+                installed=tuple(sorted({*one.installed, *separate})),
                 copies=tuple(
                     path
                     for copy in discovered[name].copies

@@ -1,4 +1,4 @@
-"""One round: a worker of each side, alive together, taking bursts in turn."""
+"""One round: a worker of each side, both alive, taking bursts in turn."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from perfci.model.worker import (
 from perfci.session.conversation import Worker, WorkerEnded
 from perfci.session.executor import Executor, OpenStarters
 from perfci.session.launch import Launch
-from perfci.session.ran.judging import Judged, failure_of, untold
-from perfci.session.ran.watched import Watched
+from perfci.session.provenance.attribution import Provenance
+from perfci.session.provenance.watch import Watched, record_removed, wrong_code
 from perfci.session.schedule import burst_count, burst_order, lead_in_s
 from perfci.verdict.reduction import reduce
 
@@ -52,7 +52,7 @@ def ran_out_of_memory(failure: Failure) -> bool:
 def no_room_for_both(failure: Failure, side: str) -> Failure:
     """Return ``side``'s failure where ``failure`` came up beside the other side, and not alone.
 
-    Which side got the memory first is the luck of the order: neither is to blame.
+    Which side got the memory first depends on the order: neither is to blame.
     """
     first_line = next(iter(failure.message.strip().splitlines()), failure.kind)
     return replace(
@@ -87,7 +87,7 @@ class RoundResult:
     results: tuple[WorkerResult, ...]
     logs: Mapping[str, str]
     measured_s: float
-    ran: Mapping[str, Judged] = field(default_factory=dict)
+    ran: Mapping[str, Provenance] = field(default_factory=dict)
 
 
 class _Slot:
@@ -105,7 +105,7 @@ class _Slot:
         self.watch: GpuWatch | None = None
         self.energy = 0.0
         self.crowded = False
-        self.ran: Judged | None = None
+        self.ran: Provenance | None = None
 
 
 def measure_round(
@@ -142,8 +142,8 @@ def measure_round(
         if isinstance(alone.result, WorkerOutput):
             failure = crowded.result.failure
             for slot in slots:
-                told = no_room_for_both(failure, slot.task.order.side)
-                slot.result = WorkerFailure(round_number, told)
+                shared = no_room_for_both(failure, slot.task.order.side)
+                slot.result = WorkerFailure(round_number, shared)
     return RoundResult(
         results=tuple(slot.result for slot in slots if slot.result is not None),
         logs={slot.task.order.side: slot.log for slot in slots},
@@ -248,14 +248,14 @@ def _end(slot: _Slot, round_number: int) -> None:
 
 def _judge(slot: _Slot, watched: Watched, round_number: int) -> None:
     """Fail a worker that ran what isn't its side's, whatever else it came to."""
-    slot.ran = watched.judged()
+    slot.ran = watched.provenance()
     failure = slot.result.failure if isinstance(slot.result, WorkerFailure) else None
     if slot.ran.wrong:
         order = slot.task.order
         tail = failure.log_tail if failure else ""
-        failure = failure_of(slot.ran.wrong, order.case, order.side, tail)
-    elif failure is None and not slot.ran.told:
-        failure = untold(slot.task.order.case, slot.task.order.side)
+        failure = wrong_code(slot.ran.wrong, order.case, order.side, tail)
+    elif failure is None and not slot.ran.watched:
+        failure = record_removed(slot.task.order.case, slot.task.order.side)
     elif failure and slot.ran.advice:
         failure = replace(failure, message=f"{failure.message}\n{slot.ran.advice}")
     if failure:

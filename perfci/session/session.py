@@ -13,12 +13,12 @@ from perfci.model.ran import Ran
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerFailure, WorkerOutput
 from perfci.session.conversation import BudgetEnded
-from perfci.session.discovering import Found
+from perfci.session.discovery import Discovered
 from perfci.session.executor import Executor, OpenStarters
 from perfci.session.journal import Journal, slug
 from perfci.session.launch import TreeDeleted
 from perfci.session.plan import SessionPlan
-from perfci.session.ran.tally import Tally
+from perfci.session.provenance.tally import Tally
 from perfci.session.round import measure_round
 from perfci.session.schedule import (
     least_rounds,
@@ -80,7 +80,7 @@ class SessionResult:
     """
 
     states: tuple[CaseState, ...]
-    found: Mapping[str, Found]
+    found: Mapping[str, Discovered]
     wall_s: float
     measured_s: float
     rounds: int
@@ -97,7 +97,7 @@ class SessionResult:
 
 
 class Session:
-    """Measures cases of one side (run, check) or of two together (compare).
+    """Measures cases of one side (run, check) or of two in pairs (compare).
 
     ``scale`` is how many times this session's comparisons its report will have: a shard's session
     is as sure as one that measures everything.
@@ -137,7 +137,7 @@ class Session:
         self._round_time_s = 0.0
         self._started = self._executor.now()
 
-    def measure(self, cases: tuple[Case, ...], found: Mapping[str, Found]) -> SessionResult:
+    def measure(self, cases: tuple[Case, ...], found: Mapping[str, Discovered]) -> SessionResult:
         """Measure ``cases`` until all are decided, the budget ends, or the user interrupts."""
         sides = [side.name for side in self._plan.sides]
         slugs = _slugs(cases)
@@ -158,8 +158,8 @@ class Session:
             notes.append("The session ended early: a benchmark deleted the tree it is measured in.")
         except (OSError, OutsideError) as error:
             ended = "outside"
-            told = error if isinstance(error, OutsideError) else refusal(error)
-            notes.append(f"The session ended early: {told.message}. {told.advice}")
+            refused = error if isinstance(error, OutsideError) else refusal(error)
+            notes.append(f"The session ended early: {refused.message}. {refused.advice}")
         if ended == "budget":
             notes += self._budget_notes(states)
         if ended == "fail-fast":
@@ -237,7 +237,7 @@ class Session:
         return ""
 
     def _sweep(self, states: list[CaseState], planned: int) -> str:
-        """Measure one round of each state, a benchmark file's together: they share starters."""
+        """Measure one round of each state, file by file: a file's cases share starters."""
         self._sweeps += 1
         for group in visiting_order_by(states, lambda state: state.case.file, self._rng):
             if not self._has_time_for(group[0]):
@@ -285,8 +285,8 @@ class Session:
         self._round_time_s += took
         self._measured_s += result.measured_s
         self._accuse(state)
-        for name, judged in result.ran.items():
-            self._tally.add(state.case.id, name, judged)
+        for name, ran in result.ran.items():
+            self._tally.add(state.case.id, name, ran)
         for worker_result in result.results:
             match worker_result:
                 case WorkerOutput() as output:
@@ -388,7 +388,7 @@ def _times_seen(states: Sequence[CaseState]) -> float:
 
 
 def _slugs(cases: tuple[Case, ...]) -> dict[str, str]:
-    """Return a file name for each case; a number tells those apart that would be alike."""
+    """Return a file name for each case; a number follows one that is taken."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for case in cases:

@@ -55,7 +55,7 @@ class StarterProcess:
 
     def move(self, cores: tuple[int, ...]) -> None:
         """Pin it, and so all that it forks, to ``cores``. It has one thread, or couldn't fork."""
-        with contextlib.suppress(ProcessLookupError):  # gone already: ``alive`` tells
+        with contextlib.suppress(ProcessLookupError):  # gone already: ``alive`` says so
             os.sched_setaffinity(self._worker.pid, cores)
 
     def alive(self) -> bool:
@@ -98,7 +98,7 @@ class StarterProcess:
 
 
 class Forked:
-    """A forked worker. Its starter, whose child it is, tells how it ended."""
+    """A forked worker. Its starter, whose child it is, reports how it ended."""
 
     def __init__(self, starter: Worker, pid: int, end_leftovers: Callable[[], int]) -> None:
         self._starter = starter
@@ -118,7 +118,7 @@ class Forked:
             try:
                 message = self._starter.receive(time.monotonic() + within_s)
                 self._code = self._starter.field(message, "code", int) if message else None
-            except WorkerEnded:  # the starter was killed, or has lost its mind: nobody can tell
+            except WorkerEnded:  # the starter was killed, or sends no messages: nobody knows
                 self._code = -signal.SIGKILL
                 self._orphaned = True
         return self._code

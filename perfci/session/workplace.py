@@ -31,20 +31,20 @@ from perfci.machine.quiet import (
 from perfci.machine.tokens import refuse_secrets
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
-from perfci.session.discovering import (
-    Found,
+from perfci.session.discovery import (
+    Discovered,
     discover,
     not_matching,
-    packages_apart,
     require_cases,
     require_own_code,
+    separate_packages,
     without_benchmark,
 )
 from perfci.session.executor import Executor, Processes
 from perfci.session.journal import Journal
 from perfci.session.leftovers import SESSION_VARIABLE
 from perfci.session.plan import SessionPlan, SidePlan
-from perfci.session.selecting import select
+from perfci.session.selection import select
 from perfci.session.session import Progress, Session, SessionResult
 from perfci.units import counted
 
@@ -90,7 +90,7 @@ class Workplace:
     plan: SessionPlan
     config: Config
     journal: Journal
-    found: Mapping[str, Found]
+    found: Mapping[str, Discovered]
     environments: Mapping[str, Environment]
     budget_end: float
     gpu: GpuWatches
@@ -222,7 +222,7 @@ def open_workplace(
         stack.enter_context(_parent_on(cores.parent))
         found = _find_benchmarks(plan, budget_end, journal, around)
         plan = plan.with_discovered(
-            {name: one.discovery for name, one in found.items()}, packages_apart(found)
+            {name: one.discovery for name, one in found.items()}, separate_packages(found)
         )
         yield Workplace(
             plan=plan,
@@ -312,7 +312,7 @@ def _plan(
 
 def _find_benchmarks(
     plan: SessionPlan, budget_end: float, journal: Journal, around: Surroundings
-) -> dict[str, Found]:
+) -> dict[str, Discovered]:
     found = {}
     for side in plan.sides:
         around.shown.step(f"looking for benchmarks on {side.name} …")
@@ -324,7 +324,7 @@ def _find_benchmarks(
     return found
 
 
-def _notes(plan: SessionPlan, found: Mapping[str, Found], config: Config) -> tuple[str, ...]:
+def _notes(plan: SessionPlan, found: Mapping[str, Discovered], config: Config) -> tuple[str, ...]:
     return (
         *require_own_code(found, config.installed),
         *without_benchmark(found, config.policy.thresholds),
@@ -332,7 +332,7 @@ def _notes(plan: SessionPlan, found: Mapping[str, Found], config: Config) -> tup
     )
 
 
-def _environments(plan: SessionPlan, found: Mapping[str, Found]) -> dict[str, Environment]:
+def _environments(plan: SessionPlan, found: Mapping[str, Discovered]) -> dict[str, Environment]:
     shared = {**host_facts(), **quiet_facts(plan.quiet, plan.cores)}
     return {
         name: make_environment({**shared, **one.discovery.facts}) for name, one in found.items()

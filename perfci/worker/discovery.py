@@ -18,7 +18,7 @@ from perfci.errors import UsageError
 from perfci.model.case import Case, Discovery, Failure
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.worker.devices import Kind, kinds, registered
-from perfci.worker.failing import kind_of, where_it_failed
+from perfci.worker.failure import kind_of, where_it_failed
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
 from perfci.worker.own_packages import installed_copies, other_sources, python_folders
 

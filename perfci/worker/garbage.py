@@ -15,7 +15,7 @@ def _left_to_python() -> bool:
     return os.environ.get("PERFCI_GC") == "1"
 
 
-def set_apart() -> None:
+def freeze() -> None:
     """Collect what there is, and look at what is left never again: a fork would copy its pages."""
     if not _left_to_python():
         gc.collect()
@@ -24,7 +24,7 @@ def set_apart() -> None:
 
 def stop_collecting() -> None:
     """From here on ``collect`` alone collects, and goes through nothing that is there by now."""
-    set_apart()
+    freeze()
     if not _left_to_python():
         gc.disable()
 

@@ -13,7 +13,7 @@ from perfci.errors import Unusable
 from perfci.metrics import use
 from perfci.model.ran import WRONG_CODE
 from perfci.model.worker import WorkOrder
-from perfci.worker.failing import flush, kind_of, log, where_it_failed
+from perfci.worker.failure import flush, kind_of, log, where_it_failed
 from perfci.worker.hook.perfci_watch import Watch, begin_in_worker
 from perfci.worker.loading import prepare_path
 from perfci.worker.protocol import Channel, decode_order
@@ -92,7 +92,7 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
         imported_ns = time.monotonic_ns()
         start = Start(spawned_ns, started_ns, harness_ns, imported_ns, resumed_ns=imported_ns)
         if order.case:
-            from perfci.worker.measuring import measure
+            from perfci.worker.measurement import measure
 
             measure(order, channel, stage, start, benchmarks, look)
             return
@@ -100,7 +100,7 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
 
         def become_worker(orders: int, results: int, forked_ns: int) -> None:
             def serve_case(order: WorkOrder, channel: Channel, stage: Stage) -> None:
-                from perfci.worker.measuring import measure
+                from perfci.worker.measurement import measure
 
                 if watch:
                     watch.go_on(os.environ)

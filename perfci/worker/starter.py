@@ -17,8 +17,8 @@ from pathlib import Path
 
 from perfci.model.worker import WorkOrder
 from perfci.worker.devices import Kind, kinds
-from perfci.worker.failing import flush
-from perfci.worker.garbage import set_apart
+from perfci.worker.failure import flush
+from perfci.worker.garbage import freeze
 from perfci.worker.protocol import Channel
 
 _LARGEST_REQUEST = 1 << 16
@@ -33,7 +33,7 @@ def serve_forks(
     ``become_worker(orders, results, forked_ns)`` is called in each child and must not return.
     """
     unfit = why_unfit(kinds(order.devices))
-    set_apart()
+    freeze()
     channel.send("imported", unfit=unfit)
     requests = socket.socket(fileno=order.fork_socket)
     while True:

@@ -18,15 +18,15 @@ SCRIPT = """
 import json, sys, warnings
 from dataclasses import asdict
 import torch
-from perfci.api import inference as torch_work
+from perfci.api.inference import inference_work
 from perfci.metrics.graphs.watch import GraphWatch
 from tests.api import programs
 
 name, mode, calls = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 function = getattr(programs, name)
 works = [
-    torch_work.inference(function, (torch.ones(shape),), {}, mode=mode, items=None, device="cpu",
-                         compile_options={"dynamic": False} if mode != "eager" else None)
+    inference_work(function, (torch.ones(shape),), {}, mode=mode, items=None, device="cpu",
+                   compile_options={"dynamic": False} if mode != "eager" else None, where="")
     for shape in calls
 ]
 watch = GraphWatch()

@@ -30,7 +30,7 @@ from perfci.session.launch import Launch, TreeDeleted
 from perfci.worker.building import builder, built_work, imported
 from perfci.worker.bursts import encoded
 from perfci.worker.discovery import discover
-from perfci.worker.failing import kind_of, way_to, where_it_failed
+from perfci.worker.failure import kind_of, way_to, where_it_failed
 from perfci.worker.hook.perfci_commands import VARIABLE
 from perfci.worker.loading import PREFIX, prepare_path
 
@@ -332,7 +332,7 @@ class SimulatedChannel:
         raise SystemExit(-number)
 
     def _write_down(self, own: list[tuple[str, str, str]]) -> None:
-        """Write the findings that the parent judges, as a worker's watch does."""
+        """Write the events that the parent reads, as a worker's watch does."""
         if VARIABLE not in self._environment:
             return
         settings = dict(
@@ -342,7 +342,7 @@ class SimulatedChannel:
         )
         pid = str(self.pid)
         lines = [("watched", "", pid), *sorted(own), ("looked", "", pid)]
-        with Path(settings["findings"]).open("a", encoding="utf-8") as file:
+        with Path(settings["events"]).open("a", encoding="utf-8") as file:
             file.writelines(_BETWEEN.join(line) + _END for line in lines)
 
 

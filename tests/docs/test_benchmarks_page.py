@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from perfci.model.case import Case
-from perfci.session.selecting import select
+from perfci.session.selection import select
 from tests.docs.pages import page, rows, section
 
 ENCODER = product((1, 16), ("eager", "default", "max-autotune"))

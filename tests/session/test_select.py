@@ -6,7 +6,7 @@ import pytest
 
 from perfci.errors import UsageError
 from perfci.model.case import Case
-from perfci.session.selecting import select
+from perfci.session.selection import select
 
 
 def case(identity: str, *tags: str) -> Case:

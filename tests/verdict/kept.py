@@ -39,7 +39,7 @@ from perfci.model.report import Report, Timing, Verdict
 from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.worker import WorkerOutput
 from perfci.render.report_json import render_json
-from perfci.session.discovering import Found
+from perfci.session.discovery import Discovered
 from perfci.session.session import CaseState, SessionResult
 from perfci.verdict.comparison import compare_case
 from perfci.verdict.enforcement import enforced
@@ -267,7 +267,7 @@ def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done", scale: floa
         state = CaseState(one.case, "slug", outputs, list(one.failures))
         state.rounds, state.wall_s = len(one.head), one.wall_s
         states.append(state)
-    found = {side: Found(None, times) for side, times in kept.import_times.items()}
+    found = {side: Discovered(None, times) for side, times in kept.import_times.items()}
     return SessionResult(tuple(states), found, 30.0, 4.0, 60, ended, (), scale)
 
 

@@ -35,7 +35,7 @@ _RUNS = frozenset({"import", "load", "map"})
 
 
 class Watch:
-    """The watch of this process. Its settings are those of ``measure.ran.settings``."""
+    """The watch of this process. Its settings are those of the side's ``Places``."""
 
     def __init__(self, text: str, *, in_child: bool) -> None:
         settings = _decoded(text)
@@ -57,7 +57,7 @@ class Watch:
         self.temporary: tuple[str, ...] = tuple(settings["temporary"])
         prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__)}
         self._usual = (*_SYSTEM, *(f"{os.path.realpath(one)}/" for one in prefixes))
-        (self._file,) = settings["findings"]
+        (self._file,) = settings["events"]
         self._seen: dict[tuple[str, str, str], None] = {}
         self._known: set[str] = set()
         self._real_folders: dict[str, tuple[str, tuple[int, int] | None]] = {}
@@ -75,7 +75,7 @@ class Watch:
 
     def go_on(self, environment: Mapping[str, str]) -> None:
         """Go on as a fork that has a file of its own: it gets what was found until now, too."""
-        (self._file,) = _decoded(environment[VARIABLE])["findings"]
+        (self._file,) = _decoded(environment[VARIABLE])["events"]
         self._late.clear()  # it is the other file's, and comes again
         for how, path, name in self._seen:
             self._write(how, path, name)
@@ -250,7 +250,7 @@ class Watch:
         while pids and time.monotonic() < until:
             try:
                 with open(self._file, "rb") as file:
-                    found = decoded_findings(file.read())
+                    found = decoded_events(file.read())
             except OSError:  # it was removed, and the parent says so
                 return
             if set(pids) <= {name for how, _, name in found if how == "watched"}:
@@ -285,7 +285,7 @@ class Watch:
         self._write("watched", sys.executable or "", str(os.getpid()))
 
     def say(self, how: str, path: str, name: str) -> None:
-        """Write down a finding, once."""
+        """Write down an event, once."""
         key = (how, path, name)
         if key not in self._seen:
             self._seen[key] = None
@@ -471,8 +471,8 @@ def encoded(settings: Mapping[str, Sequence[str]]) -> str:
     return _ENTRY.join(_BETWEEN.join((name, *values)) for name, values in settings.items())
 
 
-def decoded_findings(text: bytes) -> list[list[str]]:
-    """Return what is written in a file of findings: ``how``, ``path`` and ``name`` of each."""
+def decoded_events(text: bytes) -> list[list[str]]:
+    """Return what is written in a file of events: ``how``, ``path`` and ``name`` of each."""
     return [line.split(_BETWEEN) for line in os.fsdecode(text).split(_END) if line]
 
 

@@ -47,8 +47,8 @@ def missing_advice(
     Those of a package that was found have to be compiled, where the project compiles anything.
     """
     tops = dict.fromkeys(name for name in names if "." not in name)
-    told = (package_advice(tree, name, python_path, built=built) for name in tops)
-    if found := next(filter(None, told), ""):
+    advice = (package_advice(tree, name, python_path, built=built) for name in tops)
+    if found := next(filter(None, advice), ""):
         return found
     inner = any("." in name for name in names)
     return build_advice(tree, python_path) if inner and not built and _compiles_any(tree) else ""

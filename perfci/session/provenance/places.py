@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from configparser import ConfigParser, Error
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -45,8 +45,8 @@ class Places:
     benchmarks: tuple[str, ...] = ()
     temporary: tuple[str, ...] = ()
 
-    def settings(self, findings: str) -> str:
-        """Return the settings of a watch that writes to the file ``findings``."""
+    def settings(self, events: str) -> str:
+        """Return the settings of a watch that writes to the file ``events``."""
         return encoded(
             {
                 "python_path": self.python_path,
@@ -66,13 +66,13 @@ class Places:
                 "installed": self.installed,
                 "benchmarks": self.benchmarks,
                 "temporary": self.temporary,
-                "findings": (findings,),
+                "events": (events,),
             }
         )
 
-    def place(self, path: str) -> str:
-        """Return whose the real ``path`` is, as a watched child tells it."""
-        return Watch(self.settings(""), in_child=True).place(path)
+    def place(self) -> Callable[[str], str]:
+        """Return what says whose a real path is, as a watched child does."""
+        return Watch(self.settings(""), in_child=True).place
 
 
 def benchmark_places(
@@ -125,7 +125,7 @@ def packages_of(tree: Path, python_path: Sequence[str]) -> tuple[str, ...]:
 def _in_pyproject(file: Path) -> tuple[str, ...]:
     try:
         table = tomllib.loads(_text(file))
-    except tomllib.TOMLDecodeError:  # another commit's mistake: its benchmarks will tell
+    except tomllib.TOMLDecodeError:  # another commit's mistake: its benchmarks will fail
         return ()
     tool = table.get("tool", {})
     sections = (table.get("project", {}), tool.get("poetry", {}) if isinstance(tool, dict) else {})

@@ -11,12 +11,12 @@ from perfci.model.run import Side
 from perfci.model.settings import MeasureSettings, Quiet
 from perfci.model.worker import SavedModel
 from perfci.session.plan import SessionPlan, SidePlan
-from perfci.session.ran.findings import Finding
-from perfci.session.ran.judging import Judged, judge
-from perfci.session.ran.places import Places, packages_of
+from perfci.session.provenance.attribution import Provenance, provenance_of
+from perfci.session.provenance.events import Event
+from perfci.session.provenance.places import Places, packages_of
 
 
-def judged(folder: Path, *findings: Finding, installed: tuple[str, ...] = ()) -> Judged:
+def judged(folder: Path, *events: Event, installed: tuple[str, ...] = ()) -> Provenance:
     tree, checkout = folder / "cache" / "tree", folder / "helper"
     for one in (tree, checkout):
         (one / "models").mkdir(parents=True)
@@ -30,14 +30,14 @@ def judged(folder: Path, *findings: Finding, installed: tuple[str, ...] = ()) ->
         python_path=(),
         installed=installed,
     )
-    return judge(findings, places, (), built=False)
+    return provenance_of(events, places, (), built=False)
 
 
 def test_a_checkout_whose_folder_has_an_installed_packages_name_is_not_meant(
     tmp_path: Path,
 ) -> None:
     path = f"{tmp_path}/helper/src/shapes/value.py"
-    one = Finding("import", path, "shapes.value")
+    one = Event("import", path, "shapes.value")
     assert [w.where for w in judged(tmp_path, one, installed=("helper",)).wrong] == ["checkout"]
 
 
@@ -46,13 +46,13 @@ def test_a_checkout_whose_folder_has_an_installed_packages_name_is_not_meant(
 )
 def test_what_lies_in_an_installed_package_is_meant(tmp_path: Path, path: str) -> None:
     file = Path(tmp_path, path)
-    package = Finding("import", str(file.with_name("__init__.py")), "helper")
-    found = judged(tmp_path, package, Finding("map", str(file)), installed=("helper",))
+    package = Event("import", str(file.with_name("__init__.py")), "helper")
+    found = judged(tmp_path, package, Event("map", str(file)), installed=("helper",))
     assert not found.wrong
 
 
 def test_data_that_is_read_from_the_checkout_is_no_matter_of_python_path(tmp_path: Path) -> None:
-    (wrong,) = judged(tmp_path, Finding("open", f"{tmp_path}/helper/models/t.txt")).wrong
+    (wrong,) = judged(tmp_path, Event("open", f"{tmp_path}/helper/models/t.txt")).wrong
     assert "`__file__`" in wrong.advice
     assert "python_path" not in wrong.advice
 

@@ -30,7 +30,7 @@ from perfci.worker.devices import (
     why_on_host,
 )
 from perfci.worker.garbage import collect, stop_collecting
-from perfci.worker.injecting import ballast, slowed, wait_longer
+from perfci.worker.injection import ballast, slowed, wait_longer
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
@@ -86,7 +86,6 @@ def measure(
     del kept
     stage.enter("finish")
     gathering.finish()
-    harness_ns = before_setup_ns - start.resumed_ns + first.before_ns - set_up_ns
     measurement = Measurement(
         samples_ns=tuple(map(encoded, session.samples)),
         device_samples_ns=tuple(map(encoded, session.device_samples)),
@@ -94,11 +93,7 @@ def measure(
         first_call_s=first.took_s,
         values=gathering.values,
         missing=gathering.missing,
-        phases=start.phases(harness_ns)
-        | {
-            "setup": (set_up_ns - before_setup_ns) / 1e9,
-            "first_call": (first.started_ns - first.before_ns) / 1e9,
-        },
+        phases=_phases(start, before_setup_ns, set_up_ns, first),
         items=work.items,
         compiled=work.compiled,
         graph_events=tuple(gathering.events),
@@ -117,6 +112,17 @@ class _FirstCall:
     started_ns: int
     took_s: float
     device: Device | None
+
+
+def _phases(
+    start: Start, before_setup_ns: int, set_up_ns: int, first: _FirstCall
+) -> dict[str, float]:
+    """Return the phases of the cold start, in s."""
+    harness_ns = before_setup_ns - start.resumed_ns + first.before_ns - set_up_ns
+    return start.phases(harness_ns) | {
+        "setup": (set_up_ns - before_setup_ns) / 1e9,
+        "first_call": (first.started_ns - first.before_ns) / 1e9,
+    }
 
 
 def _first_call(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.session.ran.advice import build_advice, package_advice, path_advice
+from perfci.session.provenance.advice import build_advice, package_advice, path_advice
 
 INPLACE = 'Set build = ["{python} setup.py build_ext --inplace"] in [tool.perfci].'
 TARGET = (

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfci.worker.hook.perfci_watch import decoded_findings
+from perfci.worker.hook.perfci_watch import decoded_events
 
 _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
 _CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
@@ -14,7 +14,7 @@ _LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Event:
     """One thing that a worker or a child of it ran, read or started.
 
     ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program),
@@ -28,20 +28,20 @@ class Finding:
     name: str = ""
 
 
-def read_findings(file: Path) -> tuple[Finding, ...]:
-    """Return what is written in ``file``; a line that no watch writes is one more finding.
+def read_events(file: Path) -> tuple[Event, ...]:
+    """Return what is written in ``file``; a line that no watch writes is an event, too.
 
     The benchmark can write to it: it is the same user's. That makes it no worse than its numbers.
     """
     if not file.exists():
         return ()
     found = []
-    for told in decoded_findings(file.read_bytes()):
-        if len(told) == 3:
-            how, path, name = told
-            found.append(Finding(how, source_of(path), name))
+    for line in decoded_events(file.read_bytes()):
+        if len(line) == 3:
+            how, path, name = line
+            found.append(Event(how, source_of(path), name))
         else:
-            found.append(Finding("unreadable", repr(told)[:80]))
+            found.append(Event("unreadable", repr(line)[:80]))
     return tuple(dict.fromkeys(found))
 
 

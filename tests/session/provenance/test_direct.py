@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.project import Project
-from tests.session.ran.installs import (
+from tests.session.provenance.installs import (
     PACKAGE,
     Session,
     benchmark,

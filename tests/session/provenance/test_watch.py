@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfci.worker.hook.perfci_commands import HOOK, VARIABLE
-from perfci.worker.hook.perfci_watch import decoded_findings, encoded
+from perfci.worker.hook.perfci_watch import decoded_events, encoded
 
 LOADED = "ctypes.CDLL(f'{OWN}/wrap.so').marker()"
 POOL = """
@@ -37,8 +37,8 @@ class Watched:
         for one in (self.own / "inner", self.checkout):
             one.mkdir(parents=True)
             (one / "value.txt").write_text("1")
-        self._findings = folder / "findings"
-        self._findings.touch()
+        self._events = folder / "events"
+        self._events.touch()
 
     def run(self, body: str) -> list[list[str]]:
         """Return what was found of a process that ends by a signal, so that nothing is late."""
@@ -48,7 +48,7 @@ class Watched:
             "python_path": (str(self.own),),
             "own": (f"{self.own}/",),
             "checkout": (f"{self.checkout}/",),
-            "findings": (str(self._findings),),
+            "events": (str(self._events),),
         }
         text = (
             "import ctypes, multiprocessing, os, signal, sqlite3, sys\n"
@@ -59,7 +59,7 @@ class Watched:
         command = [sys.executable, "-c", text]
         done = subprocess.run(command, env=environment, cwd=self.own, check=False)
         assert done.returncode == -signal.SIGKILL
-        return decoded_findings(self._findings.read_bytes())
+        return decoded_events(self._events.read_bytes())
 
     def of_checkout(self, body: str) -> set[str]:
         found = self.run(body)
@@ -148,11 +148,11 @@ def test_a_subinterpreter_cannot_be_watched(watched: Watched) -> None:
 
 
 AWAY = """
-findings = OWN + "/../findings"
-os.rename(findings, findings + "-away")
+events = OWN + "/../events"
+os.rename(events, events + "-away")
 open(CHECKOUT + "/value.txt").close()
 import colorsys
-os.rename(findings + "-away", findings)
+os.rename(events + "-away", events)
 open(OWN + "/inner/value.txt").close()
 """
 
@@ -164,5 +164,5 @@ def test_what_could_not_be_written_down_is_no_error_of_the_users_code_and_comes_
 
 
 def test_what_was_removed_is_not_begun_anew(watched: Watched, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="findings"):
-        watched.run("os.unlink(OWN + '/../findings')\nopen(CHECKOUT + '/value.txt').close()")
+    with pytest.raises(FileNotFoundError, match="events"):
+        watched.run("os.unlink(OWN + '/../events')\nopen(CHECKOUT + '/value.txt').close()")

@@ -7,7 +7,15 @@ import subprocess
 import pytest
 
 from tests.builders.project import Project
-from tests.session.ran.installs import PACKAGE, Session, benchmark, right, two_sides, venv, wrong
+from tests.session.provenance.installs import (
+    PACKAGE,
+    Session,
+    benchmark,
+    right,
+    two_sides,
+    venv,
+    wrong,
+)
 
 pytestmark = pytest.mark.processes
 

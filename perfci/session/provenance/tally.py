@@ -9,9 +9,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from perfci.model.ran import Compiled, SideRan
-from perfci.session.ran.advice import folder_of
-from perfci.session.ran.findings import is_library
-from perfci.session.ran.judging import Judged
+from perfci.session.provenance.advice import folder_of
+from perfci.session.provenance.attribution import Provenance
+from perfci.session.provenance.events import is_library
 from perfci.worker.loading import PREFIX
 
 _TOOLS = frozenset(
@@ -73,31 +73,29 @@ class Tally:
         self._installed: dict[str, set[tuple[str, str]]] = {name: set() for name in trees}
         self._hashes: dict[tuple[str, int, int], str] = {}
 
-    def add(self, case: str, side: str, judged: Judged) -> None:
+    def add(self, case: str, side: str, ran: Provenance) -> None:
         """Add what one worker of ``case`` ran; its trees are there still."""
         tree = self._trees[side]
         mine = self._cases.setdefault((case, side), CaseFiles())
-        for paths, files in ((judged.used, mine.files), (judged.loaded, mine.loaded)):
+        for paths, files in ((ran.used, mine.files), (ran.loaded, mine.loaded)):
             for path in paths:
                 label, digest = self._label(path, tree), self._digest(path)
                 files.add((label, digest))
                 if not digest:
                     mine.unknown.add(f"gone {label}")
         if tree.root != tree.benchmark_root:
-            mine.not_its_own |= {one for one in judged.used if self._differs(Path(one), tree)}
-        mine.unknown |= {one for one in judged.unknown if one.partition(" ")[2] not in _TOOLS}
-        self._outside[side] |= set(judged.outside)
-        self._installed[side] |= {
-            (one.name.partition(".")[0], one.path) for one in judged.elsewhere
-        }
-        for module in judged.modules:
+            mine.not_its_own |= {one for one in ran.used if self._differs(Path(one), tree)}
+        mine.unknown |= {one for one in ran.unknown if one.partition(" ")[2] not in _TOOLS}
+        self._outside[side] |= set(ran.outside)
+        self._installed[side] |= {(one.name.partition(".")[0], one.path) for one in ran.elsewhere}
+        for module in ran.modules:
             of_library = not module.name.startswith(PREFIX)
             if of_library and Path(module.path).is_relative_to(tree.root):
                 relative = str(Path(module.path).relative_to(tree.root))
                 self._folders[side].add(folder_of(tree.root, relative, module.name))
 
     def side(self, name: str) -> SideRan:
-        """Return what this side's workers ran, all cases together."""
+        """Return what this side's workers ran, over all cases."""
         mine = [one for (_, side), one in self._cases.items() if side == name]
         files = {pair for one in mine for pair in one.files}
         return SideRan(
@@ -141,8 +139,8 @@ class Tally:
         if not files:
             return ()
         what = "which differ" if len(files) > 1 else "which differs"
-        told = f"Both sides ran head's {', '.join(sorted(files))}, {what} in base"
-        return (f"{told}: what lies in the benchmarks' folder is head's.",)
+        both = f"Both sides ran head's {', '.join(sorted(files))}, {what} in base"
+        return (f"{both}: what lies in the benchmarks' folder is head's.",)
 
     def _differs(self, path: Path, tree: TreeOf) -> bool:
         if not path.is_relative_to(tree.benchmark_root) or fnmatch(path.name, tree.pattern):
