@@ -8,8 +8,10 @@ import re
 import secrets
 import shutil
 import stat
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 MOST_BYTES = 64 << 20
 """No baseline, report or configuration comes near it."""
@@ -29,6 +31,21 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MiB", str(path))
     return content
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return TOML's tables. ValueError, which says why, for what is none or what no one writes.
+
+    Python refuses a whole number of over 4,300 digits, and its parser lists in lists in lists.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:
+        raise ValueError("it holds a number of thousands of digits") from None
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 # Writing files that were named: whole or not at all, and never waiting for a pipe's reader.

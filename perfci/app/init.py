@@ -10,7 +10,7 @@ from perfci.app.init_github import GitHubOptions, write_workflows
 from perfci.app.notices import Say
 from perfci.checkout.repository import Repository
 from perfci.errors import UsageError
-from perfci.files import read_regular
+from perfci.files import parse_toml, read_regular
 
 _CONFIGURATION = """\
 [tool.perfci]
@@ -118,21 +118,17 @@ def _text(path: Path) -> str:
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:
-    import tomllib
-
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return parse_toml(text)
+    except ValueError as error:
         raise UsageError(
             "bad-toml", f"{path} can't be read: {error}", "Mend it, then run `perfci init` again."
         ) from error
 
 
 def _is_toml(text: str) -> bool:
-    import tomllib
-
     try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        parse_toml(text)
+    except ValueError:
         return False
     return True

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perfci.app.notices import Say
 from perfci.errors import UsageError
-from perfci.files import read_regular
+from perfci.files import parse_toml, read_regular
 from perfci.model.version import VERSION
 
 if TYPE_CHECKING:
@@ -212,11 +212,9 @@ def _install(root: Path) -> tuple[str, ...]:
 
 def _is_package(path: Path) -> bool:
     """Return whether pip could install it: most files with only [tool.…] are no packages."""
-    import tomllib
-
     if not path.is_file():
         return False
-    content = tomllib.loads(path.read_text(encoding="utf-8"))  # init has just read it
+    content = parse_toml(path.read_text(encoding="utf-8"))  # init has just read it
     return "project" in content or "build-system" in content
 
 

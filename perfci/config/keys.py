@@ -21,6 +21,8 @@ from perfci.verdict.policy import Policy
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _STEPS = "KMGT"
+MOST_BYTES = (1 << 63) - 1
+"""The most that the system takes as a limit."""
 _END = r"$(?!\n)"
 _TEXT = r"^[\s\S]*\S"
 _MEASURE, _POLICY, _TREND = MeasureSettings(), Policy(), TrendSettings()
@@ -66,7 +68,7 @@ def _size(value: Any) -> Any:
     unit = match[2] or ""
     base = 1024 if unit.lower().endswith("i") else 1000
     power = _STEPS.index(unit[0].upper()) + 1 if unit else 0
-    return int(float(match[1]) * base**power)
+    return round(min(float(match[1]), float(MOST_BYTES)) * base**power)
 
 
 _NUMBER_OR_TEXT = {"type": ["number", "string"]}
@@ -112,9 +114,9 @@ Duration = Annotated[
 ]
 Size = Annotated[
     int,
-    Meta(ge=0),
+    Meta(ge=0, le=MOST_BYTES),
     written(
-        'a number of bytes, or a text such as "8GiB" or "500MB"',
+        'a number of bytes below 2⁶³, or a text such as "8GiB" or "500MB"',
         _size,
         type=["integer", "string"],
         pattern=r"^\s*[0-9]+(\.[0-9]+)?\s*([KMGTkmgt][iI]?)?[bB]?\s*$",

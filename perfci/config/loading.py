@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import math
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from msgspec import UNSET, Struct, structs
 from perfci.config.keys import Keys
 from perfci.config.reading import Place, read
 from perfci.errors import UsageError
-from perfci.files import read_regular
+from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
 from perfci.model.settings import MeasureSettings, Quiet
 from perfci.model.worker import SavedModel
@@ -119,8 +118,8 @@ def _configures(file: Path) -> bool:
     if file.name == OWN_FILE:
         return os.path.lexists(file)
     try:
-        content = tomllib.loads(read_regular(file).decode("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):  # no configuration to pass over
+        content = parse_toml(read_regular(file).decode("utf-8"))
+    except (OSError, ValueError):  # no configuration to pass over
         return False
     tool = content.get("tool")
     return isinstance(tool, dict) and "perfci" in tool
@@ -133,8 +132,8 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
     other is all perfci's own. Paths of saved models are taken from ``root``.
     """
     try:
-        content: Any = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        content: Any = parse_toml(text)
+    except ValueError as error:
         raise UsageError(
             "configuration-syntax", f"{where} is not TOML: {error}", "Correct that line."
         ) from error
@@ -146,7 +145,7 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
             name = f"{name}.{part}".lstrip(".")
             if not isinstance(content, dict):
                 raise UsageError(
-                    "configuration-type", f"{where}: `{name}` is {content!r}", "Write a table."
+                    "configuration-type", f"{where}: `{name}` is no table", "Write a table."
                 )
     place = Place(where, name)
     return _config(read(Keys, content, place), place, root)

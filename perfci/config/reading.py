@@ -20,6 +20,8 @@ from msgspec.structs import fields
 from perfci.errors import UsageError
 
 S = TypeVar("S", bound=Struct)
+_MOST_SHOWN = 200
+"""Characters of a wrong value that a message has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Place:
         """Return the error for a value that isn't what was expected."""
         return UsageError(
             "configuration-value",
-            f"{self.where}: `{self.path}` is {value!r}",
+            f"{self.where}: `{self.path}` is {_shown(value)}",
             f"Expected {expected}.",
         )
 
@@ -50,6 +52,11 @@ class Place:
             f"{self.where}: `{self.key(key).path}` is not a key of perfci's",
             f"{f'Did you mean `{near}`? ' if near else ''}Keys here: {', '.join(names)}.",
         )
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def read(kind: type[S], content: Any, place: Place) -> S:

@@ -190,6 +190,11 @@ WRONG = [
     ('[aliases]\na = "b"\nb = "a"', ("`aliases.a` is 'b'", "in its turn an alias")),
     ('[aliases]\na = "a"', ("`aliases.a` is 'a'", "in its turn an alias")),
     ("a = = 1", ("not TOML", "line 1")),
+    (f"rounds = {'9' * 5000}", ("not TOML", "thousands of digits")),
+    (f"x = {'[' * 3000}{']' * 3000}", ("not TOML", "nested too deep")),
+    ("budget = 1e309", ("`budget` is inf", '"10m"')),
+    (f'memory_limit = "{"9" * 400}GiB"', ("`memory_limit` is '999", "…", "below 2⁶³")),
+    (f"memory_limit = {1 << 63}", ("`memory_limit` is 9223372036854775808", "below 2⁶³")),
 ]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
+from perfci.files import parse_toml
 from perfci.worker.own_packages import NO_LIBRARY, packages_in, project_folders
 
 _SCRIPT = "{python} setup.py build_ext --inplace"
@@ -181,8 +181,8 @@ def _backend(folder: Path) -> str:
     if not file.is_file():
         return ""
     try:
-        system = tomllib.loads(file.read_text("utf-8", "replace")).get("build-system", {})
-    except tomllib.TOMLDecodeError:  # of another commit, and nobody's configuration
+        system = parse_toml(file.read_text("utf-8", "replace")).get("build-system", {})
+    except ValueError:  # of another commit, and nobody's configuration
         return ""
     named = str(system.get("build-backend", "")) if isinstance(system, dict) else ""
     return next((one for one in _BACKENDS if named.startswith(one)), named)

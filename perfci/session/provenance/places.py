@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Collection, Sequence
 from configparser import ConfigParser, Error
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import perfci
+from perfci.files import parse_toml
 from perfci.worker.hook.perfci_watch import Watch, encoded
 from perfci.worker.own_packages import NO_LIBRARY, normalised, packages_in, project_folders
 
@@ -124,8 +124,8 @@ def packages_of(tree: Path, python_path: Sequence[str]) -> tuple[str, ...]:
 
 def _in_pyproject(file: Path) -> tuple[str, ...]:
     try:
-        table = tomllib.loads(_text(file))
-    except tomllib.TOMLDecodeError:  # another commit's mistake: its benchmarks will fail
+        table = parse_toml(_text(file))
+    except ValueError:  # another commit's mistake: its benchmarks will fail
         return ()
     tool = table.get("tool", {})
     sections = (table.get("project", {}), tool.get("poetry", {}) if isinstance(tool, dict) else {})
