@@ -95,6 +95,7 @@ def open_project(
 ) -> Project:
     """Return the project around the caller's folder, with options laid over its configuration."""
     repository = open_repository(caller.folder)
+    _as_text(repository.root, "repository's folder", "Rename the folder, or clone it elsewhere.")
     config = configuration(
         repository.root,
         config_path,
@@ -108,11 +109,26 @@ def open_project(
 
 
 def cache_folder() -> Path:
-    """Return where perfci keeps worktrees and builds: PERFCI_CACHE_DIR or the user's cache."""
+    """Return where perfci keeps worktrees and builds: PERFCI_CACHE_DIR or the user's cache.
+
+    UsageError for a path that is no text: what workers are told, and say, is UTF-8.
+    """
     from platformdirs import user_cache_path
 
     chosen = os.environ.get("PERFCI_CACHE_DIR")
-    return Path(chosen).absolute() if chosen else user_cache_path("perfci")
+    folder = Path(chosen).absolute() if chosen else user_cache_path("perfci")
+    return _as_text(folder, "cache folder", "Set PERFCI_CACHE_DIR to a folder whose name is.")
+
+
+def _as_text(folder: Path, what: str, advice: str) -> Path:
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(folder).decode("utf-8", "backslashreplace")
+        raise UsageError(
+            "path-not-text", f"the name of the {what} {shown} is not UTF-8", advice
+        ) from error
+    return folder
 
 
 def configuration(

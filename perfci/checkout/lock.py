@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from perfci.errors import OutsideError
+
 
 class Lock:
     """A held ``flock``. Children don't inherit it: a worker that lives on holds nothing."""
@@ -51,7 +53,7 @@ def take_if_free(path: Path) -> Lock | None:
 
 def _take(path: Path, how: int) -> Lock:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = _opened(path)
         try:
             fcntl.flock(descriptor, how)
             same = _is_at(path, descriptor)
@@ -61,6 +63,22 @@ def _take(path: Path, how: int) -> Lock:
         if same:
             return Lock(path, descriptor)
         os.close(descriptor)  # removed between opening and locking: that lock protects nothing
+
+
+def _opened(path: Path) -> int:
+    """Open the lock file. An empty folder in its place is removed; OutsideError for another."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except IsADirectoryError:
+        try:
+            path.rmdir()
+        except OSError:
+            raise OutsideError(
+                "lock-is-folder",
+                f"{path} is a folder, and perfci's lock file belongs there",
+                "Look whose it is, and move it away.",
+            ) from None
+    return _opened(path)
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

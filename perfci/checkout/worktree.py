@@ -67,7 +67,7 @@ class Worktrees:
         removed = list(self._builds.sweep())
         with explaining(f"looking through {self._trees}"):
             left = {entry.name.removesuffix(".lock") for entry in _entries(self._trees)}
-            for name in sorted(left):
+            for name in sorted(one for one in left if not self._lock_path(one).is_dir()):
                 lock = take_if_free(self._lock_path(name))
                 if lock and self._end(self._trees / name, lock):
                     removed.append(self._trees / name)

@@ -93,7 +93,7 @@ def from_lines(lines: Iterable[bytes], name: str) -> Iterator[Record]:
     for number, text in enumerate(lines, 1):
         try:
             line = decoder.decode(text)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise _unreadable(text, name, number, error) from error
         if isinstance(line, _Header) and counted is None:
             counted = 0

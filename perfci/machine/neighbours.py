@@ -54,7 +54,7 @@ def _is_free(path: Path) -> bool:
 
 
 def _folder() -> Path | None:
-    """Return the folder of the locks; None where it isn't this user's alone to write."""
+    """Return the folder of the locks; None where it isn't this user's alone, or not for locks."""
     folder = Path(tempfile.gettempdir()) / f"perfci-cores-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -62,4 +62,4 @@ def _folder() -> Path | None:
     except OSError:  # no room, or read-only: sessions then know nothing of each other
         return None
     mine = found.st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
-    return folder if mine else None
+    return folder if mine and not any(one.is_dir() for one in folder.iterdir()) else None

@@ -348,7 +348,7 @@ def _scratch(cache: Path) -> Iterator[str]:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         for left in cache.glob("session-*.lock"):
-            if abandoned := take_if_free(left):
+            if not left.is_dir() and (abandoned := take_if_free(left)):
                 shutil.rmtree(left.with_suffix(""), ignore_errors=True)
                 abandoned.release(remove=True)
         name = f"session-{secrets.token_hex(6)}"

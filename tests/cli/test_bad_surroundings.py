@@ -160,6 +160,17 @@ def test_a_cache_folder_that_cannot_be_written(small: Project) -> None:
     errs(done, 4, "PERFCI_CACHE_DIR")
 
 
+def test_a_cache_folder_whose_name_is_not_utf_8(small: Project) -> None:
+    done = small.perfci("compare", "HEAD", "HEAD", "--same", PERFCI_CACHE_DIR="/tmp/c\udcff")
+    errs(done, 2, "not UTF-8", "PERFCI_CACHE_DIR")
+
+
+def test_a_folder_where_a_sessions_lock_belongs(small: Project, tmp_path: Path) -> None:
+    (tmp_path / "session-killed.lock" / "mine").mkdir(parents=True)
+    done = small.perfci("run", "--rounds", "2", PERFCI_CACHE_DIR=str(tmp_path))
+    assert done.code == 0, done.err
+
+
 def test_a_python_that_is_none(small: Project) -> None:
     errs(
         small.perfci("compare", "HEAD", "HEAD", "--same", "--head-python", "/bin/nothing"),

@@ -103,6 +103,7 @@ def lines() -> list[bytes]:
         ([lines()[0], lines()[1].replace(b'"lab-1"', b"7")], "line 2"),
         ([lines()[0], lines()[1].replace(b"0.001,", b"NaN,", 1)], "line 2"),
         ([b"\xff\xfe\n"], "line 1"),
+        ([lines()[0], lines()[1].replace(b'"lab-1"', b'"\xff"')], "line 2"),
     ],
 )
 def test_a_damaged_export_is_refused_with_its_line(content: list[bytes], said: str) -> None:

@@ -37,6 +37,16 @@ def test_without_a_free_core_the_report_says_so() -> None:
         assert said == (SHARED,)
 
 
+def test_a_folder_in_a_locks_place_costs_the_knowledge_of_others_alone(tmp_path: Path) -> None:
+    with own_cores((0, 1), PLAN):
+        pass
+    (folder,) = tmp_path.glob("perfci-cores-*")
+    (folder / "core-1.lock").unlink()
+    (folder / "core-1.lock" / "mine").mkdir(parents=True)
+    with own_cores((0, 1), PLAN) as (chosen, said):
+        assert (chosen.workers, said) == ((1,), ())
+
+
 def test_a_killed_sessions_cores_are_free_again(tmp_path: Path) -> None:
     holder = (
         "import time; from perfci.machine.neighbours import own_cores\n"
