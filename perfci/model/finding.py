@@ -51,10 +51,13 @@ def because(code: str, why: Finding) -> Finding:
     return Finding(code, {**why.arguments, "why": why.code})
 
 
+ANCESTORS_DIFFER = "ancestors-differ"
+"""The code of an interval that variance between ancestors has widened."""
+
 REMARKS = frozenset(
     {
         "round-on-one-side", "rounds-excluded", "below-floor", "no-ratio", "no-ratio-of-mean",
-        "arithmetic-means", "one-session-of-spread",
+        "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
     }
 )  # fmt: skip
 """Codes of what a reader has to know of the numbers; they are no reason for a status."""
@@ -65,8 +68,8 @@ WARNS = frozenset({"warned", "warned-uncounted", "lost-metric"})
 JUDGED = frozenset(
     {
         "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "small-effect",
-        "too-few", "no-evidence", "detectable", "measure-together", "out-of-reach",
-        "near-threshold", "more-rounds",
+        "too-few", "too-few-ancestors", "no-evidence", "detectable", "measure-together",
+        "out-of-reach", "near-threshold", "more-rounds",
     }
 )  # fmt: skip
 """Codes of a judgement's own. They hold for the family that the row was judged in: judged in

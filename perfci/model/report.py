@@ -57,7 +57,9 @@ class Comparison:
     were outliers and are in no figure of the row; ``set_aside_worse`` of them were worse on head.
     ``findings`` are what a reader has to know beside the numbers, the reason for the status last.
     ``caveat`` is why a significant change would not be believed; ``base_sessions`` is how many
-    sessions a stored baseline has, 0 where both sides were measured together.
+    sessions a stored baseline has, 0 where both sides were measured together. ``ancestors`` is how
+    many ancestors the rounds come from: as many as there are rounds where each had its own; 0 of
+    unpaired sides, and in files from before there were any.
     """
 
     case: str
@@ -89,6 +91,7 @@ class Comparison:
     set_aside_worse: int = 0
     base_sessions: int = 0
     se: float | None = None
+    ancestors: int = 0
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -116,6 +116,11 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "below-floor": "values below {floor:g} count as {floor:g}",
     "round-on-one-side": "excluded, as only one side has a value: round {which}",
     "rounds-excluded": _excluded,
+    "one-ancestor": "all rounds come from one ancestor: the variance between ancestors is unknown",
+    "ancestors-differ": (
+        "the {ancestors} ancestors of the rounds differ, which makes the interval "
+        "{wider:.1f} times as wide"
+    ),
     # why a change, or its absence, is not believed
     "one-session": "a baseline of one session says nothing about the variance between sessions",
     "few-rounds-changed": "most rounds do not show the change",
@@ -123,6 +128,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "round-groups": _round_groups,
     "worker-groups": _worker_groups,
     "few-rounds": _few_rounds,
+    "few-ancestors": (
+        "{rounds} rounds of {ancestors} ancestors cannot rule out between-process variance; "
+        "rounds of {needed} ancestors can"
+    ),
     "few-workers": _few_workers,
     "excluded-on-one-side": (
         "{rounds} rounds were excluded as outliers, all of them worse on head: some of its "
@@ -137,6 +146,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     ),
     "small-effect": "significant, but Cohen's d is below {least:g}",
     "too-few": _too_few,
+    "too-few-ancestors": (
+        "{rounds} rounds of {ancestors} ancestors are too few for an interval or a verdict; rounds "
+        "of {needed} are needed"
+    ),
     "no-evidence": "not enough evidence either way",
     "detectable": lambda *, change: _could_detect(change),
     "measure-together": lambda *, change: (

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from perfci.model.finding import Finding, found
 from perfci.stats.effect import cohens_d
+from perfci.stats.nested import how_many, nested_t
 from perfci.stats.outliers import outlier_indices
-from perfci.stats.paired import paired_t
 from perfci.stats.power import detectable_difference
 from perfci.stats.student import TTest, mean, no_evidence
 from perfci.stats.summary import bounded_exp
 from perfci.stats.welch import welch_t, welch_t_of_sessions
 
+_T = TypeVar("_T")
 _ROUNDING = 1e-12
 """Spread below this share of the values is rounding: the best clocks resolve 1e-9."""
 
@@ -29,6 +30,7 @@ class Evidence:
     base, at ``alpha`` for this test alone; None for ratios on logarithms, whose ``se`` gives it
     at the alpha of their family. Without evidence p is None, and a warning says why.
     ``outliers`` are the indices of the pairs that are outliers; they are in no figure here.
+    ``ancestors`` is how many ancestors the other pairs come from, 0 without pairs.
     ``logarithmic``: the estimate is the ratio of geometric means, else of arithmetic ones.
     """
 
@@ -48,6 +50,7 @@ class Evidence:
     warnings: tuple[Finding, ...] = ()
     outliers: tuple[int, ...] = ()
     logarithmic: bool = True
+    ancestors: int = 0
 
 
 def paired_evidence(
@@ -57,38 +60,47 @@ def paired_evidence(
     alpha: float,
     absolute: bool = False,
     fewest: int = 2,
+    ancestors: Sequence[int] = (),
+    fewest_ancestors: int = 2,
 ) -> Evidence:
     """Return the evidence of pairs: paired t, with Welch's p beside it, without outlying pairs.
+
+    ``ancestors`` are the pairs', as ``nested_t`` has them; none: each pair has its own.
 
     Notes
     -----
     On logarithms, so that the estimate is a ratio and swapping the sides inverts it. Values of
     zero or below have no logarithm: their change is then of arithmetic means, as a share of
     base's, which is taken as exact (and said so). ``absolute`` asks for the difference itself.
-    Fewer pairs than ``fewest`` give the estimate alone.
+    Fewer pairs than ``fewest``, or of fewer ancestors, give the estimate alone.
     """
     if problem := no_evidence((*base, *head)):
         return Evidence("paired_t", warnings=(problem,))
     scale = _Scale.of(base, head, absolute=absolute)
     before, after = scale.to(base), scale.to(head)
+    groups = list(ancestors or [0] * len(before))
     outliers: tuple[int, ...] = ()
     if len(before) == len(after):
         differences = [b - a for a, b in zip(before, after, strict=True)]
         outliers = outlier_indices(differences, resolution=scale.resolution)
         before, after = without(before, outliers), without(after, outliers)
+        groups = without(groups, outliers)
         if outliers and scale.kind != "log":
             scale = replace(scale, base_mean=mean(before))
     evidence = scale.evidence(
         "paired_t",
-        paired_t(before, after, resolution=scale.resolution),
+        nested_t(before, after, groups, resolution=scale.resolution),
         alpha,
         welch_p=welch_t(before, after, resolution=scale.resolution).p,
         effect=cohens_d(before, after, resolution=scale.resolution),
     )
-    return replace(_of_enough(evidence, len(before), fewest), outliers=outliers)
+    count = how_many(groups)
+    evidence = _of_enough(evidence, len(before), fewest)
+    evidence = _of_enough(evidence, count, min(fewest, fewest_ancestors))
+    return replace(evidence, outliers=outliers, ancestors=count)
 
 
-def without(values: Sequence[float], indices: Sequence[int]) -> list[float]:
+def without(values: Sequence[_T], indices: Sequence[int]) -> list[_T]:
     """Return the values but for those at ``indices``."""
     return [value for index, value in enumerate(values) if index not in indices]
 

@@ -46,6 +46,14 @@ def may_be_process_variance(base: int, head: int, family: int, alpha: float) -> 
     )
 
 
+def draws(row: Comparison) -> tuple[int, int]:
+    """Return how many times base's and head's processes were drawn: pairs of one ancestor, once."""
+    base, head = (side.workers if side else 0 for side in (row.base, row.head))
+    if row.method == "paired_t" and row.ancestors:
+        return min(base, row.ancestors), min(head, row.ancestors)
+    return base, head
+
+
 def rounds_to_believe(family: int, alpha: float) -> int:
     """Return how many rounds rule such chance out: 5 for one comparison, 7 for twenty."""
     count = DECIDING_ROUNDS

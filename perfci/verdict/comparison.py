@@ -15,7 +15,7 @@ from perfci.model.case import Case
 from perfci.model.finding import Finding, found
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Status
-from perfci.model.settings import DECIDING_ROUNDS
+from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
 from perfci.model.worker import WorkerOutput
 from perfci.stats.evidence import Evidence, paired_evidence, unpaired_evidence
 from perfci.stats.outliers import SIGNIFICANCE
@@ -241,6 +241,8 @@ def _paired(
         alpha=alpha,
         absolute=metric.absolute,
         fewest=DECIDING_ROUNDS,
+        ancestors=[_common_ancestor(before[number], after[number]) for number in rounds],
+        fewest_ancestors=DECIDING_ANCESTORS,
     )
     caveat = caveat_of_rounds(base.values, head.values, evidence.ratio)
     outliers = evidence.outliers
@@ -261,7 +263,12 @@ def _paired(
             findings=(*empty.findings, warning),
         )
         base, head = base.without(outliers), head.without(outliers)
-    return replace(_tested(empty, evidence, base, head), caveat=caveat)
+    row = _tested(empty, evidence, base, head)
+    return replace(row, caveat=caveat, ancestors=evidence.ancestors)
+
+
+def _common_ancestor(base: WorkerOutput, head: WorkerOutput) -> int:
+    return base.ancestor if base.ancestor == head.ancestor else 0
 
 
 def _unpaired(

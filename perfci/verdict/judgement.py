@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perfci.metrics import METRICS
-from perfci.model.finding import JUDGED, Finding, Plain, because, found
+from perfci.model.finding import ANCESTORS_DIFFER, JUDGED, Finding, Plain, because, found
 from perfci.model.report import Comparison, Status
-from perfci.model.settings import DECIDING_ROUNDS
+from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
 from perfci.stats.multiple_testing import holm
 from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (
     ONE_SESSION,
+    draws,
     is_clear,
     may_be_process_variance,
     rounds_to_believe,
@@ -119,13 +120,18 @@ def _why_not_believed(row: Comparison, policy: Policy, family: int) -> Finding |
         return None
     if row.method == "welch_t" and row.base_sessions < 2:
         return ONE_SESSION
-    base, head = (side.workers if side else 0 for side in (row.base, row.head))
+    base, head = draws(row)
     if not may_be_process_variance(base, head, family, policy.alpha):
         return None
     needed = rounds_to_believe(family, policy.alpha)
-    if row.method == "paired_t":
-        return found("few-rounds", rounds=base, needed=needed, setting=_setting(row))
-    return found("few-workers", base=base, head=head, needed=needed, setting=_setting(row))
+    if row.method == "welch_t":
+        return found("few-workers", base=base, head=head, needed=needed, setting=_setting(row))
+    pairs = row.base.workers if row.base else 0
+    return (
+        found("few-ancestors", rounds=pairs, ancestors=base, needed=needed)
+        if base < pairs
+        else found("few-rounds", rounds=base, needed=needed, setting=_setting(row))
+    )
 
 
 def _reaches(change: float, threshold: float) -> bool:
@@ -152,6 +158,13 @@ def _detectable(row: Comparison, alpha: float) -> float | None:
 def _too_few(row: Comparison) -> Finding | None:
     """Return how many rounds carry an interval where there are fewer, or None."""
     fewest = min(side.workers if side else 0 for side in (row.base, row.head))
+    if fewest >= DECIDING_ROUNDS and 0 < row.ancestors < DECIDING_ANCESTORS:
+        return found(
+            "too-few-ancestors",
+            rounds=fewest,
+            ancestors=row.ancestors,
+            needed=DECIDING_ANCESTORS,
+        )
     if not 0 < fewest < DECIDING_ROUNDS:
         return None
     what = "round" if row.method == "paired_t" else "worker"
@@ -166,8 +179,11 @@ def _what_it_takes(row: Comparison, alpha: float) -> Finding:
     pairs = row.base.workers if row.base else 0
     if row.difference is not None or row.se is None or row.threshold <= 0.0:
         return found("detectable", change=row.detectable)
-    spread = row.se * math.sqrt(pairs)
-    rounds = pairs_needed(spread, math.log(margin(row.threshold)[1]), alpha)
+    # where ancestors differ, they are what there have to be more of
+    units, each = (row.ancestors, pairs / row.ancestors) if _by_ancestors(row) else (pairs, 1.0)
+    spread = row.se * math.sqrt(units)
+    needed = pairs_needed(spread, math.log(margin(row.threshold)[1]), alpha)
+    rounds = None if needed is None else math.ceil(each * needed)
     if rounds is None:
         return found("out-of-reach", change=row.detectable, threshold=row.threshold)
     if rounds <= pairs:
@@ -179,6 +195,10 @@ def _what_it_takes(row: Comparison, alpha: float) -> Finding:
         rounds=rounds,
         setting=_setting(row),
     )
+
+
+def _by_ancestors(row: Comparison) -> bool:
+    return any(one.code == ANCESTORS_DIFFER for one in row.findings)
 
 
 def _setting(row: Comparison) -> str:

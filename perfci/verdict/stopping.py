@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from perfci.metrics import METRICS
 from perfci.model.case import Case
 from perfci.model.report import Comparison
-from perfci.model.settings import DECIDING_ROUNDS
+from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
 from perfci.stats.student import t_quantile
-from perfci.verdict.caveats import is_clear, may_be_process_variance, why_not_unchanged
+from perfci.verdict.caveats import draws, is_clear, may_be_process_variance, why_not_unchanged
 from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
@@ -63,15 +63,19 @@ def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
 
     Too few for an interval, it is enough that head looks worse by the threshold.
     """
-    pairs = row.base.workers if row.base else 0
     change, lo, hi = worse_by(row)
     if lo is None or hi is None:
-        return change is not None and pairs < DECIDING_ROUNDS and change >= threshold_of(row)
+        return change is not None and _too_few(row) and change >= threshold_of(row)
     return (
         is_beyond(lo, hi, threshold_of(row))
         and not is_clear(row.ratio)
-        and may_be_process_variance(pairs, pairs, family, policy.alpha)
+        and may_be_process_variance(*draws(row), family, policy.alpha)
     )
+
+
+def _too_few(row: Comparison) -> bool:
+    pairs = row.base.workers if row.base else 0
+    return pairs < DECIDING_ROUNDS or min(draws(row)) < DECIDING_ANCESTORS
 
 
 # Pure: whether a case needs more rounds. The rule looks at intervals, never at p.

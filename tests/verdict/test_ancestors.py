@@ -1,0 +1,74 @@
+"""Rounds that share ancestors: what keeps few of them, or some that differ, from counting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from perfci.model.finding import ANCESTORS_DIFFER
+from perfci.model.report import Comparison
+from perfci.model.settings import DECIDING_ANCESTORS
+from perfci.verdict.comparison import compare_case
+from perfci.verdict.judgement import adjust
+from perfci.verdict.policy import default_policy
+from perfci.verdict.stopping import awaits_rounds, wants_rounds
+from tests.verdict.workers import case, worker
+
+METRIC = "latency_p50"
+POLICY = default_policy()
+PAIRS = (1, 1, 2, 2, 3, 3, 4, 4)
+WOBBLE = (0.001, -0.002, 0.002, 0.0, -0.001, 0.0015, -0.0005, 0.001)
+
+
+def judged(ancestors: Sequence[int], changes: Sequence[float]) -> Comparison:
+    pairs = list(zip(ancestors, changes, strict=True))
+    base = [worker("base", n, {METRIC: 0.01}, ancestor=of) for n, (of, _) in enumerate(pairs, 1)]
+    head = [
+        worker("head", n, {METRIC: 0.01 * (1.0 + change)}, ancestor=of)
+        for n, (of, change) in enumerate(pairs, 1)
+    ]
+    (row,) = adjust(compare_case(case(), base, head, POLICY, paired=True), POLICY)
+    return row
+
+
+def test_rounds_of_few_ancestors_carry_no_interval_and_no_verdict() -> None:
+    row = judged((1, 1, 2, 2, 3, 3), WOBBLE[:6])
+    assert (row.ratio_lo, row.p, row.status, row.ancestors) == (None, None, "inconclusive", 3)
+    assert row.warnings[-1] == (
+        "6 rounds of 3 ancestors are too few for an interval or a verdict; rounds of "
+        f"{DECIDING_ANCESTORS} are needed"
+    )
+    assert wants_rounds(row, POLICY, 1)
+
+
+def test_rounds_of_enough_ancestors_that_are_alike_are_as_good_as_others() -> None:
+    row = judged((1, 1, 2, 3, 4), WOBBLE[:5])
+    alone = judged((0,) * 5, WOBBLE[:5])
+    assert (row.status, row.ancestors, alone.ancestors) == ("unchanged", 4, 5)
+    assert (row.ratio_lo, row.se, row.df) == (alone.ratio_lo, alone.se, alone.df)
+
+
+def test_ancestors_that_differ_widen_the_interval_and_say_so() -> None:
+    apart = [0.04 * (-1) ** of + wobble for of, wobble in zip(PAIRS, WOBBLE, strict=True)]
+    row = judged(PAIRS, apart)
+    assert row.findings[0].code == ANCESTORS_DIFFER
+    assert (row.df, row.method) == (3, "paired_t")
+    assert "the 4 ancestors of the rounds differ" in row.warnings[0]
+    assert "rounds would detect 5 %" in row.warnings[-1]
+
+
+def test_a_change_that_few_ancestors_show_may_be_between_process_variance() -> None:
+    row = judged(PAIRS, [0.1 + wobble for wobble in WOBBLE])
+    assert (row.status, row.findings[-1].code) == ("inconclusive", "looks-regressed")
+    assert "8 rounds of 4 ancestors cannot rule out between-process variance" in row.warnings[-1]
+    assert awaits_rounds(row, POLICY, 1)
+    sure = judged((0,) * 8, [0.1 + wobble for wobble in WOBBLE])
+    assert sure.status == "regressed"
+
+
+@pytest.mark.parametrize("ancestors", [(1, 1, 1, 1, 1), (1, 2, 3, 3, 3)])
+def test_a_change_that_too_few_ancestors_show_asks_for_more(ancestors: tuple[int, ...]) -> None:
+    row = judged(ancestors, [0.1 + wobble for wobble in WOBBLE[:5]])
+    assert row.ratio_lo is None
+    assert awaits_rounds(row, POLICY, 1)
