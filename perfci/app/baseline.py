@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app.recording import require_commit
+from perfci.app.recorder import require_commit
 from perfci.app.run import run
 from perfci.baselines.files import BaselineStore
 from perfci.errors import MeasureError
@@ -17,9 +17,9 @@ from perfci.session.schedule import is_whole, least_workers
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.app.measuring import Asked
     from perfci.app.notices import Say
     from perfci.app.project import Project
+    from perfci.app.revisions import Asked
     from perfci.baselines.baseline import Baseline
     from perfci.model.report import Report
     from perfci.model.run import CaseRun, Run

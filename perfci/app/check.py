@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from perfci.app.compare import Request, selected_cases, written_on_head
-from perfci.app.confirming import ENDED_EARLY, confirmed, named, unconfirmed
+from perfci.app.confirmation import ENDED_EARLY, confirmed, named, unconfirmed
 from perfci.app.run import Alone, measure_alone
 from perfci.baselines.baseline import Baseline, why_not_comparable
 from perfci.baselines.files import BaselineStore
@@ -66,7 +66,7 @@ def check(
     elif suspected and measured.interrupted:
         judged = unconfirmed(judged, ENDED_EARLY)
     elif suspected:
-        measured, judged = confirmed(around, measured, judged, suspected, baselines, head, request)
+        measured, judged = confirmed(around, alone, judged, suspected, baselines, head, request)
     asking = _asking_for_a_third(judged.rows, baselines, policy)
     judged = replace(judged, notes=(*judged.notes, *asking))
     return alone.run, build_report(measured, decide_on(measured, judged, policy))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,28 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.app import actions
-from perfci.app.commenting import (
-    leave_both,
-    leave_check,
-    leave_failure,
-    posting_of,
-    say_outcome,
-    say_refused,
-)
-from perfci.app.outputs import unwritable
+from perfci.app.comment_posting import fail_the_check, post, say_outcome, written_body
 from perfci.app.project import configuration
 from perfci.app.reports import load_report
-from perfci.errors import OutsideError, PerfciError, UsageError
-from perfci.files import write_file
-from perfci.render.clean import clean_line
+from perfci.errors import OutsideError, UsageError
 
 if TYPE_CHECKING:
     from perfci.app.notices import Say
     from perfci.config.loading import Config
     from perfci.model.report import Report
-    from perfci.publish.github.client import Client
-    from perfci.publish.github.event import MergeGroup, Nothing, Wanted
-    from perfci.publish.github.posting import Outcome
     from perfci.session.source import Written
     from perfci.verdict.policy import Policy
 
@@ -102,90 +89,13 @@ def comment(request: CommentRequest, say: Say) -> Commented:
         reports = _with_past(reports, request.history, request.root, config, say)
     wanted = find_wanted()
     head_sha = "" if isinstance(wanted, Nothing) else wanted.head_sha
-    body = _leave(request.body_file, reports, head_sha)  # first: a token may be unusable
+    body = written_body(request.body_file, reports, head_sha)  # first: a token may be unusable
     if isinstance(wanted, Nothing):
         say(f"nothing posted: {wanted.reason}", err=True)
     else:
         with closing(connect()) as client:
-            reports = _post(request, client, wanted, reports, body, say, strict=policy.strict)
+            reports = post(request, client, wanted, reports, body, say, strict=policy.strict)
     return Commented(tuple(reports), policy.strict)
-
-
-def _post(
-    request: CommentRequest,
-    client: Client,
-    wanted: Wanted | MergeGroup,
-    reports: list[Report],
-    body: str,
-    say: Say,
-    *,
-    strict: bool,
-) -> list[Report]:
-    """Leave the reports where they belong; return them as they were judged in the end."""
-    from perfci.publish.github.base import doubt_of_base
-    from perfci.publish.github.check import check_content
-    from perfci.publish.github.event import MergeGroup, Nothing
-    from perfci.publish.github.failing import Refused
-    from perfci.publish.github.posting import find_pull, require_measured
-    from perfci.publish.github.pull import Several
-    from perfci.verdict.enforcement import with_caveat
-
-    file, dry_run = request.body_file, request.dry_run
-    try:
-        found = find_pull(client, wanted)
-        if isinstance(found, (Nothing, Several)):
-            leave_failure(client, found, say, wanted=request.check, dry_run=dry_run)
-            say(f"nothing posted: {found.reason}", err=True)
-            return reports
-        require_measured(client, [report.head.sha for report in reports], found)
-    except Refused as failure:
-        unsaid = say_refused(failure.message, body, file, say)
-        if unsaid is not None:
-            raise unsaid from failure
-        return reports
-    if not request.any_base:
-        reports = [with_caveat(one, doubt_of_base(client, found, one)) for one in reports]
-    body = _leave(file, reports, found.head_sha)
-    content = (
-        check_content(reports, body, actions.run_url(), posting_of(found), strict=strict)
-        if request.check
-        else None
-    )
-    if isinstance(found, MergeGroup):
-        leave_check(client, found, content, body, file, say, dry_run=dry_run)
-    else:
-        leave_both(client, found, content, body, file, request.author, say, dry_run=dry_run)
-    return reports
-
-
-def fail_the_check(
-    why: str,
-    find_wanted: Callable[[], Wanted | MergeGroup | Nothing],
-    connect: Callable[[], Client],
-    *,
-    dry_run: bool,
-) -> Outcome | None:
-    """Fail the check of the commit that the event names; None where it names none.
-
-    Raises nothing: that the report can't be read is the error that is raised in the end.
-    """
-    from perfci.publish.github.check import unreadable_content
-    from perfci.publish.github.event import Nothing
-    from perfci.publish.github.posting import Outcome, find_pull, set_check
-
-    try:
-        wanted = find_wanted()
-        if isinstance(wanted, Nothing) or not wanted.head_sha:
-            return None
-        with closing(connect()) as client:
-            found = find_pull(client, wanted)
-            if isinstance(found, Nothing):
-                return Outcome("stale", found.reason)
-            posting = posting_of(found)
-            content = unreadable_content(why, actions.run_url(), posting)
-            return set_check(client, found.head_sha, content, dry_run=dry_run)
-    except PerfciError as another:
-        return Outcome("refused", clean_line(another.message, 600))
 
 
 def _written_here(root: Path, config: Config) -> Mapping[str, Mapping[str, Written]]:
@@ -243,16 +153,3 @@ def _with_past(
 
     checkout = repository_at(folder)
     return [with_past(report, history, checkout, config.aliases, say) for report in reports]
-
-
-def _leave(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
-    """Write the comment's text, and return it."""
-    from perfci.render.markdown import render_comment
-
-    body = render_comment(reports, head_sha=head_sha)
-    try:
-        body_file.parent.mkdir(parents=True, exist_ok=True)
-        write_file(body_file, body)
-    except OSError as error:
-        raise unwritable(body_file, error, "Nothing was posted.") from error
-    return body

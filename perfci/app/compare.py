@@ -1,4 +1,4 @@
-"""``compare``: both sides measured together, decided, reported."""
+"""``compare``: both sides measured in pairs, decided, reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from perfci.app.concluding import conclude, run_of, with_session
+from perfci.app.conclusion import conclude, run_of, with_session
 from perfci.config.loading import load_config
 from perfci.errors import UsageError
 from perfci.model.case import Case, Failure
@@ -44,7 +44,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class BothSides:
-    """Two sides measured together: their runs (base's, head's), and what a report is made of."""
+    """Two sides measured in pairs: their runs (base's, head's), and what a report is made of."""
 
     runs: tuple[Run, Run]
     measured: Measured
@@ -52,21 +52,21 @@ class BothSides:
 
 
 def compare(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> Report:
-    """Measure ``base`` and ``head`` together and return the report with its verdict."""
+    """Measure ``base`` and ``head`` in pairs and return the report with its verdict."""
     return compare_runs(around, base, head, request)[1]
 
 
 def compare_runs(
     around: Surroundings, base: Wanted, head: Wanted, request: Request
 ) -> tuple[tuple[Run, Run], Report]:
-    """Measure both together; return their runs (base's, head's), and the report."""
+    """Measure both in pairs; return their runs (base's, head's), and the report."""
     both = measure_both(around, base, head, request)
     decided = decide_on(both.measured, both.judged, around.config.policy)
     return both.runs, build_report(both.measured, decided)
 
 
 def measure_both(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> BothSides:
-    """Measure both together, and judge them."""
+    """Measure both in pairs, and judge them."""
     with open_workplace(around, (base, head), request.log_folder) as workplace:
         part = selected_part(workplace, request)
         result = workplace.measure(part.cases, fail_fast=request.fail_fast, scale=part.scale)

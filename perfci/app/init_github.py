@@ -28,10 +28,10 @@ _ADDRESS = re.compile(r"[a-z]+\+(https|ssh)://[A-Za-z0-9+:/@._~%-]+")
 
 @dataclass(frozen=True, slots=True)
 class OwnRequirement:
-    """A requirement in pip's words; ``doubt`` says why another machine may find another package."""
+    """A requirement in pip's words; ``caveat``: why another machine may find another package."""
 
     text: str
-    doubt: str = ""
+    caveat: str = ""
 
 
 def own_requirement(extra: str = "") -> OwnRequirement:
@@ -74,10 +74,10 @@ def locked_install(folder: str) -> tuple[str, ...]:
     UsageError where perfci is of a place that no other machine can install from.
     """
     own = own_requirement()
-    if own.doubt:
+    if own.caveat:
         raise UsageError(
             "of-a-folder",
-            own.doubt,
+            own.caveat,
             "Install perfci from its repository, `pip install 'perfci @ git+https://…@COMMIT'`, or "
             "say both how the jobs that measure get it, --install, and how the one that comments "
             "does, whose token can write: --report-install.",
@@ -123,8 +123,8 @@ def write_workflows(repository: Repository, options: GitHubOptions, say: Say) ->
     One that is there isn't touched, but compared: what was asked for may not be what it does.
     """
     choices = _choices(repository, options)
-    if not options.install and (doubt := own_requirement().doubt):
-        say(f"{doubt}. The jobs that measure install it: say how, --install.", err=True)
+    if not options.install and (caveat := own_requirement().caveat):
+        say(f"{caveat}. The jobs that measure install it: say how, --install.", err=True)
     files = _files(choices, {f"perfci-{which}.yml" for which in options.without})
     folder = repository.root / FOLDER
     if not folder.resolve().is_relative_to(repository.root.resolve()):

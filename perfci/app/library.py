@@ -55,16 +55,10 @@ def compare(
     seconds or as ``"10m"``, ``inject`` maps a metric to a share. ``progress`` is called with a line
     of text for each step, round and notice.
     """
-    from perfci.app.measuring import Asked, compare_revisions
+    from perfci.app.revisions import Asked, compare_revisions
 
-    project = _project(
-        _caller(repository, progress, allow_token=allow_token),
-        config,
-        rounds=rounds,
-        budget=budget,
-        seed=seed,
-        inject=inject,
-    )
+    caller = _caller(repository, progress, allow_token=allow_token)
+    project = _project(caller, config, rounds, budget, seed, inject)
     asked = Asked(select, python, record=record, history=history, log_folder=_path(log_folder))
     measured = compare_revisions(
         project, base, head, asked, base_python=base_python, head_python=head_python, same=same
@@ -96,16 +90,10 @@ def check(
     A suspicion is confirmed by measuring both commits side by side, unless not ``confirm``. The
     other arguments are those of ``compare``. UsageError ``no-baseline`` where nothing is stored.
     """
-    from perfci.app.measuring import Asked, check_revision
+    from perfci.app.revisions import Asked, check_revision
 
-    project = _project(
-        _caller(repository, progress, allow_token=allow_token),
-        config,
-        rounds=rounds,
-        budget=budget,
-        seed=seed,
-        inject=inject,
-    )
+    caller = _caller(repository, progress, allow_token=allow_token)
+    project = _project(caller, config, rounds, budget, seed, inject)
     asked = Asked(select, python, record=record, history=history, log_folder=_path(log_folder))
     measured = check_revision(project, head, asked, confirm=confirm)
     measured.record()
@@ -231,7 +219,6 @@ def _caller(
 def _project(
     caller: Caller,
     config: Place | None,
-    *,
     rounds: int | None,
     budget: float | str | None,
     seed: int | None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfci.app.project import Project, interpreter
-from perfci.app.recording import runner_name
+from perfci.app.recorder import runner_name
 from perfci.checkout.commits import Commit, branch_of, commits
 from perfci.errors import MeasureError, PerfciError
 from perfci.model.case import Case, Failure

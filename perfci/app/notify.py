@@ -49,7 +49,7 @@ class Notifications:
         """
         if not remember and (self.webhook or self.github_issue):
             raise UsageError(
-                "told-twice",
+                "notified-twice",
                 "--no-remember is given with --webhook or --github-issue",
                 "What is not remembered would be sent each time. Leave one of them out "
                 "(PERFCI_WEBHOOK= switches the webhook off).",

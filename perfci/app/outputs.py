@@ -24,7 +24,7 @@ def files_of(outputs: Mapping[str, Path]) -> dict[str, Path]:
 # Outputs that would overwrite one another or the history: refused before anything is done.
 
 
-def require_apart(
+def require_distinct(
     outputs: Mapping[str, Path],
     history: Iterable[Path] = (),
     folders: Mapping[str, Path] | None = None,
@@ -80,7 +80,7 @@ def check_writable(outputs: Mapping[str, Path], history: Iterable[Path] = ()) ->
 
     Or where writing it would destroy another one, or one of the ``history``'s files.
     """
-    require_apart({f"--{name}": path for name, path in outputs.items()}, history)
+    require_distinct({f"--{name}": path for name, path in outputs.items()}, history)
     for path in files_of(outputs).values():
         try:
             require_writable(path)

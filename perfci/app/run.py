@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perfci.app.compare import Request, measured_of, selected_cases, selected_part
-from perfci.app.concluding import judged_alone, run_of
+from perfci.app.conclusion import judged_alone, run_of
 from perfci.checkout.repository import Resolved
 from perfci.model.case import Case
 from perfci.model.report import Report

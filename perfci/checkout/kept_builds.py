@@ -124,7 +124,7 @@ KEPT = 6
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where one build lies. Its users hold the lock together, its builder alone."""
+    """Where one build lies. Its users share the lock; its builder holds it alone."""
 
     folder: Path
     name: str

@@ -49,7 +49,7 @@ class Worktrees:
         """Give ``resolved`` a folder of its own, built with the ``build`` commands.
 
         ``{python}`` in a command is ``python``. The commands have ``environment`` (nothing by
-        default) and ``timeout`` s together; ``enter`` goes before each. Those of its variables that
+        default) and ``timeout`` s in all; ``enter`` goes before each. Those of its variables that
         are ``passed`` make another build where they have other values. With commands the folder is
         shared with others who want the same build. Raises UsageError for a command that can't be
         read, OutsideError where git, the disk or a command fails.

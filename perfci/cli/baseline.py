@@ -40,9 +40,9 @@ def update(
     A case that the time budget cut short is not stored.
     """
     from perfci.app.baseline import update_baseline
-    from perfci.app.measuring import Asked
     from perfci.app.project import open_project
-    from perfci.cli.calling import calling
+    from perfci.app.revisions import Asked
+    from perfci.cli.caller import calling
 
     asked = Asked(selection, python, log_folder=log_dir)
     with calling() as caller:
@@ -149,7 +149,7 @@ def remove(environment: str, case: str | None, config_path: Path | None) -> None
 def _store(config_path: Path | None) -> BaselineStore:
     from perfci.app.project import open_project
     from perfci.baselines.files import BaselineStore
-    from perfci.cli.calling import calling
+    from perfci.cli.caller import calling
 
     with calling() as caller:
         project = open_project(caller, config_path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli.calling import allow_token_option
+from perfci.cli.caller import allow_token_option
 from perfci.cli.options import (
     config_option,
     duration,
@@ -65,11 +65,11 @@ def command(
     REV defaults to the working tree. Both sides are the same code, so every alarm is false;
     a slow-down of the size that is promised is then injected to test the promise.
     """
-    from perfci.app.calibrating.calibrate import calibrate
-    from perfci.app.measuring import Asked
+    from perfci.app.calibration.calibrate import calibrate
     from perfci.app.outputs import STANDARD_OUTPUT, write_files
     from perfci.app.project import open_project
-    from perfci.cli.calling import calling
+    from perfci.app.revisions import Asked
+    from perfci.cli.caller import calling
 
     if write_it:
         say("perfci: --write is gone: paste the lines that are shown.", err=True)

@@ -34,7 +34,7 @@ from perfci.verdict.shards import Shard
 @click.option(
     "--no-confirm",
     is_flag=True,
-    help="Fail on a suspicion, without measuring both sides together.",
+    help="Fail on a suspicion, without measuring both sides in pairs.",
 )
 @click.option(
     "--if-stored",
@@ -65,12 +65,12 @@ def command(
     """Measure HEAD (default: the working tree) and decide against the stored baseline.
 
     What looks like a regression is confirmed by measuring the baseline's commit and HEAD
-    together before anything fails.
+    in pairs before anything fails.
     """
     from perfci.app.check import NothingStored
-    from perfci.app.measuring import Asked, check_revision
     from perfci.app.project import open_project
-    from perfci.cli.calling import calling
+    from perfci.app.revisions import Asked, check_revision
+    from perfci.cli.caller import calling
     from perfci.cli.output import deliver, exit_code
     from perfci.cli.report import durations_of_shard
 

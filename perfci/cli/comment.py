@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from perfci.cli.calling import root_here
+from perfci.cli.caller import root_here
 from perfci.cli.options import config_option, duration
 from perfci.cli.printing import say
 from perfci.errors import EXIT_PASS

@@ -73,9 +73,9 @@ def command(
     BASE and HEAD are git revisions; HEAD defaults to `.`, the working tree with its uncommitted
     changes. Your checkout is not touched.
     """
-    from perfci.app.measuring import Asked, compare_revisions
     from perfci.app.project import open_project
-    from perfci.cli.calling import calling
+    from perfci.app.revisions import Asked, compare_revisions
+    from perfci.cli.caller import calling
     from perfci.cli.output import deliver, exit_code
     from perfci.cli.report import durations_of_shard
 

@@ -26,7 +26,7 @@ def command(config_path: Path | None, python: str | None) -> int:
     Exits with 3 when measuring is impossible.
     """
     from perfci.app.project import cache_folder, interpreter
-    from perfci.cli.calling import root_here
+    from perfci.cli.caller import root_here
     from perfci.machine.doctor import examine
 
     root = root_here()

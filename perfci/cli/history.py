@@ -66,15 +66,15 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
     """
     from perfci.app.history_export import csv_lines, json_lines, write_export
     from perfci.app.history_place import history_files
-    from perfci.app.outputs import require_apart
-    from perfci.cli.calling import root_here
+    from perfci.app.outputs import require_distinct
+    from perfci.cli.caller import root_here
 
     lines = csv_lines if form == "csv" else json_lines
     file = None if file == Path("-") else file
     if file is not None:
         root = root_here()
         kept = history_files(history, configuration(root, config_path), root)
-        require_apart({"FILE": file}, kept)
+        require_distinct({"FILE": file}, kept)
     with _opened(history, config_path) as opened:
         if file is None:
             show_all(lines(opened))
@@ -171,7 +171,7 @@ def _opened(
 ) -> AbstractContextManager[History]:
     """Open the history; outside a repository the option or the configuration says where."""
     from perfci.app.history_place import history_place
-    from perfci.cli.calling import root_here
+    from perfci.cli.caller import root_here
     from perfci.history.history import open_history
 
     root = root_here()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from perfci.cli.calling import allow_token_option
+from perfci.cli.caller import allow_token_option
 from perfci.cli.options import config_option, python_option, select_option
 from perfci.cli.printing import is_terminal, say, say_red
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
@@ -22,7 +22,7 @@ def command(rev: str, config_path: Path | None, selection: str, python: str | No
     """List the cases of REV (default: the working tree), a line each: id, place, tags, skips."""
     from perfci.app.project import open_project
     from perfci.app.run import list_cases
-    from perfci.cli.calling import calling
+    from perfci.cli.caller import calling
     from perfci.render.clean import clean_line
 
     with calling(quiet=not is_terminal(err=True)) as caller:

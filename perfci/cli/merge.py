@@ -41,14 +41,14 @@ def command(
 ) -> int:
     """Join the reports of shards in FILES to one report for each environment.
 
-    All their comparisons are corrected for together and decided with this folder's configuration:
+    All their comparisons are corrected as one family and decided with this folder's configuration:
     what a shard said by itself doesn't count. Prints the JSON files that it wrote, a line each
     (`-` prints the report itself); of several environments, each has its key before the file's
     suffix.
     """
     from perfci.app.merge import merge_reports
     from perfci.app.project import configuration
-    from perfci.cli.calling import root_here
+    from perfci.cli.caller import root_here
     from perfci.cli.output import exit_code, show_texts, shown_as, worst_code
     from perfci.render.clean import clean_line
     from perfci.render.outline import headline

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.calling import allow_token_option
+from perfci.cli.caller import allow_token_option
 from perfci.cli.options import (
     config_option,
     duration,
@@ -81,7 +81,7 @@ def command(
     from perfci.app.nightly import nightly
     from perfci.app.nightly_scope import NightlyRequest
     from perfci.app.project import open_project
-    from perfci.cli.calling import calling
+    from perfci.cli.caller import calling
 
     request = NightlyRequest(
         branch, wanted, last, options.pop("nights"), history, runner, python, **options

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from perfci.cli.calling import allow_token_option
+from perfci.cli.caller import allow_token_option
 from perfci.model.settings import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from perfci.cli.calling import allow_token_option
+from perfci.cli.caller import allow_token_option
 from perfci.cli.options import (
     config_option,
     durations_option,
@@ -62,7 +62,7 @@ def command(
     from perfci.app.project import open_project
     from perfci.app.reports import load_durations
     from perfci.app.run import list_cases
-    from perfci.cli.calling import calling
+    from perfci.cli.caller import calling
 
     durations = load_durations(durations_path, say)
     with calling(quiet=not is_terminal(err=True)) as caller:

@@ -38,9 +38,9 @@ def command(
     **options: Any,
 ) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
-    from perfci.app.measuring import Asked, run_revision
     from perfci.app.project import open_project
-    from perfci.cli.calling import calling
+    from perfci.app.revisions import Asked, run_revision
+    from perfci.cli.caller import calling
     from perfci.cli.output import deliver, exit_code
 
     asked = Asked(

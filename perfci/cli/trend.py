@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -123,21 +123,15 @@ def command(
 
     from perfci.app.branch import repository_at
     from perfci.app.history_place import history_files, history_place
-    from perfci.app.outputs import STANDARD_OUTPUT, check_writable, require_apart
+    from perfci.app.outputs import STANDARD_OUTPUT
     from perfci.app.trend import TrendRequest, report_trend, trend_text
     from perfci.config.loading import load_config
-    from perfci.publish.site_folder import check_replaceable
     from perfci.render.trend_text import trend_lines
 
     repository = repository_at(Path.cwd())
     root = repository.root if repository else Path.cwd()
     config = load_config(root, config_path)
-    written = {**{f"--{name}": path for name, path in outputs.items()}, **notifications.files()}
-    folders = {"--html": html} if html is not None else {}
-    require_apart(written, history_files(history, config, root), folders)
-    if html is not None:
-        check_replaceable(html)
-    check_writable(outputs)
+    _check_places(outputs, html, notifications, history_files(history, config, root))
     notifications.check(remember=not no_remember)
     request = TrendRequest(
         place=history_place(history, config, root, say),
@@ -165,3 +159,20 @@ def command(
         say(text, err=err or bool(printed))
 
     report_trend(request, config, repository, written=show_trend, say=say_besides)
+
+
+def _check_places(
+    outputs: Mapping[str, Path],
+    html: Path | None,
+    notifications: Notifications,
+    history: Sequence[Path],
+) -> None:
+    """Fail before the history is read where something can't be written, or two places are one."""
+    from perfci.app.outputs import check_writable, require_distinct
+    from perfci.publish.site_folder import check_replaceable
+
+    written = {**{f"--{name}": path for name, path in outputs.items()}, **notifications.files()}
+    require_distinct(written, history, {"--html": html} if html is not None else {})
+    if html is not None:
+        check_replaceable(html)
+    check_writable(outputs)

@@ -148,7 +148,7 @@ class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
     """What keeps a worker undisturbed. Part of the environment."""
 
     pin: Annotated[bool, about("Pin workers to cores of their own.")] = True
-    malloc: Annotated[bool, about("Tell glibc to keep its pages.")] = True
+    malloc: Annotated[bool, about("Have glibc keep its pages.")] = True
     hash_seed: Annotated[bool, about("Set PYTHONHASHSEED to 0.")] = True
     gc: Annotated[bool, about("Collect garbage between bursts, not in them.")] = True
     threads: Annotated[bool, about("Set the number of threads.")] = True

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from perfci.app.calibrating.blocks import Block
-from perfci.app.calibrating.calibrate import Facts, concluded
-from perfci.app.calibrating.parts import Found, Parts
+from perfci.app.calibration.blocks import Block
+from perfci.app.calibration.calibrate import Facts, concluded
+from perfci.app.calibration.parts import PartResults, Parts
 from perfci.config.loading import Config
 from perfci.machine.quiet import CorePlan
 from perfci.model.calibration import Calibration
@@ -76,7 +76,7 @@ def _run(
     budget: float = 150.0,
     config: Config | None = None,
     cases: tuple[Case, ...] = CASES,
-) -> tuple[Found, Calibration]:
+) -> tuple[PartResults, Calibration]:
     config = config or Config()
     found = Parts(machine.measure, config, CORES, machine.clock, budget).run(cases)
     facts = Facts("now", Side("HEAD", "1" * 40, "python"), Environment("k", {}), 1.0, budget)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.app.outputs import require_apart
+from perfci.app.outputs import require_distinct
 from perfci.errors import UsageError
 from perfci.history.address import files_at
 from perfci.history.history import open_history
@@ -158,13 +158,13 @@ def test_what_is_measured_is_not_written_over_the_history(
 
 def test_devices_take_any_number_of_texts(tmp_path: Path) -> None:
     null = Path("/dev/null")
-    require_apart({"--json": null, "--markdown": null}, files_at(str(tmp_path / "h.sqlite")))
+    require_distinct({"--json": null, "--markdown": null}, files_at(str(tmp_path / "h.sqlite")))
 
 
 def test_a_link_that_leads_nowhere_yet_is_the_file_that_it_will_make(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("later")
     with pytest.raises(UsageError, match="one file"):
-        require_apart({"--json": tmp_path / "link", "--csv": tmp_path / "later"})
+        require_distinct({"--json": tmp_path / "link", "--csv": tmp_path / "later"})
 
 
 def test_a_history_is_a_file_and_what_sqlite_puts_beside_it_and_nothing_in_a_server(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.app.concluding import warning_notes
+from perfci.app.worker_notes import warning_notes
 from perfci.model.worker import WorkerOutput
 from tests.builders.project import Project
 from tests.verdict.workers import worker
@@ -44,7 +44,7 @@ def warned(side: str, name: str, *warnings: str) -> WorkerOutput:
     return worker(side, 1, {}, case=name, warnings=warnings)
 
 
-def test_a_warning_is_told_once_with_its_cases_and_heads_own_first() -> None:
+def test_a_warning_is_noted_once_with_its_cases_and_heads_own_first() -> None:
     outputs = [
         warned("base", "a", "both", "base's"),
         *(warned("head", "a", "both", "head's") for _ in range(3)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
-from perfci.app.calibrating.trials import TRIED
+from perfci.app.calibration.trials import TRIED
 from perfci.model.settings import Quiet
 from tests.docs.pages import page, section
 

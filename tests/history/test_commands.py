@@ -18,7 +18,7 @@ import pytest
 
 from perfci.app.project import Caller
 from perfci.app.project import Project as Opened
-from perfci.app.recording import Recorder, recorder
+from perfci.app.recorder import Recorder, recorder
 from perfci.checkout.repository import open_repository
 from perfci.config.loading import Config
 from perfci.errors import OutsideError

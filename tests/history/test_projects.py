@@ -11,7 +11,7 @@ from perfci.app.history_place import history_place, own_history
 from perfci.app.notices import silent
 from perfci.app.project import Caller
 from perfci.app.project import Project as Opened
-from perfci.app.recording import recorder
+from perfci.app.recorder import recorder
 from perfci.checkout.commits import first_commit
 from perfci.checkout.repository import open_repository
 from perfci.config.loading import Config

@@ -25,10 +25,10 @@ from typing import Any
 
 import pytest
 
-from perfci.app import confirming
+from perfci.app import confirmation
 from perfci.app.check import against_baselines
 from perfci.app.compare import BothSides, Request
-from perfci.app.concluding import conclude, judged_alone, run_of, with_session
+from perfci.app.conclusion import conclude, judged_alone, run_of, with_session
 from perfci.app.run import Alone
 from perfci.baselines.baseline import Baseline, with_run
 from perfci.config.loading import Config
@@ -219,12 +219,12 @@ def judged(kept: Kept) -> dict[str, Any]:
         "stopped": _compared(kept, ended="fail-fast", scale=3.0),
         "interrupted": _compared(kept, ended="interrupted"),
         "run": _alone(kept),
-        **{name: _report(*one) for name, one in checks.items()},
+        **{name: _report(alone.measured, rows) for name, (alone, rows) in checks.items()},
         "confirmed": _confirmed(kept, *checks["check-2"]),
         "merged": whole.report,
         "incomplete": half.report,
         "enforced": enforced(_passing(compared), STRICT, {"drawn": None}),
-        "enforced-check": enforced(_passing(_report(*checks["check-3"])), STRICT),
+        "enforced-check": enforced(_passing(_checked_report(kept)), STRICT),
     }
     plain = {name: json.loads(render_json(report)) for name, report in reports.items()}
     return {**plain, "sessions": _sessions(kept)}
@@ -289,13 +289,18 @@ def _alone(kept: Kept) -> Report:
     return _report(_measured(kept, result, "run"), judged_alone(result, default_policy()))
 
 
-def _checked(kept: Kept, sessions: int) -> tuple[Measured, Judged]:
+def _checked(kept: Kept, sessions: int) -> tuple[Alone, Judged]:
     result = _result(kept, ("head",))
     measured = _measured(kept, result, "check")
     run = run_of(result, "head", measured, ENVIRONMENT)
     alone = Alone(Part(tuple(one.case for one in kept.cases)), result, run, measured)
     baselines = _stored(kept, sessions)
-    return measured, against_baselines(alone, {}, baselines, default_policy(), "")
+    return alone, against_baselines(alone, {}, baselines, default_policy(), "")
+
+
+def _checked_report(kept: Kept) -> Report:
+    alone, rows = _checked(kept, 3)
+    return _report(alone.measured, rows)
 
 
 def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
@@ -311,7 +316,7 @@ def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
     return baselines
 
 
-def _confirmed(kept: Kept, measured: Measured, judged: Judged) -> Report:
+def _confirmed(kept: Kept, alone: Alone, judged: Judged) -> Report:
     around = _Around(
         Config(),
         repository=SimpleNamespace(resolve=lambda sha: sha),
@@ -327,10 +332,10 @@ def _confirmed(kept: Kept, measured: Measured, judged: Judged) -> Report:
         return BothSides((), measured, replace(judged, rows=rows))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(confirming, "measure_both", again)
+        patch.setattr(confirmation, "measure_both", again)
         return _report(
-            *confirming.confirmed(
-                around, measured, judged, suspected, _stored(kept, 2), wanted, Request()
+            *confirmation.confirmed(
+                around, alone, judged, suspected, _stored(kept, 2), wanted, Request()
             )
         )
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from perfci.app.check import check
 from perfci.app.compare import Request, compare_runs
 from perfci.app.past import with_past
-from perfci.app.recording import recorder, say_what_is_left_out
+from perfci.app.recorder import recorder, say_what_is_left_out
 from perfci.app.run import run
 from perfci.baselines.files import BaselineStore
 from perfci.errors import UsageError
 
 if TYPE_CHECKING:
     from perfci.app.project import Project
-    from perfci.app.recording import Recorder
+    from perfci.app.recorder import Recorder
     from perfci.checkout.repository import Resolved
     from perfci.model.report import Report
     from perfci.model.run import Run

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from perfci.app.worker_notes import worker_notes
 from perfci.model.case import Case, Failure
 from perfci.model.finding import Finding, found
 from perfci.model.report import Comparison, Definition, Explanation
@@ -13,77 +13,12 @@ from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.worker import WorkerOutput
 from perfci.session.session import SessionResult
 from perfci.session.source import Written
-from perfci.units import counted
 from perfci.verdict.comparison import left_out, number_rows
 from perfci.verdict.decision import failure_rows, placeholder
 from perfci.verdict.explanation import explain
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.report import Judged, Measured
-
-# Pure: what disturbed the bursts of a session's workers, as notes of a report.
-
-
-def excluded_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
-    """Return how many bursts were excluded, and of how many workers most would have been."""
-    notes = []
-    if count := sum(output.bursts_set_aside for output in outputs):
-        said = f"{counted(count, 'burst')} {'was' if count == 1 else 'were'} excluded"
-        reason = _commonest((output.disturbance, output.bursts_set_aside) for output in outputs)
-        notes.append(f"{said}, most often because of this: {reason}.")
-    if kept := [output for output in outputs if output.bursts_disturbed]:
-        reason = _commonest((output.disturbance, output.bursts_disturbed) for output in kept)
-        notes.append(
-            f"Most bursts of {counted(len(kept), 'worker')} were disturbed but kept, most often "
-            f"because of this: {reason}. Their numbers are those of a busy or throttled machine."
-        )
-    return tuple(notes)
-
-
-def _commonest(reasons: Iterable[tuple[str, int]]) -> str:
-    counts: Counter[str] = Counter()
-    for reason, count in reasons:
-        counts[reason] += count
-    return counts.most_common(1)[0][0]
-
-
-# Pure: what workers warn of, as notes: code that runs in eager, an output that went unchecked.
-
-_MOST_CASES = 3
-_MOST_NOTES = 20
-_LONGEST = 300
-_PLACES = ("on head", "on both sides", "on base")
-"""In this order: what head alone is warned of is new."""
-
-
-def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
-    """Return each warning once, with its cases, and the side where two were measured.
-
-    The benchmark shares the worker's process: a warning may be its own, of any length and number.
-    """
-    sides = {output.side for output in outputs}
-    warned: dict[tuple[str, str], set[str]] = {}
-    for output in outputs:
-        for warning in output.warnings:
-            warned.setdefault((warning[:_LONGEST], output.case), set()).add(output.side)
-    cases_of: dict[tuple[int, str], list[str]] = {}
-    for (warning, case), on in warned.items():
-        place = 1 if len(on) > 1 else 0 if "head" in on else 2
-        cases_of.setdefault((place, warning), []).append(case)
-    ranked = sorted(cases_of.items(), key=lambda one: one[0][0])
-    notes = [
-        f"{_named(cases)}{f', {_PLACES[place]}' if len(sides) > 1 else ''}: {warning}."
-        for (place, warning), cases in ranked[:_MOST_NOTES]
-    ]
-    if len(ranked) > _MOST_NOTES:
-        notes.append(f"Workers gave {counted(len(ranked) - _MOST_NOTES, 'more warning')}.")
-    return tuple(notes)
-
-
-def _named(cases: Sequence[str]) -> str:
-    more = len(cases) - _MOST_CASES
-    return ", ".join(cases[:_MOST_CASES]) + (f" and {more} more" if more > 0 else "")
-
 
 _SLOWER_IMPORT_S = 0.005
 _SHOWN_IMPORTS = 3
@@ -114,16 +49,10 @@ def with_session(
     failures: Sequence[Failure],
 ) -> Measured:
     """Return ``measured`` with what a session gave; ``failures`` are those of finding its cases."""
-    outputs = _outputs(result)
     return replace(
         measured,
         failures=(*failures, *(failure for one in result.states for failure in one.failures)),
-        notes=(
-            *measured.notes,
-            *result.notes,
-            *excluded_notes(outputs),
-            *warning_notes(outputs),
-        ),
+        notes=(*measured.notes, *result.notes, *worker_notes(_outputs(result))),
         skipped={case.id: case.skip for case in cases if case.skip},
         not_measured=not_measured(result),
         interrupted=result.cut_short,
@@ -142,7 +71,7 @@ def conclude(
     policy: Policy,
     before: Mapping[str, Written],
 ) -> Judged:
-    """Return the judged rows of two sides that were measured together.
+    """Return the judged rows of two sides that were measured in pairs.
 
     ``before`` are the benchmarks as base's own files write them, by their names.
     """
@@ -211,7 +140,7 @@ def not_measured(result: SessionResult) -> dict[str, str]:
 def slower_imports(result: SessionResult, rows: Sequence[Comparison]) -> tuple[Explanation, ...]:
     """Return the modules that got slow to import, where imports or cold start regressed.
 
-    Told from one start a side: it says where to look, and decides nothing.
+    Known from one start a side: it says where to look, and decides nothing.
     """
     moved = [
         row

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from perfci.app.calibrating.blocks import Block, Measure
-from perfci.app.calibrating.trials import plan_trials, switched_off
+from perfci.app.calibration.blocks import Block, Measure
+from perfci.app.calibration.trials import plan_trials, switched_off
 from perfci.config.loading import Config
 from perfci.machine.quiet import CorePlan
 from perfci.model.calibration import Promise, SettingTrial
@@ -42,7 +42,7 @@ _SURE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PartResults:
     """All that the parts found. ``part_s`` is what each took, ``sweep_s`` a round of every case."""
 
     calibrated: Calibrated
@@ -80,7 +80,7 @@ class Parts:
     _rounds: int = 0
     _interrupted: bool = False
 
-    def run(self, cases: Sequence[Case]) -> Found:
+    def run(self, cases: Sequence[Case]) -> PartResults:
         """Measure everything that the time allows, and return what was found."""
         began = self.clock()
 
@@ -99,7 +99,7 @@ class Parts:
         session = self._session()
         calibrated = calibrate(tuple(sound.values()), self.config.policy, session, self.scale)
         trials = tuple(judge_setting(name, sound, found) for name, found in without)
-        return Found(
+        return PartResults(
             calibrated=calibrated,
             session=session,
             settings=(*trials, *left_out),

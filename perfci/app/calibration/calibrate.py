@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app.calibrating.blocks import in_workplace
-from perfci.app.calibrating.parts import SAME_END, Found, Parts
+from perfci.app.calibration.blocks import in_workplace
+from perfci.app.calibration.parts import SAME_END, PartResults, Parts
 from perfci.app.compare import Request, now, selected_cases
 from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
 from perfci.model.calibration import Calibration, DefaultSession, Spent
@@ -28,8 +28,8 @@ from perfci.verdict.calibration.suggestions import suggest
 from perfci.verdict.shards import times_as_many
 
 if TYPE_CHECKING:
-    from perfci.app.measuring import Asked
     from perfci.app.project import Project
+    from perfci.app.revisions import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,9 @@ def calibrate_commit(
         )
 
 
-def concluded(found: Found, cases: Sequence[Case], config: Config, facts: Facts) -> Calibration:
+def concluded(
+    found: PartResults, cases: Sequence[Case], config: Config, facts: Facts
+) -> Calibration:
     """Return the calibration: what was found, what to change, and what can't be relied on."""
     settings, seen = config.settings, found.calibrated.seen
     session = DefaultSession(
@@ -119,7 +121,7 @@ def concluded(found: Found, cases: Sequence[Case], config: Config, facts: Facts)
         comparisons=found.calibrated.comparisons,
     )
     own = {(case.benchmark, metric) for case in cases for metric in case.thresholds}
-    doubts = tuple(_doubts(found))
+    untrusted = tuple(_why_untrusted(found))
     return Calibration(
         perfci_version=VERSION,
         created_at=facts.created_at,
@@ -139,16 +141,16 @@ def concluded(found: Found, cases: Sequence[Case], config: Config, facts: Facts)
         settings=found.settings,
         promise=found.promise,
         suggestions=()
-        if doubts
+        if untrusted
         else suggest(seen, session, config.policy, found.sweep_s, own=frozenset(own)),
         configuration=facts.configuration,
         failures=(*facts.failures, *found.failures),
         notes=(*facts.notes, *found.notes, *_cut(found, cases, config)),
-        untrusted=doubts,
+        untrusted=untrusted,
     )
 
 
-def _cut(found: Found, cases: Sequence[Case], config: Config) -> list[str]:
+def _cut(found: PartResults, cases: Sequence[Case], config: Config) -> list[str]:
     """Say what the calibration did not look at, and why."""
     notes = []
     if found.session.most < config.settings.max_rounds:
@@ -175,8 +177,8 @@ def _cut(found: Found, cases: Sequence[Case], config: Config) -> list[str]:
     if passed:
         names = ", ".join(sorted(passed))
         notes.append(
-            f"Doubt about {names} costs no verdict, so no rounds are suggested for it: what lies "
-            "below what is seen passes."
+            f"An undecided {names} costs no verdict, so no rounds are suggested for it: a change "
+            "too small to be seen passes."
         )
     if found.promise.left_out and found.promise.status != "not_checked":
         names = ", ".join(found.promise.left_out)
@@ -184,21 +186,21 @@ def _cut(found: Found, cases: Sequence[Case], config: Config) -> list[str]:
     return notes
 
 
-def _doubts(found: Found) -> list[str]:
+def _why_untrusted(found: PartResults) -> list[str]:
     """Return why nobody should rely on this calibration; empty for none."""
-    doubts = []
+    reasons = []
     if found.interrupted:
-        doubts.append("interrupted before the end")
+        reasons.append("interrupted before the end")
     if not any(row.detectable is not None for row in found.calibrated.seen):
-        doubts.append(
+        reasons.append(
             "nothing was measured often enough to know a spread; raise --budget: "
             f"identical sides get the first {format_share(SAME_END)} of the time"
         )
     if found.promise.status == "not_kept":
         promised = format_share(found.promise.promised)
-        doubts.append(f"the promise to find {promised} was not kept: {found.promise.reason}")
+        reasons.append(f"the promise to find {promised} was not kept: {found.promise.reason}")
     alarms = [row for row in found.calibrated.seen if row.false_alarm and row.gate == "fail"]
     if alarms:
         names = ", ".join(f"{row.case} {row.metric}" for row in alarms)
-        doubts.append(f"identical sides were called different: {names}")
-    return doubts
+        reasons.append(f"identical sides were called different: {names}")
+    return reasons

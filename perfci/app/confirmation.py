@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.app.compare import BothSides, Request, measure_both
+from perfci.app.run import Alone
+from perfci.app.worker_notes import worker_notes
 from perfci.baselines.baseline import Baseline
 from perfci.errors import PerfciError, UsageError, refusal
 from perfci.model.report import Comparison, Timing
 from perfci.model.run import Side
 from perfci.model.words import words
+from perfci.model.worker import WorkerOutput
 from perfci.session.workplace import Surroundings, Wanted
 from perfci.units import counted
 from perfci.verdict.decision import reason_of
@@ -46,33 +49,34 @@ class _Again:
 
 def confirmed(
     around: Surroundings,
-    measured: Measured,
+    alone: Alone,
     judged: Judged,
     suspected: Sequence[str],
     baselines: Mapping[str, Baseline],
     head: Wanted,
     request: Request,
 ) -> tuple[Measured, Judged]:
-    """Measure each suspect's baseline commit and head together; those rows replace the suspicion.
+    """Measure each suspect's baseline commit beside head; those rows replace the suspicion.
 
     Suspects that can't be measured again stay suspicions, and the verdict says so.
     """
     of_commit: dict[str, list[str]] = {}
     for case in suspected:
         of_commit.setdefault(baselines[case].sha, []).append(case)
-    again = _measured_again(around, of_commit, head, request, measured.timing.wall_s)
+    again = _measured_again(around, of_commit, head, request, alone.measured.timing.wall_s)
     kept, why_kept = _kept(judged.rows, again, around.config.settings.rounds)
     cases = [case for case in again.cases if case not in kept]
-    joined = _joined_rows(judged, again, cases, measured.notes, around.config.policy)
+    joined = _joined_rows(judged, again, cases, around.config.policy)
     why = "; ".join((*again.why_not, *why_kept))
     if why:
         joined = unconfirmed(joined, why)
-    return _joined(measured, again, cases, joined.rows), joined
+    notes, of_again = notes_of_both(alone, again.commits)
+    measured = _joined(alone.measured, again, cases, joined.rows)
+    joined = replace(joined, notes=(*joined.notes, *of_again))
+    return replace(measured, notes=notes), joined
 
 
-def _joined_rows(
-    judged: Judged, again: _Again, cases: Sequence[str], notes: Sequence[str], policy: Policy
-) -> Judged:
+def _joined_rows(judged: Judged, again: _Again, cases: Sequence[str], policy: Policy) -> Judged:
     """Return the rows of ``cases`` as they were measured again, and all others as they were."""
     measured = adjust([row for row in again.rows if row.case in cases], policy)
     said = f"{counted(len(cases), 'suspected case')} measured again, both sides in pairs."
@@ -90,11 +94,7 @@ def _joined_rows(
                 if each.case in cases
             ),
         ),
-        (
-            *judged.notes,
-            *([said] if cases else []),
-            *notes_of_again(notes, [note for one in again.commits for note in one.measured.notes]),
-        ),
+        (*judged.notes, *([said] if cases else [])),
     )
 
 
@@ -136,9 +136,28 @@ def unconfirmed(judged: Judged, why: str) -> Judged:
     return replace(judged, rows=rows, notes=(*judged.notes, f"Unconfirmed: {why}."))
 
 
-def notes_of_again(own: Sequence[str], again: Sequence[str]) -> tuple[str, ...]:
-    """Return the notes of measuring ``again``, named as that; what ``own`` say too is left out."""
-    return tuple(f"measured again: {note}" for note in again if note not in own)
+def notes_of_both(
+    alone: Alone, again: Sequence[BothSides]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the notes of head alone, and those of measuring again, named as that.
+
+    What was disturbed is counted over both: two counts would look like one note twice.
+    """
+    own = [output for case in alone.run.cases for output in case.workers]
+    everything = list(own)
+    notes = _without_workers(alone.measured, own)
+    of_again: dict[str, None] = {}
+    for one in again:
+        outputs = [output for run in one.runs for case in run.cases for output in case.workers]
+        everything += outputs
+        said = _without_workers(one.measured, outputs)
+        of_again |= dict.fromkeys(f"measured again: {note}" for note in said if note not in notes)
+    return (*notes, *worker_notes(everything)), tuple(of_again)
+
+
+def _without_workers(measured: Measured, outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
+    of_workers = worker_notes(outputs)
+    return tuple(note for note in measured.notes if note not in of_workers)
 
 
 def named(side: Side | None) -> Side | None:
@@ -185,7 +204,7 @@ def _measured_again(
 
 
 def _beside_head(around: Surroundings, sha: str, head: Wanted, request: Request) -> BothSides | str:
-    """Measure a baseline's commit and head together, or return why that can't be done."""
+    """Measure a baseline's commit beside head, or return why that can't be done."""
     try:
         resolved = around.repository.resolve(sha)
     except UsageError:

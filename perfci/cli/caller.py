@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,9 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfci.cli.printing import is_terminal, rewrite, say
+from perfci.units import format_duration
+
 if TYPE_CHECKING:
     from perfci.app.project import Caller
     from perfci.session.executor import Executor
+    from perfci.session.session import Progress
 
 
 # ``--allow-token``: measuring beside a token is refused unless somebody says they mean it.
@@ -52,8 +57,6 @@ def executor() -> Executor:
 def calling(*, quiet: bool = False) -> Iterator[Caller]:
     """Yield the caller: its progress is shown on a line, which is cleared whatever happens."""
     from perfci.app.project import Caller
-    from perfci.cli.printing import say
-    from perfci.cli.progress import ProgressLine
 
     line = ProgressLine(quiet=quiet)
 
@@ -78,3 +81,51 @@ def root_here() -> Path:
     """Return the repository around the current folder, or that folder; asks no git."""
     here = Path.cwd()
     return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+
+
+# Progress on standard error: a line that updates on a terminal, one now and then in CI.
+
+_EVERY_S = 15.0
+
+
+class ProgressLine:
+    """Shows where a session is and how long it still takes."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._terminal = is_terminal(err=True)
+        self._last = -_EVERY_S
+        self._open = False
+
+    def say(self, text: str) -> None:
+        """Show a step that isn't a round: checking out, building, looking for benchmarks."""
+        if not self._quiet:
+            self._show(text)
+
+    def __call__(self, progress: Progress) -> None:
+        """Show a round that begins."""
+        now = time.monotonic()
+        if self._quiet or (not self._terminal and now - self._last < _EVERY_S):
+            return
+        self._last = now
+        left = "" if progress.left_s is None else f", {format_duration(progress.left_s)} left"
+        self._show(
+            f"[{progress.done}/{progress.planned} rounds, "
+            f"{format_duration(progress.elapsed_s)}{left}] {progress.case}"
+        )
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._open:
+            rewrite("", width=0)
+            self._open = False
+
+    def _show(self, text: str) -> None:
+        if self._terminal:
+            import shutil
+
+            width = shutil.get_terminal_size().columns - 1
+            rewrite(text, width=width)
+            self._open = True
+        else:
+            say(text, err=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfci.app.concluding import excluded_notes
+from perfci.app.worker_notes import excluded_notes
 from perfci.model.worker import WorkerOutput
 
 
@@ -26,7 +26,7 @@ def test_excluded_bursts_are_counted_with_the_commonest_reason() -> None:
     )
 
 
-def test_workers_with_too_many_disturbed_bursts_are_noted_apart() -> None:
+def test_workers_with_too_many_disturbed_bursts_are_noted_separately() -> None:
     foreign = output(bursts_disturbed=7, disturbance="beside a foreign process (41)")
     taken = output(bursts_set_aside=2, disturbance="core taken")
     left_out, kept = excluded_notes([foreign, foreign, taken])

@@ -1,0 +1,218 @@
+"""Posting a comment and its check where they belong, and saying what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.app import actions
+from perfci.app.notices import Say
+from perfci.app.outputs import unwritable
+from perfci.errors import OutsideError, PerfciError
+from perfci.files import write_file
+from perfci.render.clean import clean_line
+
+if TYPE_CHECKING:
+    from perfci.app.comment import CommentRequest
+    from perfci.model.report import Report
+    from perfci.publish.github.check import CheckContent, Posting
+    from perfci.publish.github.client import Client
+    from perfci.publish.github.event import MergeGroup, Nothing, Wanted
+    from perfci.publish.github.posting import Outcome
+    from perfci.publish.github.pull import Pull, Several
+
+
+def post(
+    request: CommentRequest,
+    client: Client,
+    wanted: Wanted | MergeGroup,
+    reports: list[Report],
+    body: str,
+    say: Say,
+    *,
+    strict: bool,
+) -> list[Report]:
+    """Leave the reports where they belong; return them as they were judged in the end."""
+    from perfci.publish.github.base import doubt_of_base
+    from perfci.publish.github.check import check_content
+    from perfci.publish.github.event import MergeGroup, Nothing
+    from perfci.publish.github.failing import Refused
+    from perfci.publish.github.posting import find_pull, require_measured
+    from perfci.publish.github.pull import Several
+    from perfci.verdict.enforcement import with_caveat
+
+    file, dry_run = request.body_file, request.dry_run
+    try:
+        found = find_pull(client, wanted)
+        if isinstance(found, (Nothing, Several)):
+            _leave_failure(client, found, say, wanted=request.check, dry_run=dry_run)
+            say(f"nothing posted: {found.reason}", err=True)
+            return reports
+        require_measured(client, [report.head.sha for report in reports], found)
+    except Refused as failure:
+        unsaid = _say_refused(failure.message, body, file, say)
+        if unsaid is not None:
+            raise unsaid from failure
+        return reports
+    if not request.any_base:
+        reports = [with_caveat(one, doubt_of_base(client, found, one)) for one in reports]
+    body = written_body(file, reports, found.head_sha)
+    content = (
+        check_content(reports, body, actions.run_url(), _posting_of(found), strict=strict)
+        if request.check
+        else None
+    )
+    if isinstance(found, MergeGroup):
+        _leave_check(client, found, content, body, file, say, dry_run=dry_run)
+    else:
+        _leave_both(client, found, content, body, file, request.author, say, dry_run=dry_run)
+    return reports
+
+
+def fail_the_check(
+    why: str,
+    find_wanted: Callable[[], Wanted | MergeGroup | Nothing],
+    connect: Callable[[], Client],
+    *,
+    dry_run: bool,
+) -> Outcome | None:
+    """Fail the check of the commit that the event names; None where it names none.
+
+    Raises nothing: that the report can't be read is the error that is raised in the end.
+    """
+    from perfci.publish.github.check import unreadable_content
+    from perfci.publish.github.event import Nothing
+    from perfci.publish.github.posting import Outcome, find_pull, set_check
+
+    try:
+        wanted = find_wanted()
+        if isinstance(wanted, Nothing) or not wanted.head_sha:
+            return None
+        with closing(connect()) as client:
+            found = find_pull(client, wanted)
+            if isinstance(found, Nothing):
+                return Outcome("stale", found.reason)
+            posting = _posting_of(found)
+            content = unreadable_content(why, actions.run_url(), posting)
+            return set_check(client, found.head_sha, content, dry_run=dry_run)
+    except PerfciError as another:
+        return Outcome("refused", clean_line(another.message, 600))
+
+
+def written_body(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
+    """Write the comment's text, and return it."""
+    from perfci.render.markdown import render_comment
+
+    body = render_comment(reports, head_sha=head_sha)
+    try:
+        body_file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(body_file, body)
+    except OSError as error:
+        raise unwritable(body_file, error, "Nothing was posted.") from error
+    return body
+
+
+def _posting_of(found: Pull | MergeGroup | Several) -> Posting:
+    """Return what a check of ``found`` is of, and which attempt of a run sets it."""
+    from perfci.publish.github.check import Posting
+    from perfci.publish.github.pull import Pull
+
+    if isinstance(found, Pull):
+        return Posting(found.number, found.target, actions.attempt())
+    return Posting(attempt=actions.attempt())
+
+
+def _leave_failure(
+    client: Client, found: Nothing | Several, say: Say, *, wanted: bool, dry_run: bool
+) -> None:
+    """Fail the check, where one is ``wanted``, of a commit that several pull requests have."""
+    from perfci.publish.github.check import unreadable_content
+    from perfci.publish.github.posting import set_check
+    from perfci.publish.github.pull import Several
+
+    if not wanted or not isinstance(found, Several):
+        return
+    content = unreadable_content(found.reason, actions.run_url(), _posting_of(found))
+    say_outcome(set_check(client, found.head_sha, content, dry_run=dry_run), say)
+
+
+def _leave_both(
+    client: Client,
+    pull: Pull,
+    check: CheckContent | None,
+    body: str,
+    body_file: Path,
+    author: str,
+    say: Say,
+    *,
+    dry_run: bool,
+) -> None:
+    """Leave the comment ``body`` on ``pull``, and the check unless that is None."""
+    from perfci.publish.github.posting import beside_others, leave_comment, set_check
+
+    unsaid = None
+
+    def set_the_check() -> None:
+        if check is not None:
+            shown = beside_others(client, pull, check)
+            say_outcome(set_check(client, pull.head_sha, shown, dry_run=dry_run), say)
+
+    try:
+        left = leave_comment(client, pull, author, body, dry_run=dry_run)
+    except OutsideError:
+        actions.summarise(body, body_file, say)
+        try:
+            set_the_check()  # it is what gates; that the comment failed is said all the same
+        except OutsideError as another:
+            say(f"check not set: {clean_line(another.message, 600)}", err=True)
+        raise
+    if left.kind == "refused":
+        unsaid = _say_refused(left.text, body, body_file, say)
+    else:
+        say_outcome(left, say)
+    if left.kind != "stale":
+        set_the_check()
+    if unsaid is not None:
+        raise unsaid
+
+
+def _leave_check(
+    client: Client,
+    group: MergeGroup,
+    check: CheckContent | None,
+    body: str,
+    body_file: Path,
+    say: Say,
+    *,
+    dry_run: bool,
+) -> None:
+    """Set the check of a merge group, which has no pull request to comment on."""
+    from perfci.publish.github.posting import beside_others, set_check
+
+    if check is None:
+        say("nothing posted: a merge group can't be commented on", err=True)
+        return
+    try:
+        shown = beside_others(client, group, check)
+        left = set_check(client, group.head_sha, shown, dry_run=dry_run)
+    except OutsideError:
+        actions.summarise(body, body_file, say)
+        raise
+    say_outcome(left, say)
+    unsaid = actions.summarise(body, body_file, say) if left.kind == "refused" else None
+    if unsaid is not None:
+        raise unsaid
+
+
+def say_outcome(outcome: Outcome, say: Say) -> None:
+    """Say what became of a comment or a check."""
+    before = {"posted": "", "refused": "check not set: ", "stale": "nothing posted: "}
+    say(before[outcome.kind] + outcome.text, err=outcome.kind != "posted")
+
+
+def _say_refused(why: str, body: str, body_file: Path, say: Say) -> OutsideError | None:
+    """Say that the token may not comment; return why the summary page hasn't the text either."""
+    say(f"comment not posted, the token may not: {why}", err=True)
+    return actions.summarise(body, body_file, say)
