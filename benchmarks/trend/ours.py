@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.trend.labelled import Labelled
+from perfci.model.history import RunHeader
 from perfci.trend.analysis import analyse
 from perfci.trend.change import Change
 from perfci.trend.settings import TrendSettings
-from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import Series, SeriesKey, Timeline
 
 SETTINGS = {
     "defaults": TrendSettings(),

@@ -24,11 +24,11 @@ from nightly.replay import SPREAD, replayed
 from nightly_demo import EARLIER, NEWEST
 
 from perfci.checkout.commits import Commit
-from perfci.model.history import Point, RecordedRun
+from perfci.model.history import Point, RecordedRun, RunHeader
 from perfci.model.run import Environment
 from perfci.trend.analysis import analyse
 from perfci.trend.change import Change
-from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import Series, SeriesKey, Timeline
 
 CASES = ("tokenise", "encode", "parse")
 NOW = "2026-03-02T00:00:00+00:00"

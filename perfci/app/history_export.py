@@ -13,7 +13,7 @@ from perfci.files import write_lines
 from perfci.render.clean import Clean, clean_json, clean_lines
 
 if TYPE_CHECKING:
-    from perfci.history.history import History
+    from perfci.history.history import OpenHistory
 
 _COLUMNS = (
     "environment", "case", "metric", "unit", "direction", "value", "workers", "sha", "subject",
@@ -25,14 +25,14 @@ CSV_BEGINNING = ",".join(_COLUMNS[:4]).encode()
 """How an export as CSV begins: ``history import`` refuses it by name."""
 
 
-def json_lines(history: History) -> Iterator[Clean]:
+def json_lines(history: OpenHistory) -> Iterator[Clean]:
     """Yield everything as lines that ``history import`` reads back."""
     from perfci.history.interchange import to_lines
 
     return (clean_json(line.decode()) for line in to_lines(history.records()))
 
 
-def csv_lines(history: History) -> Iterator[Clean]:
+def csv_lines(history: OpenHistory) -> Iterator[Clean]:
     """Yield one line a point. A text that a spreadsheet would compute gets an apostrophe."""
     from perfci.render.exporters.csv import spreadsheet_cell
 

@@ -18,7 +18,7 @@ from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.foreign.gathering import Foreign
-    from perfci.history.history import History
+    from perfci.history.history import OpenHistory
     from perfci.history.interchange import Record
     from perfci.model.history import RecordedRun
 
@@ -36,7 +36,7 @@ class Imported:
     details: tuple[str, ...] = ()
 
 
-def importer(path: Path) -> Callable[[History], Imported]:
+def importer(path: Path) -> Callable[[OpenHistory], Imported]:
     """Return what adds the content of ``path`` to a history.
 
     PerfciError where it can't be read or is nothing to import: before a history is opened, which
@@ -88,16 +88,16 @@ def read_beginning(path: Path) -> bytes:
         return stack.enter_context(path.open("rb")).read(64)
 
 
-def _import_export(history: History, path: Path) -> Imported:
+def _import_export(history: OpenHistory, path: Path) -> Imported:
     from perfci.history.interchange import from_lines
 
     with path.open("rb") as lines:
         return add_records(history, from_lines(lines, str(path)))
 
 
-def _import_sqlite(history: History, path: Path) -> Imported:
+def _import_sqlite(history: OpenHistory, path: Path) -> Imported:
     """Read a copy: the file may be another's, of an older revision, and not for us to change."""
-    from perfci.history.copying import copy_file
+    from perfci.history.database import copy_file
     from perfci.history.history import open_history
 
     with tempfile.TemporaryDirectory(prefix="perfci-import-") as folder:
@@ -110,7 +110,7 @@ def _import_sqlite(history: History, path: Path) -> Imported:
             return add_records(history, other.records())
 
 
-def _import_foreign(history: History, parts: Iterator[Foreign]) -> Imported:
+def _import_foreign(history: OpenHistory, parts: Iterator[Foreign]) -> Imported:
     """Add what a file, or each file of a folder in turn, holds of another tool's runs."""
     tools: set[str] = set()
     notes: dict[str, None] = {}
@@ -133,7 +133,7 @@ def _import_foreign(history: History, parts: Iterator[Foreign]) -> Imported:
     return Imported(what + said.summary, (*notes, *left, *more))
 
 
-def add_records(history: History, records: Iterable[Record]) -> Imported:
+def add_records(history: OpenHistory, records: Iterable[Record]) -> Imported:
     """Add records, some at a time: those of a whole history may not fit into memory.
 
     Where reading them fails, those before are added first.

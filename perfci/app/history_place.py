@@ -17,7 +17,7 @@ from perfci.errors import UsageError
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.history.history import History
+    from perfci.history.history import OpenHistory
     from perfci.history.interchange import Record
 
 
@@ -60,7 +60,7 @@ def project_of(config: Config, root: Path) -> str | None:
     return config.project or first_commit(root)
 
 
-def require_own(history: History, config: Config, root: Path) -> None:
+def require_own(history: OpenHistory, config: Config, root: Path) -> None:
     """UsageError where ``history`` is another project's, as far as this one is known."""
     project = project_of(config, root)
     if project is not None:
@@ -94,7 +94,7 @@ def take_over(own: Path, root: Path, say: Say) -> None:
     from perfci.app.history_import import add_records
     from perfci.checkout.commits import known_commits
     from perfci.history.address import shared_file
-    from perfci.history.copying import copy_file
+    from perfci.history.database import copy_file
     from perfci.history.history import open_history
 
     shared = shared_file()
@@ -119,7 +119,7 @@ def take_over(own: Path, root: Path, say: Say) -> None:
     say(f"perfci: {said}; it is left as it is. {rest}", err=True)
 
 
-def _of(history: History, commits: Collection[str]) -> Iterator[Record]:
+def _of(history: OpenHistory, commits: Collection[str]) -> Iterator[Record]:
     """Yield what ``history`` has of these commits: runs, outcomes and changes."""
     yield from (run for run in history.read() if run.sha in commits)
     yield from (one for one in history.outcomes() if one.head_sha in commits)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from perfci.history.retention import superfluous
 
 if TYPE_CHECKING:
-    from perfci.history.history import History
+    from perfci.history.history import OpenHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Pruned:
 
 
 def prune_history(
-    history: History, now: datetime, *, keep_days: int, near: int, dry_run: bool
+    history: OpenHistory, now: datetime, *, keep_days: int, near: int, dry_run: bool
 ) -> tuple[Pruned, ...]:
     """Remove what is older than ``keep_days`` and further than ``near`` commits from a change."""
     changes = history.known_changes()

@@ -32,9 +32,9 @@ from perfci.checkout.disk import explaining
 from perfci.checkout.lock import take_if_free
 from perfci.checkout.repository import Resolved
 from perfci.errors import MeasureError, PerfciError
-from perfci.history.history import History, open_history
+from perfci.history.history import OpenHistory, open_history
 from perfci.history.interchange import keeping
-from perfci.history.recorded import outcome_of, recorded_run
+from perfci.history.records import outcome_of, recorded_run
 from perfci.model.case import Case
 from perfci.model.history import GateOutcome, RecordedRun
 from perfci.model.report import Report
@@ -49,7 +49,7 @@ from perfci.units import format_duration
 
 
 @contextmanager
-def claimed(history: History, cache: Path, environment: str, sha: str) -> Iterator[bool]:
+def claimed(history: OpenHistory, cache: Path, environment: str, sha: str) -> Iterator[bool]:
     """Yield whether nobody else has the commit in the works; then it is ours until the end.
 
     Against others on this machine by a lock file in ``cache``; against other machines by the
@@ -118,7 +118,7 @@ def nightly(project: Project, request: NightlyRequest) -> Summary:
     return summary
 
 
-def record_nights(around: Surroundings, history: History, task: Task) -> Summary:
+def record_nights(around: Surroundings, history: OpenHistory, task: Task) -> Summary:
     """Measure what ``history`` lacks of the task's commits, the newest first, within the budget.
 
     Each is recorded when it is done. PerfciError where not the commit is at fault but the
@@ -135,7 +135,7 @@ def record_nights(around: Surroundings, history: History, task: Task) -> Summary
 class _Night:
     """One night in the works."""
 
-    def __init__(self, around: Surroundings, history: History, task: Task) -> None:
+    def __init__(self, around: Surroundings, history: OpenHistory, task: Task) -> None:
         self.summary = Summary()
         self._around = around
         self._history = history

@@ -77,7 +77,7 @@ class Recorder:
         """
         from perfci.history.history import open_history
         from perfci.history.interchange import keeping
-        from perfci.history.recorded import outcome_of
+        from perfci.history.records import outcome_of
 
         if report.interrupted:
             self.say("perfci: interrupted; nothing was recorded.", err=True)
@@ -98,7 +98,7 @@ class Recorder:
 
     def _recorded(self, run: Run, side: Resolved, command: str) -> RecordedRun:
         from perfci.checkout.commits import commit_of
-        from perfci.history.recorded import recorded_run
+        from perfci.history.records import recorded_run
 
         commit = commit_of(self.repository, side.commit)
         return recorded_run(

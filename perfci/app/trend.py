@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perfci.app.branch import Branch
     from perfci.checkout.repository import Repository
     from perfci.config.loading import Config
-    from perfci.history.history import History
+    from perfci.history.history import OpenHistory
     from perfci.render.clean import Clean
     from perfci.trend.settings import TrendSettings
     from perfci.trend.timeline.series import Distributions, LoadedHistory, SeriesKey
@@ -119,7 +119,7 @@ def trend_text(form: str, trend: Trend) -> Clean:
 
 def trend_of(
     loaded: LoadedHistory,
-    history: History,
+    history: OpenHistory,
     branch: Branch,
     aliases: Mapping[str, str],
     *,
@@ -185,7 +185,7 @@ def _renamed(
     )
 
 
-def workers_of(trend: Trend, history: History, aliases: Mapping[str, str]) -> Distributions:
+def workers_of(trend: Trend, history: OpenHistory, aliases: Mapping[str, str]) -> Distributions:
     """Return the workers' values of the newest runs, and of the runs around open changes."""
     from perfci.trend.timeline.timelines import current_name, earlier_names
 

@@ -16,7 +16,7 @@ from perfci.history.retention import KEEP_DAYS, NEAR
 from perfci.units import counted, format_value
 
 if TYPE_CHECKING:
-    from perfci.history.history import History
+    from perfci.history.history import OpenHistory
 
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _ANY = click.Path(path_type=Path)
@@ -168,7 +168,7 @@ def acknowledge(
 
 def _opened(
     given: str | None, config_path: Path | None, *, create: bool = False
-) -> AbstractContextManager[History]:
+) -> AbstractContextManager[OpenHistory]:
     """Open the history; outside a repository the option or the configuration says where."""
     from perfci.app.history_place import history_place
     from perfci.cli.caller import root_here

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, Table, create_engine, event
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
 
 from perfci.errors import OutsideError
 from perfci.history.address import Address
-from perfci.history.trouble import is_lost, is_momentary, translated
+from perfci.history.trouble import is_lost, is_momentary, of_sqlite, translated
 from perfci.model.version import VERSION
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
 
 T = TypeVar("T")
 
@@ -64,8 +68,6 @@ class Database:
         It is done again where the connection was lost or a deadlock was broken: it may have been
         committed or not, so ``work`` has to be such that doing it twice is doing it once.
         """
-        from sqlalchemy.exc import DBAPIError
-
         engine = self._engine.execution_options(**{_WRITES: True})
         tries = 0
         while True:
@@ -84,8 +86,6 @@ class Database:
 
 
 def _engine(address: Address, wait_s: float) -> Engine:
-    from sqlalchemy import create_engine, event
-
     if address.path is not None:
         engine = create_engine(address.url, connect_args={"timeout": wait_s})
         event.listen(engine, "connect", _own_transactions)
@@ -119,3 +119,42 @@ def _begin(connection: Connection) -> None:
     """Take the write lock before reading: two that read first could neither go on nor wait."""
     writes = connection.get_execution_options().get(_WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """Return the insert of the database's own kind, which knows ``ON CONFLICT``."""
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(table)
+    return sqlite.insert(table)
+
+
+# A copy of a SQLite file as it was at one moment, without changing the file.
+
+
+def copy_file(path: Path, copy: Path, wait_s: float = WAIT_S) -> None:
+    """Copy the SQLite database at ``path``. Who writes into it meanwhile is waited for.
+
+    DamagedFile where it is no database, and OutsideError where it is locked for longer than
+    ``wait_s``.
+    """
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    try:
+        with (
+            closing(
+                sqlite3.connect(address, timeout=wait_s, isolation_level=None, uri=True)
+            ) as reader,
+            closing(sqlite3.connect(copy)) as written,
+        ):
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM sqlite_master").fetchone()  # waits, and then holds
+            reader.backup(written)
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+            raise of_sqlite(path, wait_s, error) from error
+        _copy_with_journal(path, copy)
+
+
+def _copy_with_journal(path: Path, copy: Path) -> None:
+    """Copy what a killed writer left, half written: nobody holds it, and the copy is taken back."""
+    for suffix in ("", "-journal"):
+        shutil.copyfile(path.with_name(path.name + suffix), copy.with_name(copy.name + suffix))

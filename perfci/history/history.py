@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from perfci.errors import UsageError, extra_advice
+from perfci.history import schema
 from perfci.history.address import parse_address
+from perfci.history.changes import (
+    acknowledge_change,
+    name_project,
+    read_changes,
+    read_outcomes,
+    try_changes,
+    write_changes,
+    write_outcome,
+)
 from perfci.history.database import WAIT_S, Database
-from perfci.history.migrating import require_current
-from perfci.model.history import GateOutcome, RecordedRun
-
-if TYPE_CHECKING:
-    from perfci.history.queries import Statistics
-    from perfci.trend.change import KnownChange
-    from perfci.trend.timeline.series import Distributions, LoadedHistory, RunHeader, SeriesKey
+from perfci.history.queries import (
+    add_nothing,
+    claimed,
+    read_distributions,
+    read_environments,
+    read_measured,
+    read_newest,
+    read_runs_without_points,
+    read_values,
+)
+from perfci.history.revision import require_current
+from perfci.history.runs import (
+    header_of,
+    read_runs,
+    record_runs,
+    remove_runs,
+    require_recordable,
+    runs_query,
+)
+from perfci.history.statistics import Statistics, statistics_of
+from perfci.model.history import GateOutcome, RecordedRun, RunHeader
+from perfci.trend.change import KnownChange
+from perfci.trend.timeline.series import Distributions, LoadedHistory, SeriesKey
 
 _AT_ONCE = 20
 """Runs in one transaction: waiting for the disk takes longer than writing one."""
@@ -25,7 +51,7 @@ _AT_ONCE = 20
 @contextmanager
 def open_history(
     url_or_path: str, *, create: bool = True, wait_s: float = WAIT_S
-) -> Iterator[History]:
+) -> Iterator[OpenHistory]:
     """Yield the history in a file or at a ``postgresql://`` address.
 
     It is made where it is missing (UsageError where not ``create``), and an older one is
@@ -38,12 +64,12 @@ def open_history(
     database = Database(address, wait_s)
     try:
         require_current(database, create=create)
-        yield History(database)
+        yield OpenHistory(database)
     finally:
         database.close()
 
 
-class History:
+class OpenHistory:
     """An open history. Made by ``open_history``."""
 
     def __init__(self, database: Database) -> None:
@@ -59,8 +85,6 @@ class History:
 
         UsageError, before anything is written, where one couldn't be read back as it is.
         """
-        from perfci.history.recording import record_runs, require_recordable
-
         for run in runs:
             require_recordable(run)
         return sum(
@@ -70,15 +94,10 @@ class History:
 
     def record_outcome(self, outcome: GateOutcome) -> bool:
         """Add how a report ended; return whether it was new."""
-        from perfci.history.remembered import write_outcome
-
         return self._database.writing(lambda connection: write_outcome(connection, outcome))
 
     def runs(self, *, environment: str | None = None) -> tuple[RunHeader, ...]:
         """Return the recorded runs, of one environment or of all, as they were measured."""
-        from perfci.history import schema
-        from perfci.history.loading import header_of, runs_query
-
         query = runs_query()
         if environment is not None:
             query = query.where(schema.environments.c.key == environment)
@@ -87,15 +106,13 @@ class History:
 
     def load(self) -> LoadedHistory:
         """Return all runs, and all series."""
-        from perfci.history.loading import load_history
+        from perfci.history.arrays import load_history  # numpy, which recording does not need
 
         with self._database.reading() as connection:
             return load_history(connection)
 
     def read(self) -> Iterator[RecordedRun]:
         """Yield every run as it was recorded, in the order of measuring."""
-        from perfci.history.reading import read_runs
-
         with self._database.reading() as connection:
             yield from read_runs(connection)
 
@@ -107,8 +124,6 @@ class History:
 
     def environments(self) -> tuple[str, ...]:
         """Return the keys of the environments that something was measured in, sorted."""
-        from perfci.history.loading import read_environments
-
         with self._database.reading() as connection:
             return read_environments(connection)
 
@@ -119,8 +134,6 @@ class History:
 
         ``earlier`` are the case's names of before it was renamed.
         """
-        from perfci.history.reading import read_values
-
         with self._database.reading() as connection:
             return read_values(connection, key, run_ids, earlier)
 
@@ -131,78 +144,50 @@ class History:
 
         ``names`` maps each series that is wanted to its case's earlier names.
         """
-        from perfci.history.queries import read_newest
-
         with self._database.reading() as connection:
             return read_newest(connection, names, last, branch)
 
     def distributions(self, run_ids: Iterable[str]) -> Distributions:
         """Return the workers' values of all series in some runs."""
-        from perfci.history.reading import read_distributions
-
         with self._database.reading() as connection:
             return read_distributions(connection, run_ids)
 
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) that was measured there, and with ``failed`` each that failed."""
-        from perfci.history.reading import read_measured
-
         with self._database.reading() as connection:
             return read_measured(connection, environment, with_failed=failed)
 
     def runs_without_points(self, runner: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return the sha, and the kind of failure by case, of ``runner``'s runs without a point."""
-        from perfci.history.queries import read_runs_without_points
-
         with self._database.reading() as connection:
             return read_runs_without_points(connection, runner)
 
     @contextmanager
     def claim(self, environment: str, sha: str) -> Iterator[bool]:
         """Yield whether no other runner of ``environment`` has the commit in the works."""
-        from perfci.history.queries import claimed
-
         with claimed(self._database, environment, sha) as mine:
             yield mine
 
     def outcomes(self) -> tuple[GateOutcome, ...]:
         """Return how the recorded reports ended, the oldest first."""
-        from perfci.history.remembered import read_outcomes
-
         with self._database.reading() as connection:
             return read_outcomes(connection)
 
     def known_changes(self) -> tuple[KnownChange, ...]:
         """Return the changes that earlier analyses remembered."""
-        from perfci.history.remembered import read_changes
-
         with self._database.reading() as connection:
             return read_changes(connection)
 
     def remember(self, changes: Sequence[KnownChange]) -> None:
         """Add or renew changes; when one was first seen, its acknowledgement and its note stay."""
-        from perfci.history.remembered import write_changes
-
         self._database.writing(lambda connection: write_changes(connection, changes))
 
     def require_writable(self) -> None:
-        """Raise what recording would raise now, for want of rights or on a disk that is read-only.
-
-        A transaction may begin there all the same, and fails at its first statement.
-        """
-        from sqlalchemy import false, insert, select
-
-        from perfci.history import schema
-
-        table = schema.documents
-        nothing = select(table.c.digest, table.c.content).where(false())
-        adding = insert(table).from_select(["digest", "content"], nothing)
-        self._database.writing(lambda connection: connection.execute(adding))
+        """Raise what recording would raise now: no right to write, or a read-only disk."""
+        self._database.writing(add_nothing)
 
     def require_project(self, project: str) -> None:
         """Make this ``project``'s history where it is nobody's yet; UsageError for another's."""
-        from perfci.history.remembered import name_project
-
         owner = self._database.writing(partial(name_project, project=project))
         if owner != project:
             raise UsageError(
@@ -215,8 +200,6 @@ class History:
 
     def try_remember(self, changes: Sequence[KnownChange]) -> None:
         """Raise what ``remember`` would raise now: all is written, and taken back."""
-        from perfci.history.remembered import try_changes
-
         self._database.writing(lambda connection: try_changes(connection, changes))
 
     def acknowledge(self, change: str, note: str = "", *, undo: bool = False) -> str:
@@ -224,16 +207,12 @@ class History:
 
         Without ``note`` an earlier one stays; ``undo`` takes an acknowledgement and its note back.
         """
-        from perfci.history.remembered import acknowledge_change
-
         return self._database.writing(
             lambda connection: acknowledge_change(connection, change, note, accepted=not undo)
         )
 
     def remove(self, run_ids: Collection[str]) -> int:
         """Remove runs with their points; return how many there were."""
-        from perfci.history.recording import remove_runs
-
         ids = sorted(run_ids)
         return sum(
             self._database.writing(partial(remove_runs, run_ids=ids[first : first + _AT_ONCE]))
@@ -242,15 +221,11 @@ class History:
 
     def statistics(self) -> Statistics:
         """Return how much there is, after looking the whole database over for damage."""
-        from perfci.history.queries import statistics_of
-
         with self._database.reading() as connection:
             return statistics_of(connection, self._database.address)
 
 
 def _require_driver() -> None:
-    import importlib.util
-
     if importlib.util.find_spec("psycopg") is None:
         raise UsageError(
             "no-postgres-driver",

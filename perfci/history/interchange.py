@@ -15,7 +15,7 @@ import msgspec
 
 from perfci.errors import DamagedFile, PerfciError, UsageError
 from perfci.files import write_lines
-from perfci.model.history import GateOutcome, Point, RecordedRun
+from perfci.model.history import GateOutcome, Point, RecordedRun, header_fields
 from perfci.model.metric import Direction
 from perfci.model.run import Environment
 from perfci.trend.change import KnownChange
@@ -119,15 +119,7 @@ def _line(record: Record) -> _Run | _Outcome | _Change:
         return _Change(record)
     points = sorted(record.points, key=lambda point: (point.case, point.metric))
     return _Run(
-        id=record.id,
-        source=record.source,
-        sha=record.sha,
-        subject=record.subject,
-        branch=record.branch,
-        committed_at=record.committed_at,
-        measured_at=record.measured_at,
-        position=record.position,
-        runner=record.runner,
+        **header_fields(record),
         environment=record.environment.key,
         facts=dict(sorted(record.environment.facts.items())),
         source_hashes=dict(sorted(record.source_hashes.items())),
@@ -145,16 +137,8 @@ def _record(line: _Run | _Outcome | _Change) -> Record:
     if isinstance(line, _Change):
         return line.change
     return RecordedRun(
-        id=line.id,
-        source=line.source,
-        sha=line.sha,
-        subject=line.subject,
-        branch=line.branch,
-        committed_at=line.committed_at,
-        measured_at=line.measured_at,
-        position=line.position,
+        **header_fields(line),
         environment=Environment(line.environment, line.facts),
-        runner=line.runner,
         points=tuple(
             Point(one.case, one.metric, one.unit, one.value, one.values, one.direction)
             for one in line.points

@@ -1,23 +1,21 @@
-"""The newest values of a few series: what a report shows beside what it just measured."""
+"""Questions with short answers: single series, what was measured, who measures what now."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, exists, false, insert, select, text
 
 from perfci.history import schema
-from perfci.history.address import Address
-from perfci.history.trouble import damaged, translated
-from perfci.trend.timeline.series import SeriesKey
-
-if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Connection, FromClause
-
-    from perfci.history.database import Database
+from perfci.history.database import Database
+from perfci.history.records import kind_of_field
+from perfci.history.runs import unpacked
+from perfci.history.trouble import translated
+from perfci.trend.timeline.series import Distributions, SeriesKey
 
 
 def read_newest(
@@ -42,8 +40,6 @@ def read_newest(
 def _newest_runs(
     connection: Connection, environment: str, last: int, branch: str
 ) -> tuple[int, ...]:
-    from sqlalchemy import select
-
     runs, environments = schema.runs, schema.environments
     chosen = (
         select(runs.c.number)
@@ -61,8 +57,6 @@ def _values(
     earlier: Collection[str],
     run_numbers: tuple[int, ...],
 ) -> tuple[float, ...]:
-    from sqlalchemy import select
-
     runs, series, points = schema.runs, schema.series, schema.points
     chosen = (
         select(points.c.run, points.c.value, series.c.case)
@@ -89,6 +83,16 @@ def _order() -> tuple[ColumnElement[Any], ...]:
     return schema.runs.c.position, *schema.AS_MEASURED
 
 
+def add_nothing(connection: Connection) -> None:
+    """Raise what recording would raise now; a transaction may begin where nothing can be written.
+
+    Another's read-only disk or missing rights show at the first statement only.
+    """
+    table = schema.documents
+    nothing = select(table.c.digest, table.c.content).where(false())
+    connection.execute(insert(table).from_select(["digest", "content"], nothing))
+
+
 # What nightly runs ask: which commits failed on a machine, and who is measuring one now.
 
 
@@ -96,10 +100,6 @@ def read_runs_without_points(
     connection: Connection, runner: str
 ) -> tuple[tuple[str, Mapping[str, str]], ...]:
     """Return the sha, and the kind of failure by case, of ``runner``'s runs without a point."""
-    from sqlalchemy import exists, select
-
-    from perfci.history.recorded import kind_of_field
-
     runs, documents = schema.runs.c, schema.documents.c
     found = connection.execute(
         select(runs.sha, documents.content)
@@ -124,8 +124,6 @@ def claimed(database: Database, environment: str, sha: str) -> Iterator[bool]:
     if database.address.path is not None:  # one machine's, and claimed there
         yield True
         return
-    from sqlalchemy import text
-
     digest = hashlib.sha256(f"{environment}\0{sha}".encode()).digest()
     number = int.from_bytes(digest[:8], signed=True)
     with translated(database):
@@ -138,110 +136,85 @@ def claimed(database: Database, environment: str, sha: str) -> Iterator[bool]:
         connection.close()
 
 
-# How much a history holds, and whether it is sound.
-
-
-@dataclass(frozen=True, slots=True)
-class EnvironmentStatistics:
-    """One environment's part. Times are ISO 8601."""
-
-    key: str
-    runs: int
-    commits: int
-    series: int
-    oldest: str
-    newest: str
-    runners: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """The whole history. ``size`` is in bytes."""
-
-    where: str
-    revision: str
-    size: int
-    points: int
-    outcomes: int
-    changes: int
-    acknowledged: int
-    environments: tuple[EnvironmentStatistics, ...]
-
-    @property
-    def runs(self) -> int:
-        """Of all environments."""
-        return sum(one.runs for one in self.environments)
-
-
-def statistics_of(connection: Connection, address: Address) -> Statistics:
-    """Count; DamagedFile where SQLite finds its own file damaged anywhere."""
-    from sqlalchemy import func, select, text
-
-    if address.path is not None:
-        said = connection.execute(text("PRAGMA integrity_check(1)")).scalar_one()
-        if said != "ok":
-            raise damaged(address.path, " ".join(str(said).split()))
-        size = address.path.stat().st_size
-    else:
-        size = sum(
-            connection.execute(
-                text("SELECT pg_total_relation_size(:name)"), {"name": name}
-            ).scalar_one()
-            for name in schema.metadata.tables
-        )
-    changes = schema.known_changes
-
-    def count(table: FromClause) -> int:
-        return connection.execute(select(func.count()).select_from(table)).scalar_one()
-
-    return Statistics(
-        where=address.shown,
-        revision=schema.REVISION,
-        size=size,
-        points=count(schema.points),
-        outcomes=count(schema.outcomes),
-        changes=count(changes),
-        acknowledged=count(select(changes.c.id).where(changes.c.acknowledged).subquery()),
-        environments=_environments(connection),
+def read_measured(
+    connection: Connection, environment: str, *, with_failed: bool = True
+) -> frozenset[tuple[str, str]]:
+    """Return each (sha, case) with points in ``environment``, and each that failed there."""
+    runs, series, points = schema.runs, schema.series, schema.points
+    number = select(schema.environments.c.number).filter_by(key=environment).scalar_subquery()
+    found = connection.execute(
+        select(runs.c.sha, series.c.case)
+        .distinct()
+        .select_from(points)
+        .join(runs, runs.c.number == points.c.run)
+        .join(series, series.c.number == points.c.series)
+        .where(runs.c.environment == number)
     )
+    measured = frozenset((sha, case) for sha, case in found)
+    if not with_failed:
+        return measured
+    failed = connection.execute(
+        select(runs.c.sha, schema.documents.c.content)
+        .join(schema.documents, schema.documents.c.number == runs.c.failed)
+        .where(runs.c.environment == number)
+    )
+    return measured | {(sha, case) for sha, content in failed for case in json.loads(content)}
 
 
-def _environments(connection: Connection) -> tuple[EnvironmentStatistics, ...]:
-    from sqlalchemy import func, select
+def read_environments(connection: Connection) -> tuple[str, ...]:
+    """Return the keys of the environments that have runs, sorted."""
+    keys = select(schema.environments.c.key).join(schema.runs).distinct()
+    return tuple(sorted(connection.execute(keys).scalars()))
 
-    runs, series = schema.runs, schema.series
-    counted = {
-        row.environment: row.held
-        for row in connection.execute(
-            select(series.c.environment, func.count().label("held")).group_by(series.c.environment)
+
+# The values of single workers, for those runs of which somebody wants to see the spread.
+
+
+def read_values(
+    connection: Connection, key: SeriesKey, run_ids: Collection[str], earlier: Collection[str] = ()
+) -> dict[str, tuple[float, ...]]:
+    """Return the workers' values of one series in those of the runs that have any.
+
+    ``earlier`` are other names of the case: where a run has several, the case's own counts.
+    """
+    runs, series, values = schema.runs, schema.series, schema.worker_values
+    rows = connection.execute(
+        select(runs.c.id, values.c.packed, series.c.case)
+        .join(values, values.c.run == runs.c.number)
+        .join(series, series.c.number == values.c.series)
+        .join(schema.environments, schema.environments.c.number == series.c.environment)
+        .where(
+            runs.c.id.in_(run_ids),
+            schema.environments.c.key == key.environment,
+            series.c.case.in_((key.case, *earlier)),
+            series.c.metric == key.metric,
+        )
+    )
+    own_last = sorted(rows, key=lambda row: row.case == key.case)
+    return {row.id: unpacked(row.packed) for row in own_last}
+
+
+def read_distributions(connection: Connection, run_ids: Iterable[str]) -> Distributions:
+    """Return the workers' values of all series in some runs."""
+    runs, values = schema.runs, schema.worker_values
+    keys = {
+        number: SeriesKey(*name)
+        for number, *name in connection.execute(
+            select(
+                schema.series.c.number,
+                schema.environments.c.key,
+                schema.series.c.case,
+                schema.series.c.metric,
+            ).join(schema.environments)
         )
     }
-    named: dict[int, list[str]] = {}
-    for number, runner in connection.execute(
-        select(runs.c.environment, runs.c.runner).distinct().order_by(runs.c.runner)
-    ):
-        named.setdefault(number, []).append(runner)
-    return tuple(
-        EnvironmentStatistics(
-            key=row.key,
-            runs=row.runs,
-            commits=row.commits,
-            series=counted.get(row.number, 0),
-            oldest=row.oldest,
-            newest=row.newest,
-            runners=tuple(named[row.number]),
+    found: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
+    for run in run_ids:
+        rows = connection.execute(
+            select(values.c.series, values.c.packed)
+            .join(runs, runs.c.number == values.c.run)
+            .where(runs.c.id == run)
         )
-        for row in connection.execute(
-            select(
-                schema.environments.c.number,
-                schema.environments.c.key,
-                func.count().label("runs"),
-                func.count(runs.c.sha.distinct()).label("commits"),
-                func.min(runs.c.measured_at).label("oldest"),
-                func.max(runs.c.measured_at).label("newest"),
-            )
-            .join(runs, runs.c.environment == schema.environments.c.number)
-            .group_by(schema.environments.c.number, schema.environments.c.key)
-            .order_by(schema.environments.c.key)
-        )
-    )
+        for series, packed in rows:
+            found.setdefault(keys[series], {})[run] = unpacked(packed)
+    return found

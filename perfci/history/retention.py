@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+from perfci.model.history import RunHeader
 from perfci.trend.change import KnownChange
 from perfci.trend.timeline.ordering import order_runs, whole_commits
-from perfci.trend.timeline.series import RunHeader
 
 KEEP_DAYS = 180
 NEAR = 10

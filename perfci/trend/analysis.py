@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from perfci.model.history import RunHeader
 from perfci.stats.multiple_testing import benjamini_hochberg
 from perfci.trend.change import Change, Drift, KnownChange
 from perfci.trend.detect.drift import drift_notes, find_drifts
@@ -19,7 +20,7 @@ from perfci.trend.detect.moves import (
 )
 from perfci.trend.matching import Place, change_id, match_known, status_of
 from perfci.trend.settings import TrendSettings
-from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline, dates_of
+from perfci.trend.timeline.series import Series, SeriesKey, Timeline, dates_of
 
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 

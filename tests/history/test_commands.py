@@ -23,11 +23,10 @@ from perfci.checkout.repository import open_repository
 from perfci.config.loading import Config
 from perfci.errors import OutsideError
 from perfci.history.address import parse_address
-from perfci.history.copying import copy_file
-from perfci.history.database import Database
+from perfci.history.database import Database, copy_file
 from perfci.history.history import open_history
 from perfci.history.interchange import from_lines
-from perfci.history.migrating import upgrade
+from perfci.history.revision import upgrade
 from tests.baselines.runs import run
 from tests.builders.project import Project
 from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from perfci.errors import UsageError
-from perfci.history.history import History, open_history
+from perfci.history.history import OpenHistory, open_history
 from perfci.model.history import Point, RecordedRun
 from perfci.model.run import Environment
 from perfci.trend.timeline.series import SeriesKey
@@ -22,7 +22,7 @@ LATENCY = SeriesKey(HERE.key, "case_0[n=1]", "latency_p50")
 
 
 @contextmanager
-def recording_meanwhile(other: History, run: RecordedRun) -> Iterator[None]:
+def recording_meanwhile(other: OpenHistory, run: RecordedRun) -> Iterator[None]:
     """Let another writer record ``run`` while a transaction is about half done."""
     left = [run]
 

@@ -18,7 +18,7 @@ from perfci.history import schema
 from perfci.history.address import parse_address
 from perfci.history.database import Database
 from perfci.history.history import open_history
-from perfci.history.migrating import MIGRATIONS, upgrade
+from perfci.history.revision import MIGRATIONS, upgrade
 from tests.builders.recorded import change, in_order, outcome, recorded
 from tests.history.postgres import PASSWORD, Server
 
@@ -75,7 +75,7 @@ def test_an_older_history_is_upgraded_and_keeps_what_it_holds(place: str) -> Non
         assert "perfci_outcomes" not in _tables(connection)
 
     def fill(connection) -> None:
-        from perfci.history.recording import record_runs
+        from perfci.history.runs import record_runs
 
         record_runs(connection, [recorded(1), recorded(2)])
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from perfci.history.retention import superfluous
+from perfci.model.history import RunHeader
 from perfci.trend.change import KnownChange
-from perfci.trend.timeline.series import RunHeader
 from tests.builders.recorded import change
 
 BEGIN = datetime(2025, 1, 6, 3, tzinfo=UTC)  # a Monday

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from perfci.model.history import RunHeader
 from perfci.trend.change import Change, Drift, Health, Trend
-from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import Series, SeriesKey, Timeline
 from tests.builders.recorded import header
 
 ENVIRONMENT = "linux-x86_64-cpu-torch2.13.0-py3.11-1a2b3c4d"

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
+from perfci.model.history import RunHeader
+from perfci.trend.timeline.series import Series, SeriesKey, Timeline
 from tests.builders.recorded import header
 
 ENVIRONMENT = "machine"

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from perfci.model.history import RunHeader
 from perfci.model.instant import day_of, in_utc
-from perfci.trend.timeline.series import RunHeader
 from perfci.units import counted
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from perfci.model.history import RunHeader
 from perfci.model.metric import Direction
 
 if TYPE_CHECKING:
@@ -19,21 +20,6 @@ class SeriesKey(NamedTuple):
     environment: str
     case: str
     metric: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunHeader:
-    """One recorded run, without its points; field meanings as in ``RecordedRun``."""
-
-    id: str
-    source: str
-    sha: str
-    subject: str
-    branch: str
-    committed_at: str
-    measured_at: str
-    position: int | None
-    runner: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from perfci.model.history import RunHeader
 from perfci.model.instant import in_utc
 from perfci.trend.timeline.ordering import order_runs, whole_commits
 from perfci.trend.timeline.series import (
     LoadedHistory,
     LoadedSeries,
-    RunHeader,
     Series,
     SeriesKey,
     Timeline,

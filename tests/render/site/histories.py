@@ -10,8 +10,9 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
+from perfci.model.history import RunHeader
 from perfci.trend.change import Change, ChangeStatus, Drift, Health, RunnerDrift, Trend
-from perfci.trend.timeline.series import RunHeader, Series, SeriesKey, Timeline
+from perfci.trend.timeline.series import Series, SeriesKey, Timeline
 from tests.builders.recorded import header
 
 GPU, CPU = "linux-x86_64-h200-torch2.9-py3.12-aa", "linux-x86_64-epyc-torch2.9-py3.12-bb"

@@ -1,20 +1,18 @@
-"""Bringing a history to this perfci's revision when it is opened; refusing what it can't know."""
+"""A history's revision: brought up to this perfci's on opening; an unknown one is refused."""
 
 from __future__ import annotations
 
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from sqlalchemy import URL, Connection, inspect, text
 
 from perfci.errors import DamagedFile, OutsideError, UsageError
 from perfci.history.address import Address
 from perfci.history.database import Database
 from perfci.history.schema import MIGRATION_LOCK, REVISION, VERSION_TABLE
 from perfci.history.trouble import damaged
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 
@@ -42,7 +40,6 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
     """Run the migrations up to ``revision`` in the connection's transaction."""
     from alembic import command
     from alembic.config import Config
-    from sqlalchemy import text
 
     if connection.dialect.name == "postgresql":  # a second process waits here, and has no work
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
@@ -93,15 +90,11 @@ def _make(path: Path) -> None:
 
 
 def _at(path: Path) -> Address:
-    from sqlalchemy import URL
-
     return Address(URL.create("sqlite+pysqlite", database=str(path)), path, str(path))
 
 
 def _revision(connection: Connection) -> str | None:
     """Return the revision that the database says it has; None where it has no such table."""
-    from sqlalchemy import inspect, text
-
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalars().all()  # noqa: S608 (a constant)
@@ -110,8 +103,6 @@ def _revision(connection: Connection) -> str | None:
 
 def _require_ours(connection: Connection, address: Address, *, create: bool) -> None:
     """A database without a revision: not made yet in a PostgreSQL, and no history in a file."""
-    from sqlalchemy import inspect
-
     if address.path is not None:
         tables = inspect(connection).get_table_names()
         held = f"it holds {', '.join(tables[:3])}" if tables else "it holds no tables"

@@ -1,24 +1,23 @@
-"""Writing a run, in one transaction: all of it is there afterwards, once, or nothing is."""
+"""Whole runs: written in one transaction, each once or not at all; read back; removed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import sys
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Row, Select, and_, delete, insert, select, union
 
 from perfci.errors import UsageError
 from perfci.history import schema
-from perfci.model.history import Point, RecordedRun
+from perfci.history.database import insert_into
+from perfci.model.history import HEADER, Point, RecordedRun, RunHeader, header_fields
 from perfci.model.instant import NoTime, from_text
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Table
-    from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
-    from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
-
+from perfci.model.run import Environment
 
 _MOST_COMMITS = 2**31
 """A database's integer goes as far."""
@@ -61,8 +60,6 @@ def require_recordable(run: RecordedRun) -> None:
 
 
 def _record(connection: Connection, run: RecordedRun) -> bool:
-    from sqlalchemy import insert, select
-
     if connection.execute(select(schema.runs.c.number).filter_by(id=run.id)).first():
         return False
     environment = _environment_number(connection, run.environment.key)
@@ -72,19 +69,11 @@ def _record(connection: Connection, run: RecordedRun) -> bool:
     number = connection.execute(
         insert_into(connection, schema.runs)
         .values(
-            id=run.id,
+            **header_fields(run),
             environment=environment,
             facts=facts,
             source_hashes=source_hashes,
             failed=failed,
-            source=run.source,
-            sha=run.sha,
-            subject=run.subject,
-            branch=run.branch,
-            committed_at=run.committed_at,
-            measured_at=run.measured_at,
-            position=run.position,
-            runner=run.runner,
         )
         .on_conflict_do_nothing(index_elements=["id"])
         .returning(schema.runs.c.number)
@@ -108,34 +97,11 @@ def _record(connection: Connection, run: RecordedRun) -> bool:
     return True
 
 
-def insert_into(connection: Connection, table: Table) -> SqliteInsert | PostgresInsert:
-    """Return the insert of the database's own kind, which knows ``ON CONFLICT``."""
-    if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert as postgres_insert
-
-        return postgres_insert(table)
-    from sqlalchemy.dialects.sqlite import insert as sqlite_insert
-
-    return sqlite_insert(table)
-
-
-def pack(values: Iterable[float]) -> bytes:
-    """Return numbers as little-endian float64."""
-    import sys
-
-    packed = array("d", values)
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed.tobytes()
-
-
 def _name(point: Point) -> _Name:
     return _Name(point.case, point.metric, point.unit, point.direction)
 
 
 def _environment_number(connection: Connection, key: str) -> int:
-    from sqlalchemy import select
-
     table = schema.environments
     known = select(table.c.number).filter_by(key=key)
     found = connection.execute(known).scalar()
@@ -152,8 +118,6 @@ def _environment_number(connection: Connection, key: str) -> int:
 def _document_numbers(
     connection: Connection, contents: Sequence[Mapping[str, str]]
 ) -> tuple[int, ...]:
-    from sqlalchemy import select
-
     texts = [json.dumps(dict(sorted(one.items())), separators=(",", ":")) for one in contents]
     digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     table = schema.documents
@@ -182,8 +146,6 @@ def _series_numbers(
 
 
 def _known_series(connection: Connection, environment: int) -> dict[_Name, int]:
-    from sqlalchemy import select
-
     columns = schema.series.c
     rows = connection.execute(
         select(
@@ -216,6 +178,98 @@ def _unrecordable(run: RecordedRun, why: str) -> UsageError:
     )
 
 
+# Reading runs back.
+
+
+def runs_query() -> Select[Any]:
+    """Select runs with their environment's key, as they were measured."""
+    return (
+        select(
+            schema.runs.c.number,
+            schema.environments.c.key,
+            *(schema.runs.c[name] for name in HEADER),
+        )
+        .join(schema.environments, schema.runs.c.environment == schema.environments.c.number)
+        .order_by(*schema.AS_MEASURED)
+    )
+
+
+def header_of(row: Row[Any]) -> RunHeader:
+    """Return a row of ``runs_query`` as a run."""
+    return RunHeader(**header_fields(row))
+
+
+def read_runs(connection: Connection) -> Iterator[RecordedRun]:
+    """Yield every run whole, one after the other: all at once may not fit into memory."""
+    runs = schema.runs.c
+    query = runs_query().add_columns(runs.facts, runs.source_hashes, runs.failed)
+    for row in connection.execute(query).all():
+        yield _whole(connection, row)
+
+
+def _whole(connection: Connection, row: Row[Any]) -> RecordedRun:
+    points, values, series = schema.points, schema.worker_values, schema.series
+    found = connection.execute(
+        select(
+            series.c.case,
+            series.c.metric,
+            series.c.unit,
+            series.c.direction,
+            points.c.value,
+            values.c.packed,
+        )
+        .select_from(points)
+        .join(series, series.c.number == points.c.series)
+        .outerjoin(values, and_(values.c.run == points.c.run, values.c.series == points.c.series))
+        .where(points.c.run == row.number)
+        .order_by(series.c.number)
+    )
+    return RecordedRun(
+        **header_fields(row),
+        environment=Environment(row.key, _document(connection, row.facts)),
+        points=tuple(
+            Point(
+                one.case,
+                one.metric,
+                one.unit,
+                one.value,
+                () if one.packed is None else unpacked(one.packed),
+                one.direction,
+            )
+            for one in found
+        ),
+        source_hashes=_document(connection, row.source_hashes),
+        failed=_document(connection, row.failed),
+    )
+
+
+def _document(connection: Connection, number: int) -> dict[str, str]:
+    content = connection.execute(
+        select(schema.documents.c.content).filter_by(number=number)
+    ).scalar_one()
+    return dict(json.loads(content))
+
+
+# The values of a run's workers, as the database holds them.
+
+
+def pack(values: Iterable[float]) -> bytes:
+    """Return numbers as little-endian float64."""
+    packed = array("d", values)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def unpacked(packed: bytes) -> tuple[float, ...]:
+    """Return the numbers that ``pack`` packed."""
+    values = array("d")
+    values.frombytes(packed)
+    if sys.byteorder == "big":
+        values.byteswap()
+    return tuple(values)
+
+
 # Removing runs, with what only they needed.
 
 
@@ -224,8 +278,6 @@ def remove_runs(connection: Connection, run_ids: Collection[str]) -> int:
 
     Environments and series stay: a series without points is a name, and may get points again.
     """
-    from sqlalchemy import delete, select, union
-
     runs, documents = schema.runs, schema.documents
     numbers = [
         number

@@ -1,31 +1,28 @@
-"""What the history holds besides measurements: changes that were seen, and the gate's outcomes."""
+"""What the history holds besides runs: known changes, the gate's outcomes, its project."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+
+from sqlalchemy import Connection, case, or_, select, update
 
 from perfci.errors import UsageError
 from perfci.history import schema
-from perfci.history.recording import insert_into
+from perfci.history.database import insert_into
 from perfci.model.history import GateOutcome
 from perfci.trend.change import KnownChange
 from perfci.trend.timeline.series import SeriesKey
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 _SHORTEST = 4
 
 
 def write_outcome(connection: Connection, outcome: GateOutcome) -> bool:
     """Write ``outcome`` and return True, or False where its id is there already."""
-    import dataclasses
-
     table = schema.outcomes
     written = connection.execute(
         insert_into(connection, table)
-        .values(**dataclasses.asdict(outcome))
+        .values(**asdict(outcome))
         .on_conflict_do_nothing(index_elements=["id"])
         .returning(table.c.id)
     )
@@ -34,8 +31,6 @@ def write_outcome(connection: Connection, outcome: GateOutcome) -> bool:
 
 def read_outcomes(connection: Connection) -> tuple[GateOutcome, ...]:
     """Return every outcome, the oldest first."""
-    from sqlalchemy import select
-
     table = schema.outcomes
     rows = connection.execute(select(table).order_by(table.c.created_at, table.c.id))
     return tuple(GateOutcome(**row) for row in rows.mappings())
@@ -43,8 +38,6 @@ def read_outcomes(connection: Connection) -> tuple[GateOutcome, ...]:
 
 def read_changes(connection: Connection) -> tuple[KnownChange, ...]:
     """Return every change that was remembered, in the order of when it was first seen."""
-    from sqlalchemy import select
-
     table = schema.known_changes
     rows = connection.execute(select(table).order_by(table.c.first_seen_at, table.c.id))
     return tuple(
@@ -68,8 +61,6 @@ def write_changes(connection: Connection, changes: Sequence[KnownChange]) -> Non
     Of a change that is there already, its place is renewed. When it was first seen stays, and so
     do an acknowledgement and its note: what is imported may be older than they are.
     """
-    from sqlalchemy import case, or_
-
     if not changes:
         return
     table = schema.known_changes
@@ -112,8 +103,6 @@ def acknowledge_change(
 
     Accepted again without a note, it keeps the one that it has.
     """
-    from sqlalchemy import select, update
-
     table = schema.known_changes
     every = connection.execute(select(table.c.id).order_by(table.c.first_seen_at)).scalars().all()
     begin = [one for one in every if one.startswith(given)] if len(given) >= _SHORTEST else []
@@ -139,8 +128,6 @@ def acknowledge_change(
 
 def name_project(connection: Connection, project: str) -> str:
     """Return the project of this history: ``project`` where there was none."""
-    from sqlalchemy import select
-
     table = schema.project
     connection.execute(
         insert_into(connection, table)

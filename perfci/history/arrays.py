@@ -1,27 +1,24 @@
-"""Reading a whole history at once, into arrays."""
+"""A whole history at once, in arrays."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, func, literal, select
 
 from perfci.history import schema
+from perfci.history.runs import header_of, runs_query
 from perfci.trend.timeline.series import (
     LoadedHistory,
     LoadedRun,
     LoadedSeries,
-    RunHeader,
     SeriesKey,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from sqlalchemy import Connection, Row, Select
-
-
-# Millions of points out of the database, by the quickest way that each one has.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +39,6 @@ def read_points(connection: Connection) -> Columns:
 
 def _from_sqlite(connection: Connection) -> Columns:
     """Rows go from the driver's cursor into an array, and never become a list of tuples."""
-    import numpy as np
-    from sqlalchemy import select
-
     points = schema.points
     query = select(points.c.run, points.c.series, points.c.value).compile(connection)
     rows = connection.connection.cursor().execute(str(query))
@@ -55,9 +49,6 @@ def _from_sqlite(connection: Connection) -> Columns:
 
 def _from_postgresql(connection: Connection) -> Columns:
     """One row a run, its points as bytes: a row for each point would be 20 times slower to read."""
-    import numpy as np
-    from sqlalchemy import func, literal, select
-
     points = schema.points
     one = func.int4send(points.c.series).op("||")(func.float8send(points.c.value))
     query = select(points.c.run, func.string_agg(one, literal(b""))).group_by(points.c.run)
@@ -75,9 +66,6 @@ def _from_postgresql(connection: Connection) -> Columns:
 
 def load_history(connection: Connection) -> LoadedHistory:
     """Return every run, and every series with its values."""
-    import numpy as np
-    from sqlalchemy import select
-
     rows = connection.execute(
         runs_query().add_columns(schema.runs.c.facts, schema.runs.c.source_hashes)
     ).all()
@@ -103,58 +91,8 @@ def load_history(connection: Connection) -> LoadedHistory:
     )
 
 
-def read_environments(connection: Connection) -> tuple[str, ...]:
-    """Return the keys of the environments that have runs, sorted."""
-    from sqlalchemy import select
-
-    keys = select(schema.environments.c.key).join(schema.runs).distinct()
-    return tuple(sorted(connection.execute(keys).scalars()))
-
-
-def runs_query() -> Select[Any]:
-    """Select runs with their environment's key, as they were measured."""
-    from sqlalchemy import select
-
-    runs = schema.runs
-    return (
-        select(
-            runs.c.number,
-            runs.c.id,
-            schema.environments.c.key,
-            runs.c.source,
-            runs.c.sha,
-            runs.c.subject,
-            runs.c.branch,
-            runs.c.committed_at,
-            runs.c.measured_at,
-            runs.c.position,
-            runs.c.runner,
-        )
-        .join(schema.environments, runs.c.environment == schema.environments.c.number)
-        .order_by(*schema.AS_MEASURED)
-    )
-
-
-def header_of(row: Row[Any]) -> RunHeader:
-    """Return a row of ``runs_query`` as a run."""
-    return RunHeader(
-        id=row.id,
-        source=row.source,
-        sha=row.sha,
-        subject=row.subject,
-        branch=row.branch,
-        committed_at=row.committed_at,
-        measured_at=row.measured_at,
-        position=row.position,
-        runner=row.runner,
-    )
-
-
 def _series(connection: Connection, indices: NDArray[Any]) -> Iterator[LoadedSeries]:
     """Sort all points by series; each series is then a slice of them, without a copy."""
-    import numpy as np
-    from sqlalchemy import select
-
     wanted = select(schema.series, schema.environments.c.key).join(schema.environments)
     points = read_points(connection)
     by_series = np.argsort(points.series, kind="stable")
@@ -187,8 +125,6 @@ class _Sources(Mapping[tuple[str, str], Any]):
     def __init__(
         self, of_run: list[int], documents: Mapping[int, Mapping[str, str]], keys: set[str]
     ) -> None:
-        import numpy as np
-
         used = sorted(set(of_run))
         place = {number: index for index, number in enumerate(used)}
         self._map_of_run = np.array([place[number] for number in of_run], dtype=np.int32)
@@ -202,8 +138,6 @@ class _Sources(Mapping[tuple[str, str], Any]):
         self._environments = keys
 
     def __getitem__(self, key: tuple[str, str]) -> NDArray[Any]:
-        import numpy as np
-
         environment, case = key
         if environment not in self._environments or case not in self._cases:
             raise KeyError(key)
