@@ -27,18 +27,18 @@ _LONGEST = 300
 _METADATA = (".dist-info", ".egg-info", "EGG-INFO")
 
 
-def names(package: ModuleType) -> tuple[str, ...]:
+def module_names(package: ModuleType) -> tuple[str, ...]:
     """Return the names of the modules of ``package``, in order; none is imported."""
     return tuple(sorted(found.name for found in pkgutil.iter_modules(package.__path__)))
 
 
-def built_in(package: ModuleType) -> Iterator[tuple[str, Any]]:
+def built_in_modules(package: ModuleType) -> Iterator[tuple[str, Any]]:
     """Yield the modules of ``package`` by name, in order of their names."""
-    for name in names(package):
+    for name in module_names(package):
         yield name, importlib.import_module(f"{package.__name__}.{name}")
 
 
-def points(group: str) -> tuple[EntryPoint, ...]:
+def entry_points_of(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of ``group``, in order of their names; none is imported."""
     if not _mentioned(group):
         return ()
@@ -47,7 +47,7 @@ def points(group: str) -> tuple[EntryPoint, ...]:
     return tuple(sorted(entry_points(group=group), key=lambda one: one.name))
 
 
-def load(point: EntryPoint, check: Callable[[Any], str]) -> Any:
+def load_plugin(point: EntryPoint, check: Callable[[Any], str]) -> Any:
     """Return what an entry point names.
 
     ``check`` returns what is wrong with one, or nothing. Raises UsageError for one that can't be
@@ -56,25 +56,25 @@ def load(point: EntryPoint, check: Callable[[Any], str]) -> Any:
     try:
         loaded = point.load()
     except (Exception, SystemExit) as error:  # anybody's code: whatever it raises is said
-        raise broken(point, f"{type(error).__name__}: {error}") from error
+        raise broken_entry_point(point, f"{type(error).__name__}: {error}") from error
     if wrong := check(loaded):
-        raise broken(point, wrong)
+        raise broken_entry_point(point, wrong)
     return loaded
 
 
-def added(group: str, check: Callable[[Any], str]) -> Iterator[tuple[str, Any]]:
-    """Yield what entry points of ``group`` add, by name, in order of their names; as ``load``."""
-    for point in points(group):
-        yield point.name, load(point, check)
+def added_plugins(group: str, check: Callable[[Any], str]) -> Iterator[tuple[str, Any]]:
+    """Yield what entry points of ``group`` add, by name, in order of their names."""
+    for point in entry_points_of(group):
+        yield point.name, load_plugin(point, check)
 
 
-def lacking(plugin: Any, *needed: str) -> str:
+def missing_attributes(plugin: Any, *needed: str) -> str:
     """Return which of the ``needed`` attributes ``plugin`` lacks, in words, or nothing."""
     missing = [name for name in needed if not hasattr(plugin, name)]
     return f"it has no {', '.join(f'`{name}`' for name in missing)}" if missing else ""
 
 
-def broken(point: EntryPoint, what: str) -> UsageError:
+def broken_entry_point(point: EntryPoint, what: str) -> UsageError:
     """Return the error for what an entry point adds: it names the point and its distribution."""
     owner = point.dist.name if point.dist else "an unknown distribution"
     return broken_plugin(f"`{point.name}` of", owner, what, f" ({point.group}: {point.value})")

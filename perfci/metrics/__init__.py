@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from perfci.errors import Unusable, UsageError
 from perfci.model.metric import Metric, why_unfit
 from perfci.model.worker import GraphEvent, Measurement, WorkerOutput, WorkOrder
-from perfci.plugins import broken, broken_plugin, built_in, load, points
+from perfci.plugins import (
+    broken_entry_point,
+    broken_plugin,
+    built_in_modules,
+    entry_points_of,
+    load_plugin,
+)
 
 if TYPE_CHECKING:
     from perfci.model.finding import Finding
@@ -267,7 +273,7 @@ def use(others: Mapping[str, str]) -> None:
 
 
 def _own() -> Iterator[Family]:
-    modules = [module for _, module in built_in(sys.modules[__name__])]
+    modules = [module for _, module in built_in_modules(sys.modules[__name__])]
     return map(_family, sorted(modules, key=lambda module: getattr(module, "PLACE", math.inf)))
 
 
@@ -276,12 +282,12 @@ def _with_others() -> Iterator[Family]:
     for family in _own():
         owners |= dict.fromkeys(family.about, "perfci")
         yield family
-    for point in points(GROUP):
+    for point in entry_points_of(GROUP):
         distribution = point.dist.name if point.dist else point.value
-        family = _family(load(point, _wrong), distribution)
+        family = _family(load_plugin(point, _wrong), distribution)
         for name in family.about:
             if name in owners:
-                raise broken(point, f"{owners[name]} has a metric `{name}`")
+                raise broken_entry_point(point, f"{owners[name]} has a metric `{name}`")
             owners[name] = distribution
         yield family
 

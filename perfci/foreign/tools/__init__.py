@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Protocol, cast
 
 from perfci.foreign.gathering import Foreign
-from perfci.plugins import added, built_in, lacking
+from perfci.plugins import added_plugins, built_in_modules, missing_attributes
 
 GROUP = "perfci.importers"
 
@@ -41,6 +41,8 @@ class Importer(Protocol):
 @cache
 def importers() -> tuple[Importer, ...]:
     """Return perfci's own, then those of other distributions. UsageError for a broken one."""
-    others = added(GROUP, lambda one: lacking(one, "TOOL", "COMPANIONS", "recognised", "read"))
-    found = (*built_in(sys.modules[__name__]), *others)
+    others = added_plugins(
+        GROUP, lambda one: missing_attributes(one, "TOOL", "COMPANIONS", "recognised", "read")
+    )
+    found = (*built_in_modules(sys.modules[__name__]), *others)
     return tuple(cast("Importer", one) for _, one in found)

@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from perfci.plugins import broken, lacking, load, names, points
+from perfci.plugins import (
+    broken_entry_point,
+    entry_points_of,
+    load_plugin,
+    missing_attributes,
+    module_names,
+)
 from perfci.render.clean import Clean, clean_line, clean_lines
 
 if TYPE_CHECKING:
@@ -50,7 +56,7 @@ class Format:
         """Return the exporter. UsageError for a broken one."""
         if self.point is None:
             return cast("Exporter", importlib.import_module(f"{__name__}.{self.name}"))
-        return cast("Exporter", load(self.point, _wrong))
+        return cast("Exporter", load_plugin(self.point, _wrong))
 
     def text(self, report: Report) -> str:
         """Return what a file gets. UsageError where another distribution's exporter fails."""
@@ -60,13 +66,17 @@ class Format:
         try:
             text: Any = exporter.render(report)
         except (Exception, SystemExit) as error:  # anybody's code: whatever it raises is said
-            raise broken(self.point, f"{type(error).__name__}: {error}") from error
+            raise broken_entry_point(self.point, f"{type(error).__name__}: {error}") from error
         if not isinstance(text, str):
-            raise broken(self.point, f"`render` returned {type(text).__name__}, not text")
+            raise broken_entry_point(
+                self.point, f"`render` returned {type(text).__name__}, not text"
+            )
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise broken(self.point, f"what `render` returned is no text: {error}") from error
+            raise broken_entry_point(
+                self.point, f"what `render` returned is no text: {error}"
+            ) from error
         return text
 
     def shown(self, text: str) -> Clean:
@@ -88,7 +98,7 @@ def formats(taken: Collection[str] = ()) -> tuple[dict[str, Format], list[UsageE
 
     ``taken`` are the names that the command's other options have. Nothing is imported.
     """
-    found = {name: Format(name) for name in names(sys.modules[__name__])}
+    found = {name: Format(name) for name in module_names(sys.modules[__name__])}
     refused = []
     for point in _points():
         if not _NAME.fullmatch(point.name):
@@ -101,7 +111,7 @@ def formats(taken: Collection[str] = ()) -> tuple[dict[str, Format], list[UsageE
         else:
             found[point.name] = Format(point.name, point)
             continue
-        refused.append(broken(point, why))
+        refused.append(broken_entry_point(point, why))
     return found, refused
 
 
@@ -112,9 +122,9 @@ def named(name: str) -> Format:
 
 @cache
 def _points() -> tuple[EntryPoint, ...]:
-    return points(GROUP)
+    return entry_points_of(GROUP)
 
 
 def _wrong(one: Any) -> str:
-    missing = lacking(one, "HELP", "render")
+    missing = missing_attributes(one, "HELP", "render")
     return missing or ("" if isinstance(one.HELP, str) else "its `HELP` is no text")

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 
 from perfci import metrics
 from perfci.errors import Unusable
-from perfci.plugins import added, built_in, lacking
+from perfci.plugins import added_plugins, built_in_modules, missing_attributes
 
 GROUP = "perfci.devices"
 _HOST = frozenset({"cpu", "meta"})  # a meta tensor has no data to wait for
@@ -93,7 +93,7 @@ _NEEDED = {
 
 def registered() -> tuple[str, ...]:
     """Return the modules that other distributions add. UsageError for a broken one."""
-    return tuple(module.__name__ for _, module in added(GROUP, _wrong))
+    return tuple(module.__name__ for _, module in added_plugins(GROUP, _wrong))
 
 
 def kinds(others: Sequence[str]) -> tuple[Kind, ...]:
@@ -102,7 +102,7 @@ def kinds(others: Sequence[str]) -> tuple[Kind, ...]:
     Looking for entry points takes up to 0.1 s: a worker is given what discovery found.
     """
     modules = [importlib.import_module(name) for name in others]
-    modules += [module for _, module in built_in(sys.modules[__name__])]
+    modules += [module for _, module in built_in_modules(sys.modules[__name__])]
     return tuple(cast("Kind", module) for module in modules)
 
 
@@ -120,7 +120,7 @@ def named(found: Sequence[Kind], name: str) -> Device | None:
         first_line = str(error).strip().split("\n", 1)[0]
         raise _refused(name, first_line or type(error).__name__) from error
     needed = [one for metric in _NEEDED.keys() - device.missing() for one in _NEEDED[metric]]
-    if wrong := lacking(device, "name", "synchronize", *sorted(needed)):
+    if wrong := missing_attributes(device, "name", "synchronize", *sorted(needed)):
         raise _refused(name, f"{kind.__name__}: {wrong}")
     return device
 
@@ -178,7 +178,9 @@ def why_on_host(found: Sequence[Kind]) -> str:
 
 
 def _wrong(module: Any) -> str:
-    return lacking(module, *_KIND) if isinstance(module, ModuleType) else "it is no module"
+    return (
+        missing_attributes(module, *_KIND) if isinstance(module, ModuleType) else "it is no module"
+    )
 
 
 def _refused(name: str, why: str) -> Unusable:
