@@ -31,7 +31,8 @@ demo: $(VENV)/.installed
 nightly-demo: $(VENV)/.installed
 	$(BIN)/python examples/nightly_demo.py nightly-demo-output
 
-TESTS := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --durations=15
+# where bytecode isn't kept, each process that the tests start compiles perfci anew
+TESTS := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --durations=15
 
 test: $(VENV)/.installed
 	$(TESTS) -m "not slow"

@@ -64,8 +64,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def project(tmp_path: Path, request: pytest.FixtureRequest) -> Project:
     """An empty repository with a quick configuration.
 
-    Its workers are simulated and perfci runs in this process, but for tests that are marked
-    ``processes``: real ones are what they are about.
+    Its workers are simulated, but for tests that are marked ``processes``: real ones are what
+    they are about.
     """
     real = request.node.get_closest_marker("processes")
     return Project(tmp_path / "project", None if real else Simulated())

@@ -1,4 +1,4 @@
-"""A user's project: a real git repository with benchmarks, and perfci run on it as a process."""
+"""A user's project: a real git repository with benchmarks, and perfci run on it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ threshold = "900%"
 class Project:
     """A repository in ``folder``; its cache folder lies beside it.
 
-    With an ``executor`` perfci runs in this process, and that starts the workers.
+    ``perfci`` runs in this process, which spares Python's start and all imports; ``start`` makes
+    it a process of its own. An ``executor`` starts the workers; without one they are processes.
     """
 
     executor: Executor | None = None  # of copies, too, which are made without __init__
@@ -107,13 +108,8 @@ class Project:
         )
 
     def perfci(self, *arguments: str, **environment: str) -> Done:
-        if self.executor:
-            return in_process(
-                arguments, self.folder, self.environment(**environment), self.executor
-            )
-        process = self.start(*arguments, **environment)
-        out, err = process.communicate(timeout=240)
-        return Done(process.returncode, out, err)
+        """Run the command in this process."""
+        return in_process(arguments, self.folder, self.environment(**environment), self.executor)
 
     def report(self, *arguments: str, code: int | None = None) -> dict[str, Any]:
         """Run a measuring command with ``--json`` and return the report."""

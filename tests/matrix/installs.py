@@ -29,13 +29,13 @@ def _editable(*settings: str) -> Callable[[Environment, Path], None]:
     options = [word for setting in settings for word in ("--config-settings", setting)]
 
     def install(environment: Environment, folder: Path) -> None:
-        environment.pip(*options, "--editable", str(folder))
+        environment.install(*options, "--editable", str(folder))
 
     return install
 
 
 def _copy(environment: Environment, folder: Path) -> None:
-    environment.pip(str(folder))
+    environment.install(str(folder))
 
 
 def _in_place(environment: Environment, folder: Path) -> None:

@@ -159,5 +159,5 @@ def project_of_ways(folder: Path) -> tuple[Project, Environment]:
         project.commit(f"marker {marker}")
     environment = Environment(project.folder / ".venv")
     settings = ("--config-settings", "editable_mode=compat")
-    environment.pip(*settings, "--editable", str(project.folder))
+    environment.install(*settings, "--editable", str(project.folder))
     return project, environment

@@ -113,6 +113,12 @@ runs:
           cp -R "$artifact/." "$to/"
         done
 """
+# The jobs make environments of their own. pip is seconds of work there, and no test installs by it.
+_PYTHON = f"""\
+#!/bin/sh
+if [ "$1 $2" = "-m venv" ]; then shift 2; set -- -m venv --without-pip "$@"; fi
+exec {BIN}/python "$@"
+"""
 _STAND_INS = {
     "checkout": _CHECKOUT,
     "setup_python": _SET_UP,
@@ -137,6 +143,10 @@ class Act:
             (place / "action.yml").write_text(text)
             pinned = ACTIONS[name].split(" #")[0]
             self.replaced += ["--local-repository", f"{pinned}={place}"]
+        self.python = folder / "python" / "python"
+        self.python.parent.mkdir()
+        self.python.write_text(_PYTHON)
+        self.python.chmod(0o755)
 
     def run(
         self, workflow: str, name: str, event: dict[str, Any], **variables: str
@@ -166,7 +176,7 @@ class Act:
                 "HOME": str(self.folder),
                 "GIT_CONFIG_GLOBAL": str(self.folder / ".gitconfig"),
                 "XDG_CACHE_HOME": str(self.folder / "cache"),
-                "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+                "PATH": os.pathsep.join([str(self.python.parent), str(BIN), os.environ["PATH"]]),
                 "NO_PROXY": "127.0.0.1",
                 "no_proxy": "127.0.0.1",
                 "STAND_IN_SOURCE": str(self.source),
