@@ -51,8 +51,9 @@ threshold = "900%"
 class Project:
     """A repository in ``folder``; its cache folder lies beside it.
 
-    ``perfci`` runs in this process, which spares Python's start and all imports; ``start`` makes
-    it a process of its own. An ``executor`` starts the workers; without one they are processes.
+    ``perfci`` runs in this process, which spares Python's start and all imports; ``process`` and
+    ``start`` make it one of its own. An ``executor`` starts the workers; without one they are
+    processes.
     """
 
     executor: Executor | None = None  # of copies, too, which are made without __init__
@@ -108,8 +109,17 @@ class Project:
         )
 
     def perfci(self, *arguments: str, **environment: str) -> Done:
-        """Run the command in this process."""
+        """Run the command in this process; with a ``PYTHONPATH``, in one that finds its plugins."""
+        if "PYTHONPATH" in environment:
+            assert self.executor is None, "another process can't simulate its workers"
+            return self.process(*arguments, **environment)
         return in_process(arguments, self.folder, self.environment(**environment), self.executor)
+
+    def process(self, *arguments: str, **environment: str) -> Done:
+        """Run the command in a process of its own: signals and standard streams are its own."""
+        process = self.start(*arguments, **environment)
+        out, err = process.communicate(timeout=240)
+        return Done(process.returncode, out, err)
 
     def report(self, *arguments: str, code: int | None = None) -> dict[str, Any]:
         """Run a measuring command with ``--json`` and return the report."""

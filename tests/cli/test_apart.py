@@ -116,8 +116,7 @@ def test_a_dash_is_standard_output_and_a_pipe_or_a_link_stays_what_it_is(
     assert project.perfci(*export, "-") == printed
     assert not (project.folder / "-").exists()
     # not /dev/null or /dev/stdout: were this wrong, root's tests would replace them
-    out, _ = project.start(*export, "/dev/fd/1").communicate(timeout=60)
-    assert out == printed.out
+    assert project.process(*export, "/dev/fd/1") == printed
     (kept / "link").symlink_to("out.jsonl")
     assert project.perfci(*export, str(kept / "link")).code == 0
     assert (kept / "link").is_symlink()

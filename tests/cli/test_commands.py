@@ -36,9 +36,9 @@ def test_completion_prints_a_script(project: Project, shell: str) -> None:
 
 def test_completion_completes_commands_and_options(project: Project) -> None:
     words = {"_PERFCI_COMPLETE": "bash_complete", "COMP_WORDS": "perfci com", "COMP_CWORD": "1"}
-    assert "compare" in project.start(**words).communicate(timeout=60)[0]
+    assert "compare" in project.process(**words).out
     words |= {"COMP_WORDS": "perfci compare --fail", "COMP_CWORD": "2"}
-    assert "--fail-fast" in project.start(**words).communicate(timeout=60)[0]
+    assert "--fail-fast" in project.process(**words).out
 
 
 def test_a_mistyped_command_names_the_nearest(project: Project) -> None:
