@@ -14,12 +14,12 @@ from perfci.app.comment_posting import fail_the_check, post, say_outcome, writte
 from perfci.app.project import configuration
 from perfci.app.reports import load_report
 from perfci.errors import OutsideError, UsageError
+from perfci.session.source import Written, by_name, written_in
 
 if TYPE_CHECKING:
     from perfci.app.notices import Say
     from perfci.config.loading import Config
     from perfci.model.report import Report
-    from perfci.session.source import Written
     from perfci.verdict.policy import Policy
 
 
@@ -71,7 +71,7 @@ def comment(request: CommentRequest, say: Say) -> Commented:
     # of the checkout that this runs in, never of the report: whoever measures must not decide it
     config = configuration(request.root, request.config_path, strict=request.strict)
     written = _written_here(request.root, config)
-    policy = _with_own_thresholds(config.policy, _by_name(written))
+    policy = _with_own_thresholds(config.policy, by_name(written))
     find_wanted = partial(actions.wanted, request.pull, request.head_sha, request.event)
     connect = partial(actions.client, request.repository, request.most_wait_s)
     try:
@@ -101,13 +101,8 @@ def comment(request: CommentRequest, say: Say) -> Commented:
 def _written_here(root: Path, config: Config) -> Mapping[str, Mapping[str, Written]]:
     """Return the benchmarks that each file here writes; the files are read, not imported."""
     from perfci.session.plan import files_in
-    from perfci.session.source import written_in
 
     return written_in(root, files_in(root, config.benchmarks, config.pattern))
-
-
-def _by_name(written: Mapping[str, Mapping[str, Written]]) -> Mapping[str, Written]:
-    return {name: one for ones in written.values() for name, one in ones.items()}
 
 
 def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Policy:
@@ -134,7 +129,7 @@ def _reports(
         )
     if unreadable is not None:
         raise OutsideError("unreadable-report", unreadable, "See the log of what left it.")
-    reported = {name: one.metrics for name, one in _by_name(written).items()}
+    reported = {name: one.metrics for name, one in by_name(written).items()}
     everywhere = {
         file: [name for name, one in ones.items() if not one.conditional]
         for file, ones in written.items()

@@ -16,7 +16,7 @@ from perfci.model.run import Run
 from perfci.session.plan import files_in
 from perfci.session.selection import select
 from perfci.session.session import SessionResult
-from perfci.session.source import Written, written_in
+from perfci.session.source import Written, by_name, written_in
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.units import counted
 from perfci.verdict.report import Judged, Measured, build_report, decide_on
@@ -143,17 +143,13 @@ def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
 
 def written_on_base(workplace: Workplace) -> Mapping[str, Written]:
     """Return the benchmarks that base's own files write, by their names."""
-    return _by_name(_on_base(workplace))
+    return by_name(_on_base(workplace))
 
 
 def written_on_head(workplace: Workplace) -> Mapping[str, Written]:
     """Return the benchmarks that head's files write, by their names."""
     plan = workplace.plan
-    return _by_name(written_in(plan.benchmark_root, plan.benchmark_files(plan.benchmark_root)))
-
-
-def _by_name(of_files: Mapping[str, Mapping[str, Written]]) -> dict[str, Written]:
-    return {name: one for ones in of_files.values() for name, one in ones.items()}
+    return by_name(written_in(plan.benchmark_root, plan.benchmark_files(plan.benchmark_root)))
 
 
 def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:

@@ -34,13 +34,12 @@ class OwnRequirement:
     caveat: str = ""
 
 
-def own_requirement(extra: str = "") -> OwnRequirement:
+def own_requirement() -> OwnRequirement:
     """Return perfci as it was installed here: a commit of a repository, else this version.
 
     pip notes where a package came from that was in no index (PEP 610).
     """
-    name = f"perfci[{extra}]" if extra else "perfci"
-    version = f"{name}=={VERSION}"
+    version = f"perfci=={VERSION}"
     try:
         noted = distribution("perfci").read_text("direct_url.json")
     except PackageNotFoundError:
@@ -51,7 +50,7 @@ def own_requirement(extra: str = "") -> OwnRequirement:
     vcs, url = origin.get("vcs_info", {}), str(origin.get("url", ""))
     address = f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}"
     if vcs and _ADDRESS.fullmatch(address):
-        return OwnRequirement(f"{name} @ {address}")
+        return OwnRequirement(f"perfci @ {address}")
     return OwnRequirement(
         version,
         f"perfci is installed from {url} here, which other machines can't install from; "

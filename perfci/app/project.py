@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from perfci.app.history_place import history_files, history_place
 from perfci.app.notices import Say, silent
@@ -83,29 +84,23 @@ class Project:
         check_writable(outputs, history_files(history, self.config, self.root))
 
 
+class Options(TypedDict, total=False):
+    """What the command line may lay over a configuration; None leaves it as it is."""
+
+    rounds: int | None
+    budget: float | None
+    seed: int | None
+    strict: bool | None
+    inject: Sequence[tuple[str, float]]
+
+
 def open_project(
-    caller: Caller,
-    config_path: Path | None = None,
-    *,
-    rounds: int | None = None,
-    budget: float | None = None,
-    seed: int | None = None,
-    strict: bool | None = None,
-    inject: Sequence[tuple[str, float]] = (),
+    caller: Caller, config_path: Path | None = None, **options: Unpack[Options]
 ) -> Project:
     """Return the project around the caller's folder, with options laid over its configuration."""
     repository = open_repository(caller.folder)
     _as_text(repository.root, "repository's folder", "Rename the folder, or clone it elsewhere.")
-    config = configuration(
-        repository.root,
-        config_path,
-        rounds=rounds,
-        budget=budget,
-        seed=seed,
-        strict=strict,
-        inject=inject,
-    )
-    return Project(repository, config, caller)
+    return Project(repository, configuration(repository.root, config_path, **options), caller)
 
 
 def cache_folder() -> Path:
@@ -131,27 +126,18 @@ def _as_text(folder: Path, what: str, advice: str) -> Path:
     return folder
 
 
-def configuration(
-    root: Path,
-    config_path: Path | None,
-    *,
-    rounds: int | None = None,
-    budget: float | None = None,
-    seed: int | None = None,
-    strict: bool | None = None,
-    inject: Sequence[tuple[str, float]] = (),
-) -> Config:
+def configuration(root: Path, config_path: Path | None, **options: Unpack[Options]) -> Config:
     """Return the configuration with the command line's options laid over it."""
     config = load_config(root, config_path)
-    settings = config.settings
-    if rounds is not None:
+    settings, strict = config.settings, options.get("strict")
+    if (rounds := options.get("rounds")) is not None:
         most = rounds if rounds < DECIDING_ROUNDS else max(rounds, settings.max_rounds)
         settings = replace(settings, rounds=rounds, max_rounds=most)
-    if budget is not None:
+    if (budget := options.get("budget")) is not None:
         settings = replace(settings, budget=budget)
-    if seed is not None:
+    if (seed := options.get("seed")) is not None:
         settings = replace(settings, seed=seed)
-    if inject:
+    if inject := options.get("inject"):
         if len(dict(inject)) < len(inject):
             raise UsageError(
                 "injected-twice", "--inject names a metric twice", "Give each metric one share."

@@ -104,14 +104,17 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def check_version(minimum: tuple[int, int] = (2, 31)) -> None:
+_OLDEST_GIT = (2, 31)
+
+
+def check_version() -> None:
     """Raise OutsideError where git is missing or too old."""
     found = tuple(_gitpython().Git().version_info[:2])
-    if found < minimum:
+    if found < _OLDEST_GIT:
         raise OutsideError(
             "old-git",
             f"git is {'.'.join(map(str, found))}",
-            f"perfci needs {'.'.join(map(str, minimum))} or newer.",
+            f"perfci needs {'.'.join(map(str, _OLDEST_GIT))} or newer.",
         )
 
 

@@ -38,9 +38,10 @@ def carrying(variable: str, value: str) -> list[int]:
     return found
 
 
-def end_all(
-    variable: str, value: str, within_s: float = 2.0, *, spared: int = 0, grace_s: float = 0.0
-) -> int:
+_END_S = 2.0
+
+
+def end_all(variable: str, value: str, *, spared: int = 0, grace_s: float = 0.0) -> int:
     """Kill every process that carries ``variable=value``; return how many there were.
 
     ``spared`` is the id of one that lives on. What ends by itself within ``grace_s`` isn't counted:
@@ -49,7 +50,7 @@ def end_all(
     """
     ended: set[int] = set()
     grace_end = time.monotonic() + grace_s
-    deadline = grace_end + within_s
+    deadline = grace_end + _END_S
     while pids := [pid for pid in carrying(variable, value) if pid != spared]:
         if time.monotonic() < grace_end:
             time.sleep(0.005)

@@ -38,6 +38,11 @@ def written_in(root: Path, files: Iterable[str]) -> Mapping[str, Mapping[str, Wr
     }
 
 
+def by_name(of_files: Mapping[str, Mapping[str, Written]]) -> dict[str, Written]:
+    """Return the benchmarks of all files by their names."""
+    return {name: one for ones in of_files.values() for name, one in ones.items()}
+
+
 def benchmarks_of(source: bytes) -> Mapping[str, Written]:
     """Return the benchmarks that ``source`` writes; none where it can't be parsed.
 

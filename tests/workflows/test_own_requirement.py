@@ -23,15 +23,15 @@ def noted(monkeypatch: pytest.MonkeyPatch, origin: object) -> None:
 
 def test_from_an_index_it_is_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
     noted(monkeypatch, None)
-    assert own_requirement("github").text == f"perfci[github]=={VERSION}"
-    assert not own_requirement().doubt
+    assert own_requirement().text == f"perfci=={VERSION}"
+    assert not own_requirement().caveat
 
 
 def test_from_a_repository_it_is_that_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     vcs = {"vcs": "git", "commit_id": SHA, "requested_revision": "main"}
     noted(monkeypatch, {"url": "https://github.com/o/perfci", "vcs_info": vcs})
     assert own_requirement().text == f"perfci @ git+https://github.com/o/perfci@{SHA}"
-    assert not own_requirement().doubt
+    assert not own_requirement().caveat
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,4 @@ def test_from_elsewhere_the_doubt_is_said(
 ) -> None:
     noted(monkeypatch, origin)
     assert own_requirement().text == f"perfci=={VERSION}"
-    assert str(origin["url"]) in own_requirement().doubt
+    assert str(origin["url"]) in own_requirement().caveat
