@@ -1,10 +1,10 @@
-"""How often the true night of a step is in the range that is told with 95 % confidence.
+"""How often the true place of a step is in the range that is named with 95 % confidence.
 
     PYTHONPATH=. python benchmarks/trend/places.py
 
-One step in the middle third of 120 nights with 1 % of AR(1) noise. Of the series in which exactly
-one step is named: whether the night told is the true one, whether the true one is in the range,
-and how many nights that holds. Prints a Markdown table, and keeps it in ``results/places.json``.
+One step in the middle third of 120 runs with 1 % of AR(1) noise. Of the series in which exactly
+one step is named: whether the named run is the true one, whether the true one is in the range,
+and how many runs that holds. Prints a Markdown table, and keeps it in ``results/places.json``.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def _table(cells: Sequence[dict]) -> str:
         "ρ",
         "step",
         "named",
-        "the night told is the true one",
-        "the true one is in the range told",
-        "nights in that range, median",
+        "the named run is the true one",
+        "the true one is in the named range",
+        "runs in that range, median",
     )
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for cell in cells:

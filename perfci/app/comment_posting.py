@@ -35,10 +35,10 @@ def post(
     strict: bool,
 ) -> list[Report]:
     """Leave the reports where they belong; return them as they were judged in the end."""
-    from perfci.publish.github.base import doubt_of_base
+    from perfci.publish.github.base import caveat_of_base
     from perfci.publish.github.check import check_content
     from perfci.publish.github.event import MergeGroup, Nothing
-    from perfci.publish.github.failing import Refused
+    from perfci.publish.github.failures import Refused
     from perfci.publish.github.posting import find_pull, require_measured
     from perfci.publish.github.pull import Several
     from perfci.verdict.enforcement import with_caveat
@@ -57,7 +57,7 @@ def post(
             raise unsaid from failure
         return reports
     if not request.any_base:
-        reports = [with_caveat(one, doubt_of_base(client, found, one)) for one in reports]
+        reports = [with_caveat(one, caveat_of_base(client, found, one)) for one in reports]
     body = written_body(file, reports, found.head_sha)
     content = (
         check_content(reports, body, actions.run_url(), _posting_of(found), strict=strict)

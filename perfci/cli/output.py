@@ -48,7 +48,7 @@ def show_report(report: Report, *, verbose: bool, quiet: bool, err: bool = False
     from perfci.render.terminal import render_terminal
 
     if quiet:
-        alone = report.base is None and report.command == "run"
+        alone = report.is_one_sided
         reasons = () if alone else report.verdict.reasons
         said = "; ".join(filter(None, (injected_text(report), *(reasons or (headline(report),)))))
         line = f"{'run' if alone else report.verdict.status}: {said}"

@@ -34,7 +34,7 @@ project = Table(
     Column("name", Text, nullable=False),
 )
 """One row: the project that first recorded here. Series have no project of their own: it would
-stand in every query, and a database or a schema each keeps projects apart as well."""
+stand in every query, and a database or a schema each separates projects as well."""
 
 environments = Table(
     "perfci_environments",
@@ -98,7 +98,7 @@ points = Table(
     sqlite_with_rowid=False,
 )
 
-# Apart from the points, so that reading all centres doesn't read past all workers.
+# A table of their own, so that reading all centres doesn't read past all workers.
 worker_values = Table(
     "perfci_worker_values",
     metadata,

@@ -198,6 +198,11 @@ class Report:
     same_code: tuple[str, ...] = ()
     schema: str = REPORT_SCHEMA
 
+    @property
+    def is_one_sided(self) -> bool:
+        """Whether head was measured alone, and is compared with nothing."""
+        return self.base is None and self.command == "run"
+
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with a row for each comparison; docs/api.md has the columns."""
         from perfci.model.frame import report_frame

@@ -169,7 +169,7 @@ class _Session(requests.Session):
         self.headers["User-Agent"] = f"perfci/{VERSION}"
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """Return None: else a redirect is read whole and taken apart, even if not followed."""
+        """Return None: else a redirect is read whole and parsed, even if not followed."""
 
 
 def _read(answer: requests.Response, most: int) -> tuple[str, bool]:

@@ -109,7 +109,7 @@ def _of_the_cases(report: Report) -> Iterator[str]:
 
     The name of a benchmark that was cut isn't that in its cases' names any more.
     """
-    if report.base is None and report.command == "run":
+    if report.is_one_sided:
         return
     shown = {row.case for row in report.results} | {one.case for one in report.failures}
     ran = report.ran

@@ -74,7 +74,7 @@ def clean_json(text: str) -> Clean:
 def no_commands(text: str) -> str:
     """Return ``text`` of which a runner of GitHub Actions takes no line for a command.
 
-    Its runner looks for ``::`` where a line begins, blanks aside, and for the old ``##[``
+    Its runner looks for ``::`` at the first non-blank of a line, and for the old ``##[``
     anywhere in a line. The break is one that is seen: an invisible one would be a lie in turn.
     """
     return _COMMAND.sub(lambda found: f"{found[0]} ", text)

@@ -33,7 +33,7 @@ def render_junit(report: Report) -> str:
     failed = {failure.case for failure in report.failures}
     for row in report.results:
         if gates(row) and not (row.status == "failed" and row.case in failed):
-            _add_row(suite, row, alone=report.base is None and report.command == "run")
+            _add_row(suite, row, alone=report.is_one_sided)
     for failure in report.failures:
         _add_failure(suite, failure)
     for case, reason in report.skipped.items():

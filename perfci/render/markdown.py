@@ -116,18 +116,13 @@ def sections(reports: Sequence[Report], names: Sequence[str]) -> tuple[Section, 
 
 def status_of(report: Report) -> str:
     """Return the verdict's word; a run alone has none, and a part isn't taken for the whole."""
-    status = "run" if is_alone(report) else report.verdict.status
+    status = "run" if report.is_one_sided else report.verdict.status
     return f"{status} (shard {report.shard} alone)" if report.shard else status
-
-
-def is_alone(report: Report) -> bool:
-    """Return whether one side was measured, with nothing to compare it with."""
-    return report.base is None and report.command == "run"
 
 
 def sides_of(report: Report) -> tuple[str, ...]:
     """Return what was compared, base first; of a run alone what was measured."""
-    sides = (report.head,) if is_alone(report) else (report.base, report.head)
+    sides = (report.head,) if report.is_one_sided else (report.base, report.head)
     return tuple(_side(side) for side in sides)
 
 
@@ -164,7 +159,7 @@ def _section(
         name=name,
         status=status_of(report),
         headline=headline(report),
-        alone=is_alone(report),
+        alone=report.is_one_sided,
         sides=sides,
         reasons=reasons[:MOST_REASONS],
         more_reasons=len(reasons) - MOST_REASONS,
@@ -297,7 +292,7 @@ def _context(reports: tuple[Report, ...], head_sha: str) -> dict[str, Any]:
 
 def _worst(reports: Sequence[Report]) -> str:
     """Return the worst verdict's word: one environment's regression is the pull request's."""
-    words = {"run" if is_alone(report) else report.verdict.status for report in reports}
+    words = {"run" if report.is_one_sided else report.verdict.status for report in reports}
     worst = min(words, key=_WORST_FIRST.index)
     return f"{worst} (incomplete)" if any(report.shard for report in reports) else worst
 

@@ -99,7 +99,7 @@ def headline(report: Report) -> str:
     found = outline(report)
     cases = counted(found.cases, "case")
     reasons = report.verdict.findings
-    if report.base is None and report.command == "run":
+    if report.is_one_sided:
         failed = {failure.case for failure in report.failures}
         measured = counted(len({row.case for row in report.results if row.head} - failed), "case")
         said = f"; {len(failed)} failed" if failed else ""

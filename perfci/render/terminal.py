@@ -216,7 +216,7 @@ def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = 
 
 
 def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
-    alone = report.base is None and report.command == "run"
+    alone = report.is_one_sided
     failed = {failure.case for failure in report.failures}
     rows_of = _by_case(
         [row for row in report.results if not (row.status == "failed" and row.case in failed)]

@@ -235,5 +235,5 @@ def test_a_family_in_the_package_needs_no_place_and_comes_last(
     toy = ModuleType("perfci.metrics.toy")
     toy.METRICS = {Metric("toy", "count", "exact", 0.0, "warn"): "a toy"}
     modules = [("toy", toy), ("energy", energy)]
-    monkeypatch.setattr(metrics, "built_in", lambda _package: modules)
+    monkeypatch.setattr(metrics, "built_in_modules", lambda _package: modules)
     assert [family.name for family in metrics._own()] == [energy.__name__, toy.__name__]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from perfci.errors import OutsideError
-from perfci.publish.github.deciding import Comment
+from perfci.publish.github.comment import Comment
 from perfci.publish.github.issue import Issue
 from perfci.publish.github.pull import Pull
 from perfci.render.clean import clean_line

@@ -11,12 +11,12 @@ from __future__ import annotations
 from perfci.model.report import Report
 from perfci.publish.github.client import Client
 from perfci.publish.github.event import SHA, MergeGroup
-from perfci.publish.github.failing import Refused
+from perfci.publish.github.failures import Refused
 from perfci.publish.github.pull import Pull
 from perfci.render.clean import clean_line
 
 
-def doubt_of_base(client: Client, found: Pull | MergeGroup, report: Report) -> str:
+def caveat_of_base(client: Client, found: Pull | MergeGroup, report: Report) -> str:
     """Return why the base of ``report``, a `compare`, isn't that of ``found``; nothing where it is.
 
     What a stored baseline was measured on is no commit of the pull request's history. The head of
@@ -25,11 +25,11 @@ def doubt_of_base(client: Client, found: Pull | MergeGroup, report: Report) -> s
     if report.command != "compare":
         return ""
     if isinstance(found, MergeGroup):
-        return _doubt_of_group(found, report)
-    return _doubt_of_pull(client, found, report)
+        return _caveat_of_group(found, report)
+    return _caveat_of_pull(client, found, report)
 
 
-def _doubt_of_group(group: MergeGroup, report: Report) -> str:
+def _caveat_of_group(group: MergeGroup, report: Report) -> str:
     if not group.base_sha:
         return "with which commit to compare isn't known: the merge group's branch names none"
     base = report.base.sha if report.base else ""
@@ -41,7 +41,7 @@ def _doubt_of_group(group: MergeGroup, report: Report) -> str:
     )
 
 
-def _doubt_of_pull(client: Client, pull: Pull, report: Report) -> str:
+def _caveat_of_pull(client: Client, pull: Pull, report: Report) -> str:
     base, target = report.base.sha if report.base else "", clean_line(pull.target, 100)
     try:
         left = client.merge_base(pull.target, report.head.sha)

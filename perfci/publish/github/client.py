@@ -26,8 +26,8 @@ from perfci.publish.github.answers import (
     parse,
 )
 from perfci.publish.github.check import NAME, CheckContent, Status
-from perfci.publish.github.deciding import Comment
-from perfci.publish.github.failing import Missing, Refused, Unsure, judge
+from perfci.publish.github.comment import Comment
+from perfci.publish.github.failures import Missing, Refused, Unsure, judge
 from perfci.publish.github.pull import Pull
 from perfci.publish.http import Answer, Connection, NoAnswer, Pace, address_of, redirected
 from perfci.publish.retry import RetryPolicy, retry

@@ -23,9 +23,9 @@ from perfci.publish.github.check import (
     status_of,
 )
 from perfci.publish.github.client import Client
-from perfci.publish.github.deciding import Decision, decide
+from perfci.publish.github.comment import Decision, decide
 from perfci.publish.github.event import SHA, MergeGroup, Nothing, Wanted
-from perfci.publish.github.failing import Refused
+from perfci.publish.github.failures import Refused
 from perfci.publish.github.pull import Pull, Several, choose, why_not
 from perfci.render.clean import clean_line
 from perfci.units import counted

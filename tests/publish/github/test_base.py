@@ -9,7 +9,7 @@ import pytest
 
 from perfci.model.report import Report
 from perfci.model.run import Side
-from perfci.publish.github.base import doubt_of_base
+from perfci.publish.github.base import caveat_of_base
 from perfci.publish.github.client import Client
 from perfci.publish.github.event import MergeGroup
 from perfci.publish.github.pull import Pull
@@ -43,7 +43,7 @@ def compared(base: str, head: str = HEAD, **changed: Any) -> Report:
 def test_where_it_left_its_target_or_later_there_is_no_doubt(
     history: FakeGitHub, client: Client, base: str, head: str, pull: Pull
 ) -> None:
-    assert doubt_of_base(client, pull, compared(base, head)) == ""
+    assert caveat_of_base(client, pull, compared(base, head)) == ""
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_another_commit_is_doubted_and_both_are_named(
     history: FakeGitHub, client: Client, base: str, pull: Pull
 ) -> None:
     left = BASE if pull is MAIN else OLDER
-    assert doubt_of_base(client, pull, compared(base)) == (
+    assert caveat_of_base(client, pull, compared(base)) == (
         f"compared with {base[:12]}, but the pull request leaves {pull.target} at {left[:12]}"
     )
 
@@ -64,37 +64,37 @@ def test_another_commit_is_doubted_and_both_are_named(
 def test_what_is_no_commit_is_doubted_and_not_asked_for(
     history: FakeGitHub, client: Client, base: str
 ) -> None:
-    assert "but the pull request leaves main at" in doubt_of_base(client, MAIN, compared(base))
+    assert "but the pull request leaves main at" in caveat_of_base(client, MAIN, compared(base))
     assert history.requests == [("GET", f"/repos/{REPOSITORY}/compare/main...{HEAD}")]
 
 
 def test_a_comparison_without_a_base_is_doubted(history: FakeGitHub, client: Client) -> None:
     report = replace(report_of(), base=None)
-    assert doubt_of_base(client, MAIN, report).startswith("compared with no commit, but")
+    assert caveat_of_base(client, MAIN, report).startswith("compared with no commit, but")
 
 
 def test_histories_that_github_does_not_know_together_are_doubted(
     history: FakeGitHub, client: Client
 ) -> None:
     history.commits[HEAD] = ()
-    assert doubt_of_base(client, MAIN, compared(BASE)).endswith("at no commit that GitHub knows")
+    assert caveat_of_base(client, MAIN, compared(BASE)).endswith("at no commit that GitHub knows")
 
 
 def test_a_token_that_may_not_read_commits_is_told(history: FakeGitHub, client: Client) -> None:
     history.faults = [Fault("GET", "/compare/", status=403, body='{"message": "no"}')]
-    assert "the token may not read them" in doubt_of_base(client, MAIN, compared(BASE))
+    assert "the token may not read them" in caveat_of_base(client, MAIN, compared(BASE))
 
 
 def test_a_failing_answer_is_asked_for_again(history: FakeGitHub, client: Client) -> None:
     history.faults = [Fault("GET", "/compare/", times=2)]
-    assert doubt_of_base(client, MAIN, compared(BASE)) == ""
+    assert caveat_of_base(client, MAIN, compared(BASE)) == ""
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_a_stored_baseline_is_no_commit_of_the_pull_requests_history(
     history: FakeGitHub, client: Client, command: str
 ) -> None:
-    assert doubt_of_base(client, MAIN, compared(FIRST, command=command)) == ""
+    assert caveat_of_base(client, MAIN, compared(FIRST, command=command)) == ""
     assert history.requests == []
 
 
@@ -102,12 +102,12 @@ def test_a_merge_group_has_to_be_compared_with_what_it_is_built_on(
     history: FakeGitHub, client: Client
 ) -> None:
     group = MergeGroup(HEAD, OWN)  # the commit of the group before it, not yet on the target
-    assert doubt_of_base(client, group, compared(OWN)) == ""
+    assert caveat_of_base(client, group, compared(OWN)) == ""
     said = f"compared with {BASE[:12]}, but the merge group is built on {OWN[:12]}"
-    assert doubt_of_base(client, group, compared(BASE)) == said
-    assert doubt_of_base(client, group, replace(compared(OWN), base=None)).startswith(
+    assert caveat_of_base(client, group, compared(BASE)) == said
+    assert caveat_of_base(client, group, replace(compared(OWN), base=None)).startswith(
         "compared with no commit, but"
     )
-    assert "isn't known" in doubt_of_base(client, MergeGroup(HEAD), compared(OWN))
-    assert doubt_of_base(client, group, compared(FIRST, command="check")) == ""
+    assert "isn't known" in caveat_of_base(client, MergeGroup(HEAD), compared(OWN))
+    assert caveat_of_base(client, group, compared(FIRST, command="check")) == ""
     assert history.requests == []

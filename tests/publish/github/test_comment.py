@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.publish.github.deciding import Comment, Decision, decide
+from perfci.publish.github.comment import Comment, Decision, decide
 from perfci.render.markdown import MARKER
 
 BOT = "github-actions[bot]"

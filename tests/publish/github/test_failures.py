@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.publish.github.failing import Missing, Refused, Unsure, judge
+from perfci.publish.github.failures import Missing, Refused, Unsure, judge
 from perfci.publish.http import Answer
 
 NOW = 1_000_000.0
