@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from perfci.model.finding import Finding, found
+from perfci.model.finding import found
 from perfci.stats.paired import without_spread
 from perfci.stats.student import TTest, mean, no_evidence, t_test, variance
 
@@ -59,10 +59,8 @@ def welch_t_of_sessions(
     sessions = [session for session in base_sessions if session]
     if len(sessions) < 2:
         base = sessions[0] if sessions else ()
-        return _with_warning(
-            welch_t(base, head, resolution=resolution),
-            found("one-session-of-spread"),
-        )
+        test = welch_t(base, head, resolution=resolution)
+        return replace(test, warnings=(*test.warnings, found("one-session-of-spread")))
     problem = _problem([value for session in sessions for value in session], head)
     if problem is not None:
         return problem
@@ -91,7 +89,3 @@ def _problem(base: Sequence[float], head: Sequence[float]) -> TTest | None:
             warnings=(found("one-value-on-one-side"),),
         )
     return None
-
-
-def _with_warning(test: TTest, warning: Finding) -> TTest:
-    return replace(test, warnings=(*test.warnings, warning))
