@@ -129,7 +129,7 @@ def _ask(
 
 def _with_advice(failure: Failure, advice: str) -> Failure:
     """Return an import that failed with what to set, where that may be why."""
-    if not advice or failure.kind not in {"ImportError", "ModuleNotDiscoveredError"}:
+    if not advice or failure.kind not in {"ImportError", "ModuleNotFoundError"}:
         return failure
     return replace(failure, message=f"{failure.message}\n{advice}")
 
