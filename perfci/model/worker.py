@@ -75,33 +75,39 @@ class GraphEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Burst:
-    """Consecutive samples of one worker. Times in s.
+class Block:
+    """Bursts of one worker that were ordered at once. Times in s.
 
-    ``lead_in`` calls were made before the first sample, and not recorded. ``run_delay`` is how
-    long the kernel kept the worker off its core meanwhile; ``set_aside`` gives the reason when
-    the burst was left out.
+    Each burst made ``lead_in`` calls that were not recorded, then ``samples`` that were.
+    ``duration`` is the time inside all of them, ``run_delay`` how long the kernel kept the worker
+    off its core during each. ``set_aside`` gives the reason when the block was excluded.
     """
 
+    bursts: int
     samples: int
     started: float
     duration: float
-    run_delay: float = 0.0
-    set_aside: str = ""
+    run_delay: tuple[float, ...] = ()
     lead_in: int = 0
+    set_aside: str = ""
+
+    @property
+    def calls(self) -> int:
+        """How often the work was called."""
+        return self.bursts * (self.lead_in + self.samples)
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """What a worker sends back: raw, before the parent reduces it to a ``WorkerOutput``.
 
-    ``samples_ns`` (and ``device_samples_ns``, where there is a device) have each burst's samples as
+    ``samples_ns`` (and ``device_samples_ns``, where there is a device) have each block's samples as
     base64 of little-endian signed 64-bit integers. ``values`` holds the
     metrics that are not derived from samples, in base units; ``missing`` says why one is absent.
     """
 
     samples_ns: tuple[str, ...]
-    bursts: tuple[Burst, ...]
+    blocks: tuple[Block, ...]
     first_call_s: float
     values: Mapping[str, float]
     missing: Mapping[str, str] = field(default_factory=dict)

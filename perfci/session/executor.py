@@ -35,7 +35,12 @@ class Starter(Protocol):
         """Say whether it still lives: a benchmark can kill its parent."""
 
     def fork(
-        self, order: WorkOrder, environment: Mapping[str, str], *, budget_end: float
+        self,
+        order: WorkOrder,
+        environment: Mapping[str, str],
+        *,
+        budget_end: float,
+        turns: int = -1,
     ) -> Worker:
         """Fork a worker that has ``environment`` besides the starter's; one lives at a time."""
 
@@ -70,9 +75,18 @@ class Executor(Protocol):
         """
 
     def start(
-        self, order: WorkOrder, launch: Launch, *, budget_end: float, log_tail: int = 1 << 16
+        self,
+        order: WorkOrder,
+        launch: Launch,
+        *,
+        budget_end: float,
+        log_tail: int = 1 << 16,
+        turns: int = -1,
     ) -> Worker:
-        """Start a fresh worker; ``log_tail`` bytes of what it printed last are kept."""
+        """Start a fresh worker; ``log_tail`` bytes of what it printed last are kept.
+
+        ``turns`` is its end of the socket to the other side's worker, -1 for none.
+        """
 
     def starter(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> Starter:
         """Start a starter."""
@@ -92,11 +106,17 @@ class Processes:
             yield enter
 
     def start(
-        self, order: WorkOrder, launch: Launch, *, budget_end: float, log_tail: int = 1 << 16
+        self,
+        order: WorkOrder,
+        launch: Launch,
+        *,
+        budget_end: float,
+        log_tail: int = 1 << 16,
+        turns: int = -1,
     ) -> Worker:
         """Start a fresh process."""
         way = partial(Executed, launch, order.root)
-        return Worker(order, Pipes(way, log_tail=log_tail), budget_end)
+        return Worker(order, Pipes(way, log_tail=log_tail, turns=turns), budget_end)
 
     def starter(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> StarterProcess:
         """Start a process that forks."""

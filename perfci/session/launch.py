@@ -45,11 +45,12 @@ class TreeDeleted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChildEnds:
-    """A new worker's ends of its pipes: orders in, results out, and what it prints."""
+    """A new worker's ends: orders in, results out, what it prints, and turns (-1: it has none)."""
 
     orders: int
     results: int
     output: int
+    turns: int = -1
 
 
 class Started(Protocol):
@@ -90,12 +91,14 @@ class Executed:
                     launch.python,
                     *options,
                     _BOOTSTRAP,
-                    *(str(ends.orders), str(ends.results), spawned),
+                    *(str(ends.orders), str(ends.results), str(ends.turns), spawned),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=ends.output,
                 stderr=ends.output,
-                pass_fds=(ends.orders, ends.results, *kept),
+                pass_fds=tuple(
+                    one for one in (ends.orders, ends.results, ends.turns, *kept) if one >= 0
+                ),
                 cwd=root,
                 env={**launch.environment, WORKER_VARIABLE: self.token},
                 start_new_session=True,

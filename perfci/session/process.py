@@ -83,14 +83,20 @@ _END_WAIT_S = 10.0
 class Pipes:
     """A channel to a process, however ``start`` starts that."""
 
-    def __init__(self, start: Callable[[ChildEnds], Started], *, log_tail: int = 1 << 16) -> None:
+    def __init__(
+        self,
+        start: Callable[[ChildEnds], Started],
+        *,
+        log_tail: int = 1 << 16,
+        turns: int = -1,
+    ) -> None:
         self._buffer = bytearray()
         self._oom_kills = _oom_kills()
         order_read, self._orders = os.pipe()
         self._results, result_write = os.pipe()
         output_read, output_write = os.pipe()
         try:
-            self._process = start(ChildEnds(order_read, result_write, output_write))
+            self._process = start(ChildEnds(order_read, result_write, output_write, turns))
         except BaseException:
             for descriptor in (self._orders, self._results, output_read):
                 os.close(descriptor)

@@ -63,14 +63,21 @@ class StarterProcess:
         return self._executed is not None and self._executed.wait(0) is None
 
     def fork(
-        self, order: WorkOrder, environment: Mapping[str, str], *, budget_end: float
+        self,
+        order: WorkOrder,
+        environment: Mapping[str, str],
+        *,
+        budget_end: float,
+        turns: int = -1,
     ) -> Worker:
         """Fork a worker that has ``environment`` besides the starter's; one lives at a time."""
-        return Worker(order, Pipes(partial(self.forked, environment)), budget_end)
+        return Worker(order, Pipes(partial(self.forked, environment), turns=turns), budget_end)
 
     def forked(self, environment: Mapping[str, str], ends: ChildEnds) -> Forked:
         """Fork a process that has these ends of its pipes."""
-        descriptors = [ends.orders, ends.results, ends.output]
+        descriptors = [ends.output, ends.orders, ends.results]
+        if ends.turns >= 0:
+            descriptors.append(ends.turns)
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             socket.send_fds(self._socket, [json.dumps(dict(environment)).encode()], descriptors)
         pid = self._worker.field(self._worker.expect("forked", _FORK_S), "pid", int)

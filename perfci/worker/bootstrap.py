@@ -1,6 +1,6 @@
 """The worker's first file: run by path, under any Python, with nothing of perfci installed.
 
-    PYTHON -P bootstrap.py ORDER_FD RESULT_FD SPAWNED_NS
+    PYTHON -P bootstrap.py ORDER_FD RESULT_FD TURN_FD SPAWNED_NS
 
 It puts the package ``perfci`` into ``sys.modules`` from where this file lies, so that nothing
 is put on ``sys.path`` and nothing of the parent's environment leaks into the side's.
@@ -30,5 +30,7 @@ def _register_package() -> None:
 if __name__ == "__main__":
     _register_package()
     from perfci.worker.main import main
+    from perfci.worker.protocol import Ends
 
-    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), STARTED_NS)
+    *ends, spawned_ns = map(int, sys.argv[1:])
+    main(Ends(*ends), spawned_ns, STARTED_NS)

@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import base64
+import math
+import os
 import sys
 import time
 from array import array
 from collections.abc import Callable
-from pathlib import Path
 from time import perf_counter, perf_counter_ns
-from typing import Any
+from typing import Any, Protocol
 
-from perfci.model.worker import Burst
+from perfci.model.worker import Block
 from perfci.worker.devices import Device
 from perfci.worker.garbage import collect
+from perfci.worker.protocol import moved_high
+
+_NO_LIMIT = sys.maxsize
 
 # The burst loops: what is inside them costs every sample.
 
 
-def burst(call: Callable[[], Any], samples: array[int], seconds: float, least: int) -> int:
-    """Append samples in ns until ``seconds`` have passed and ``least`` calls are made.
+def burst(
+    call: Callable[[], Any], samples: array[int], most: int, seconds: float = math.inf
+) -> None:
+    """Append samples in ns of ``most`` calls, or of fewer where ``seconds`` have passed.
 
     The output of a call is dropped by the next one's assignment, inside the timed region: a
     user's loop frees its outputs too. A burst's last output is dropped outside it, on both sides
-    alike. Returns the number of calls.
+    alike.
     """
     append = samples.append
-    before = len(samples)
-    deadline = perf_counter_ns() + int(seconds * 1e9)
-    while True:
+    deadline = perf_counter_ns() + seconds * 1e9
+    for _ in range(most):
         started = perf_counter_ns()
         output = call()  # noqa: F841 (kept alive until the next one, see above)
         ended = perf_counter_ns()
         append(ended - started)
-        if ended >= deadline and len(samples) - before >= least:
-            return len(samples) - before
+        if ended >= deadline:
+            return
 
 
 def synchronised_burst(
@@ -42,19 +47,18 @@ def synchronised_burst(
     samples: array[int],
     device_samples: array[int],
     device: Device,
-    seconds: float,
-    least: int,
-) -> int:
+    most: int,
+    seconds: float = math.inf,
+) -> None:
     """Like ``burst``, the device synchronised before each clock reading.
 
     Events around the same call, in the same stream, give the device's own time in ns; what a
     call launches in a stream of its own, and doesn't wait for, is not in it.
     """
-    before = len(samples)
-    deadline = perf_counter_ns() + int(seconds * 1e9)
+    deadline = perf_counter_ns() + seconds * 1e9
     first, last = device.event(), device.event()
     stream = device.stream()
-    while True:
+    for _ in range(most):
         device.synchronize()
         started = perf_counter_ns()
         first.record(stream)
@@ -64,20 +68,28 @@ def synchronised_burst(
         ended = perf_counter_ns()
         samples.append(ended - started)
         device_samples.append(int(first.elapsed_time(last) * 1e6))
-        if ended >= deadline and len(samples) - before >= least:
-            return len(samples) - before
+        if ended >= deadline:
+            return
 
 
-_SCHEDSTAT = Path("/proc/self/schedstat")
+class Turn(Protocol):
+    """When this worker may run a burst."""
+
+    def come(self) -> bool:
+        """Wait for it. False where it will not come: the other side or the parent ended that."""
+
+    def hand_over(self) -> None:
+        """Let the other side run its burst."""
 
 
 class Bursts:
-    """Runs bursts and keeps the samples of each, in ns."""
+    """Runs blocks of bursts and keeps the samples of each block, in ns."""
 
     def __init__(self, call: Callable[[], Any], device: Device | None) -> None:
         self._call = call
         self._device = device
         self._by_events = device is not None and "device_time_p50" not in device.missing()
+        self._core = CoreTaken()
         self.samples: list[array[int]] = []
         self.device_samples: list[array[int]] = []
 
@@ -88,35 +100,42 @@ class Bursts:
             self._device.synchronize()
         del output
 
-    def unrecorded(self, samples: array[int], seconds: float) -> None:
-        """Run one burst into ``samples``, which aren't kept."""
-        self._timed(samples, array("q"), seconds, 1)
+    def warm(self, samples: array[int], seconds: float) -> None:
+        """Make calls for ``seconds``; the caller has their samples."""
+        self._timed(samples, array("q"), _NO_LIMIT, seconds)
 
-    def run(self, seconds: float, least: int, lead_in: float | None) -> Burst:
-        """Run one burst as ordered; before it ``lead_in`` s of calls, one at least, or none.
+    def block(self, bursts: int, calls: int, lead_in: int, turn: Turn) -> Block:
+        """Run ``bursts`` of ``calls`` each in turn, or as many as there are turns.
 
-        The other side's burst left its own data in the caches: the first calls pay for that, and
-        for the collection of what the burst before left.
+        Before each, ``lead_in`` calls are made and not recorded: the other side's burst left its
+        own data in the caches. What a burst left in reference cycles is freed before the turn is
+        handed over: it would else be the other side's memory that lacks.
         """
         collect()
-        unrecorded: array[int] = array("q")
-        if lead_in is not None:
-            self.unrecorded(unrecorded, lead_in)
         samples: array[int] = array("q")
         device_samples: array[int] = array("q")
-        delay = run_delay_ns()
-        started = time.monotonic_ns()
-        count = self._timed(samples, device_samples, seconds, least)
-        ended = time.monotonic_ns()
+        delays = []
+        inside_ns = 0
+        began_ns = time.monotonic_ns()
+        while len(delays) < bursts and turn.come():
+            self._timed(array("q"), array("q"), lead_in)
+            delay_ns = self._core.taken_ns()
+            started_ns = time.monotonic_ns()
+            self._timed(samples, device_samples, calls)
+            inside_ns += time.monotonic_ns() - started_ns
+            delays.append((self._core.taken_ns() - delay_ns) / 1e9)
+            collect()
+            turn.hand_over()
         self.samples.append(samples)
         if self._by_events:
             self.device_samples.append(device_samples)
-        return Burst(
-            samples=count,
-            started=started / 1e9,
-            duration=(ended - started) / 1e9,
-            run_delay=(run_delay_ns() - delay) / 1e9,
-            lead_in=len(unrecorded),
+        return Block(
+            bursts=len(delays),
+            samples=calls,
+            lead_in=lead_in,
+            started=began_ns / 1e9,
+            duration=inside_ns / 1e9,
+            run_delay=tuple(delays),
         )
 
     def size(self) -> int:
@@ -125,13 +144,18 @@ class Bursts:
         return sum(samples.itemsize * len(samples) for samples in kept)
 
     def _timed(
-        self, samples: array[int], device_samples: array[int], seconds: float, least: int
-    ) -> int:
+        self,
+        samples: array[int],
+        device_samples: array[int],
+        most: int,
+        seconds: float = math.inf,
+    ) -> None:
         if self._device is None:
-            return burst(self._call, samples, seconds, least)
-        if not self._by_events:
-            return burst(self._to_its_end, samples, seconds, least)
-        return synchronised_burst(self._call, samples, device_samples, self._device, seconds, least)
+            burst(self._call, samples, most, seconds)
+        elif not self._by_events:
+            burst(self._to_its_end, samples, most, seconds)
+        else:
+            synchronised_burst(self._call, samples, device_samples, self._device, most, seconds)
 
     def _to_its_end(self) -> Any:
         """Return a call's output once the device has made it; it was idle before the call."""
@@ -141,12 +165,24 @@ class Bursts:
         return output
 
 
-def run_delay_ns() -> int:
-    """Return how long this process was runnable but kept off its core, since it began."""
-    try:
-        return int(_SCHEDSTAT.read_text(encoding="ascii").split()[1])
-    except OSError:  # a kernel without CONFIG_SCHED_INFO, or a sandbox that hides it
-        return 0
+class CoreTaken:
+    """How long this process was runnable but kept off its core, since it began.
+
+    A reading of the open file takes 4 µs, one that opens it three times that.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self._file = moved_high(os.open("/proc/self/schedstat", os.O_RDONLY | os.O_CLOEXEC))
+        except OSError:  # a kernel without CONFIG_SCHED_INFO, or a sandbox that hides it
+            self._file = -1
+
+    def taken_ns(self) -> int:
+        """Return it in ns; 0 where it isn't known, as when the benchmark closed the file."""
+        try:
+            return int(os.pread(self._file, 64, 0).split()[1])
+        except (OSError, IndexError, ValueError):  # the number may be another file's by now
+            return 0
 
 
 def encoded(samples: array[int]) -> str:
@@ -168,7 +204,7 @@ _SLOW_CALLS = 2
 
 
 def warm_up(
-    burst: Callable[[array[int], float], object], first_call_s: float, most_s: float
+    warm: Callable[[array[int], float], object], first_call_s: float, most_s: float
 ) -> float:
     """Run blocks of calls until three in a row aren't faster; return the last median in s.
 
@@ -181,7 +217,7 @@ def warm_up(
     end = perf_counter() + most_s
     while steady < _STEADY_BLOCKS and perf_counter() < end:
         samples: array[int] = array("q")
-        burst(samples, min(BLOCK_S, most_s / 5))
+        warm(samples, min(BLOCK_S, most_s / 5))
         calls += len(samples)
         median = sorted(samples)[len(samples) // 2] / 1e9
         steady = 0 if median < _FALLING * best else steady + 1

@@ -16,7 +16,7 @@ from perfci.model.worker import WorkOrder
 from perfci.worker.failure import flush, kind_of, log, where_it_failed
 from perfci.worker.hook.perfci_watch import Watch, begin_in_worker
 from perfci.worker.loading import prepare_path
-from perfci.worker.protocol import Channel, decode_order
+from perfci.worker.protocol import Channel, Ends, decode_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Stage:
         self._channel.send("stage", stage=name)
 
 
-def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoReturn:
+def main(ends: Ends, spawned_ns: int, started_ns: int) -> NoReturn:
     """Serve the order of a fresh process: discovery, one case, or a starter's forks."""
 
     def serve(order: WorkOrder, channel: Channel, stage: Stage) -> None:
@@ -98,7 +98,7 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
             return
         from perfci.worker.starter import serve_forks
 
-        def become_worker(orders: int, results: int, forked_ns: int) -> None:
+        def become_worker(ends: Ends, forked_ns: int) -> None:
             def serve_case(order: WorkOrder, channel: Channel, stage: Stage) -> None:
                 from perfci.worker.measurement import measure
 
@@ -106,11 +106,11 @@ def main(orders: int, results: int, spawned_ns: int, started_ns: int) -> NoRetur
                     watch.go_on(os.environ)
                 measure(order, channel, stage, start.forked(forked_ns), benchmarks, look)
 
-            _live(orders, results, serve_case)
+            _live(ends, serve_case)
 
         serve_forks(order, channel, become_worker)
 
-    _live(orders, results, serve)
+    _live(ends, serve)
 
 
 def _look(watch: Watch | None) -> None:
@@ -126,11 +126,9 @@ def _look(watch: Watch | None) -> None:
         )
 
 
-def _live(
-    orders: int, results: int, serve: Callable[[WorkOrder, Channel, Stage], None]
-) -> NoReturn:
+def _live(ends: Ends, serve: Callable[[WorkOrder, Channel, Stage], None]) -> NoReturn:
     """Serve one order and leave by ``os._exit``: an interpreter's exit with torch costs 0.4 s."""
-    channel = Channel(orders, results)
+    channel = Channel(ends)
     line = channel.receive()
     if not line:
         os._exit(0)

@@ -31,6 +31,7 @@ from perfci.worker.devices import (
 )
 from perfci.worker.garbage import collect, stop_collecting
 from perfci.worker.injection import ballast, slowed, wait_longer
+from perfci.worker.protocol import Alone
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
@@ -52,7 +53,7 @@ def measure(
     benchmarks: Sequence[Benchmark],
     look: Callable[[], None] = lambda: None,
 ) -> None:
-    """Measure the order's case; bursts are made as the parent asks for them.
+    """Measure the order's case; blocks of bursts are run as the parent orders.
 
     ``look`` is called once all of it has run.
     """
@@ -76,12 +77,12 @@ def measure(
     session = Bursts(_slowed(work.call, order, first.device), first.device)
     scene.once, scene.samples_bytes = session.once, session.size
     stage.enter("warmup")
-    scene.call_s = warm_up(session.unrecorded, first.took_s, order.warmup_s)
+    scene.call_s = warm_up(session.warm, first.took_s, order.warmup_s)
     stop_collecting()
     stage.enter("measure")
     gathering.before_bursts()
     channel.send("ready", call_s=scene.call_s, **_on_device(first.device))
-    _burst_as_ordered(session, channel)
+    _blocks_as_ordered(session, channel)
     gathering.after_bursts()
     del kept
     stage.enter("finish")
@@ -89,7 +90,7 @@ def measure(
     measurement = Measurement(
         samples_ns=tuple(map(encoded, session.samples)),
         device_samples_ns=tuple(map(encoded, session.device_samples)),
-        bursts=(),
+        blocks=(),
         first_call_s=first.took_s,
         values=gathering.values,
         missing=gathering.missing,
@@ -163,13 +164,16 @@ def _check_ran(output: object) -> None:
             raise Unusable("nothing_ran", f"the work returned {article}; nothing ran: {advice}")
 
 
-def _burst_as_ordered(session: Bursts, channel: Channel) -> None:
+def _blocks_as_ordered(session: Bursts, channel: Channel) -> None:
     while line := channel.receive():
-        command = json.loads(line)
-        if command["do"] == "finish":
+        order = json.loads(line)
+        if order["do"] == "finish":
             return
-        burst = session.run(command["seconds"], command["least"], command["lead_in"])
-        channel.send("burst", **asdict(burst))
+        if order["do"] == "stop":  # of a block that has ended meanwhile
+            continue
+        turn = channel.turn(**order["turn"]) if order["turn"] else Alone()
+        block = session.block(order["bursts"], order["calls"], order["lead_in"], turn)
+        channel.send("block", **asdict(block))
     os._exit(0)  # the parent is gone
 
 

@@ -1,9 +1,11 @@
 """The lines on a worker's two pipes, and the worker's end of them.
 
-Orders in: a ``WorkOrder``, then ``{"do": "burst", "seconds": …, "least": …}`` as often as the
-parent likes, then ``{"do": "finish"}``. Messages out, by their ``say``: ``stage``, ``ready``,
-``burst``, ``output``, ``discovery``, ``failed``; a starter's are ``imported``, ``forked`` and
-``ended``.
+Orders in: a ``WorkOrder``, then ``{"do": "block", "bursts": …, "calls": …, "lead_in": …, "turn":
+…}`` as often as the parent likes, and ``{"do": "stop"}``, which ends a block early; then ``{"do":
+"finish"}``. Messages out, by their ``say``: ``stage``, ``ready``, ``block``, ``output``,
+``discovery``, ``failed``; a starter's are ``imported``, ``forked`` and ``ended``.
+
+The workers of a pair have a socket to each other, too: a byte on it hands over the turn.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ import fcntl
 import json
 import os
 import resource
+import select
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfci.model.worker import SavedModel, WorkOrder
 
@@ -37,12 +40,21 @@ def decode_order(line: bytes) -> WorkOrder:
     return WorkOrder(**fields, saved=models)
 
 
+class Ends(NamedTuple):
+    """A worker's descriptors; ``turns`` is the socket to the other side's, -1 where none is."""
+
+    orders: int
+    results: int
+    turns: int
+
+
 class Channel:
     """The worker's end. A pipe that the benchmark closed ends the worker."""
 
-    def __init__(self, orders: int, results: int) -> None:
-        self._orders = os.fdopen(_moved_high(orders), "rb")
-        self._results = _moved_high(results)
+    def __init__(self, ends: Ends) -> None:
+        self._orders = os.fdopen(moved_high(ends.orders), "rb")
+        self._results = moved_high(ends.results)
+        self._turns = ends.turns if ends.turns < 0 else moved_high(ends.turns)
         self._closed = False
         # A fork left behind would hold the pipe open, and the parent would not see the worker's
         # death; one that comes back into perfci's code would speak in the worker's place.
@@ -64,18 +76,79 @@ class Channel:
         except OSError:
             os._exit(EXIT_PIPE_CLOSED)
 
+    def turn(self, block: int, *, first: bool) -> Turn:
+        """Return this worker's turn in one block, in which it begins or not."""
+        return Turn(self._orders.fileno(), self._turns, block, first=first)
+
     def _close(self) -> None:
         if self._closed:  # a starter's, in a fork of its worker: the numbers are others' by now
             return
         self._closed = True
-        for descriptor in (self._orders.fileno(), self._results):
+        for descriptor in (self._orders.fileno(), self._results, self._turns):
             try:
                 os.close(descriptor)
             except OSError:  # the benchmark closed it before it forked
                 continue
 
 
-def _moved_high(descriptor: int) -> int:
+class Turn:
+    """One worker's turn in a block of both sides.
+
+    The byte that hands it over names the block: what is left from a block that was ended early
+    says nothing in a later one.
+    """
+
+    def __init__(self, orders: int, turns: int, block: int, *, first: bool) -> None:
+        self._orders = orders
+        self._turns = turns
+        self._byte = bytes([block % 256])
+        self._mine = first
+        self._waiting = select.poll()
+        self._waiting.register(turns, select.POLLIN)
+        self._waiting.register(orders, select.POLLIN)
+
+    def come(self) -> bool:
+        """Wait for the turn. False where it will not come.
+
+        The other side's worker is gone, or the parent is, or the parent has an order.
+        """
+        while not self._mine:
+            if any(descriptor == self._orders for descriptor, _ in self._waiting.poll()):
+                return False
+            try:
+                byte = os.read(self._turns, 1)
+            except ConnectionError:
+                return False
+            except OSError:
+                os._exit(EXIT_PIPE_CLOSED)
+            if not byte:
+                return False
+            self._mine = byte == self._byte
+        return True
+
+    def hand_over(self) -> None:
+        """Let the other side have it; one that is gone is noticed when its turn should come."""
+        self._mine = False
+        try:
+            os.write(self._turns, self._byte)
+        except ConnectionError:
+            return
+        except OSError:
+            os._exit(EXIT_PIPE_CLOSED)
+
+
+class Alone:
+    """The turn of a worker that has no other beside it."""
+
+    def come(self) -> bool:
+        """Say that it is there."""
+        return True
+
+    def hand_over(self) -> None:
+        """Keep it."""
+
+
+def moved_high(descriptor: int) -> int:
     """Move a pipe out of the way of code that counts descriptors, and close it on exec."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = _HIGH_DESCRIPTOR if most < 0 else min(_HIGH_DESCRIPTOR, most // 2)

@@ -19,25 +19,25 @@ from perfci.model.worker import WorkOrder
 from perfci.worker.devices import Kind, kinds
 from perfci.worker.failure import flush
 from perfci.worker.garbage import freeze
-from perfci.worker.protocol import Channel
+from perfci.worker.protocol import Channel, Ends
 
 _LARGEST_REQUEST = 1 << 16
 _DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
 
 
 def serve_forks(
-    order: WorkOrder, channel: Channel, become_worker: Callable[[int, int, int], None]
+    order: WorkOrder, channel: Channel, become_worker: Callable[[Ends, int], None]
 ) -> None:
     """Fork as often as the parent asks; return when it hangs up.
 
-    ``become_worker(orders, results, forked_ns)`` is called in each child and must not return.
+    ``become_worker(ends, forked_ns)`` is called in each child and must not return.
     """
     unfit = why_unfit(kinds(order.devices))
     freeze()
     channel.send("imported", unfit=unfit)
     requests = socket.socket(fileno=order.fork_socket)
     while True:
-        asked, descriptors, _, _ = socket.recv_fds(requests, _LARGEST_REQUEST, 3)
+        asked, descriptors, _, _ = socket.recv_fds(requests, _LARGEST_REQUEST, 4)
         if not asked:
             return
         flush()  # what is still buffered would be printed by both
@@ -46,12 +46,12 @@ def serve_forks(
             forked_ns = time.monotonic_ns()
             os.setsid()
             requests.close()
-            orders, results, output = descriptors
+            output, orders, results, *turns = descriptors
             os.dup2(output, 1)
             os.dup2(output, 2)
             os.close(output)
             os.environ.update(json.loads(asked))
-            become_worker(orders, results, forked_ns)
+            become_worker(Ends(orders, results, *turns or (-1,)), forked_ns)
         for descriptor in descriptors:
             os.close(descriptor)
         channel.send("forked", pid=pid)
