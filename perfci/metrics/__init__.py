@@ -152,8 +152,8 @@ class Warm:
 
     ``bursts`` has the samples of each burst in turn, none of an excluded one; ``samples`` has all
     of them, in ascending order; ``device_bursts`` and ``device_samples`` are those of the device's
-    own clock. ``energy`` is what the card took during all bursts in J: NaN where that isn't known,
-    None where there is no card.
+    own clock. ``energy`` is what the card took for a call in J: NaN where that isn't known, None
+    where there is no card.
     """
 
     measurement: Measurement

@@ -14,7 +14,7 @@ METRICS = {
 
 
 class Energy(Collector):
-    """Says why no card's energy can be read: the parent reads it, around each burst."""
+    """Says why no card's energy can be read: the parent reads it, around calls of this one."""
 
     def after_bursts(self) -> Reading:
         """Return the reason, if there is one."""
@@ -26,10 +26,9 @@ COLLECTOR = Energy
 
 
 def reduce(warm: Warm) -> Reading:
-    """Return the energy of a call; those that lead in to a burst took theirs, too."""
+    """Return the energy of a call."""
     if warm.energy is None:
         return NOTHING
-    calls = sum(burst.samples + burst.lead_in for burst in warm.measurement.bursts)
-    if warm.energy > 0.0 and calls:  # not so where a reading was unknown: NaN
-        return Reading({"energy": warm.energy / calls})
+    if warm.energy > 0.0:  # not so where a reading was unknown: NaN
+        return Reading({"energy": warm.energy})
     return Reading(missing={"energy": "NVML can't read the card's energy"})

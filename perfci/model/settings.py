@@ -42,7 +42,7 @@ class MeasureSettings:
     compile_rounds: int = 2
     budget: float = 600.0
     round_time: float = 0.3
-    burst: float = 0.01
+    burst: float = 0.001
     warmup: float = 2.0
     timeout: float = 300.0
     seed: int = 0

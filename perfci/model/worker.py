@@ -127,8 +127,10 @@ class WorkerOutput:
     ``values`` holds metrics in base units; ``missing`` says why a metric is absent.
     ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
     ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call.
-    ``bursts`` holds, for metrics that have one, the median of each burst in turn, None where it
-    was excluded. ``bursts_disturbed`` were kept all the same, as they were most of the worker's;
+    ``beside`` holds, for metrics whose bursts lay side by side with those of the round's other
+    worker, the log of its own value ÷ the other's. ``bursts`` has what that is made of, the median
+    of each burst in turn, None where it was excluded: within a session, and in files of perfci
+    before 1.0. ``bursts_disturbed`` were kept all the same, as they were most of the worker's;
     ``disturbance`` is the commonest reason of either. ``ancestor`` numbers the process that both
     workers of the round were forked from, within the session; 0: they have none in common.
     """
@@ -149,6 +151,7 @@ class WorkerOutput:
     warnings: tuple[str, ...] = ()
     extra_metrics: tuple[Metric, ...] = ()
     ancestor: int = 0
+    beside: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

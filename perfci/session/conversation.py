@@ -105,9 +105,12 @@ class Worker:
         """Send one message. A worker that is gone is noticed at the next ``expect``."""
         self._channel.send(message)
 
-    def expect(self, said: str, within_s: float) -> dict[str, Any]:
+    def expect(
+        self, said: str, within_s: float, *, overdue: Callable[[], float] | None = None
+    ) -> dict[str, Any]:
         """Return the next message of kind ``said``, each stage taking at most ``within_s``.
 
+        Where that has passed, ``overdue`` may do something about it and give some more time.
         Raises WorkerEnded when the worker failed, died or took too long, and BudgetEnded.
         """
         deadline = self._clock() + within_s
@@ -116,6 +119,10 @@ class Worker:
             if message is None:
                 if self._clock() >= self._budget_end:
                     raise BudgetEnded
+                if overdue:
+                    deadline = self._clock() + overdue()
+                    overdue = None
+                    continue
                 raise WorkerEnded(self._failure("timeout", f"no answer within {within_s:g} s"))
             kind = _text(message, "say", "")
             if kind == "stage":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +22,7 @@ from perfci.model.codec import to_plain
 from perfci.model.metric import why_unfit
 from perfci.model.settings import MeasureSettings
 from perfci.model.worker import (
-    Burst,
+    Block,
     Measurement,
     WorkerFailure,
     WorkerOutput,
@@ -32,8 +34,14 @@ from perfci.session.executor import Executor, OpenStarters
 from perfci.session.launch import Launch
 from perfci.session.provenance.attribution import Provenance
 from perfci.session.provenance.watch import Watched, record_removed, wrong_code
-from perfci.session.schedule import burst_count, burst_order, lead_in_s
+from perfci.session.schedule import SAMPLE_S, Turns, block_order, turns
+from perfci.verdict.pairs import side_by_side
 from perfci.verdict.reduction import reduce
+
+ENERGY_S = 0.2
+"""NVML's counter moves every 20 to 100 ms."""
+_STOPPED_S = 5.0
+"""A worker that only waited for its turn answers in that time."""
 
 # Pure: both sides of a round live at once, and need room for both.
 
@@ -100,10 +108,12 @@ class _Slot:
         self.result: WorkerResult | None = None
         self.log = ""
         self.measured_s = 0.0
-        self.bursts: list[Burst] = []
+        self.blocks: list[Block] = []
         self.on_device = False
         self.watch: GpuWatch | None = None
-        self.energy = 0.0
+        self.turns: socket.socket | None = None
+        self.before: GpuState | None = None
+        self.energy = math.nan
         self.crowded = False
         self.ran: Provenance | None = None
 
@@ -130,7 +140,7 @@ def measure_round(
     def measure(slots: Sequence[_Slot]) -> None:
         forking = starters if starters and starters.alive() else None
         start = partial(_started, executor=executor, forking=forking, budget_end=budget_end)
-        _take_turns(slots, round_number, settings, start, gpu)
+        _Turns(slots, round_number, settings, start, gpu).run()
 
     measure(slots)
     crowded = next((slot for slot in slots if slot.crowded), None)
@@ -152,63 +162,113 @@ def measure_round(
     )
 
 
-def _take_turns(
-    slots: Sequence[_Slot],
-    round_number: int,
-    settings: MeasureSettings,
-    started: Callable[[Task], Worker],
-    gpu: GpuWatches,
-) -> None:
-    """Start the workers of ``slots``, let them take bursts in turn, and end them."""
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """The workers of ``slots``: started, let run blocks of bursts in turn, and ended."""
 
-    def attempt(slot: _Slot, step: Callable[[_Slot], None]) -> None:
+    slots: Sequence[_Slot]
+    round_number: int
+    settings: MeasureSettings
+    started: Callable[[Task, int], Worker]
+    gpu: GpuWatches
+
+    def run(self) -> None:
+        """Give every slot its result; no worker outlives this."""
+        slots, settings = self.slots, self.settings
+        if len(slots) > 1:
+            for slot, end in zip(slots, socket.socketpair(), strict=True):
+                slot.turns = end
+        try:
+            for slot in slots:  # one after the other: cold starts never overlap
+                self._attempt(slot, self._start)
+            slowest = max(slot.call_s for slot in slots)
+            plan = turns(slowest, settings.burst, settings.round_time)
+            for number in range(plan.blocks):
+                self._block(plan, number)
+            for step in (_measure_energy, self._finish):
+                for slot in slots:
+                    self._attempt(slot, step)
+            _set_side_by_side(slots)
+        finally:
+            for slot in slots:
+                if slot.turns:
+                    slot.turns.close()
+                _end(slot, self.round_number)
+
+    def _attempt(self, slot: _Slot, step: Callable[[_Slot], None]) -> None:
         if slot.result is None:
             try:
                 step(slot)
             except WorkerEnded as ended:  # of a starter that died, it doesn't name the case
                 failure = replace(ended.failure, case=slot.task.order.case)
-                slot.crowded = ran_out_of_memory(failure) and _lives_beside(slot, slots)
-                slot.result = WorkerFailure(round_number, failure)
+                slot.crowded = ran_out_of_memory(failure) and _lives_beside(slot, self.slots)
+                slot.result = WorkerFailure(self.round_number, failure)
+                self._stop()  # the other one may be waiting for it
 
-    def start(slot: _Slot) -> None:
-        slot.worker = started(slot.task)
+    def _stop(self) -> float:
+        """End the block; return how long a worker that only waits for its turn may take."""
+        for slot in self.slots:
+            if slot.worker and slot.result is None:
+                slot.worker.send({"do": "stop"})
+        return _STOPPED_S
+
+    def _start(self, slot: _Slot) -> None:
+        slot.worker = self.started(slot.task, slot.turns.fileno() if slot.turns else -1)
+        if slot.turns:
+            slot.turns.close()  # the worker has its own, which its death closes
         said = slot.worker.expect("ready", slot.task.timeout_s)
         slot.call_s = max(0.0, slot.worker.field(said, "call_s", float))
         slot.on_device = slot.worker.field(said, "on_device", bool)
         if slot.on_device:
-            slot.watch = gpu.of(slot.worker.field(said, "uuid", str))
+            slot.watch = self.gpu.of(slot.worker.field(said, "uuid", str))
 
-    def burst(slot: _Slot) -> None:
-        before = slot.watch.read() if slot.watch else None
-        worker = _alive(slot)
-        worker.send({"do": "burst", "seconds": settings.burst, "least": 1, "lead_in": lead_in})
-        said = worker.expect("burst", slot.task.timeout_s)
-        after = slot.watch.read() if slot.watch else None
-        done = _watched(worker, said, before, after, slots)
-        slot.measured_s += done.duration
-        slot.bursts.append(done)
-        slot.energy += energy_between(before, after)
+    def _block(self, plan: Turns, number: int) -> None:
+        """Order a block from all that live, and read what they did."""
+        living = [slot for slot in self.slots if slot.result is None]
+        order = {"bursts": plan.bursts, "calls": plan.calls, "lead_in": plan.lead_in}
+        for place, slot in enumerate(block_order(living, number)):
+            turn = {"block": number, "first": place == 0} if len(living) > 1 else None
+            slot.before = slot.watch.read() if slot.watch else None
+            _alive(slot).send({"do": "block", **order, "turn": turn})
+        expected_s = math.ceil(sum(plan.block_s(slot.call_s) for slot in living))
 
-    def finish(slot: _Slot) -> None:
+        def answer(slot: _Slot) -> None:
+            within_s = slot.task.timeout_s + expected_s
+            said = _alive(slot).expect("block", within_s, overdue=self._stop)
+            done = _watched(slot, said, self.slots)
+            slot.measured_s += done.duration
+            if done.bursts:  # none, where the other side was gone at once
+                slot.blocks.append(done)
+
+        for slot in living:
+            self._attempt(slot, answer)
+
+    def _finish(self, slot: _Slot) -> None:
         worker = _alive(slot)
         worker.send({"do": "finish"})
         said = worker.expect("output", slot.task.timeout_s)
         worker.stage = "done"
-        slot.result = _result(slot, said, round_number)
+        slot.result = _result(slot, said, self.round_number)
 
-    try:
-        for slot in slots:  # one after the other: cold starts never overlap
-            attempt(slot, start)
-        slowest = max(slot.call_s for slot in slots)
-        lead_in = lead_in_s(slowest, settings.burst)
-        bursts = burst_count(slowest, settings.burst, settings.round_time)
-        for slot in burst_order(slots, bursts):
-            attempt(slot, burst)
-        for slot in slots:
-            attempt(slot, finish)
-    finally:
-        for slot in slots:
-            _end(slot, round_number)
+
+def _measure_energy(slot: _Slot) -> None:
+    """Read what the card takes while this side alone runs: of turns, it can't be told apart."""
+    if slot.watch is None:
+        return
+    before, calls = slot.watch.read(), max(1, int(ENERGY_S / (slot.call_s + SAMPLE_S)))
+    order = {"do": "block", "bursts": 1, "calls": 0, "lead_in": calls, "turn": None}
+    _alive(slot).send(order)
+    _alive(slot).expect("block", slot.task.timeout_s + calls * slot.call_s)
+    slot.energy = energy_between(before, slot.watch.read()) / calls
+
+
+def _set_side_by_side(slots: Sequence[_Slot]) -> None:
+    outputs = [slot.result for slot in slots if isinstance(slot.result, WorkerOutput)]
+    blocks = [tuple(block.bursts for block in slot.blocks) for slot in slots]
+    if len(outputs) == len(slots):
+        alike = blocks[0] if len(set(blocks)) == 1 else ()
+        for slot, output in zip(slots, side_by_side(outputs, alike), strict=True):
+            slot.result = output
 
 
 def _lives_beside(slot: _Slot, slots: Sequence[_Slot]) -> bool:
@@ -218,15 +278,15 @@ def _lives_beside(slot: _Slot, slots: Sequence[_Slot]) -> bool:
 
 
 def _started(
-    task: Task, *, executor: Executor, forking: OpenStarters | None, budget_end: float
+    task: Task, turns: int, *, executor: Executor, forking: OpenStarters | None, budget_end: float
 ) -> Worker:
     """Start one worker: forked by its side's starter, or afresh."""
     if forking:
         order = replace(task.order, cold_start=not forking.at_once)
         starter = forking.by_side[order.side]
-        return starter.fork(order, task.environment, budget_end=budget_end)
+        return starter.fork(order, task.environment, budget_end=budget_end, turns=turns)
     launch = replace(task.launch, environment={**task.launch.environment, **task.environment})
-    return executor.start(task.order, launch, budget_end=budget_end)
+    return executor.start(task.order, launch, budget_end=budget_end, turns=turns)
 
 
 def _alive(slot: _Slot) -> Worker:
@@ -262,19 +322,13 @@ def _judge(slot: _Slot, watched: Watched, round_number: int) -> None:
         slot.result = WorkerFailure(round_number, failure)
 
 
-def _watched(
-    worker: Worker,
-    said: Mapping[str, object],
-    before: GpuState | None,
-    after: GpuState | None,
-    slots: Sequence[_Slot],
-) -> Burst:
+def _watched(slot: _Slot, said: Mapping[str, object], slots: Sequence[_Slot]) -> Block:
     fields = {name: value for name, value in said.items() if name != "say"}
-    burst = worker.field({"say": "burst", "burst": fields}, "burst", Burst)
-    if before is None or after is None:
-        return burst
-    own = [slot.worker.pid for slot in slots if slot.worker]
-    return replace(burst, set_aside=set_aside_reason(before, after, own))
+    block = _alive(slot).field({"say": "block", "block": fields}, "block", Block)
+    if slot.before is None or slot.watch is None:
+        return block
+    own = [one.worker.pid for one in slots if one.worker]
+    return replace(block, set_aside=set_aside_reason(slot.before, slot.watch.read(), own))
 
 
 def _result(slot: _Slot, said: Mapping[str, object], round_number: int) -> WorkerResult:
@@ -290,7 +344,7 @@ def _result(slot: _Slot, said: Mapping[str, object], round_number: int) -> Worke
     order = slot.task.order
     try:
         output = reduce(
-            replace(raw, bursts=tuple(slot.bursts)),
+            replace(raw, blocks=tuple(slot.blocks)),
             case=order.case,
             side=order.side,
             round_number=round_number,

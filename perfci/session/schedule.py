@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
@@ -13,11 +14,48 @@ from perfci.model.settings import MeasureSettings
 T = TypeVar("T")
 
 LEAST_BURSTS = 4
-"""Two ABBA blocks at least, so that a linear drift within a round cancels."""
-LEAST_CALLS_WHEN_SLOW = 4
-LEAD_IN_S = 0.001
-"""The first call after a switch took up to 2.2 times a warm one, those after 1 ms 1.0 to 1.15:
-``benchmarks/first_calls.py``."""
+"""A side has so many, and so as many slow calls."""
+FEW_CALLS = 4
+"""A burst of fewer is stretched for them, and has no lead-in."""
+MOST_STRETCHED = 2.5
+BLOCK_S = 0.05
+"""What a side measures before the parent looks at it."""
+SAMPLE_S = 3e-7
+"""What a sample takes besides its call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What each side does in a round: ``blocks``, each of ``bursts`` in turn with the other side.
+
+    A burst is ``lead_in`` calls that are not recorded, then ``calls`` that are.
+    """
+
+    calls: int
+    lead_in: int
+    bursts: int
+    blocks: int
+
+    def block_s(self, call_s: float) -> float:
+        """Return how long one side is at it in one block."""
+        return self.bursts * (self.lead_in + self.calls) * (call_s + SAMPLE_S)
+
+
+def turns(call_s: float, burst_s: float, round_time_s: float) -> Turns:
+    """Return the turns of a round, given the slower side's call in s.
+
+    Both sides make the same calls: bursts of a given time would, at a call of about that time, be
+    of one cold call on one side and of a warm second one on the other.
+    """
+    call_s += SAMPLE_S
+    fit = int(burst_s / call_s)
+    if fit < FEW_CALLS:
+        fit = max(1, min(FEW_CALLS, int(MOST_STRETCHED * burst_s / call_s)))
+    lead_in = 1 if fit >= FEW_CALLS else 0
+    bursts = max(LEAST_BURSTS, math.ceil(round_time_s / (fit * call_s)))
+    pairs_of_blocks = min(math.ceil(bursts * fit * call_s / BLOCK_S / 2.0), bursts // 4)
+    blocks = 2 * max(1, pairs_of_blocks)
+    return Turns(fit - lead_in, lead_in, math.ceil(bursts / blocks), blocks)
 
 
 def visiting_order(cases: Sequence[T], rng: Random) -> tuple[T, ...]:
@@ -42,29 +80,9 @@ def starting_order(sides: Sequence[T], round_number: int) -> tuple[T, ...]:
     return tuple(sides) if round_number % 2 else tuple(reversed(sides))
 
 
-def burst_order(sides: Sequence[T], count: int) -> Iterator[T]:
-    """Yield sides as A B B A A B B A … until each has had ``count`` bursts."""
-    for index in range(count):
-        yield from sides if index % 2 == 0 else reversed(sides)
-
-
-def burst_count(call_s: float, burst_s: float, round_time_s: float) -> int:
-    """Return how many bursts each side gets in a round, given the slower side's call in s.
-
-    Calls longer than a burst make bursts of one call; a slow call is still made a few times.
-    """
-    if call_s >= round_time_s:
-        return LEAST_CALLS_WHEN_SLOW
-    blocks = math.ceil(round_time_s / max(burst_s, call_s) / 2.0)
-    return max(LEAST_BURSTS, 2 * blocks)  # whole ABBA blocks: else a drift doesn't cancel
-
-
-def lead_in_s(call_s: float, burst_s: float) -> float | None:
-    """Return how long a burst's unrecorded calls take, or None for none.
-
-    A call as long as a burst pays little for the caches, and would pay twice for a lead-in.
-    """
-    return LEAD_IN_S if call_s < burst_s else None
+def block_order(sides: Sequence[T], block: int) -> tuple[T, ...]:
+    """Return who begins a block, counted from 0, and who is second: it alternates."""
+    return tuple(reversed(sides)) if block % 2 else tuple(sides)
 
 
 def least_rounds(rounds: int, compile_rounds: int, *, compiled: bool) -> int:

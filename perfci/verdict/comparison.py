@@ -19,39 +19,14 @@ from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
 from perfci.model.worker import WorkerOutput
 from perfci.stats.evidence import Evidence, paired_evidence, unpaired_evidence
 from perfci.stats.outliers import SIGNIFICANCE
-from perfci.stats.quantile import median, upper_median
+from perfci.stats.quantile import upper_median
 from perfci.stats.student import no_evidence
 from perfci.stats.summary import summarise
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
 from perfci.verdict.exact import compare_exactly, is_exact, without_numbers
 from perfci.verdict.margin import standard_error
+from perfci.verdict.pairs import pair_values
 from perfci.verdict.policy import MetricPolicy, Policy
-
-# A round's pair of values: the sides' own, or from the bursts that lay side by side.
-
-
-def pair_values(base: WorkerOutput, head: WorkerOutput, metric: str) -> tuple[float, float]:
-    """Return one round's values of ``metric``, base's and head's.
-
-    Where both sides have bursts of it, their ratio is the median over the bursts' ratios, each
-    to the other side's next to it, and their geometric mean is that of the sides' own values:
-    swapping the sides swaps the values.
-    """
-    before, after = float(base.values[metric]), float(head.values[metric])
-    ratios = _log_ratios(base, head, metric)
-    if not ratios or min(before, after) <= 0.0:
-        return before, after
-    center, half = math.sqrt(before * after), median(ratios) / 2.0
-    return center * math.exp(-half), center * math.exp(half)
-
-
-def _log_ratios(base: WorkerOutput, head: WorkerOutput, metric: str) -> list[float]:
-    """Sides take bursts as A B B A: the k-th of one is next to the k-th of the other."""
-    before, after = base.bursts.get(metric, ()), head.bursts.get(metric, ())
-    if len(before) != len(after):
-        return []
-    return [math.log(h / b) for b, h in zip(before, after, strict=True) if b and h]
-
 
 # A comparison before anything is known: what a metric and its policy alone say.
 

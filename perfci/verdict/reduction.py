@@ -7,13 +7,12 @@ import base64
 import sys
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TypeVar
 
 from perfci.metrics import Collector, Warm, families
-from perfci.model.worker import Burst, Measurement, WorkerOutput
+from perfci.model.worker import Block, Measurement, WorkerOutput
 from perfci.stats.quantile import tail_quantile
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -38,14 +37,15 @@ def reduce(
     A metric's own reason for being missing is the worker's, where that gives one. ``installed`` are
     others' modules of metrics that the worker's Python has. UsageError for a broken one.
     """
-    bursts = tuple(_judged(burst) for burst in raw.bursts)
-    kept = _kept(bursts)
-    reasons = Counter(burst.set_aside for burst in bursts if burst.set_aside)
-    by_burst = _kept_samples(raw.samples_ns, kept)
-    device_by_burst = _kept_samples(raw.device_samples_ns or ("",) * len(kept), kept)
+    by_burst = _by_burst(raw.samples_ns, raw.blocks)
+    device_by_burst = _by_burst(raw.device_samples_ns, raw.blocks) if raw.device_samples_ns else []
+    disturbances = _disturbances(raw.blocks, by_burst)
+    kept = _kept(disturbances)
+    reasons = Counter(filter(None, disturbances))
+    by_burst, device_by_burst = _without(by_burst, kept), _without(device_by_burst, kept)
     samples, device_samples = _sorted(by_burst), _sorted(device_by_burst)
     warm = Warm(
-        replace(raw, bursts=bursts),
+        raw,
         cold_cache=cold_cache,
         bursts=by_burst,
         samples=samples,
@@ -86,26 +86,39 @@ def _union(parts: Iterable[Mapping[str, _T]]) -> dict[str, _T]:
     return {name: value for part in parts for name, value in part.items()}
 
 
-def _judged(burst: Burst) -> Burst:
-    if not burst.set_aside and burst.run_delay > _STOLEN_SHARE * burst.duration:
-        return replace(burst, set_aside="core taken")
-    return burst
+def _by_burst(encoded: Sequence[str], blocks: Sequence[Block]) -> list[Sequence[float]]:
+    """Return each burst's samples in s. ValueError for others than the blocks have."""
+    bursts: list[Sequence[float]] = []
+    for text, block in zip(encoded, blocks, strict=True):
+        samples, size = _in_seconds(text), block.samples
+        if size < 1 or block.bursts < 0 or len(samples) != size * block.bursts:
+            raise ValueError(f"{len(samples)} samples in {block.bursts} bursts of {size}")
+        bursts.extend(samples[begin : begin + size] for begin in range(0, len(samples), size))
+    return bursts
 
 
-def _kept(bursts: Sequence[Burst]) -> tuple[bool, ...]:
+def _disturbances(blocks: Sequence[Block], by_burst: Sequence[Sequence[float]]) -> tuple[str, ...]:
+    """Return what disturbed each burst, or nothing. ValueError where a burst has no run delay."""
+    delays = [delay for block in blocks for delay in block.run_delay]
+    reasons = [block.set_aside for block in blocks for _ in range(block.bursts)]
+    return tuple(
+        reason or ("core taken" if delay > _STOLEN_SHARE * sum(samples) else "")
+        for reason, delay, samples in zip(reasons, delays, by_burst, strict=True)
+    )
+
+
+def _kept(disturbances: Sequence[str]) -> tuple[bool, ...]:
     """Keep all where fewer than half would stay: the disturbance is then the machine's normal.
 
     The report says that they were kept: these are the numbers of a disturbed machine.
     """
-    kept = tuple(not burst.set_aside for burst in bursts)
-    return kept if 2 * sum(kept) >= len(kept) else tuple(True for _ in bursts)
+    kept = tuple(not reason for reason in disturbances)
+    return kept if 2 * sum(kept) >= len(kept) else tuple(True for _ in kept)
 
 
-def _kept_samples(encoded: Sequence[str], kept: Sequence[bool]) -> tuple[Sequence[float], ...]:
-    """Return each burst's samples in s; none for those excluded. ValueError for other bursts."""
-    return tuple(
-        _in_seconds(samples) if keep else () for samples, keep in zip(encoded, kept, strict=True)
-    )
+def _without(bursts: Sequence[Sequence[float]], kept: Sequence[bool]) -> list[Sequence[float]]:
+    """Return the bursts, those excluded without samples."""
+    return [samples if keep else () for samples, keep in zip(bursts, kept, strict=False)]
 
 
 def _in_seconds(encoded: str) -> list[float]:

@@ -114,7 +114,7 @@ class Bursts:
         collect()
         samples: array[int] = array("q")
         device_samples: array[int] = array("q")
-        delays = []
+        delays: list[float] = []
         inside_ns = 0
         began_ns = time.monotonic_ns()
         while len(delays) < bursts and turn.come():
@@ -126,8 +126,9 @@ class Bursts:
             delays.append((self._core.taken_ns() - delay_ns) / 1e9)
             collect()
             turn.hand_over()
-        self.samples.append(samples)
-        if self._by_events:
+        if samples:
+            self.samples.append(samples)
+        if samples and self._by_events:
             self.device_samples.append(device_samples)
         return Block(
             bursts=len(delays),

@@ -52,7 +52,8 @@ class Channel:
     """The worker's end. A pipe that the benchmark closed ends the worker."""
 
     def __init__(self, ends: Ends) -> None:
-        self._orders = os.fdopen(moved_high(ends.orders), "rb")
+        self._orders = moved_high(ends.orders)
+        self._unread = b""
         self._results = moved_high(ends.results)
         self._turns = ends.turns if ends.turns < 0 else moved_high(ends.turns)
         self._closed = False
@@ -62,10 +63,16 @@ class Channel:
 
     def receive(self) -> bytes:
         """Return the next line; it is empty when the parent is gone."""
-        try:
-            return self._orders.readline()
-        except OSError:
-            os._exit(EXIT_PIPE_CLOSED)
+        while b"\n" not in self._unread:
+            try:
+                chunk = os.read(self._orders, 1 << 16)
+            except OSError:
+                os._exit(EXIT_PIPE_CLOSED)
+            if not chunk:
+                return b""
+            self._unread += chunk
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
 
     def send(self, said: str, **fields: Any) -> None:
         """Send one message of kind ``said``."""
@@ -78,13 +85,14 @@ class Channel:
 
     def turn(self, block: int, *, first: bool) -> Turn:
         """Return this worker's turn in one block, in which it begins or not."""
-        return Turn(self._orders.fileno(), self._turns, block, first=first)
+        stopped = b"\n" in self._unread
+        return Turn(self._orders, self._turns, block, first=first, stopped=stopped)
 
     def _close(self) -> None:
         if self._closed:  # a starter's, in a fork of its worker: the numbers are others' by now
             return
         self._closed = True
-        for descriptor in (self._orders.fileno(), self._results, self._turns):
+        for descriptor in (self._orders, self._results, self._turns):
             try:
                 os.close(descriptor)
             except OSError:  # the benchmark closed it before it forked
@@ -98,7 +106,8 @@ class Turn:
     says nothing in a later one.
     """
 
-    def __init__(self, orders: int, turns: int, block: int, *, first: bool) -> None:
+    def __init__(self, orders: int, turns: int, block: int, *, first: bool, stopped: bool) -> None:
+        self._stopped = stopped
         self._orders = orders
         self._turns = turns
         self._byte = bytes([block % 256])
@@ -113,7 +122,9 @@ class Turn:
         The other side's worker is gone, or the parent is, or the parent has an order.
         """
         while not self._mine:
-            if any(descriptor == self._orders for descriptor, _ in self._waiting.poll()):
+            if self._stopped or any(
+                descriptor == self._orders for descriptor, _ in self._waiting.poll()
+            ):
                 return False
             try:
                 byte = os.read(self._turns, 1)

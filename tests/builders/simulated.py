@@ -37,7 +37,7 @@ from perfci.worker.loading import PREFIX, prepare_path
 LOOP_S = 20e-9
 CALL_S = 1e-6
 START_S, FORK_S = 0.3, 0.02
-MOST_SAMPLES = 300
+MOST_SAMPLES = 6
 """A burst has no more: nobody needs them."""
 _EXIT, _KILL, _SLEEP = os._exit, os.kill, time.sleep
 _BETWEEN, _END = "\x1f", "\0"
@@ -93,7 +93,13 @@ class Simulated:
         yield ()
 
     def start(
-        self, order: WorkOrder, launch: Launch, *, budget_end: float, log_tail: int = 0
+        self,
+        order: WorkOrder,
+        launch: Launch,
+        *,
+        budget_end: float,
+        log_tail: int = 0,
+        turns: int = -1,
     ) -> Worker:
         channel = SimulatedChannel(self, order, launch.environment, START_S)
         return Worker(order, channel, budget_end, clock=self.now)
@@ -124,7 +130,12 @@ class SimulatedStarter:
         return True
 
     def fork(
-        self, order: WorkOrder, environment: Mapping[str, str], *, budget_end: float
+        self,
+        order: WorkOrder,
+        environment: Mapping[str, str],
+        *,
+        budget_end: float,
+        turns: int = -1,
     ) -> Worker:
         channel = SimulatedChannel(self._executor, order, environment, FORK_S)
         return Worker(order, channel, budget_end, clock=self._executor.now)
@@ -178,8 +189,10 @@ class SimulatedChannel:
 
     def send(self, message: Mapping[str, Any]) -> None:
         match message.get("do"):
-            case "burst":
-                self._burst(message["seconds"], message["lead_in"])
+            case "block":
+                self._block(message["bursts"], message["calls"], message["lead_in"])
+            case "stop":
+                pass
             case "finish":
                 self._finish()
             case _ if self._order.case:
@@ -247,20 +260,22 @@ class SimulatedChannel:
     def _noise(self, times: float = 1.0) -> float:
         return math.exp(self._random.gauss(0.0, times * self._executor.spread))
 
-    def _burst(self, seconds: float, lead_in: float | None) -> None:
-        count = max(1, min(MOST_SAMPLES, int(seconds / self._latency)))
-        samples = [int(1e9 * self._latency * self._noise()) for _ in range(count)]
+    def _block(self, bursts: int, calls: int, lead_in: int) -> None:
+        """Run it as fast as it can be drawn: of a burst's samples, few are needed."""
+        calls = min(MOST_SAMPLES, calls)
+        samples = [int(1e9 * self._latency * self._noise()) for _ in range(bursts * calls)]
         self._samples.append(array("q", samples))
         duration = sum(samples) / 1e9
         self._say(
             duration,
-            "burst",
-            samples=count,
+            "block",
+            bursts=bursts,
+            samples=calls,
             started=self._executor.time,
             duration=duration,
-            run_delay=0.0,
+            run_delay=[0.0] * bursts,
             set_aside="",
-            lead_in=1 if lead_in else 0,
+            lead_in=lead_in,
         )
 
     def _finish(self) -> None:
@@ -278,7 +293,7 @@ class SimulatedChannel:
             missing |= dict.fromkeys(("cold_start", "import_time"), "both sides started at once")
         measurement = Measurement(
             samples_ns=tuple(map(encoded, self._samples)),
-            bursts=(),
+            blocks=(),
             first_call_s=self._latency,
             values=values,
             missing=missing,

@@ -30,7 +30,13 @@ class Driver:
     """One living worker. Ended, with all that shares its session, when the block is left."""
 
     def __init__(
-        self, order: WorkOrder, *, python: str = sys.executable, log: Path, **environment: str
+        self,
+        order: WorkOrder,
+        *,
+        python: str = sys.executable,
+        log: Path,
+        turns: int = -1,
+        **environment: str,
     ) -> None:
         self.log = log
         self.stages: list[str] = []
@@ -51,12 +57,13 @@ class Driver:
                     str(BOOTSTRAP),
                     str(order_read),
                     str(result_write),
+                    str(turns),
                     str(time.monotonic_ns()),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                pass_fds=(order_read, result_write),
+                pass_fds=tuple(one for one in (order_read, result_write, turns) if one >= 0),
                 cwd=order.root,
                 env={**kept, **environment},
                 start_new_session=True,
@@ -157,7 +164,7 @@ class Bench:
         return found
 
     def measure(
-        self, source: str | Path, case: str = "case", *, bursts: int = 2, **fields: Any
+        self, source: str | Path, case: str = "case", *, blocks: int = 2, **fields: Any
     ) -> dict[str, Any]:
         """Measure one case from start to end and return its ``Measurement``."""
         options = {name: fields.pop(name) for name in list(fields) if name in {"python", "env"}}
@@ -165,8 +172,9 @@ class Bench:
         order = self.order(path, case, **fields)
         environment = options.pop("env", {})
         with self.start(order, **options, **environment) as worker:
-            worker.wait_for("ready")
-            said = [self.burst(worker) for _ in range(bursts)]
+            call_s = worker.wait_for("ready")["call_s"]
+            calls = max(1, min(500, int(0.005 / (call_s + 1e-6))))
+            said = [self.block(worker, calls=calls) for _ in range(blocks)]
             worker.send({"do": "finish"})
             measurement = worker.wait_for("output")["measurement"]
             assert worker.end() == 0
@@ -181,11 +189,11 @@ class Bench:
         return failed
 
     @staticmethod
-    def burst(
-        worker: Driver, seconds: float = 0.005, least: int = 1, lead_in: float | None = None
-    ) -> dict[str, Any]:
-        worker.send({"do": "burst", "seconds": seconds, "least": least, "lead_in": lead_in})
-        return worker.wait_for("burst")
+    def block(worker: Driver, bursts: int = 1, calls: int = 1, lead_in: int = 0) -> dict[str, Any]:
+        """Let a worker without another one beside it run one block."""
+        order = {"bursts": bursts, "calls": calls, "lead_in": lead_in, "turn": None}
+        worker.send({"do": "block", **order})
+        return worker.wait_for("block")
 
 
 def other_python(version: str) -> str | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.model.codec import from_plain, to_plain
+from perfci.model.codec import from_plain
 from perfci.model.report import Comparison, Verdict
-from perfci.model.worker import Burst, Measurement, WorkerOutput
+from perfci.model.worker import Measurement, WorkerOutput
 from perfci.verdict.comparison import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.explanation import explain
@@ -35,11 +35,8 @@ def case():
 
 def measured(bench: Bench, side: str, line: str) -> WorkerOutput:
     told = bench.measure(LOOPING.format(line=line), accuracy=False, growth=False)
-    bursts = tuple(
-        Burst(**{name: value for name, value in one.items() if name != "say"})
-        for one in told.pop("said")
-    )
-    raw = from_plain({**told, "bursts": to_plain(bursts)}, Measurement)
+    blocks = [{name: one[name] for name in one if name != "say"} for one in told.pop("said")]
+    raw = from_plain({**told, "blocks": blocks}, Measurement)
     return reduce(raw, case="case", side=side, round_number=1, cold_cache=False)
 
 

@@ -68,33 +68,34 @@ def test_each_stage_is_reported_before_it_begins(bench: Bench) -> None:
         assert worker.end() == 0
 
 
-def test_a_burst_makes_at_least_the_calls_asked_for(bench: Bench) -> None:
+def test_a_block_makes_the_bursts_and_calls_asked_for(bench: Bench) -> None:
     path = bench.write(PLAIN)
     with bench.start(bench.order(path, "case")) as worker:
         worker.wait_for("ready")
-        assert bench.burst(worker, seconds=0.0, least=7)["samples"] == 7
+        said = bench.block(worker, bursts=3, calls=7)
+    assert (said["bursts"], said["samples"], len(said["run_delay"])) == (3, 7, 3)
 
 
 OF_THE_MEMORY = 5
 """Calls that are made after the bursts, for the peak of memory alone."""
 
 
-def test_the_samples_are_those_of_all_bursts_one_after_the_other(bench: Bench) -> None:
-    measured = bench.measure(PLAIN, bursts=3)
-    for burst, encoded in zip(measured["said"], measured["samples_ns"], strict=True):
+def test_the_samples_are_those_of_all_blocks_one_after_the_other(bench: Bench) -> None:
+    measured = bench.measure(PLAIN, blocks=3)
+    for block, encoded in zip(measured["said"], measured["samples_ns"], strict=True):
         samples = array("q")
         samples.frombytes(base64.b64decode(encoded))
-        assert len(samples) == burst["samples"]
+        assert len(samples) == block["samples"]
         assert min(samples) > 0
-        assert burst["run_delay"] >= 0
-        assert burst["set_aside"] == ""
+        assert min(block["run_delay"]) >= 0
+        assert block["set_aside"] == ""
     assert measured["device_samples_ns"] == []
 
 
 def test_every_sample_is_one_call(bench: Bench) -> None:
     measured = bench.measure(COUNTING, growth=False, warmup_s=0.0)
     first_call = 1
-    timed = sum(burst["samples"] for burst in measured["said"])
+    timed = sum(block["samples"] for block in measured["said"])
     assert measured["values"]["calls"] == first_call + timed + OF_THE_MEMORY
 
 
@@ -102,13 +103,12 @@ def test_a_lead_in_is_made_and_not_recorded(bench: Bench) -> None:
     path = bench.write(COUNTING)
     with bench.start(bench.order(path, "case", growth=False, warmup_s=0.0)) as worker:
         worker.wait_for("ready")
-        said = bench.burst(worker, seconds=0.0, least=3, lead_in=0.0)
+        bench.block(worker, bursts=2, calls=3, lead_in=1)
         worker.send({"do": "finish"})
         measured = worker.wait_for("output")["measurement"]
-    assert (said["samples"], said["lead_in"]) == (3, 1)
     first_call = 1
-    assert measured["values"]["calls"] == first_call + 1 + 3 + OF_THE_MEMORY
-    assert sum(len(base64.b64decode(one)) for one in measured["samples_ns"]) == 3 * 8
+    assert measured["values"]["calls"] == first_call + 2 * (1 + 3) + OF_THE_MEMORY
+    assert sum(len(base64.b64decode(one)) for one in measured["samples_ns"]) == 2 * 3 * 8
 
 
 def test_a_worker_leaves_at_once_when_its_parent_is_gone(bench: Bench) -> None:

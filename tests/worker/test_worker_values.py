@@ -99,7 +99,7 @@ def test_perfcis_own_samples_do_not_look_like_the_works_memory(bench: Bench) -> 
     path = bench.write(NOTHING)
     with bench.start(bench.order(path, "case", growth=False)) as worker:
         worker.wait_for("ready")
-        made = bench.burst(worker, seconds=0.0, least=2_000_000)["samples"]
+        made = bench.block(worker, calls=2_000_000)["samples"]
         worker.send({"do": "finish"})
         values = worker.wait_for("output")["measurement"]["values"]
     assert made * 8 > 15 * MIB
@@ -118,7 +118,7 @@ def test_a_leak_shows_its_size_and_a_sound_call_none(bench: Bench) -> None:
 
 def test_growth_of_a_slow_call_is_missing_with_its_reason(bench: Bench) -> None:
     slow = HEAD + "    import time\n    return lambda: time.sleep(0.06)\n"
-    measured = bench.measure(slow, bursts=1)
+    measured = bench.measure(slow, blocks=1)
     assert "too slow" in measured["missing"]["memory_growth"]
 
 
@@ -177,18 +177,15 @@ def case():
 """
 
 
-@pytest.mark.parametrize("lead_in", [None, 0.0])
-def test_what_a_burst_left_in_cycles_is_gone_before_the_next(
-    bench: Bench, lead_in: float | None
-) -> None:
+@pytest.mark.parametrize("lead_in", [0, 1])
+def test_what_a_burst_left_in_cycles_is_gone_before_the_next(bench: Bench, lead_in: int) -> None:
     path = bench.write(IN_A_CYCLE)
     with bench.start(bench.order(path, "case", growth=False)) as worker:
         worker.wait_for("ready")
-        for _ in range(20):
-            said = bench.burst(worker, seconds=0.0, least=10, lead_in=lead_in)
+        bench.block(worker, bursts=20, calls=10, lead_in=lead_in)
         worker.send({"do": "finish"})
         values = worker.wait_for("output")["measurement"]["values"]
-    assert values["alive"] == said["samples"] + said["lead_in"]
+    assert values["alive"] == 10 + lead_in
 
 
 def test_what_waits_for_a_collection_is_no_growth(bench: Bench) -> None:
@@ -282,5 +279,5 @@ def test_a_compiled_case_on_an_empty_cache_has_no_cold_start(bench: Bench) -> No
 @pytest.mark.torch
 def test_what_a_call_needs_is_known_without_the_allocators_holes(bench: Bench) -> None:
     source = TORCH + "    x = torch.ones(8 << 18)\n    return lambda: x * 2\n"
-    values = bench.measure(source, bursts=20)["values"]
+    values = bench.measure(source, blocks=20)["values"]
     assert 8 * MIB < values["host_memory_over_setup"] < 16 * MIB
