@@ -101,19 +101,29 @@ class Worker:
         """What the worker printed so far."""
         return self._channel.log
 
+    def now(self) -> float:
+        """Return the time that deadlines are of."""
+        return self._clock()
+
     def send(self, message: Mapping[str, Any]) -> None:
         """Send one message. A worker that is gone is noticed at the next ``expect``."""
         self._channel.send(message)
 
     def expect(
-        self, said: str, within_s: float, *, overdue: Callable[[], float] | None = None
+        self,
+        said: str,
+        within_s: float,
+        *,
+        since: float | None = None,
+        overdue: Callable[[], float] | None = None,
     ) -> dict[str, Any]:
         """Return the next message of kind ``said``, each stage taking at most ``within_s``.
 
-        Where that has passed, ``overdue`` may do something about it and give some more time.
+        The first one's time goes by from ``since``, or from now. Where it has passed, ``overdue``
+        may do something about it and give some more time.
         Raises WorkerEnded when the worker failed, died or took too long, and BudgetEnded.
         """
-        deadline = self._clock() + within_s
+        deadline = (self._clock() if since is None else since) + within_s
         while True:
             message = self.receive(min(deadline, self._budget_end))
             if message is None:

@@ -40,7 +40,7 @@ from perfci.verdict.reduction import reduce
 
 ENERGY_S = 0.2
 """NVML's counter moves every 20 to 100 ms."""
-_STOPPED_S = 5.0
+_STOPPED_S = 2.0
 """A worker that only waited for its turn answers in that time."""
 
 # Pure: both sides of a round live at once, and need room for both.
@@ -231,10 +231,11 @@ class _Turns:
             slot.before = slot.watch.read() if slot.watch else None
             _alive(slot).send({"do": "block", **order, "turn": turn})
         expected_s = math.ceil(sum(plan.block_s(slot.call_s) for slot in living))
+        since = _alive(living[0]).now() if living else 0.0
 
         def answer(slot: _Slot) -> None:
             within_s = slot.task.timeout_s + expected_s
-            said = _alive(slot).expect("block", within_s, overdue=self._stop)
+            said = _alive(slot).expect("block", within_s, since=since, overdue=self._stop)
             done = _watched(slot, said, self.slots)
             slot.measured_s += done.duration
             if done.bursts:  # none, where the other side was gone at once
@@ -263,12 +264,12 @@ def _measure_energy(slot: _Slot) -> None:
 
 
 def _set_side_by_side(slots: Sequence[_Slot]) -> None:
-    outputs = [slot.result for slot in slots if isinstance(slot.result, WorkerOutput)]
-    blocks = [tuple(block.bursts for block in slot.blocks) for slot in slots]
-    if len(outputs) == len(slots):
-        alike = blocks[0] if len(set(blocks)) == 1 else ()
-        for slot, output in zip(slots, side_by_side(outputs, alike), strict=True):
-            slot.result = output
+    measured = [slot for slot in slots if isinstance(slot.result, WorkerOutput)]
+    outputs = [slot.result for slot in measured if isinstance(slot.result, WorkerOutput)]
+    blocks = {tuple(block.bursts for block in slot.blocks) for slot in measured}
+    alike = blocks.pop() if len(blocks) == 1 else ()
+    for slot, output in zip(measured, side_by_side(outputs, alike), strict=True):
+        slot.result = output
 
 
 def _lives_beside(slot: _Slot, slots: Sequence[_Slot]) -> bool:

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from perfci.model.run import CaseRun
 from perfci.model.settings import MeasureSettings
 from perfci.session.schedule import (
-    LEAD_IN_S,
     LEAST_BURSTS,
-    LEAST_CALLS_WHEN_SLOW,
-    burst_count,
-    burst_order,
+    SAMPLE_S,
+    Turns,
+    block_order,
     has_cold_cache,
     is_whole,
-    lead_in_s,
     least_rounds,
     starting_order,
+    turns,
     visiting_order,
 )
 from tests.verdict.workers import case, side
 
 
-def test_bursts_alternate_as_abba() -> None:
-    assert "".join(burst_order("AB", 4)) == "ABBAABBA"
-
-
-def test_one_side_alone_has_its_bursts_in_a_row() -> None:
-    assert "".join(burst_order("A", 3)) == "AAA"
+def test_the_side_that_begins_a_block_alternates() -> None:
+    assert [block_order("AB", number)[0] for number in range(3)] == ["A", "B", "A"]
 
 
 def test_the_side_that_starts_first_alternates() -> None:
@@ -41,16 +38,25 @@ def test_the_order_of_cases_is_drawn_and_can_be_drawn_again() -> None:
     assert sorted(visiting_order(cases, Random(7))) == cases
 
 
-def test_a_round_is_filled_with_bursts_and_slow_calls_are_few() -> None:
-    assert burst_count(1e-5, 0.02, 0.8) == 40
-    assert burst_count(0.1, 0.02, 0.8) == 8
-    assert burst_count(5.0, 0.02, 0.8) == LEAST_CALLS_WHEN_SLOW
-    assert burst_count(1e-5, 0.02, 0.02) == LEAST_BURSTS
+@pytest.mark.parametrize("call_s", [0.0, 1e-6, 1e-4, 6e-4, 9e-4, 2e-3, 1e-2, 0.09])
+def test_a_round_is_filled_with_blocks_of_many_short_bursts(call_s: float) -> None:
+    plan = turns(call_s, 0.001, 0.3)
+    assert plan.blocks % 2 == 0
+    assert plan.bursts > 1
+    burst_s = plan.block_s(call_s) / plan.bursts
+    assert burst_s <= max(0.0025, call_s + SAMPLE_S) * 1.000001
+    in_all = plan.blocks * plan.block_s(call_s)
+    assert in_all * 1.000001 >= 0.3
+    assert in_all <= max(0.4, 2 * LEAST_BURSTS * call_s)
 
 
-def test_only_calls_shorter_than_a_burst_get_a_lead_in() -> None:
-    assert lead_in_s(0.0003, 0.01) == LEAD_IN_S
-    assert lead_in_s(0.01, 0.01) is None
+def test_a_burst_is_of_one_call_where_calls_are_long_and_of_a_few_where_it_can_be() -> None:
+    assert turns(5.0, 0.001, 0.3) == Turns(calls=1, lead_in=0, bursts=2, blocks=2)
+    assert 4 * turns(5.0, 0.001, 0.3).block_s(5.0) == pytest.approx(2 * LEAST_BURSTS * 5.0)
+    assert turns(2e-3, 0.001, 0.3).calls == 1
+    stretched = turns(6e-4, 0.001, 0.3)
+    assert (stretched.lead_in, stretched.calls) == (1, 3)
+    assert turns(1e-5, 0.001, 0.3).calls == pytest.approx(96, abs=1)
 
 
 def test_a_compiled_case_gets_rounds_with_a_warm_cache_after_the_cold_ones() -> None:

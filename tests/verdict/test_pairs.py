@@ -7,7 +7,8 @@ import math
 import pytest
 
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparison import compare_case, pair_values
+from perfci.verdict.comparison import compare_case
+from perfci.verdict.pairs import pair_values, side_by_side
 from perfci.verdict.policy import Policy
 from tests.verdict.workers import case, worker
 
@@ -37,6 +38,41 @@ def test_a_burst_set_aside_leaves_out_its_neighbour_too() -> None:
 @pytest.mark.parametrize("bursts", [(), (1.0, 2.0), (None, None, None)])
 def test_without_bursts_side_by_side_the_values_are_the_sides_own(bursts: tuple) -> None:
     assert pair_values(of("base", 2.0, 1.0, 1.0, 1.0), of("head", 3.0, *bursts), METRIC) == (2, 3)
+
+
+def test_a_pair_keeps_its_log_ratio_instead_of_its_bursts() -> None:
+    outputs = of("head", 2.0, 1.1, 1.1, 1.1, 1.1), of("base", 2.0, 1.0, 1.0, 1.0, 1.0)
+    head, base = side_by_side(outputs, (2, 2))
+    assert (head.bursts, base.bursts) == ({}, {})
+    assert head.beside[METRIC] == -base.beside[METRIC] == pytest.approx(math.log(1.1))
+    assert pair_values(base, head, METRIC)[1] / 2.0 == pytest.approx(math.sqrt(1.1))
+
+
+def test_who_begins_alternates_and_a_drift_cancels() -> None:
+    """In the order A B A B, B A B A: the later, the slower, by 10 % a burst."""
+    steps = [1.1**step for step in range(8)]
+    first = of("base", 1.0, steps[0], steps[2], steps[5], steps[7])
+    second = of("head", 1.0, steps[1], steps[3], steps[4], steps[6])
+    pair = side_by_side((first, second), (2, 2))
+    assert pair[1].beside[METRIC] == pytest.approx(0.0)
+
+
+def test_an_excluded_burst_is_left_out_beside_both_its_neighbours() -> None:
+    pair = of("base", 1.0, 1.0, None, 1.0), of("head", 1.0, 5.0, 5.0, 1.2)
+    assert side_by_side(pair, (3,))[1].beside[METRIC] == pytest.approx(math.log(5.0))
+    assert side_by_side(pair, (1, 2))[1].beside[METRIC] == pytest.approx(math.log(5 * 1.2) / 2)
+
+
+@pytest.mark.parametrize("blocks", [(), (2,), (1, 1, 1)])
+def test_bursts_that_are_not_those_of_the_blocks_make_no_pair(blocks: tuple[int, ...]) -> None:
+    pair = of("base", 2.0, 1.0, 1.0, 1.0), of("head", 3.0, 1.0, 1.0)
+    one, other = side_by_side(pair, blocks)
+    assert pair_values(one, other, METRIC) == (2.0, 3.0)
+
+
+def test_a_worker_alone_is_beside_nobody() -> None:
+    (alone,) = side_by_side([of("head", 2.0, 1.0, 1.0)], (2,))
+    assert (alone.bursts, alone.beside) == ({}, {})
 
 
 def test_a_machine_that_slows_within_each_round_hides_no_regression() -> None:

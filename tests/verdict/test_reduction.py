@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 
-from perfci.model.worker import Burst, Measurement, WorkerOutput
+from perfci.model.worker import Block, Measurement, WorkerOutput
 from perfci.stats.quantile import samples_needed
 from perfci.verdict.reduction import reduce
 
@@ -18,16 +18,22 @@ def encoded(samples: list[int]) -> str:
     return base64.b64encode(array.array("q", samples).tobytes()).decode()
 
 
-def raw(samples: list[int], *bursts: Burst, **fields: object) -> Measurement:
-    bursts = bursts or (Burst(len(samples), 0.0, 1.0),)
+def raw(samples: list[int], *blocks: Block, **fields: object) -> Measurement:
+    blocks = blocks or (block(1, len(samples)),)
     left = iter(samples)
     measured = Measurement(
-        samples_ns=tuple(encoded(list(islice(left, burst.samples))) for burst in bursts),
-        bursts=bursts,
+        samples_ns=tuple(encoded(list(islice(left, b.bursts * b.samples))) for b in blocks),
+        blocks=blocks,
         first_call_s=2.0,
         values={"cold_start": 1.5},
     )
     return replace(measured, **fields)
+
+
+def block(bursts: int, samples: int, *taken: float, reason: str = "") -> Block:
+    """Return a block; of the last bursts' core, ``taken`` s were taken."""
+    run_delay = (0.0,) * (bursts - len(taken)) + taken
+    return Block(bursts, samples, 0.0, 0.02, run_delay, set_aside=reason)
 
 
 def reduced(measurement: Measurement, *, cold_cache: bool = False) -> WorkerOutput:
@@ -55,31 +61,28 @@ def test_a_percentile_with_too_few_samples_is_missing_and_says_how_many_it_needs
 
 
 def test_a_burst_whose_core_was_taken_is_set_aside_and_counted() -> None:
-    bursts = (Burst(2, 0.0, 0.02), Burst(2, 0.0, 0.02), Burst(2, 0.0, 0.02, run_delay=0.01))
-    output = reduced(raw([10, 10, 10, 10, 9000, 9000], *bursts))
+    output = reduced(raw([10, 10, 10, 10, 9000, 9000], block(3, 2, 8000e-9)))
     assert output.bursts_set_aside == 1
     assert output.values["latency_mean"] == pytest.approx(10e-9)
 
 
 def test_where_most_bursts_are_disturbed_none_is_set_aside_and_they_are_counted() -> None:
-    taken = Burst(2, 0.0, 0.02, run_delay=0.01)
-    output = reduced(raw([10, 10, 20, 20, 30, 30], taken, taken, Burst(2, 0.0, 0.02)))
+    blocks = block(2, 2, 1e-6, 1e-6), block(1, 2)
+    output = reduced(raw([10, 10, 20, 20, 30, 30], *blocks))
     assert (output.bursts_set_aside, output.bursts_disturbed) == (0, 2)
     assert output.disturbance == "core taken"
     assert output.samples == 6
 
 
 def test_half_of_the_bursts_may_be_set_aside() -> None:
-    taken = Burst(2, 0.0, 0.02, run_delay=0.01)
-    output = reduced(raw([10, 10, 20, 20], taken, Burst(2, 0.0, 0.02)))
+    output = reduced(raw([10, 10, 20, 20], block(1, 2, 1e-6), block(1, 2)))
     assert (output.bursts_set_aside, output.bursts_disturbed) == (1, 0)
     assert output.disturbance == "core taken"
 
 
 def test_the_commonest_disturbance_stands_for_all() -> None:
-    capped = Burst(1, 0.0, 0.02, set_aside="power cap")
-    bursts = (capped, Burst(1, 0.0, 0.02, run_delay=0.01), capped)
-    output = reduced(raw([10, 20, 30], *bursts))
+    capped = block(1, 1, reason="power cap")
+    output = reduced(raw([10, 20, 30], capped, block(1, 1, 1e-6), capped))
     assert (output.bursts_disturbed, output.disturbance) == (3, "power cap")
 
 
@@ -112,12 +115,20 @@ def test_throughput_is_items_over_mean_latency() -> None:
 
 
 def test_each_burst_has_its_median_and_none_where_it_was_set_aside() -> None:
-    bursts = (Burst(3, 0.0, 0.02), Burst(2, 0.0, 0.02, run_delay=0.01), Burst(1, 0.0, 0.02))
-    output = reduced(raw([10, 20, 90, 7, 7, 40], *bursts))
+    output = reduced(raw([10, 20, 90, 7, 7, 7, 40, 40], block(2, 3, 1e-8), block(1, 2)))
     assert output.bursts == {"latency_p50": pytest.approx((20e-9, None, 40e-9))}
 
 
-def test_samples_of_other_bursts_than_the_parent_ordered_are_refused() -> None:
-    measured = raw([10, 10, 20], Burst(2, 0.0, 0.02), Burst(1, 0.0, 0.02))
+def test_a_tenth_of_a_bursts_time_may_be_taken() -> None:
+    output = reduced(raw([100] * 6, block(2, 3, 29e-9, 31e-9)))
+    assert output.bursts_set_aside == 1
+
+
+def test_samples_of_other_blocks_than_the_parent_ordered_are_refused() -> None:
+    measured = raw([10, 10, 20], block(1, 2), block(1, 1))
     with pytest.raises(ValueError, match="longer"):
         reduced(replace(measured, samples_ns=measured.samples_ns[:1]))
+    with pytest.raises(ValueError, match="2 samples in 1 bursts of 3"):
+        reduced(replace(measured, blocks=(block(1, 3), block(1, 1))))
+    with pytest.raises(ValueError, match="shorter"):
+        reduced(replace(measured, blocks=(Block(1, 2, 0.0, 0.02), block(1, 1))))
