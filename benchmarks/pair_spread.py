@@ -2,7 +2,7 @@
 
     python benchmarks/pair_spread.py [--json FILE] [--rounds N] [--burst S]...
 
-By each side's own p50 of the round, and by bursts that lay side by side (``compare/comparing.py``),
+By each side's own p50 of the round, and by bursts that lay side by side (``verdict/pairs.py``),
 of the same rounds of the demo's four eager cases. Run it quietly, and again beside other work.
 """
 
@@ -63,7 +63,7 @@ def run_session() -> None:
     """Be the session: perfci's own command line, whose rounds are noted as they come."""
     from perfci.model.worker import WorkerOutput
     from perfci.session.journal import Journal
-    from perfci.verdict.comparison import pair_values
+    from perfci.verdict.pairs import pair_values
 
     waiting: dict[tuple[str, int], WorkerOutput] = {}
     rounds = []

@@ -229,7 +229,9 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
         _MEASURE.compile_rounds
     )
     round_time: Annotated[Duration, about("Bursts of a worker in a round.")] = _MEASURE.round_time
-    burst: Annotated[Duration, about("One burst.")] = _MEASURE.burst
+    burst: Annotated[
+        Duration, about("One burst: what a side measures before it is the other's turn.")
+    ] = _MEASURE.burst
     warmup: Annotated[Duration, about("The longest warm-up.")] = _MEASURE.warmup
     timeout: Annotated[Duration, about("For each step of a worker.")] = _MEASURE.timeout
     seed: Annotated[int, about("Of the cases' order and the benchmarks' data.", ge=0)] = (
