@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -15,28 +16,38 @@ HERE = str(Path(__file__).parent)
 ROOT = str(Path(__file__).parents[2])
 
 SCRIPT = """
-import json, sys, warnings
+import json, os, sys
 from dataclasses import asdict
-import torch
+import torch, torch._dynamo
 from perfci.api.inference import inference_work
 from perfci.metrics.graphs.watch import GraphWatch
 from tests.api import programs
 
-name, mode, calls = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-function = getattr(programs, name)
-works = [
-    inference_work(function, (torch.ones(shape),), {}, mode=mode, items=None, device="cpu",
-                   compile_options={"dynamic": False} if mode != "eager" else None, where="")
-    for shape in calls
-]
-watch = GraphWatch()
-watch.install()
-for work in works:
-    work.call()
-    work.call()
-heard = watch.summary(sys.argv[4])
-events = [asdict(event) for event in heard.events]
-print(json.dumps([heard.values, heard.missing, events, heard.warnings]))
+def watched(name, mode, calls, root):
+    function = getattr(programs, name)
+    works = [
+        inference_work(function, (torch.ones(shape),), {}, mode=mode, items=None, device="cpu",
+                       compile_options={"dynamic": False} if mode != "eager" else None, where="")
+        for shape in calls
+    ]
+    watch = GraphWatch()
+    watch.install()
+    for work in works:
+        work.call()
+        work.call()
+    heard = watch.summary(root)
+    events = [asdict(event) for event in heard.events]
+    print(json.dumps([heard.values, heard.missing, events, heard.warnings]))
+
+for line in sys.stdin:
+    order = json.loads(line)
+    child = os.fork()
+    if not child:
+        for stream, path in ((1, order["out"]), (2, order["err"])):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
+        watched(*order["what"])
+        break
+    print(os.waitpid(child, 0)[1], flush=True)
 """
 
 
@@ -50,23 +61,46 @@ def quiet() -> set[str]:
     return {"", *done.stderr.splitlines()}
 
 
-def watched(function, mode="backend:eager", shapes=((4,),), root=ROOT, **variables):
-    """Compile one program in a process of its own, as a worker does; its stderr has to be empty."""
-    arguments = [function.__name__, mode, json.dumps(shapes), root]
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": ROOT, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    values, missing, events, warnings = json.loads(done.stdout.splitlines()[-1])
-    return values, missing, events, warnings, done.stderr
+class Starter:
+    """A process that has torch and forks one for each program, as perfci's starters do."""
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        self._folder = folder
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": ROOT, **variables},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, function, mode="backend:eager", shapes=((4,),), root=ROOT):
+        """Compile one program in a process of its own; return what was heard, and its stderr."""
+        out, err = (self._folder / f"{uuid4()}.{name}" for name in ("out", "err"))
+        what = [function.__name__, mode, shapes, root]
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps({"out": str(out), "err": str(err), "what": what}))
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        status = self._process.stdout.readline()
+        assert status == "0\n", (status, err.read_text())
+        return *json.loads(out.read_text().splitlines()[-1]), err.read_text()
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+        assert self._process.returncode == 0
 
 
-def test_a_whole_graph_has_no_breaks(quiet):
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    starter = Starter(tmp_path_factory.mktemp("programs"))
+    yield starter
+    starter.close()
+
+
+def test_a_whole_graph_has_no_breaks(watched, quiet):
     values, missing, events, warnings, noise = watched(programs.whole)
     assert values == {"graph_breaks": 0, "recompiles": 0, "graphs": 1}
     assert (missing, events, warnings) == ({}, [], [])
@@ -82,7 +116,7 @@ def test_a_whole_graph_has_no_breaks(quiet):
         (programs.breaks_over_several_lines, "several lines", 2),
     ],
 )
-def test_a_break_is_counted_once_at_its_own_line(function, mark, graphs):
+def test_a_break_is_counted_once_at_its_own_line(watched, function, mark, graphs):
     values, missing, events, warnings, noise = watched(function)
     assert values["graph_breaks"] == 1
     assert graphs is None or values["graphs"] == graphs
@@ -96,13 +130,13 @@ def test_a_break_is_counted_once_at_its_own_line(function, mark, graphs):
     assert "graph_breaks" not in noise
 
 
-def test_the_same_break_met_again_is_one_break_with_a_count():
+def test_the_same_break_met_again_is_one_break_with_a_count(watched):
     values, _, events, _, _ = watched(programs.breaks_inside_two_calls)
     assert values["graph_breaks"] == 1
     assert events[0]["count"] >= 2
 
 
-def test_a_break_in_a_loop_is_no_graph_and_not_zero_breaks():
+def test_a_break_in_a_loop_is_no_graph_and_not_zero_breaks(watched):
     values, missing, events, warnings, _ = watched(programs.breaks_in_a_loop)
     assert values["graphs"] == 0
     assert "graph_breaks" not in values
@@ -113,14 +147,14 @@ def test_a_break_in_a_loop_is_no_graph_and_not_zero_breaks():
     assert any("gave up" in warning for warning in warnings)
 
 
-def test_a_function_without_tensor_work_compiles_no_graph():
+def test_a_function_without_tensor_work_compiles_no_graph(watched):
     values, missing, events, _, _ = watched(programs.returns_its_input)
     assert values["graphs"] == 0
     assert missing["graph_breaks"] == "no graph was compiled"
     assert [event["kind"] for event in events] == ["skipped_frame"]
 
 
-def test_recompiles_are_counted_with_their_reason(quiet):
+def test_recompiles_are_counted_with_their_reason(watched, quiet):
     values, _, events, _, noise = watched(programs.whole, shapes=((4,), (5,), (6, 2)))
     assert values["recompiles"] == 2
     assert values["graphs"] == 3
@@ -130,7 +164,7 @@ def test_recompiles_are_counted_with_their_reason(quiet):
     assert set(noise.splitlines()) <= quiet
 
 
-def test_reaching_the_recompile_limit_is_a_finding():
+def test_reaching_the_recompile_limit_is_a_finding(watched):
     values, _, events, warnings, _ = watched(programs.whole, shapes=[[n] for n in range(2, 13)])
     assert values["recompiles"] >= 7
     assert any(event["kind"] == "recompile_limit" for event in events)
@@ -138,20 +172,22 @@ def test_reaching_the_recompile_limit_is_a_finding():
     assert not any("gave up" in warning for warning in warnings)
 
 
-def test_files_outside_the_root_keep_their_whole_path():
+def test_files_outside_the_root_keep_their_whole_path(watched):
     _, _, events, _, _ = watched(programs.breaks_once, root="/elsewhere")
     assert events[0]["file"] == str(Path(HERE) / "programs.py")
 
 
-def test_without_a_compilation_nothing_is_claimed():
+def test_without_a_compilation_nothing_is_claimed(watched):
     values, missing, events, _, _ = watched(programs.whole, mode="eager")
     assert values == {}
     assert set(missing) == {"graph_breaks", "recompiles", "graphs"}
     assert events == []
 
 
-def test_torch_logs_in_the_environment_makes_the_counts_missing():
-    values, missing, _, _, _ = watched(programs.breaks_once, TORCH_LOGS="graph_breaks")
+def test_torch_logs_in_the_environment_makes_the_counts_missing(tmp_path):
+    starter = Starter(tmp_path, TORCH_LOGS="graph_breaks")
+    values, missing, _, _, _ = starter(programs.breaks_once)
+    starter.close()
     assert values == {}
     assert "TORCH_LOGS" in missing["graph_breaks"]
 
@@ -165,7 +201,7 @@ def test_a_watch_that_was_never_installed_says_so():
 
 
 @pytest.mark.compile
-def test_cuda_graphs_skipped_on_a_cpu_are_a_warning():
+def test_cuda_graphs_skipped_on_a_cpu_are_a_warning(watched):
     values, _, _, warnings, _ = watched(programs.whole, mode="reduce-overhead")
     assert values["graphs"] == 1
     assert any("CUDA graphs" in warning for warning in warnings)
