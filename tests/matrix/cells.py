@@ -14,7 +14,7 @@ from tests.matrix.environment import Environment
 from tests.matrix.installs import INSTALLS, Install, install
 from tests.matrix.layouts import LAYOUTS, Content, Layout, library
 from tests.matrix.outcome import Outcome, compare
-from tests.matrix.places import PLACES, Place, benchmark
+from tests.matrix.places import PLACES, Place, files
 
 IGNORED = "__pycache__/\n.venv/\nbuild/\n*.egg-info/\n*.so\n"
 
@@ -62,15 +62,20 @@ class Finding:
 
 
 class Built:
-    """A cell's project on disk, its environment in ``.venv`` as users have it."""
+    """A cell's project on disk, its environment in ``.venv`` as users have it.
 
-    def __init__(self, cell: Cell, folder: Path) -> None:
+    A session that was refused as a whole hides what its other places are: with ``apart`` each has
+    a file of its own, and is then measured alone.
+    """
+
+    def __init__(self, cell: Cell, folder: Path, *, apart: bool = False) -> None:
         self.cell = cell
+        self.apart = apart
         self.project = Project(folder / "project")
         (self.project.folder / "pyproject.toml").unlink()
         self.project.write(".gitignore", IGNORED)
-        for place in PLACES:
-            self.project.write(*benchmark(place, cell.layout.imported))
+        for path, text in files(cell.layout.imported, apart=apart).items():
+            self.project.write(path, text)
         for one in cell.layout.distributions:
             for path, text in cell.install.files(one, cell.content).items():
                 self.project.write(f"{one.folder}/{path}", text)
@@ -83,14 +88,10 @@ class Built:
         self.environment = Environment(self.project.folder / ".venv")
         install(cell.layout, cell.install, self.environment, self.project.folder)
 
-    def findings(self, *, apart: bool) -> dict[Place, Finding]:
-        """Measure every place, and again those that were refused, with the line that was named.
-
-        A session that was refused as a whole hides what its other places are: with ``apart``
-        each is then measured in one of its own.
-        """
+    def findings(self) -> dict[Place, Finding]:
+        """Measure every place, and again those that were refused, with the line that was named."""
         firsts = self._measure(PLACES)
-        if apart and len({id(outcome) for outcome in firsts.values()}) == 1:
+        if self.apart and len({id(outcome) for outcome in firsts.values()}) == 1:
             firsts = {place: self._measure((place,))[place] for place in PLACES}
         afters: dict[Place, Outcome] = {}
         refused = [place for place in PLACES if not firsts[place].markers]
@@ -104,7 +105,7 @@ class Built:
             self.project,
             self.environment,
             [place.slug for place in places],
-            pattern=places[0].slug if len(places) == 1 else "*",
+            pattern=places[0].slug if self.apart and len(places) == 1 else "*",
             setting=setting,
         )
         return {place: outcomes[place.slug] for place in places}

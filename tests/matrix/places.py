@@ -1,4 +1,4 @@
-"""Where a benchmark imports the library: a file each, whose metric tells which code ran."""
+"""Where a benchmark imports the library; its metric says which code ran."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """``slug`` names the benchmark and its file."""
+    """``slug`` names the benchmark, and its file where that is its own."""
 
     name: str
     slug: str
@@ -74,7 +74,16 @@ PLACES = (
 )
 
 
-def benchmark(place: Place, package: str) -> tuple[str, str]:
-    """Return path and text of the benchmark file."""
-    text = place.text.format(package=package, metric=_METRIC)
-    return f"benchmarks/bench_{place.slug}.py", text
+def files(package: str, *, apart: bool) -> dict[str, str]:
+    """Return the benchmark files by path: one a place if ``apart``, else one for all but the top's.
+
+    perfci forks a worker a benchmark from one that has imported the file alone, so that a shared
+    file shows nothing less, and its imports are made once.
+    """
+    groups = [(place,) for place in PLACES] if apart else [PLACES[:1], PLACES[1:]]
+    return {
+        f"benchmarks/bench_{group[0].slug}.py": "\n\n".join(
+            place.text.format(package=package, metric=_METRIC) for place in group
+        )
+        for group in groups
+    }

@@ -47,7 +47,7 @@ def main() -> None:
             continue
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            findings = Built(cell, Path(folder)).findings(apart=options.apart)
+            findings = Built(cell, Path(folder), apart=options.apart).findings()
         kept[str(cell)] = {place.name: said(one, cell) for place, one in findings.items()}
         print(
             f"{cell} ({time.monotonic() - started:.1f} s): {summary(kept[str(cell)])}", flush=True

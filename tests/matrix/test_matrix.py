@@ -34,7 +34,7 @@ def _covering() -> list[Cell]:
 @pytest.mark.parametrize("cell", _covering(), ids=str)
 def test_each_side_runs_its_own_code(cell: Cell, tmp_path: Path) -> None:
     built = Built(cell, tmp_path)
-    for place, finding in built.findings(apart=False).items():
+    for place, finding in built.findings().items():
         if finding.after:
             assert _names_a_file_of(built, finding.first), (place.name, finding.first)
         assert finding.last.markers == cell.expected, (place.name, finding)

@@ -40,7 +40,7 @@ def test_another_clone_is_installed(cell: str, tmp_path: Path) -> None:
     clone = tmp_path / "another-clone"
     shutil.copytree(one.project.folder, clone, ignore=shutil.ignore_patterns(".venv"))
     point_path_files(one, clone)
-    assert_own_code(one, one.findings(apart=False))
+    assert_own_code(one, one.findings())
 
 
 def test_the_checkout_is_reached_by_a_link(tmp_path: Path) -> None:
@@ -49,19 +49,19 @@ def test_the_checkout_is_reached_by_a_link(tmp_path: Path) -> None:
     link.symlink_to(one.project.folder)
     point_path_files(one, link)
     one.project.folder = link
-    assert_own_code(one, one.findings(apart=False))
+    assert_own_code(one, one.findings())
 
 
 def test_the_cache_lies_in_the_checkout(tmp_path: Path) -> None:
     one = built("src, setuptools, pure", tmp_path)
     one.project.cache = one.project.folder / "build" / "cache"
-    assert_own_code(one, one.findings(apart=False))
+    assert_own_code(one, one.findings())
 
 
 def test_the_environment_imports_the_library_before_anything_else(tmp_path: Path) -> None:
     one = built("src, setuptools, compat, pure", tmp_path)
     (one.environment.packages / "zz_early.pth").write_text("import shapes.value\n")
-    findings = one.findings(apart=False)
+    findings = one.findings()
     for place, finding in findings.items():
         assert finding.first.markers in {None, one.cell.expected}, (place.name, finding)
         assert finding.first.markers or "shapes/value.py" in finding.first.refusal
@@ -79,8 +79,7 @@ def test_the_build_installs_into_the_one_environment(tmp_path: Path) -> None:
 def test_a_package_that_only_head_has_is_installed_as_a_copy(tmp_path: Path) -> None:
     one = built("src, a copy, pure", tmp_path)
     project = one.project
-    for place in PLACES:
-        path = project.folder / f"benchmarks/bench_{place.slug}.py"
+    for path in project.folder.glob("benchmarks/bench_*.py"):
         path.write_text(path.read_text().replace("shapes", "newer"))
     project.commit("newer", **{"src/newer/__init__.py": "def markers():\n    return (2,)\n"})
     shutil.copytree(project.folder / "src" / "newer", one.environment.packages / "newer")
@@ -103,7 +102,7 @@ def test_a_dependency_lies_in_the_same_checkout(tmp_path: Path) -> None:
     project.commit("2", **{dependency: "MARKER = 2\n"})
     with (one.environment.packages / "easy-install.pth").open("a") as file:
         file.write(f"{project.folder}/third_party/paint\n")
-    assert_own_code(one, one.findings(apart=False))
+    assert_own_code(one, one.findings())
 
 
 def test_a_namespace_that_extends_its_own_path(tmp_path: Path) -> None:
@@ -119,7 +118,7 @@ def test_a_namespace_that_extends_its_own_path(tmp_path: Path) -> None:
     project.git("checkout", "--quiet", "-B", "feature")
     project.commit("2", **files, **{"src/acme/shapes/value.py": "MARKER = 2\n"})
     (one.environment.packages / "acme" / "__init__.py").write_text(extended)
-    assert_own_code(one, one.findings(apart=False))
+    assert_own_code(one, one.findings())
 
 
 def slugs(one: Built, setting: str = "") -> dict[str, Outcome]:

@@ -93,6 +93,18 @@ def test_the_budget_ends_it_and_every_round_is_whole(project: Project, workers: 
         assert rows(report, case)["latency_p50"][side]["workers"] == started, "started in vain"
 
 
+@pytest.mark.parametrize("budget_s", [29, 31, 33])
+def test_no_round_begins_that_would_outlast_the_budget(
+    project: Project, workers: Simulated, budget_s: int
+) -> None:
+    project.commit("slow", **{"benchmarks/bench_slow.py": SLOW.replace("30", "3")})
+    began = workers.time
+    report = project.report(*SAME, "-k", "slow", "--budget", f"{budget_s}s", "--rounds", "99")
+    assert budget_s - 12 < workers.time - began < budget_s  # two sides of 3 s each, and the rest
+    measured = rows(report, "slow")["latency_p50"]["head"]["workers"]
+    assert workers.started["slow", "head"] == measured > 2
+
+
 def test_a_minimum_that_the_budget_cut_names_the_case(project: Project) -> None:
     allow(project, most=9)
     report = project.report(*SAME, "--budget", "2.5s", "--rounds", "9")
