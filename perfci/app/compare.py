@@ -27,6 +27,7 @@ from perfci.verdict.shards import Part, Shard, part_of
 class Request:
     """What a command asks of a session, besides the configuration.
 
+    ``everything``: cases of the same code on both sides are measured as any other.
     ``only`` names cases by their ids, besides the user's ``selection``; empty for all. ``shard``
     asks for a part of what is selected, split by ``durations`` in s by case; None for the whole.
     The report is of ``command``, and of ``created_at``: the moment it is made where that is empty.
@@ -35,6 +36,7 @@ class Request:
     selection: str = ""
     only: tuple[str, ...] = ()
     fail_fast: bool = False
+    everything: bool = False
     log_folder: Path | None = None
     shard: Shard | None = None
     durations: Mapping[str, float] = field(default_factory=dict)
@@ -69,7 +71,12 @@ def measure_both(around: Surroundings, base: Wanted, head: Wanted, request: Requ
     """Measure both in pairs, and judge them."""
     with open_workplace(around, (base, head), request.log_folder) as workplace:
         part = selected_part(workplace, request)
-        result = workplace.measure(part.cases, fail_fast=request.fail_fast, scale=part.scale)
+        result = workplace.measure(
+            part.cases,
+            fail_fast=request.fail_fast,
+            scale=part.scale,
+            everything=request.everything,
+        )
         new, gone = one_sided_points(workplace, request, part)
         removed = (*removed_cases(workplace, request), *gone)
         measured = measured_of(request.command or "compare", workplace, request, result, part)

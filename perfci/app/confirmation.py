@@ -236,7 +236,7 @@ def _kept(
     short: list[str] = []
     for case in again.cases:
         rows = [row for row in again.rows if row.case == case]
-        if any(row.status == "failed" or _has_workers(row, rounds) for row in rows):
+        if any(row.status == "failed" or _is_decided(row, rounds) for row in rows):
             continue
         without_base = next((row for row in rows if row.status == "new"), None)
         if without_base:
@@ -254,8 +254,9 @@ def _kept(
     return (*kept, *short), tuple(why)
 
 
-def _has_workers(row: Comparison, least: int) -> bool:
-    return row.base is not None and row.base.workers >= least
+def _is_decided(row: Comparison, least: int) -> bool:
+    """Whether it had enough workers, or needs no more: it is the same code."""
+    return row.method == "same_code" or (row.base is not None and row.base.workers >= least)
 
 
 def _summed(parts: Sequence[Measured]) -> dict[str, float]:

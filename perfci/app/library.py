@@ -42,6 +42,7 @@ def compare(
     config: Place | None = None,
     inject: Mapping[str, float] | None = None,
     same: bool = False,
+    everything: bool = False,
     record: bool = False,
     history: str | None = None,
     log_folder: Place | None = None,
@@ -52,14 +53,17 @@ def compare(
 
     ``base`` and ``head`` are git revisions of ``repository``; ``"."`` is its working tree. The
     other arguments are the options of ``perfci compare``: ``select`` is ``-k``, ``budget`` is in
-    seconds or as ``"10m"``, ``inject`` maps a metric to a share. ``progress`` is called with a line
-    of text for each step, round and notice.
+    seconds or as ``"10m"``, ``inject`` maps a metric to a share, ``everything`` is ``--all``.
+    ``progress`` is called with a line of text for each step, round and notice.
     """
     from perfci.app.revisions import Asked, compare_revisions
 
     caller = _caller(repository, progress, allow_token=allow_token)
     project = _project(caller, config, rounds, budget, seed, inject)
-    asked = Asked(select, python, record=record, history=history, log_folder=_path(log_folder))
+    folder = _path(log_folder)
+    asked = Asked(
+        select, python, record=record, history=history, log_folder=folder, everything=everything
+    )
     measured = compare_revisions(
         project, base, head, asked, base_python=base_python, head_python=head_python, same=same
     )

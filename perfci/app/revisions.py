@@ -30,7 +30,8 @@ class Asked:
     """What is asked of a measurement besides its revisions.
 
     ``selection`` is what ``-k`` takes. ``shard`` asks for a part of the cases, split by
-    ``durations`` in s by case. ``record`` adds what was measured to the ``history``. ``outputs``
+    ``durations`` in s by case. ``everything``, and all that is recorded, is measured even where
+    both sides are the same code. ``record`` adds what was measured to the ``history``. ``outputs``
     are the files that the caller is going to write: refused before measuring where they can't be.
     """
 
@@ -42,12 +43,14 @@ class Asked:
     history: str | None = None
     outputs: Mapping[str, Path] = field(default_factory=dict)
     log_folder: Path | None = None
+    everything: bool = False
 
     def request(self, *, fail_fast: bool = False) -> Request:
         """Return the part of it that a session is asked for."""
         return Request(
             self.selection,
             fail_fast=fail_fast,
+            everything=self.everything or self.record,
             log_folder=self.log_folder,
             shard=self.shard,
             durations=self.durations,

@@ -40,6 +40,12 @@ from perfci.verdict.shards import Shard
     help="Stop at the first regression or failure. Not with --shard.",
 )
 @click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Measure cases of which both sides are the same code as any other.",
+)
+@click.option(
     "--same",
     is_flag=True,
     help="Measure although both sides are one commit (an A/A); `calibrate` shows more.",
@@ -57,6 +63,7 @@ def command(
     head_python: str | None,
     selection: str,
     fail_fast: bool,
+    everything: bool,
     same: bool,
     shard: Shard | None,
     durations_path: Path | None,
@@ -80,7 +87,9 @@ def command(
     from perfci.cli.report import durations_of_shard
 
     durations = durations_of_shard(shard, durations_path)
-    asked = Asked(selection, python, shard, durations, record, history, outputs, log_dir)
+    asked = Asked(
+        selection, python, shard, durations, record, history, outputs, log_dir, everything
+    )
     with calling(quiet=quiet) as caller:
         project = open_project(caller, **options)
         measured = compare_revisions(

@@ -31,7 +31,7 @@ Status = Literal[
     "not_comparable",
 ]
 VerdictStatus = Literal["pass", "fail", "inconclusive", "error"]
-Method = Literal["paired_t", "welch_t", "exact", "none"]
+Method = Literal["paired_t", "welch_t", "exact", "same_code", "none"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     # of a whole metric or case
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
     "base-only": _base_only,
+    "same-code": "nothing that ran differs between base and head",
     "left-out": "head's benchmark no longer reports it: its `metrics=` omits it",
     "unreported": "the default branch has this benchmark, and the report does not",
     "not-reported": "every case has {metric}, and the report lacks it",

@@ -188,6 +188,9 @@ def _of_what_ran(report: Report) -> Iterator[str]:
     if report.same_code and (report.ran is None or report.ran.base is None):
         yield "same_code names cases, and what base ran isn't known"
     known = {row.case for row in report.results}
+    for row in report.results:
+        if row.method == "same_code" and row.case not in report.same_code:
+            yield f"{row.case} {row.metric} was not tested, and its code is not the same"
     for case in report.same_code:
         if case not in known:
             yield f"same_code names {case!r}, which has no row"

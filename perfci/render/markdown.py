@@ -29,6 +29,7 @@ from perfci.render.outline import (
     outline,
     part_text,
     ran_lines,
+    same_code_cases,
     same_code_text,
     shown_failures,
 )
@@ -38,6 +39,7 @@ from perfci.units import counted, format_duration, format_share
 # What a comment says of each report: what moved stands open, all else is folded.
 
 MOST_REASONS = 5
+MOST_NAMES = 20
 _MOST_ROWS = 8
 _FEWEST_ROWS = 4
 _MOST_FAILURES = 3
@@ -71,6 +73,8 @@ class Section:
     found: Outline
     skipped: Mapping[str, str]
     not_measured: Mapping[str, str]
+    same_code: tuple[str, ...]
+    more_same_code: int
 
     @property
     def folded(self) -> str:
@@ -88,6 +92,7 @@ class Section:
             (self.skipped, "skipped"),
             (self.not_measured, "not measured"),
             (found.unchanged, "unchanged"),
+            (found.same_code, "unchanged by the same code"),
         )
         return ", ".join(f"{len(items)} {word}" for items, word in parts if items)
 
@@ -152,6 +157,7 @@ def _section(
     moved = tuple(row for row in found.moved if not (row.status == "failed" and row.case in failed))
     reasons = tuple(reason for reason in other_reasons(report) if reason not in said)
     explanations = dict.fromkeys(report.explanations)
+    same_code = same_code_cases(report)
     new = tuple(one for one in explanations if one not in before.explanations)
     fresh = tuple(one for one in failures if likeness(one) not in before.failures)
     above = dict.fromkeys(one.case for one in failures if likeness(one) in before.failures)
@@ -178,6 +184,8 @@ def _section(
         not_measured=dict(
             one for one in report.not_measured.items() if one not in before.not_measured
         ),
+        same_code=same_code[:MOST_NAMES],
+        more_same_code=len(same_code) - MOST_NAMES,
     )
     before.explanations |= set(report.explanations)
     before.failures |= {likeness(one) for one in failures}

@@ -64,11 +64,15 @@ def _without_tree(found: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A report's rows by what a reader does with them; every row stands in exactly one."""
+    """A report's rows by what a reader does with them; every row stands in exactly one.
+
+    ``same_code`` are what is unchanged in cases that were not measured further for that.
+    """
 
     moved: tuple[Comparison, ...]
     undecided: tuple[Comparison, ...]
     unchanged: tuple[Comparison, ...]
+    same_code: tuple[Comparison, ...]
     informative: tuple[Comparison, ...]
     new: tuple[Comparison, ...]
     removed: tuple[Comparison, ...]
@@ -80,10 +84,13 @@ def outline(report: Report) -> Outline:
     """Sort the rows. What moved comes worst first; all else keeps the report's order."""
     rows = report.results
     moved = [row for row in rows if _is_loud(row)]
+    unchanged = _with(rows, "unchanged")
+    same_code = {row.case for row in unchanged if row.method == "same_code"}
     return Outline(
         moved=tuple(sorted(moved, key=_rank)),
         undecided=_with(rows, "inconclusive"),
-        unchanged=_with(rows, "unchanged"),
+        unchanged=tuple(row for row in unchanged if row.case not in same_code),
+        same_code=tuple(row for row in unchanged if row.case in same_code),
         informative=tuple(
             row for row in rows if row.status in {"regressed", "improved"} and not _is_loud(row)
         ),
@@ -139,6 +146,11 @@ def _passed(compared: set[str], same: set[str]) -> str:
         found = f"no regression in {counted(len(others), 'case')}"
         return f"{found}; {same_text}" if same_text else found
     return same_text
+
+
+def same_code_cases(report: Report) -> tuple[str, ...]:
+    """Return the cases that are unchanged because both sides are the same code."""
+    return tuple(dict.fromkeys(row.case for row in outline(report).same_code))
 
 
 def same_code_text(report: Report) -> str:
@@ -220,8 +232,8 @@ def _also(found: Outline, lost: Sequence[Comparison], skipped: int) -> str:
 
 def _one_sided(found: Outline) -> set[str]:
     """Return the cases of which there is nothing but what one side alone has."""
-    compared = (*found.moved, *found.undecided, *found.unchanged, *found.informative)
-    kept = {row.case for row in (*compared, *found.not_comparable)}
+    compared = (*found.moved, *found.undecided, *found.unchanged, *found.same_code)
+    kept = {row.case for row in (*compared, *found.informative, *found.not_comparable)}
     return {row.case for row in (*found.removed, *found.new)} - kept
 
 

@@ -258,6 +258,8 @@ def _of_the_status(row: Comparison) -> Iterator[str]:
 
 def _without_change(row: Comparison) -> Iterator[str]:
     """Counts of a benchmark without a graph, and exact values without a ratio, may have none."""
+    if row.method == "same_code" and row.status == "unchanged":
+        return
     if row.method != "exact" or row.status == "unchanged":
         yield f"it is `{row.status}`, and has no change"
     elif row.metric not in ruled() and row.base and row.head:

@@ -55,6 +55,8 @@ def measured_text(row: Comparison) -> str:
             return f"{base} + {counted(head, 'worker')}"
         case "exact":
             return "exact"
+        case "same_code":
+            return "same code"
         case "none":
             return counted(head, "worker") if head else ""
 

@@ -20,6 +20,7 @@ from perfci.render.outline import (
     other_reasons,
     part_text,
     ran_lines,
+    same_code_cases,
     same_code_text,
     shown_failures,
 )
@@ -218,13 +219,19 @@ def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = 
 def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     alone = report.is_one_sided
     failed = {failure.case for failure in report.failures}
+    same_code = () if verbose else same_code_cases(report)
     rows_of = _by_case(
         [row for row in report.results if not (row.status == "failed" and row.case in failed)]
     )
+    for case in same_code:
+        rows_of[case] = [row for row in rows_of[case] if row.status != "unchanged"]
     build = alone_lines if alone else case_lines
-    groups = [build(case, rows, verbose=verbose) for case, rows in rows_of.items()]
+    groups = [build(case, rows, verbose=verbose) for case, rows in rows_of.items() if rows]
     groups.sort(key=lambda group: not group.moved)
     yield from styled([line for group in groups for line in group.lines], width)
+    if same_code:
+        told = f"{counted(len(same_code), 'case')} unchanged: the same code on both sides"
+        yield from wrapped(f"{told} ({clean_line(', '.join(same_code), 300)})", 0, width, "dim")
     yield from _skipped(report, width, verbose=verbose)
     yield from _failures(shown_failures(report), width)
     yield from _why(report, width)

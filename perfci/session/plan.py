@@ -50,7 +50,8 @@ class SessionPlan:
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
     begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
     distributions that the trees declare; ``devices`` and ``metrics`` are others', by side.
-    ``checkout`` is the user's: saved models are named in it.
+    ``checkout`` is the user's: saved models are named in it. ``differing`` are the files, of both
+    sides' trees, that are not the same in both; None where not all of them can be followed.
     """
 
     sides: tuple[SidePlan, ...]
@@ -72,6 +73,7 @@ class SessionPlan:
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     checkout: Path | None = None
+    differing: frozenset[str] | None = None
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
         """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""

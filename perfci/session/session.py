@@ -18,6 +18,7 @@ from perfci.session.executor import Executor, OpenStarters
 from perfci.session.journal import Journal, slug
 from perfci.session.launch import TreeDeleted
 from perfci.session.plan import SessionPlan
+from perfci.session.provenance.openings import Openings
 from perfci.session.provenance.tally import Tally
 from perfci.session.round import measure_round
 from perfci.session.schedule import (
@@ -28,6 +29,7 @@ from perfci.session.schedule import (
 )
 from perfci.session.starters import Starters
 from perfci.verdict.comparison import compare_case
+from perfci.verdict.identity import may_be_same_code, same_code_rows
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
@@ -48,7 +50,10 @@ class Progress:
 
 @dataclass(slots=True)
 class CaseState:
-    """What is known of one case so far. Grows only; owned by the session."""
+    """What is known of one case so far. Grows only; owned by the session.
+
+    ``opened`` are files that differ between the sides, and that anything opened meanwhile.
+    """
 
     case: Case
     slug: str
@@ -58,15 +63,20 @@ class CaseState:
     longest_round_s: float = 0.0
     undecided: tuple[str, ...] = ()
     wall_s: float = 0.0
+    same_code: bool = False
+    opened: frozenset[str] = frozenset()
     _compared: tuple[int, tuple[Comparison, ...]] = (0, ())
 
     def compared(self, policy: Policy) -> tuple[Comparison, ...]:
-        """Return the comparisons of both sides, made once a round; a side alone has none."""
+        """Return the comparisons of both sides, made once a round; a side alone has none.
+
+        Of a case that is the ``same_code`` on both they say so.
+        """
         if len(self.outputs) == 2 and self._compared[0] != self.rounds:
             base, head = (tuple(self.outputs[name]) for name in ("base", "head"))
             rows = compare_case(self.case, base, head, policy, paired=True)
             self._compared = (self.rounds, rows)
-        return self._compared[1]
+        return same_code_rows(self._compared[1]) if self.same_code else self._compared[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +110,8 @@ class Session:
     """Measures cases of one side (run, check) or of two in pairs (compare).
 
     ``scale`` is how many times this session's comparisons its report will have: a shard's session
-    is as sure as one that measures everything.
+    is as sure as one that measures everything. A case that ran the same code on both sides, without
+    doubt, has one round, and all of them where ``everything`` is measured.
     """
 
     def __init__(
@@ -114,6 +125,7 @@ class Session:
         gpu: GpuWatches | None = None,
         fail_fast: bool = False,
         scale: float = 1.0,
+        everything: bool = False,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         self._plan = plan
@@ -124,8 +136,10 @@ class Session:
         self._gpu = gpu or GpuWatches()
         self._fail_fast = fail_fast
         self._scale = scale
+        self._everything = everything
         self._progress = progress
         self._starters = Starters(plan, executor, journal, budget_end)
+        self._openings = Openings(None)
         cold = plan.settings.cold_start_rounds
         self._states: list[CaseState] = []
         self._tally = Tally({})
@@ -144,6 +158,9 @@ class Session:
         states = [CaseState(case, slugs[case.id], {name: [] for name in sides}) for case in cases]
         self._states = states
         self._tally = Tally(self._plan.trees())
+        differing = self._plan.differing if self._may_be_the_same() else None
+        self._tally.read(differing or ())
+        self._openings = Openings(differing)
         notes: list[str] = []
         ended = "done"
         try:
@@ -160,6 +177,8 @@ class Session:
             ended = "outside"
             refused = error if isinstance(error, OutsideError) else refusal(error)
             notes.append(f"The session ended early: {refused.message}. {refused.advice}")
+        finally:
+            self._openings.close()
         if ended == "budget":
             notes += self._budget_notes(states)
         if ended == "fail-fast":
@@ -190,13 +209,31 @@ class Session:
         return Ran(base, self._tally.side("head"))
 
     def _same_code(self) -> tuple[str, ...]:
-        """Return the cases of which both sides ran the same, under one Python, nothing injected."""
+        """Return the cases of which nothing that ran differs between the sides."""
+        if not self._may_be_the_same():
+            return ()
+        return tuple(state.case.id for state in self._states if self._ran_the_same(state))
+
+    def _may_be_the_same(self) -> bool:
+        """Say whether both sides are watched, under one Python, nothing injected."""
         if not self._plan.places or any(self._plan.settings.inject.values()):
-            return ()
-        if len({side.side.python for side in self._plan.sides}) > 1:
-            return ()
-        measured = (one for one in self._states if all(one.outputs.values()) and not one.failures)
-        return tuple(one.case.id for one in measured if self._tally.is_same(one.case.id))
+            return False
+        sides = self._plan.sides
+        return len(sides) > 1 and len({side.side.python for side in sides}) == 1
+
+    def _ran_the_same(self, state: CaseState) -> bool:
+        measured = all(state.outputs.values()) and not state.failures
+        return measured and not state.opened and self._tally.is_same(state.case.id)
+
+    def _settles(self, state: CaseState) -> bool:
+        """Say whether the case is the same code on both sides, and nothing says otherwise."""
+        return (
+            not self._everything
+            and state.rounds == 1
+            and self._openings.complete
+            and self._ran_the_same(state)
+            and may_be_same_code(state.compared(self._policy))
+        )
 
     def _minimum(self, states: list[CaseState]) -> str:
         """Sweep over all cases again and again, so that drift meets all alike.
@@ -217,6 +254,8 @@ class Session:
         return ""
 
     def _is_due(self, state: CaseState) -> bool:
+        if state.same_code:
+            return False
         if state.failures or state.rounds < self._least(state):
             return not state.failures
         if not self._fail_fast or state.rounds >= self._plan.settings.max_rounds:
@@ -247,15 +286,22 @@ class Session:
                 self._sweeps,
                 at_once=self._may_start_at_once(group),
             ) as starters:
+                imported = self._openings.taken()
                 for state in group:
                     if not self._has_time_for(state):
                         return "budget"
-                    self._round(state, planned, starters)
+                    self._round(state, planned, starters, imported)
                     if self._fail_fast and self._is_bad():
                         return "fail-fast"
         return ""
 
-    def _round(self, state: CaseState, planned: int, starters: OpenStarters | None) -> None:
+    def _round(
+        self,
+        state: CaseState,
+        planned: int,
+        starters: OpenStarters | None,
+        imported: frozenset[str],
+    ) -> None:
         number = state.rounds + 1
         elapsed = self._executor.now() - self._started
         left = None
@@ -285,6 +331,9 @@ class Session:
         self._round_time_s += took
         self._measured_s += result.measured_s
         self._accuse(state)
+        used = [frozenset(ran.used) for ran in result.ran.values()]
+        of_both = frozenset.intersection(*used) if used else frozenset()  # head's benchmarks
+        state.opened |= (imported | self._openings.taken()) - of_both
         for name, ran in result.ran.items():
             self._tally.add(state.case.id, name, ran)
         for worker_result in result.results:
@@ -296,6 +345,7 @@ class Session:
                     state.failures.append(failure)
                     log = result.logs.get(failure.side, "")
                     self._journal.result(state.slug, worker_result, log)
+        state.same_code = self._settles(state)
 
     def _accuse(self, state: CaseState) -> None:
         """Fail the case whose round ended with a side's tree gone; the session ends there."""
@@ -327,8 +377,10 @@ class Session:
         return left > 0 and (state.rounds < 2 or left > state.longest_round_s)
 
     def _wants_more(self, state: CaseState, family: int) -> bool:
-        if state.failures or state.rounds >= max(
-            self._plan.settings.max_rounds, self._least(state)
+        if (
+            state.same_code
+            or state.failures
+            or state.rounds >= max(self._plan.settings.max_rounds, self._least(state))
         ):
             return False
         compared = state.compared(self._policy)
@@ -363,7 +415,9 @@ class Session:
         )
 
     def _ready(self) -> list[CaseState]:
-        return [state for state in self._states if state.rounds >= self._least(state)]
+        return [
+            state for state in self._states if state.same_code or state.rounds >= self._least(state)
+        ]
 
     def _expected(self) -> tuple[int, float]:
         """Return how many gating comparisons all cases will have, and per one that is ready."""

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from perfci.baselines.environment import make_environment
+from perfci.checkout.differing import differing_files
 from perfci.checkout.lock import take, take_if_free
 from perfci.checkout.repository import Repository, Resolved
 from perfci.checkout.worktree import Worktrees
@@ -111,11 +112,17 @@ class Workplace:
         return select(head.cases, selection)
 
     def measure(
-        self, cases: Sequence[Case], *, fail_fast: bool = False, scale: float = 1.0
+        self,
+        cases: Sequence[Case],
+        *,
+        fail_fast: bool = False,
+        scale: float = 1.0,
+        everything: bool = False,
     ) -> SessionResult:
         """Measure those of ``cases`` that every side has and that aren't skipped.
 
-        ``scale`` is how many times their comparisons the report will have.
+        ``scale`` is how many times their comparisons the report will have. ``everything``: cases
+        that ran the same code on both sides, too, get all their rounds.
         """
         known = [{case.id for case in found.discovery.cases} for found in self.found.values()]
         chosen = tuple(
@@ -130,6 +137,7 @@ class Workplace:
             gpu=self.gpu,
             fail_fast=fail_fast,
             scale=scale,
+            everything=everything or len({one.key for one in self.environments.values()}) > 1,
             progress=self.shown.progress,
         )
         return session.measure(chosen, self.found)
@@ -306,8 +314,26 @@ def _plan(
         token=token,
         enter=enter,
         checkout=around.repository.root,
+        differing=_differing(sides),
     )
     return plan.with_places(around.repository.root, around.cache, config.installed)
+
+
+def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
+    """Return what is not the same in both trees, as ``SessionPlan.differing`` has it.
+
+    A commit beside itself is measured to know its noise: there the answer is no use. Submodules
+    are what a build checks out.
+    """
+    if len({side.side.sha for side in sides}) < 2:
+        return None
+    one, other = sides
+    if any(side.built and (side.root / ".gitmodules").exists() for side in sides):
+        return None
+    names = differing_files(one.root, other.root, (one.tree, other.tree))
+    if names is None:
+        return None
+    return frozenset(str(side.root / name) for side in sides for name in names)
 
 
 def _find_benchmarks(

@@ -82,8 +82,8 @@ def test_suspects_of_different_commits_are_each_confirmed_against_their_own(
     report = stored.report("check")
     for one in CASES:
         row = rows(report, one)["latency_p50"]
-        assert (row["method"], row["confirmed"]) == ("paired_t", True)
-        assert row["status"] != "regressed"
+        assert (row["method"], row["confirmed"]) == ("same_code", True)
+        assert row["status"] == "unchanged"
     assert any("2 suspected" in note for note in report["notes"])
 
 

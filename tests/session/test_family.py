@@ -39,6 +39,7 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             task=lambda *_: None,
             forget_cold_caches=lambda _: None,
             places={},
+            differing=None,
             trees=dict,
         )
         monkeypatch.setattr(session_module, "measure_round", measured)

@@ -15,14 +15,14 @@ from perfci.session.provenance.advice import (
     package_advice,
     path_advice,
 )
-from perfci.session.provenance.events import Event, is_code, is_library
+from perfci.session.provenance.events import LOOKS, Event, is_code, is_library
 from perfci.session.provenance.places import Places
 from perfci.worker.own_packages import packages_in
 
 Where = Literal["checkout", "another tree", "copy", "child"]
 _STATUS = frozenset({"watched", "looked", "missing"})
 """Events of the watch itself."""
-_OF_PROCESSES = frozenset({"unwatched", "living", "program", "unreadable"})
+_OF_PROCESSES = frozenset({"unwatched", "living", "program", "network", "unreadable"})
 _CHILD_ADVICE = (
     "Start it with sys.executable, without -I, -E and -S, and with the environment that the "
     "benchmark has (env={**os.environ, ...}), so that it imports this side's code."
@@ -49,6 +49,7 @@ class Provenance:
 
     ``elsewhere`` are modules of the project's that come from an installed copy, meant or not.
     ``loaded`` are modules and libraries of no place that is known: a prefix, a temporary folder.
+    ``looked_at`` are files and folders of the side's own that were asked for and listed.
     ``advice`` is what to set if it failed for what it did not find. Where it was not ``watched``,
     its watch wrote nothing down, or that was removed.
     """
@@ -60,6 +61,7 @@ class Provenance:
     unknown: tuple[str, ...]
     elsewhere: tuple[Event, ...] = ()
     loaded: tuple[str, ...] = ()
+    looked_at: tuple[Event, ...] = ()
     advice: str = ""
     watched: bool = True
 
@@ -83,7 +85,7 @@ def provenance_of(
     attributed = [
         (one, where, attribution.wrong(one, where))
         for one in events
-        if one.how not in _STATUS and not Path(one.path).is_dir()
+        if one.how not in _STATUS | LOOKS and not Path(one.path).is_dir()
         for where in ("process" if one.how in _OF_PROCESSES else place(one.path),)
     ]
     own = [one for one, where, _ in attributed if where == "own"]
@@ -110,6 +112,7 @@ def provenance_of(
             for one, where in harmless
             if where != "checkout" and one.how in {"import", "load", "map"}
         ),
+        looked_at=tuple(one for one in events if one.how in LOOKS and place(one.path) == "own"),
         advice=missing_advice(
             Path(places.root),
             [one.name for one in events if one.how == "missing"],
@@ -132,7 +135,7 @@ def _unknown(events: Sequence[Event], relevant: Sequence[Event]) -> tuple[str, .
     programs = (
         f"{one.how} {one.name or one.path}"
         for one in relevant
-        if one.how in {"program", "unreadable"}
+        if one.how in {"program", "network", "unreadable"}
     )
     return tuple(dict.fromkeys((*unseen, *programs)))
 

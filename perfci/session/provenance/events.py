@@ -10,6 +10,9 @@ from perfci.worker.hook.perfci_watch import decoded_events
 
 _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
 _CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
+LOOKS = frozenset({"stat", "list", "distributions"})
+"""What is looked at and not read: whether a file is there, what a folder has, or of packages'
+metadata there."""
 _LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
 
 
@@ -18,6 +21,8 @@ class Event:
     """One thing that a worker or a child of it ran, read or started.
 
     ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program),
+    ``stat`` (is it there, how large is it?), ``list`` (a folder), ``distributions`` (what of
+    packages' metadata a folder has), ``network`` (a server's address as the path),
     ``kept out`` (an import that was refused) or ``missing`` (one that nobody has); of a child
     ``watched``, ``looked`` (at all it had loaded, when it ended) and ``living``, with its process
     id as the ``name``, or ``unwatched``; ``program`` for one that is no Python.

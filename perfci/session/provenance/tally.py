@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -52,11 +52,14 @@ class TreeOf:
 class CaseFiles:
     """The files that one case used on one side, as ``(path, sha256)``, and what isn't known.
 
+    ``looked_at`` is what it asked for, or listed, where the sides' trees answer differently, each
+    with the answer that it got.
     ``loaded`` are those that lie outside of the trees, ``not_its_own`` helpers of head's benchmarks
     that the side has, too, with another content.
     """
 
     files: set[tuple[str, str]] = field(default_factory=set)
+    looked_at: set[tuple[str, str]] = field(default_factory=set)
     loaded: set[tuple[str, str]] = field(default_factory=set)
     not_its_own: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
@@ -73,6 +76,11 @@ class Tally:
         self._installed: dict[str, set[tuple[str, str]]] = {name: set() for name in trees}
         self._hashes: dict[tuple[str, int, int], str] = {}
 
+    def read(self, paths: Iterable[str]) -> None:
+        """Read these files now, so that nobody has to open them for their hash later on."""
+        for path in paths:
+            self._digest(path)
+
     def add(self, case: str, side: str, ran: Provenance) -> None:
         """Add what one worker of ``case`` ran; its trees are there still."""
         tree = self._trees[side]
@@ -83,6 +91,10 @@ class Tally:
                 files.add((label, digest))
                 if not digest:
                     mine.unknown.add(f"gone {label}")
+        for one in ran.looked_at:
+            label = self._label(one.path, tree)
+            if len({_answer(one.how, each.root / label) for each in self._trees.values()}) > 1:
+                mine.looked_at.add((f"{one.how} {label}", _answer(one.how, Path(one.path))))
         if tree.root != tree.benchmark_root:
             mine.not_its_own |= {one for one in ran.used if self._differs(Path(one), tree)}
         mine.unknown |= {one for one in ran.unknown if one.partition(" ")[2] not in _TOOLS}
@@ -126,7 +138,8 @@ class Tally:
         mine = self._cases.get((case, side))
         if mine is None or mine.unknown or mine.not_its_own or not mine.files:
             return ""
-        text = "\n".join(f"{digest} {path}" for path, digest in sorted(mine.files | mine.loaded))
+        told = sorted(mine.files | mine.loaded | mine.looked_at)
+        text = "\n".join(f"{digest} {path}" for path, digest in told)
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
     def notes(self) -> tuple[str, ...]:
@@ -167,3 +180,22 @@ class Tally:
             with place.open("rb") as file:
                 self._hashes[key] = hashlib.file_digest(file, "sha256").hexdigest()
         return self._hashes[key]
+
+
+_METADATA = (".dist-info", ".egg-info", ".egg")
+
+
+def _answer(how: str, path: Path) -> str:
+    """Return what whoever looks is told, but for times: these differ between any two trees."""
+    if not path.exists():
+        return "nothing"
+    if how == "stat":
+        status = path.stat()
+        folder = "folder" if path.is_dir() else status.st_size
+        return f"{folder} {oct(status.st_mode)}"
+    if not path.is_dir():
+        return "no folder"
+    names = sorted(one.name for one in path.iterdir() if one.name != "__pycache__")
+    if how == "distributions":
+        names = [name for name in names if name.endswith(_METADATA)]
+    return hashlib.sha256("\0".join(names).encode(errors="surrogateescape")).hexdigest()

@@ -32,6 +32,7 @@ _GREETING_S = 2.0
 _SYSTEM = ("/usr/lib", "/usr/local/lib/", "/usr/bin/", "/usr/sbin/", "/lib", "/bin/", "/sbin/")
 """Where a system's libraries and programs lie: the same for both sides."""
 _RUNS = frozenset({"import", "load", "map"})
+_METADATA_READERS = ("/importlib/metadata/__init__.py", "/importlib_metadata/__init__.py")
 
 
 class Watch:
@@ -60,10 +61,12 @@ class Watch:
         (self._file,) = settings["events"]
         self._seen: dict[tuple[str, str, str], None] = {}
         self._known: set[str] = set()
+        self._known_looks: set[Any] = set()
         self._real_folders: dict[str, tuple[str, tuple[int, int] | None]] = {}
         self._late: list[bytes] = []  # what could not be written as yet
         self._why_late = ""
         self._due: set[int] = set()  # threads that are about to load a library
+        self._own_looks: set[int] = set()  # threads in which this watch itself looks at files
 
     def install(self) -> None:
         """Put the finder first and add the audit hook, for the life of this process."""
@@ -71,6 +74,7 @@ class Watch:
         sys.addaudithook(self._hook())
         os.register_at_fork(after_in_child=self._begin_in_fork)
         self._exit_after_a_look()
+        self._see_what_is_asked()
         self._greet()
 
     def go_on(self, environment: Mapping[str, str]) -> None:
@@ -113,6 +117,7 @@ class Watch:
 
         Living children, too: what C code opened is seen nowhere else.
         """
+        self._own_looks.add(get_ident())  # this process ends, or takes no more orders
         for name, module in list(sys.modules.items()):
             if isinstance(module, type(sys)):
                 for path in _files_of(vars(module)):
@@ -159,6 +164,9 @@ class Watch:
                 path, words, None, environment
             ),
             "os.system": self._shell,
+            "os.listdir": self._listed,
+            "os.scandir": self._listed,
+            "socket.connect": self._reached,
         }
         handler_of = handlers.get
         due = self._due
@@ -169,9 +177,20 @@ class Watch:
                 self._look_at_maps("self")
             handler = handler_of(event)
             if handler is not None:
-                handler(*arguments)
+                self.looking_itself(handler, *arguments)
 
         return hook
+
+    def looking_itself(self, act: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what ``act`` does: the files that it looks at, nobody of the side's asked for."""
+        thread = get_ident()
+        if thread in self._own_looks:
+            return act(*arguments)
+        self._own_looks.add(thread)
+        try:
+            return act(*arguments)
+        finally:
+            self._own_looks.discard(thread)
 
     def _opened(self, path: Any, mode: Any = "r", flags: Any = 0) -> None:
         if path in self._known or isinstance(path, int) or (flags or 0) & _WRITES:
@@ -281,6 +300,76 @@ class Watch:
 
         os._exit = look_and_leave
 
+    def _see_what_is_asked(self) -> None:
+        """Have ``os.stat`` and its like say what they look at: there is no event of it.
+
+        Whether a file is there can decide what runs, and nothing opens it.
+        """
+        for ask in (os.stat, os.lstat, os.access):
+            seen = self._asking(ask)
+            for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
+                if ask in able:
+                    able.add(seen)
+            if ask in os.supports_effective_ids:
+                os.supports_effective_ids.add(seen)
+            setattr(os, ask.__name__, seen)
+
+    def _asking(self, ask: Callable[..., Any]) -> Callable[..., Any]:
+        def asking(path: Any, *arguments: Any, **options: Any) -> Any:
+            self._asked(path, options.get("dir_fd"))
+            return ask(path, *arguments, **options)
+
+        for name in ("__name__", "__qualname__", "__doc__"):
+            setattr(asking, name, getattr(ask, name))
+        asking.__module__ = "os"  # where a pickle looks for it
+        asking.__wrapped__ = ask  # type: ignore[attr-defined]
+        return asking
+
+    def _asked(self, path: Any, folder: int | None) -> None:
+        if isinstance(path, int) or path in self._known_looks or get_ident() in self._own_looks:
+            return
+        try:
+            text = os.fsdecode(path)
+        except TypeError:  # whoever asks gets the error
+            return
+        if text.startswith("/"):
+            self._known_looks.add(text)
+        elif folder is not None:
+            text = os.path.join(_path_of(folder), text)
+        self.looked_for(os.path.abspath(text))
+
+    def looked_for(self, path: str) -> None:
+        """Write down that somebody asked whether a file of the side's own is there, say."""
+        if path.startswith(self.own):
+            self.say("stat", path, "")
+
+    def _listed(self, path: Any) -> None:
+        """Write down that a folder of the side's own was listed, but for Python's own imports.
+
+        These look for names that they know: what they find is written down. Whoever looks for
+        packages' metadata doesn't look at the rest.
+        """
+        caller = sys._getframe(3).f_code.co_filename  # noqa: SLF001 (behind the hook)
+        if caller.startswith("<frozen importlib"):
+            return
+        text = _path_of(path) if isinstance(path, int) else os.fsdecode(path or ".")
+        real = self.real(text)
+        if f"{real}/".startswith(self.own):
+            metadata = caller.endswith(_METADATA_READERS)
+            self.say("distributions" if metadata else "list", real, "")
+
+    def _reached(self, _: Any, address: Any) -> None:
+        """Write down that a server was reached: what it answers isn't known.
+
+        Those of this process's children listen in its temporary folder, or under a name of
+        ``multiprocessing``'s.
+        """
+        if isinstance(address, (str, bytes)):
+            text = os.fsdecode(address)
+            if text.startswith("\0listener-") or self.real(text).startswith(self.temporary):
+                return
+        self.say("network", ascii(address)[:100], "")
+
     def _greet(self) -> None:
         self._write("watched", sys.executable or "", str(os.getpid()))
 
@@ -330,6 +419,12 @@ class OwnCodeFirst:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of the module, or None where others are to be asked."""
+        found: ModuleSpec | None = self._watch.looking_itself(self._find, name, path, target)
+        return found
+
+    def _find(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
         watch = self._watch
         if path is None:
             if name in sys.builtin_module_names or name in watch.installed:
@@ -341,6 +436,7 @@ class OwnCodeFirst:
                 return None
         spec = self._of_both(name, entries, target) or PathFinder.find_spec(name, entries, target)
         if spec is not None and spec.origin is not None:
+            watch.looked_for(spec.origin)  # who only looks for a module imports none
             return spec
         other = self._asked(name, path, target)
         if other is None and spec is None:
@@ -363,7 +459,8 @@ class OwnCodeFirst:
         if not self._watch.benchmarks:
             return None
         own, heads, folder = self._watch.benchmarks
-        real = (f"{os.path.realpath(one)}/" for one in entries)
+        # an archive is opened to look for a name in it: head's is none of this side's business
+        real = (f"{os.path.realpath(one)}/" for one in entries if os.path.isdir(one))
         theirs = [heads + one.removeprefix(own) for one in real if one.startswith(own)]
         spec = PathFinder.find_spec(name, theirs, target)
         places = (spec.origin, *(spec.submodule_search_locations or ())) if spec else ()
@@ -479,6 +576,10 @@ def decoded_events(text: bytes) -> list[list[str]]:
 def _decoded(text: str) -> dict[str, tuple[str, ...]]:
     entries = (entry.split(_BETWEEN) for entry in text.split(_ENTRY))
     return {name: tuple(values) for name, *values in entries}
+
+
+def _path_of(descriptor: int) -> str:
+    return os.readlink(f"/proc/self/fd/{descriptor}")
 
 
 def _identity(folder: str) -> tuple[int, int] | None:

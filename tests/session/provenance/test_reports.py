@@ -10,6 +10,7 @@ from perfci.errors import DamagedFile
 from perfci.model.case import Failure
 from perfci.model.ran import WRONG_CODE, Compiled, Ran, SideRan
 from perfci.model.report import Report
+from perfci.render.escape import code
 from perfci.render.markdown import render_markdown
 from perfci.render.outline import headline, same_code_text
 from perfci.render.report_json import read_report, render_json
@@ -48,6 +49,26 @@ def test_a_pass_of_the_same_code_is_told_as_that_and_read_again() -> None:
     assert "no regression in " in headline(same(report, cases[0]))
     assert "nothing that ran differs in 1 case" in headline(same(report, cases[0]))
     assert read_report(render_json(alike)) == alike
+
+
+def test_cases_of_the_same_code_take_one_line_and_no_rows() -> None:
+    report = passing_report()
+    one, *_ = cases = tuple(dict.fromkeys(one.case for one in report.results))
+    rows = tuple(
+        replace(each, method="same_code", status="unchanged") if each.case == one else each
+        for each in report.results
+        if each.status == "unchanged"
+    )
+    report = same(replace(report, results=rows), one)
+    line = "1 case unchanged: the same code on both sides"
+    text = render_terminal(report, 200, color=False)
+    assert f"{line} ({one})" in text
+    assert text.count(one) == 1
+    assert line not in render_terminal(report, 200, color=False, verbose=True)
+    comment = render_markdown(report)
+    assert "**Unchanged: the same code on both sides**" in comment
+    assert comment.count(str(code(one))) == 1
+    assert len(cases) > 1
 
 
 def test_what_moved_of_the_same_code_is_told_as_noise() -> None:

@@ -1,0 +1,64 @@
+"""A case that is the same code on both sides: unchanged, without a test."""
+
+from dataclasses import replace
+
+from perfci.model.report import Comparison, Verdict
+from perfci.render.row_checks import why_untrue
+from perfci.verdict.comparison import compare_case
+from perfci.verdict.decision import decide
+from perfci.verdict.enforcement import enforced
+from perfci.verdict.identity import may_be_same_code, same_code_rows
+from perfci.verdict.judgement import adjust
+from perfci.verdict.policy import MetricPolicy
+from tests.verdict.shards import POLICY, shard
+from tests.verdict.workers import case, worker
+
+
+def compared(base: dict[str, float], head: dict[str, float]) -> tuple[Comparison, ...]:
+    """Return what one round says."""
+    sides = ((worker("base", 1, base),), (worker("head", 1, head),))
+    return compare_case(case(), *sides, POLICY, paired=True)
+
+
+def test_one_round_of_the_same_code_is_unchanged_and_costs_the_verdict_nothing() -> None:
+    rows = compared(
+        {"latency_p50": 0.010, "host_memory_over_setup": 1.0, "graph_breaks": 2.0},
+        {"latency_p50": 0.013, "host_memory_over_setup": 9e6, "graph_breaks": 2.0},
+    )
+    assert may_be_same_code(rows)
+    assert decide(adjust(rows, POLICY), (), POLICY).status == "inconclusive"
+
+    settled = adjust(same_code_rows(rows), POLICY)
+
+    assert {row.method for row in settled} == {"same_code", "exact"}
+    assert {row.status for row in settled} == {"unchanged"}
+    assert decide(settled, (), POLICY).status == "pass"
+    assert [list(why_untrue(row)) for row in settled] == [[], [], []]
+    latency = next(row for row in settled if row.metric == "latency_p50")
+    assert (latency.base.center, latency.head.center) == (0.010, 0.013)
+    assert latency.ratio is None
+    assert latency.p is None
+    assert latency.warnings == ("nothing that ran differs between base and head",)
+
+
+def test_a_count_that_differs_speaks_against_it() -> None:
+    assert not may_be_same_code(compared({"graph_breaks": 2.0}, {"graph_breaks": 3.0}))
+
+
+def test_a_metric_that_head_lost_speaks_against_it() -> None:
+    both = {"latency_p50": 0.010}
+    assert not may_be_same_code(compared({**both, "cold_start": 1.0}, both))
+
+
+def test_no_other_policy_takes_it_for_undecided() -> None:
+    rows = same_code_rows(compared({"latency_p50": 0.010}, {"latency_p50": 0.013}))
+    missing = dict.fromkeys(("peak_host_memory", "host_memory_over_setup"), "no memory in /proc")
+    report = replace(
+        shard(1, 1),
+        results=adjust(rows, POLICY),
+        shard="",
+        verdict=Verdict("pass", ()),
+        not_measured=missing,
+    )
+    strict = {**POLICY.metrics, "latency_p50": MetricPolicy(0.001, "fail", "fail")}
+    assert enforced(report, replace(POLICY, alpha=0.001, metrics=strict)).verdict.status == "pass"
