@@ -57,13 +57,30 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
+class FileImports:
+    """What importing one benchmark file, or a list of modules, did to its process.
+
+    ``modules`` are those that the side's own code asked for and that are not its own, in order.
+    ``environment`` are variables that were set (``NAME=value``) or removed (``NAME``), ``programs``
+    what libraries started, ``read`` files of the tree that they opened; ``state`` is torch's.
+    """
+
+    modules: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    state: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Discovery:
     """What one side's benchmark files hold: cases, the files that failed, and the side's facts.
 
     ``copies`` are what is installed of the project in the side's Python, which lies in ``pythons``;
     ``sources`` are other clones that it is installed from. ``devices`` are modules of kinds of
     device that other distributions add there, ``metrics`` modules of metrics, with the
-    distributions' names.
+    distributions' names. ``imports`` is what each benchmark file's imports did, ``modules`` has all
+    that was loaded, with its file.
     """
 
     cases: tuple[Case, ...]
@@ -74,3 +91,5 @@ class Discovery:
     sources: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     metrics: Mapping[str, str] = field(default_factory=dict)
+    imports: Mapping[str, FileImports] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)

@@ -181,6 +181,17 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "interrupted": "interrupted before the first round was complete",
     "session-ended": "the session ended before the first round was complete",
     "not-reached": "not measured: stopped at the first regression (--fail-fast)",
+    # why both sides' workers are not forked from one ancestor
+    "ancestor-python": "the sides run different Pythons",
+    "ancestor-plugins": "the sides have different {what} installed",
+    "ancestor-unknown": "what {side} imports is not known",
+    "ancestor-read": "a library that {side} imports reads its file {file}",
+    "ancestor-program": "a library starts a program as it is imported ({program})",
+    "ancestor-failed": "a library cannot be imported by itself: {message}",
+    "ancestor-module": "{side} has another `{module}`",
+    "ancestor-environment": "{side} sets the variable {variable} as it is imported",
+    "ancestor-state": "{message}",
+    "ancestor-unfit": "{message}",
 }
 """By code: a template, or a function of the finding's arguments."""
 

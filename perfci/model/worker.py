@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from perfci.model.case import Failure
 from perfci.model.metric import Metric
 
+UNLIKE_FRESH = "unlike_fresh"
+"""The kind of failure of a worker whose ancestor made it another one than a fresh process."""
+
 
 @dataclass(frozen=True, slots=True)
 class SavedModel:
@@ -34,6 +37,8 @@ class WorkOrder:
     ``case`` empty asks for discovery of ``benchmark_files``; the worker finds its case again by
     its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
     is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
+    With ``preload`` it is an ancestor: it imports these modules, and nothing of a side's own.
+    ``fresh_state`` is torch's after the imports in a fresh process, where that has to be compared.
     ``inject`` makes the work worse on purpose, by shares of its own cost. Without ``cold_start``
     its start was disturbed, and isn't reported. Discovery looks for installed copies of what
     ``project`` names (normalised distributions) or ``checkout`` holds. ``devices`` are the kinds of
@@ -55,6 +60,8 @@ class WorkOrder:
     growth: bool = True
     warmup_s: float = 2.0
     fork_socket: int = -1
+    preload: tuple[str, ...] | None = None
+    fresh_state: Mapping[str, str] = field(default_factory=dict)
     cold_start: bool = True
     inject: Mapping[str, float] = field(default_factory=dict)
     project: tuple[str, ...] = ()

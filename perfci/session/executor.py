@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -19,11 +19,16 @@ from perfci.session.conversation import Worker
 from perfci.session.launch import Executed, Launch
 from perfci.session.leftovers import Guardian
 from perfci.session.process import Pipes
-from perfci.session.starter import StarterProcess
+from perfci.session.starter import Preloaded, StarterProcess
 
 
 class Starter(Protocol):
-    """One side's process that has imported a benchmark file, and forks its workers."""
+    """A process that forks workers: one side's that has imported a benchmark file, or an ancestor.
+
+    ``preloaded`` is what an ancestor imported, once ``imported`` has returned.
+    """
+
+    preloaded: Preloaded | None
 
     def imported(self, timeout_s: float) -> str:
         """Wait for its imports. Returns why it can't fork, or nothing. Raises BudgetEnded."""
@@ -42,7 +47,7 @@ class Starter(Protocol):
         budget_end: float,
         turns: int = -1,
     ) -> Worker:
-        """Fork a worker that has ``environment`` besides the starter's; one lives at a time."""
+        """Fork a worker that has ``environment`` besides the starter's."""
 
     def close(self) -> None:
         """End the starter and whatever it started."""
@@ -50,10 +55,16 @@ class Starter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenStarters:
-    """A starter of each side. ``at_once``: they started beside each other, cold start is no use."""
+    """What forks each side's workers: a starter of its own, or the ``ancestor`` of that number.
+
+    ``at_once``: they started beside each other, and cold start is no use. ``fresh_states`` are
+    torch's settings in a fresh process of each side, which an ancestor's workers have to have.
+    """
 
     by_side: Mapping[str, Starter]
-    at_once: bool
+    at_once: bool = False
+    ancestor: int = 0
+    fresh_states: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def alive(self) -> bool:
         """Say whether all of them still live."""

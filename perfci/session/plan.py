@@ -49,7 +49,8 @@ class SessionPlan:
     ``benchmark_root`` is the tree whose benchmark files both sides run: head's.
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
     begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
-    distributions that the trees declare; ``devices`` and ``metrics`` are others', by side.
+    distributions that the trees declare; ``devices`` and ``metrics`` are others', by side;
+    ``discovered`` is all that discovery found.
     ``checkout`` is the user's: saved models are named in it. ``differing`` are the files, of both
     sides' trees, that are not the same in both; None where not all of them can be followed.
     """
@@ -74,6 +75,7 @@ class SessionPlan:
     metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     checkout: Path | None = None
     differing: frozenset[str] | None = None
+    discovered: Mapping[str, Discovery] = field(default_factory=dict)
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
         """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
@@ -122,6 +124,30 @@ class SessionPlan:
             benchmark_files=(),
         )
 
+    def ancestor_order(self, preload: Sequence[str]) -> WorkOrder:
+        """Return the order of an ancestor of all sides' workers."""
+        side = self.sides[0]
+        folder = self.scratch / "ancestor"
+        folder.mkdir(exist_ok=True)
+        return WorkOrder(
+            root=str(folder),  # no side's tree: what lies there must not be found
+            python_path=(),
+            benchmark_root=str(folder),
+            side=side.name,
+            threads=self.cores.threads,
+            seed=self.settings.seed,
+            devices=self.devices.get(side.name, ()),
+            metrics=self.metrics.get(side.name, {}),
+            preload=tuple(preload),
+        )
+
+    def ancestor_launch(self) -> Launch:
+        """Return how an ancestor is started: as a side's process, in an environment of no side."""
+        temporary = self.scratch / "ancestor"
+        temporary.mkdir(exist_ok=True)
+        extra = {"TMPDIR": str(temporary), SESSION_VARIABLE: self.token}
+        return self._launch(self.sides[0], extra)
+
     def watched(self, side: SidePlan) -> Watched | None:
         """Return the watch of one more worker of this side; None where nothing is watched."""
         if side.name not in self.places:
@@ -158,11 +184,15 @@ class SessionPlan:
         watched = watched or self.watched(side)
         if watched:
             extra |= watched.environment()
+        return self._launch(side, extra)
+
+    def _launch(self, side: SidePlan, extra: Mapping[str, str]) -> Launch:
+        environment = child_environment(
+            self.inherited, self.quiet, self.cores.threads, self.passed, extra
+        )
         return Launch(
             python=side.side.python,
-            environment=child_environment(
-                self.inherited, self.quiet, self.cores.threads, self.passed, extra
-            ),
+            environment=environment,
             affinity=self.cores.workers,
             memory_limit=self.settings.memory_limit,
             enter=self.enter,
@@ -196,6 +226,7 @@ class SessionPlan:
             watched=watched,
             environment=(watched.environment() if watched else {})
             | {
+                "TMPDIR": str(self.temporary_of(side.name)),
                 "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
                 "TRITON_CACHE_DIR": str(caches / "triton"),
                 # what a benchmark compiles by torch.utils.cpp_extension is its own side's
@@ -274,7 +305,7 @@ class SessionPlan:
         }
         devices = {name: one.devices for name, one in discovered.items()}
         metrics = {name: one.metrics for name, one in discovered.items()}
-        return replace(self, places=places, devices=devices, metrics=metrics)
+        return replace(self, places=places, devices=devices, metrics=metrics, discovered=discovered)
 
 
 def _prefix_of(python: str) -> tuple[str, ...]:

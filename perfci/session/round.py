@@ -115,6 +115,7 @@ class _Slot:
         self.before: GpuState | None = None
         self.energy = math.nan
         self.crowded = False
+        self.ancestor = 0
         self.ran: Provenance | None = None
 
 
@@ -140,6 +141,8 @@ def measure_round(
     def measure(slots: Sequence[_Slot]) -> None:
         forking = starters if starters and starters.alive() else None
         start = partial(_started, executor=executor, forking=forking, budget_end=budget_end)
+        for slot in slots:
+            slot.ancestor = forking.ancestor if forking else 0
         _Turns(slots, round_number, settings, start, gpu).run()
 
     measure(slots)
@@ -283,7 +286,11 @@ def _started(
 ) -> Worker:
     """Start one worker: forked by its side's starter, or afresh."""
     if forking:
-        order = replace(task.order, cold_start=not forking.at_once)
+        order = replace(
+            task.order,
+            cold_start=not forking.at_once,
+            fresh_state=forking.fresh_states.get(task.order.side, {}),
+        )
         starter = forking.by_side[order.side]
         return starter.fork(order, task.environment, budget_end=budget_end, turns=turns)
     launch = replace(task.launch, environment={**task.launch.environment, **task.environment})
@@ -352,6 +359,7 @@ def _result(slot: _Slot, said: Mapping[str, object], round_number: int) -> Worke
             cold_cache=order.cold_cache,
             energy=slot.energy if slot.on_device else None,
             installed=order.metrics,
+            ancestor=slot.ancestor,
         )
         to_plain(output.values)
     except UsageError as error:

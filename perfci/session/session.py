@@ -9,9 +9,10 @@ from random import Random
 from perfci.errors import OutsideError, refusal
 from perfci.machine.gpu_watch import GpuWatches
 from perfci.model.case import Case, Failure
+from perfci.model.finding import found
 from perfci.model.ran import Ran
 from perfci.model.report import Comparison
-from perfci.model.worker import WorkerFailure, WorkerOutput
+from perfci.model.worker import UNLIKE_FRESH, WorkerFailure, WorkerOutput
 from perfci.session.conversation import BudgetEnded
 from perfci.session.discovery import Discovered
 from perfci.session.executor import Executor, OpenStarters
@@ -22,7 +23,10 @@ from perfci.session.provenance.openings import Openings
 from perfci.session.provenance.tally import Tally
 from perfci.session.round import measure_round
 from perfci.session.schedule import (
+    LEAST_ANCESTORS,
+    PAIRS,
     least_rounds,
+    pairs_of,
     starting_order,
     visiting_order,
     visiting_order_by,
@@ -178,6 +182,7 @@ class Session:
             refused = error if isinstance(error, OutsideError) else refusal(error)
             notes.append(f"The session ended early: {refused.message}. {refused.advice}")
         finally:
+            self._starters.close()
             self._openings.close()
         if ended == "budget":
             notes += self._budget_notes(states)
@@ -276,24 +281,66 @@ class Session:
         return ""
 
     def _sweep(self, states: list[CaseState], planned: int) -> str:
-        """Measure one round of each state, file by file: a file's cases share starters."""
+        """Measure each state, a benchmark file's together: their workers have one ancestor.
+
+        Of an ancestor several rounds each, else one round.
+        """
         self._sweeps += 1
-        for group in visiting_order_by(states, lambda state: state.case.file, self._rng):
-            if not self._has_time_for(group[0]):
-                return "budget"
-            with self._starters.of(
-                [state.case for state in group],
-                self._sweeps,
-                at_once=self._may_start_at_once(group),
-            ) as starters:
-                imported = self._openings.taken()
-                for state in group:
-                    if not self._has_time_for(state):
-                        return "budget"
-                    self._round(state, planned, starters, imported)
-                    if self._fail_fast and self._is_bad():
-                        return "fail-fast"
+        groups = visiting_order_by(states, lambda state: state.case.file, self._rng)
+        for index, group in enumerate(groups):
+            waiting = list(group)
+            while waiting:
+                if not self._has_time_for(waiting[0]):
+                    return "budget"
+                with self._starters.of(
+                    [state.case for state in waiting],
+                    self._sweeps,
+                    at_once=self._may_start_at_once(waiting),
+                ) as starters:
+                    if starters and starters.ancestor:
+                        self._prepare(groups[index + 1] if index + 1 < len(groups) else group)
+                    imported = self._openings.taken()
+                    if ended := self._measure_group(waiting, planned, starters, imported):
+                        return ended
         return ""
+
+    def _prepare(self, group: Sequence[CaseState]) -> None:
+        """Start the next ancestor meanwhile, where it is known that there is a next one."""
+        if any(self._plan.settings.max_rounds > state.rounds + PAIRS for state in group):
+            self._starters.prepare([state.case for state in group])
+
+    def _measure_group(
+        self,
+        waiting: list[CaseState],
+        planned: int,
+        starters: OpenStarters | None,
+        imported: frozenset[str],
+    ) -> str:
+        """Measure those that are ``waiting``, and remove them; stop early where these starters end.
+
+        They end where a benchmark kills them, or where a worker isn't what a fresh process is.
+        """
+        while waiting:
+            state = waiting[0]
+            for _ in range(self._pairs_of(state) if starters and starters.ancestor else 1):
+                if not self._has_time_for(state):
+                    return "budget"
+                if starters and not starters.alive():
+                    return ""
+                if not self._round(state, planned, starters, imported):
+                    return ""
+                if self._fail_fast and self._is_bad():
+                    return "fail-fast"
+                if state.failures or state.same_code:
+                    break
+            waiting.remove(state)
+        return ""
+
+    def _pairs_of(self, state: CaseState) -> int:
+        if self._fail_fast:
+            return 1
+        ancestors = {one.ancestor for outputs in state.outputs.values() for one in outputs}
+        return pairs_of(self._least(state) - state.rounds, LEAST_ANCESTORS - len(ancestors - {0}))
 
     def _round(
         self,
@@ -301,7 +348,8 @@ class Session:
         planned: int,
         starters: OpenStarters | None,
         imported: frozenset[str],
-    ) -> None:
+    ) -> bool:
+        """Measure one round; return whether it counts, and more of ``starters`` can follow."""
         number = state.rounds + 1
         elapsed = self._executor.now() - self._started
         left = None
@@ -323,6 +371,11 @@ class Session:
             gpu=self._gpu,
         )
         self._plan.forget_cold_caches(state.slug)
+        for one in result.results:
+            if isinstance(one, WorkerFailure) and one.failure.kind == UNLIKE_FRESH:
+                message = f"on {one.failure.side}, {one.failure.message}"
+                self._starters.unshare(state.case.file, found("ancestor-state", message=message))
+                return False
         took = self._executor.now() - started
         state.longest_round_s = max(state.longest_round_s, took)
         state.wall_s += took
@@ -346,6 +399,7 @@ class Session:
                     log = result.logs.get(failure.side, "")
                     self._journal.result(state.slug, worker_result, log)
         state.same_code = self._settles(state)
+        return True
 
     def _accuse(self, state: CaseState) -> None:
         """Fail the case whose round ended with a side's tree gone; the session ends there."""

@@ -1,8 +1,8 @@
-"""A starter: one side's fresh process that has imported a benchmark file, and forks its workers.
+"""Processes that fork workers, as their parent holds them.
 
-Most of a small benchmark's round would else be one more import of torch. A starter lives for one
-sweep over a file's cases: address layout and allocator are drawn anew for every round, as they
-are for a process of its own.
+Most of a small benchmark's round would else be one more import of torch. A starter has imported
+one side's benchmark file, an ancestor what both sides import of their libraries: the workers of
+either are forked, and import what is left.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
+from perfci.model.case import FileImports
 from perfci.model.worker import WorkOrder
 from perfci.session.conversation import Worker, WorkerEnded
-from perfci.session.launch import ChildEnds, Executed, Launch
+from perfci.session.launch import ChildEnds, Executed, Launch, TreeDeleted
 from perfci.session.leftovers import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.session.process import Pipes
 
@@ -27,12 +29,24 @@ _FORK_S = 10.0
 _END_S = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class Preloaded:
+    """What an ancestor imported: each module's file, what that did, and why it failed."""
+
+    modules: Mapping[str, str]
+    imports: FileImports
+    failed: str
+
+
 class StarterProcess:
-    """A living starter: forks once ``imported`` was called and found nothing against it."""
+    """A living starter or ancestor: forks once ``imported`` found nothing against it."""
 
     def __init__(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> None:
         self._socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._executed: Executed | None = None
+        self._codes: dict[int, int] = {}
+        self._shared = order.preload is not None
+        self.preloaded: Preloaded | None = None
         try:
             self._worker = Worker(
                 replace(order, fork_socket=child.fileno()),
@@ -49,6 +63,12 @@ class StarterProcess:
         """Wait for its imports. Returns why it can't fork, or nothing. Raises BudgetEnded."""
         try:
             said = self._worker.expect("imported", timeout_s)
+            if self._shared:
+                self.preloaded = Preloaded(
+                    self._worker.field(said, "modules", dict[str, str]),
+                    self._worker.field(said, "imports", FileImports),
+                    self._worker.field(said, "failed", str),
+                )
             return self._worker.field(said, "unfit", str)
         except WorkerEnded as ended:
             return ended.failure.message
@@ -70,7 +90,9 @@ class StarterProcess:
         budget_end: float,
         turns: int = -1,
     ) -> Worker:
-        """Fork a worker that has ``environment`` besides the starter's; one lives at a time."""
+        """Fork a worker that has ``environment`` besides the starter's. Raises TreeDeleted."""
+        if not os.path.isdir(order.root):  # noqa: PTH112 (as in ``Executed``)
+            raise TreeDeleted(order.root)
         return Worker(order, Pipes(partial(self.forked, environment), turns=turns), budget_end)
 
     def forked(self, environment: Mapping[str, str], ends: ChildEnds) -> Forked:
@@ -78,10 +100,22 @@ class StarterProcess:
         descriptors = [ends.output, ends.orders, ends.results]
         if ends.turns >= 0:
             descriptors.append(ends.turns)
+        token = secrets.token_hex(8)
+        text = json.dumps({**environment, WORKER_VARIABLE: token}).encode()
         with contextlib.suppress(BrokenPipeError, ConnectionError):
-            socket.send_fds(self._socket, [json.dumps(dict(environment)).encode()], descriptors)
-        pid = self._worker.field(self._worker.expect("forked", _FORK_S), "pid", int)
-        return Forked(self._worker, pid, self._end)
+            socket.send_fds(self._socket, [text], descriptors)
+        said = None
+        while said is None:
+            said = self._next("forked", time.monotonic() + _FORK_S)
+        return Forked(self, self._worker.field(said, "pid", int), token)
+
+    def code_of(self, pid: int, within_s: float) -> int | None:
+        """Return how a worker ended, or None while it lives on. Raises WorkerEnded."""
+        deadline = time.monotonic() + within_s
+        while pid not in self._codes:
+            if self._next("ended", deadline) is None and time.monotonic() >= deadline:
+                return self._codes.get(pid)
+        return self._codes[pid]
 
     def close(self) -> None:
         """End the starter and whatever it started."""
@@ -89,28 +123,31 @@ class StarterProcess:
         self._worker.stage = "done"
         self._worker.close()
 
+    def _next(self, kind: str, deadline: float) -> dict[str, object] | None:
+        """Return the next message of ``kind``; how workers ended is remembered on the way."""
+        message = self._worker.receive(deadline)
+        if message is None:
+            if kind == "forked":
+                raise self._worker.nonsense("it did not fork in time")
+            return None
+        if message.get("say") == "ended":
+            pid = self._worker.field(message, "pid", int)
+            self._codes[pid] = self._worker.field(message, "code", int)
+            return message if kind == "ended" else None
+        return message
+
     def _execute(self, launch: Launch, root: str, kept: int, ends: ChildEnds) -> Executed:
         self._executed = Executed(launch, root, ends, (kept,))
         return self._executed
-
-    def _end(self) -> int:
-        """End all that carries the starter's token, but not the starter."""
-        assert self._executed is not None  # noqa: S101 (it forked)
-        return end_all(
-            WORKER_VARIABLE,
-            self._executed.token,
-            spared=self._executed.pid,
-            grace_s=GRACE_S,
-        )
 
 
 class Forked:
     """A forked worker. Its starter, whose child it is, reports how it ended."""
 
-    def __init__(self, starter: Worker, pid: int, end_leftovers: Callable[[], int]) -> None:
+    def __init__(self, starter: StarterProcess, pid: int, token: str) -> None:
         self._starter = starter
         self._pid = pid
-        self._end_leftovers = end_leftovers
+        self._token = token
         self._code: int | None = None
         self._orphaned = False
 
@@ -123,8 +160,7 @@ class Forked:
         """Return the exit code (negative for a signal), or None while it lives on."""
         if self._code is None:
             try:
-                message = self._starter.receive(time.monotonic() + within_s)
-                self._code = self._starter.field(message, "code", int) if message else None
+                self._code = self._starter.code_of(self._pid, within_s)
             except WorkerEnded:  # the starter was killed, or sends no messages: nobody knows
                 self._code = -signal.SIGKILL
                 self._orphaned = True
@@ -140,4 +176,4 @@ class Forked:
 
     def end_leftovers(self) -> int:
         """Kill what left the group; return how many processes that were."""
-        return self._end_leftovers()
+        return end_all(WORKER_VARIABLE, self._token, grace_s=GRACE_S)

@@ -1,20 +1,35 @@
-"""A starter of each side, while a sweep visits the cases of one benchmark file."""
+"""What forks the workers of a sweep's cases: one ancestor of both sides, or a starter of each.
+
+An ancestor where both sides import the same libraries in the same way (``ancestor``), else
+starters; where these can't fork, each worker is a fresh process.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from perfci.model.case import Case
+from perfci.model.case import Case, FileImports
+from perfci.model.finding import Finding, found
+from perfci.model.words import words
+from perfci.session.ancestor import preload_of, why_unlike
 from perfci.session.executor import Executor, OpenStarters, Starter
 from perfci.session.journal import Journal
 from perfci.session.plan import SessionPlan
 from perfci.session.schedule import starting_order
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """An ancestor that was started ahead, on the parent's cores."""
+
+    file: str
+    starter: Starter
+
+
 class Starters:
-    """Opens starters, and remembers the files whose imports don't allow any."""
+    """Opens ancestors and starters, and remembers the files whose imports don't allow any."""
 
     def __init__(
         self, plan: SessionPlan, executor: Executor, journal: Journal, budget_end: float
@@ -24,45 +39,132 @@ class Starters:
         self._journal = journal
         self._budget_end = budget_end
         self._unfit: dict[str, str] = {}
+        self._unshared: dict[str, Finding] = {}
+        self._ancestors = 0
+        self._prepared: _Prepared | None = None
 
     @contextmanager
     def of(
         self, cases: Sequence[Case], sweep: int, *, at_once: bool = False
     ) -> Iterator[OpenStarters | None]:
-        """Yield a starter of each side, or None where each worker has to start afresh.
+        """Yield what forks both sides' workers, or None where each has to start afresh.
 
         ``cases`` are of one file. Both sides are started alike: a forked worker beside a fresh
-        one would compare the ways to start. ``at_once``: not one after the other; the second one
-        then starts on the parent's cores, which has nothing else to do. Raises BudgetEnded.
+        one would compare the ways to start. ``at_once``: starters start beside each other, the
+        second one on the parent's cores, which have nothing else to do. Raises BudgetEnded.
         """
         file = cases[0].file
         if not self._plan.quiet.fork or file in self._unfit:
             yield None
             return
         with ExitStack() as stack:
-            starters: dict[str, Starter] = {}
-            waiting: list[Starter] = []
-            for side in starting_order(self._plan.sides, sweep):
-                launch = self._plan.launch(side)
-                if waiting and self._plan.cores.parent:
-                    launch = replace(launch, affinity=self._plan.cores.parent)
-                starter = self._executor.starter(
-                    self._plan.starter_order(side, cases), launch, budget_end=self._budget_end
-                )
-                stack.callback(starter.close)
-                starters[side.name] = starter
-                waiting.append(starter)
-                if at_once and len(starters) < len(self._plan.sides):
-                    continue
-                unfit = self._imported(waiting)
-                waiting.clear()
-                if unfit:
-                    self._unfit[file] = unfit
-                    self._journal.note(f"{file}: workers start afresh: {unfit}")
-                    stack.close()
-                    yield None
-                    return
-            yield OpenStarters(starters, at_once)
+            ancestor = self._ancestor_of(cases, stack)
+            if ancestor is None:
+                yield self._starters_of(cases, sweep, stack, at_once=at_once)
+                return
+            self._ancestors += 1
+            yield OpenStarters(
+                {side.name: ancestor for side in self._plan.sides},
+                ancestor=self._ancestors,
+                fresh_states=self._fresh_states(cases),
+            )
+
+    def prepare(self, cases: Sequence[Case]) -> None:
+        """Start the ancestor that ``of`` will be asked for next, on the parent's idle cores.
+
+        Without a fixed number of threads it would take its own from the cores that it starts on.
+        """
+        idle = self._plan.cores.parent and self._plan.quiet.threads
+        if not idle or self._prepared or not self._plan.quiet.fork:
+            return
+        if cases[0].file in self._unfit or isinstance(preload := self._preload_of(cases), Finding):
+            return
+        launch = replace(self._plan.ancestor_launch(), affinity=self._plan.cores.parent)
+        starter = self._executor.starter(
+            self._plan.ancestor_order(preload), launch, budget_end=self._budget_end
+        )
+        self._prepared = _Prepared(cases[0].file, starter)
+
+    def unshare(self, file: str, why: Finding) -> None:
+        """Give the sides of ``file`` starters of their own from now on."""
+        self._unshared[file] = why
+        self._journal.note(f"{file}: no common ancestor: {words(why)}")
+
+    def close(self) -> None:
+        """End what was prepared for nothing."""
+        if self._prepared:
+            self._prepared.starter.close()
+            self._prepared = None
+
+    def _ancestor_of(self, cases: Sequence[Case], stack: ExitStack) -> Starter | None:
+        """Return a living ancestor, which ``stack`` ends; None where there can't be one."""
+        file = _imported_file(cases)
+        if self._prepared and self._prepared.file != cases[0].file:
+            self.close()
+        preload = self._preload_of(cases)
+        if isinstance(preload, Finding):
+            if cases[0].file not in self._unshared:
+                self.unshare(cases[0].file, preload)
+            return None
+        if self._prepared:
+            starter, self._prepared = self._prepared.starter, None
+        else:
+            starter = self._executor.starter(
+                self._plan.ancestor_order(preload),
+                self._plan.ancestor_launch(),
+                budget_end=self._budget_end,
+            )
+        stack.callback(starter.close)
+        unfit = self._imported((starter,))
+        why = found("ancestor-unfit", message=unfit) if unfit else None
+        if not why and starter.preloaded:
+            why = why_unlike(starter.preloaded, self._plan.discovered, file)
+        if why:
+            self.unshare(cases[0].file, why)
+            stack.pop_all().close()
+            return None
+        return starter
+
+    def _preload_of(self, cases: Sequence[Case]) -> tuple[str, ...] | Finding:
+        if why := self._unshared.get(cases[0].file):
+            return why
+        if len({side.side.python for side in self._plan.sides}) > 1:
+            return found("ancestor-python")
+        return preload_of(self._plan.discovered, _imported_file(cases))
+
+    def _fresh_states(self, cases: Sequence[Case]) -> dict[str, dict[str, str]]:
+        file = _imported_file(cases)
+        return {
+            name: dict(one.imports.get(file, FileImports()).state)
+            for name, one in self._plan.discovered.items()
+        }
+
+    def _starters_of(
+        self, cases: Sequence[Case], sweep: int, stack: ExitStack, *, at_once: bool
+    ) -> OpenStarters | None:
+        starters: dict[str, Starter] = {}
+        waiting: list[Starter] = []
+        for side in starting_order(self._plan.sides, sweep):
+            launch = self._plan.launch(side)
+            if waiting and self._plan.cores.parent:
+                launch = replace(launch, affinity=self._plan.cores.parent)
+            starter = self._executor.starter(
+                self._plan.starter_order(side, cases), launch, budget_end=self._budget_end
+            )
+            stack.callback(starter.close)
+            starters[side.name] = starter
+            waiting.append(starter)
+            if at_once and len(starters) < len(self._plan.sides):
+                continue
+            unfit = self._imported(waiting)
+            waiting.clear()
+            if unfit:
+                file = cases[0].file
+                self._unfit[file] = unfit
+                self._journal.note(f"{file}: workers start afresh: {unfit}")
+                stack.pop_all().close()
+                return None
+        return OpenStarters(starters, at_once)
 
     def _imported(self, starters: Sequence[Starter]) -> str:
         """Wait until all have imported; return why one can't fork, or nothing."""
@@ -74,9 +176,21 @@ class Starters:
         return ""
 
     def notes(self) -> tuple[str, ...]:
-        """Return what the report should say of files without a starter."""
-        return tuple(
+        """Return what the report should say of files whose workers were not forked as usual."""
+        afresh = (
             f"{file or 'Saved models'}: each worker imported it afresh, which takes longer: "
             f"{reason}."
             for file, reason in sorted(self._unfit.items())
         )
+        apart = (
+            f"{file or 'Saved models'}: each side imported its libraries by itself, which takes "
+            f"longer: {words(why)}."
+            for file, why in sorted(self._unshared.items())
+            if file not in self._unfit
+        )
+        return (*afresh, *apart)
+
+
+def _imported_file(cases: Sequence[Case]) -> str:
+    """Return the benchmark file that workers of ``cases`` import, none for saved models."""
+    return next((case.file for case in cases if case.line), "")

@@ -8,17 +8,18 @@ import importlib.metadata
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from perfci import metrics
 from perfci.api.definition import Benchmark
 from perfci.errors import UsageError
-from perfci.model.case import Case, Discovery, Failure
+from perfci.model.case import Case, Discovery, Failure, FileImports
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.worker.devices import Kind, kinds, registered
 from perfci.worker.failure import kind_of, where_it_failed
+from perfci.worker.imports import ImportRecord, modules, torch_state
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
 from perfci.worker.own_packages import installed_copies, other_sources, python_folders
 
@@ -92,6 +93,8 @@ def discover(order: WorkOrder) -> dict[str, Any]:
     except UsageError as error:
         failures.append(_broken(order, error))
         metrics.use({})
+    record = ImportRecord((order.root, order.benchmark_root))
+    imports: dict[str, FileImports] = {}
     before = ""
     for file in order.benchmark_files:
         folder = str(Path(file).parent)
@@ -99,7 +102,9 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             forget_neighbours(before)
         before = folder
         try:
-            found = benchmarks_in(load(file, order.python_path))
+            with record.during(file):
+                found = benchmarks_in(load(file, order.python_path))
+            imports[_relative(file, order)] = replace(record.of(file), state=torch_state())
             cases += [case for benchmark in found for case in _cases(benchmark, file, order)]
         except BaseException as error:  # noqa: BLE001 (user code: recorded, not hidden)
             failures.append(
@@ -130,6 +135,8 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             sources=other_sources(order.project, order.root, order.checkout),
             devices=others,
             metrics=added,
+            imports=imports,
+            modules=modules(),
         )
     )
 

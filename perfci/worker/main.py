@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NoReturn
@@ -12,7 +12,7 @@ from typing import NoReturn
 from perfci.errors import Unusable
 from perfci.metrics import use
 from perfci.model.ran import WRONG_CODE
-from perfci.model.worker import WorkOrder
+from perfci.model.worker import UNLIKE_FRESH, WorkOrder
 from perfci.worker.failure import flush, kind_of, log, where_it_failed
 from perfci.worker.hook.perfci_watch import Watch, begin_in_worker
 from perfci.worker.loading import prepare_path
@@ -23,8 +23,9 @@ from perfci.worker.protocol import Channel, Ends, decode_order
 class Start:
     """Readings of the monotonic clock, in ns, from the spawn to the end of the imports.
 
-    ``resumed_ns`` is when the worker went on: at once, or when its starter forked it. What lies
-    between is the starter's waiting, and is no part of any start.
+    ``resumed_ns`` is when the worker went on: at once, or when the process that it was forked from
+    did that. What lies between is waiting, and is no part of any start. A worker of an ancestor
+    makes imports of its own then, from ``again_ns`` to ``own_ns``; others make none.
     """
 
     spawned_ns: int
@@ -32,24 +33,26 @@ class Start:
     harness_ns: int
     imported_ns: int
     resumed_ns: int
-
-    def forked(self, forked_ns: int) -> Start:
-        """Return the start of a worker that was forked at ``forked_ns``."""
-        return replace(self, resumed_ns=forked_ns)
+    again_ns: int = 0
+    own_ns: int = 0
 
     def until(self, now_ns: int) -> float:
         """Return the time in s from the spawn to ``now_ns``, waiting left out."""
         return (now_ns - self.spawned_ns - (self.resumed_ns - self.imported_ns)) / 1e9
 
     def imports(self) -> float:
-        """Return how long the imports took, in s."""
-        return (self.imported_ns - self.harness_ns) / 1e9
+        """Return how long the imports took, in s: those before the fork, and its own."""
+        return (self.imported_ns - self.harness_ns + self.own_ns - self.again_ns) / 1e9
 
     def phases(self, later_harness_ns: int) -> dict[str, float]:
-        """Return the phases up to the imports, in s; the harness's own work goes on after them."""
+        """Return the phases up to the imports, in s; the harness's own work goes on after them.
+
+        ``later_harness_ns`` counts from when the worker went on, its own imports included.
+        """
+        harness_ns = self.harness_ns - self.started_ns + later_harness_ns
         return {
             "interpreter": (self.started_ns - self.spawned_ns) / 1e9,
-            "harness": (self.harness_ns - self.started_ns + later_harness_ns) / 1e9,
+            "harness": (harness_ns - (self.own_ns - self.again_ns)) / 1e9,
             "imports": self.imports(),
         }
 
@@ -68,49 +71,110 @@ class Stage:
 
 
 def main(ends: Ends, spawned_ns: int, started_ns: int) -> NoReturn:
-    """Serve the order of a fresh process: discovery, one case, or a starter's forks."""
+    """Serve the order of a fresh process: discovery, one case, or forks."""
+    _live(ends, _Process(spawned_ns, started_ns).serve)
 
-    def serve(order: WorkOrder, channel: Channel, stage: Stage) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """A fresh process, and what it becomes."""
+
+    spawned_ns: int
+    started_ns: int
+
+    def serve(self, order: WorkOrder, channel: Channel, stage: Stage) -> None:
+        """Carry out ``order``, whatever it asks for."""
+        if order.preload is not None:
+            self._become_ancestor(order, channel, stage)
+            return
         prepare_path(order.python_path)
         watch = begin_in_worker(os.environ)
-        look = partial(_look, watch)
-        discovers = not (order.case or order.fork_socket >= 0)
-        if not discovers:
-            use(order.metrics)
+        if not (order.case or order.fork_socket >= 0):
+            _discover(order, channel, stage, watch)
+            return
+        use(order.metrics)
         harness_ns = time.monotonic_ns()
         stage.enter("import")
-        if discovers:
-            from perfci.worker.discovery import discover
-
-            discovery = discover(order)
-            look()
-            channel.send("discovery", discovery=discovery)
-            return
         from perfci.worker.building import imported
 
         benchmarks = imported(order)
         imported_ns = time.monotonic_ns()
-        start = Start(spawned_ns, started_ns, harness_ns, imported_ns, resumed_ns=imported_ns)
+        start = Start(
+            self.spawned_ns, self.started_ns, harness_ns, imported_ns, resumed_ns=imported_ns
+        )
         if order.case:
             from perfci.worker.measurement import measure
 
-            measure(order, channel, stage, start, benchmarks, look)
+            measure(order, channel, stage, start, benchmarks, partial(_look, watch))
             return
         from perfci.worker.starter import serve_forks
 
-        def become_worker(ends: Ends, forked_ns: int) -> None:
-            def serve_case(order: WorkOrder, channel: Channel, stage: Stage) -> None:
-                from perfci.worker.measurement import measure
+        def measure_case(forked_ns: int, order: WorkOrder, channel: Channel, stage: Stage) -> None:
+            from perfci.worker.measurement import measure
 
-                if watch:
-                    watch.go_on(os.environ)
-                measure(order, channel, stage, start.forked(forked_ns), benchmarks, look)
+            if watch:
+                watch.go_on(os.environ)
+            forked = replace(start, resumed_ns=forked_ns)
+            measure(order, channel, stage, forked, benchmarks, partial(_look, watch))
 
-            _live(ends, serve_case)
+        serve_forks(order, channel, partial(_live_forked, measure_case), {})
 
-        serve_forks(order, channel, become_worker)
+    def _become_ancestor(self, order: WorkOrder, channel: Channel, stage: Stage) -> None:
+        """Import what the sides have in common; each worker goes on as its own side's."""
+        use(order.metrics)
+        from perfci.worker.building import imported
+        from perfci.worker.imports import torch_state
+        from perfci.worker.measurement import measure
+        from perfci.worker.starter import import_libraries, serve_forks
 
-    _live(ends, serve)
+        harness_ns = time.monotonic_ns()
+        stage.enter("import")
+        did = import_libraries(order)
+        imported_ns = time.monotonic_ns()
+        common = Start(self.spawned_ns, self.started_ns, harness_ns, imported_ns, imported_ns)
+
+        def import_and_measure(
+            forked_ns: int, order: WorkOrder, channel: Channel, stage: Stage
+        ) -> None:
+            os.chdir(order.root)
+            prepare_path(order.python_path)
+            watch = begin_in_worker(os.environ)
+            stage.enter("import")
+            again_ns = time.monotonic_ns()
+            benchmarks = imported(order)
+            own_ns = time.monotonic_ns()
+            _require_fresh_state(order.fresh_state, torch_state())
+            start = replace(common, resumed_ns=forked_ns, again_ns=again_ns, own_ns=own_ns)
+            measure(order, channel, stage, start, benchmarks, partial(_look, watch))
+
+        serve_forks(order, channel, partial(_live_forked, import_and_measure), did)
+
+
+def _live_forked(
+    measure: Callable[[int, WorkOrder, Channel, Stage], None], ends: Ends, forked_ns: int
+) -> NoReturn:
+    """Serve one case in a process that was just forked."""
+    _live(ends, partial(measure, forked_ns))
+
+
+def _discover(order: WorkOrder, channel: Channel, stage: Stage, watch: Watch | None) -> None:
+    stage.enter("import")
+    from perfci.worker.discovery import discover
+
+    discovery = discover(order)
+    _look(watch)
+    channel.send("discovery", discovery=discovery)
+
+
+def _require_fresh_state(fresh: Mapping[str, str], found: Mapping[str, str]) -> None:
+    """Raise Unusable where torch is not set as in a fresh process of this side."""
+    for name, value in fresh.items():
+        if found.get(name) != value:
+            raise Unusable(
+                UNLIKE_FRESH,
+                f"torch's {name} is {found.get(name)} after the imports, and {value} in a fresh "
+                "process",
+            )
 
 
 def _look(watch: Watch | None) -> None:

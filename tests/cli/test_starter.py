@@ -1,4 +1,4 @@
-"""Workers forked by a starter: as good as fresh ones, and fresh ones where a fork can't be had."""
+"""Workers that are forked: as good as fresh ones, and fresh ones where a fork can't be had."""
 
 from __future__ import annotations
 
@@ -24,16 +24,19 @@ def one():
 
 @perfci.benchmark
 def two():
-    return (lambda: sum(range(300))), perfci.metric("imported_by", lambda: float(IMPORTED_BY))
+    parent = perfci.metric("parent", lambda: float(os.getppid()), exact=True)
+    return (lambda: sum(range(300))), parent
 """
+APART = TELLS_ITS_PARENTS.replace("time.sleep(0.3)", "os.environ['SET'] = '1'; time.sleep(0.3)")
+"""It sets a variable before it imports: no ancestor could have done so for it."""
 
-LEAVES_A_THREAD = TELLS_ITS_PARENTS.replace(
+LEAVES_A_THREAD = APART.replace(
     "IMPORTED_BY =",
     "import threading\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     "IMPORTED_BY =",
 )
 
-KILLS_ITS_STARTER = """\
+KILLS_ITS_PARENT = """\
 import os, signal
 import perfci
 
@@ -55,15 +58,45 @@ def measured(project: Project, source: str, *options: str) -> dict:
     return project.report("compare", "HEAD", "HEAD", "--same", *options)
 
 
-def test_cases_of_a_file_share_one_import_a_side_and_round(project: Project) -> None:
+def test_workers_of_both_sides_have_one_ancestor_and_several_pairs_have_it(
+    project: Project,
+) -> None:
     report = measured(project, TELLS_ITS_PARENTS)
+    parent = rows(report, "two")["parent"]
+    for end in ("center", "lo", "hi", "workers"):
+        assert parent["base"][end] == parent["head"][end]
+    assert parent["head"]["lo"] < parent["head"]["hi"], "no second ancestor"
+    assert rows(report, "one")["forked"]["head"]["center"] == 0.0, "it imported a side's own code"
+    assert "by itself" not in str(report["notes"])
+
+
+def test_a_side_that_sets_a_variable_as_it_is_imported_has_starters_of_its_own(
+    project: Project,
+) -> None:
+    report = measured(project, APART)
     assert rows(report, "one")["forked"]["head"]["center"] == 1.0
-    importer = rows(report, "two")["imported_by"]
-    assert importer["head"]["lo"] < importer["head"]["hi"]  # anew in every round
+    parent = rows(report, "two")["parent"]
+    assert parent["base"]["center"] != parent["head"]["center"]
+    assert any("base sets the variable SET as it is imported" in one for one in report["notes"])
 
 
-def test_cold_start_counts_the_starters_imports(project: Project) -> None:
-    report = measured(project, TELLS_ITS_PARENTS)
+def test_a_library_that_a_side_shadows_is_imported_by_each_side(project: Project) -> None:
+    project.write("colorsys.py", "def rgb_to_hsv(*_): return 1.0, 1.0, 1.0\n")
+    source = TELLS_ITS_PARENTS.replace("import os, time", "import os, time, colorsys").replace(
+        "lambda: float(os.getppid())", "lambda: colorsys.rgb_to_hsv(0.5, 0.0, 0.0)[2]"
+    )
+    project.write("benchmarks/bench_one.py", source)
+    base = project.commit("with its own")
+    (project.folder / "colorsys.py").unlink()
+    project.commit("with Python's")
+    report = project.report("compare", base, "HEAD", "--rounds", "2", "-k", "two")
+    found = rows(report, "two")["parent"]
+    assert (found["base"]["center"], found["head"]["center"]) == (1.0, 0.5)
+
+
+@pytest.mark.parametrize("source", [TELLS_ITS_PARENTS, APART])
+def test_cold_start_counts_all_imports(project: Project, source: str) -> None:
+    report = measured(project, source)
     for case in ("one", "two"):
         cold, imports = (rows(report, case)[name]["head"] for name in ("cold_start", "import_time"))
         assert imports["center"] > 0.3
@@ -73,8 +106,9 @@ def test_cold_start_counts_the_starters_imports(project: Project) -> None:
 def test_fork_can_be_switched_off(project: Project) -> None:
     with (project.folder / "pyproject.toml").open("a") as file:
         file.write("[tool.perfci.quiet]\nfork = false\n")
-    report = measured(project, TELLS_ITS_PARENTS, "-k", "one")
-    assert rows(report, "one")["forked"]["head"]["center"] == 0.0
+    report = measured(project, TELLS_ITS_PARENTS, "-k", "two")
+    parent = rows(report, "two")["parent"]["head"]
+    assert parent["lo"] == parent["hi"]
     assert report["environment"]["facts"]["quiet_fork"] == "false"
 
 
@@ -84,9 +118,9 @@ def test_imports_that_leave_a_thread_mean_fresh_workers_and_a_note(project: Proj
     assert any("left threads running" in note for note in report["notes"])
 
 
-def test_a_benchmark_that_kills_its_starter_harms_no_other(project: Project) -> None:
+def test_a_benchmark_that_kills_its_parent_harms_no_other(project: Project) -> None:
     logs = project.folder.parent / "logs"
-    report = measured(project, KILLS_ITS_STARTER, "--log-dir", str(logs), "-k", "steady or deadly")
+    report = measured(project, KILLS_ITS_PARENT, "--log-dir", str(logs), "-k", "steady or deadly")
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 5
     assert not [failure for failure in report["failures"] if failure["case"] == "steady"]
     assert not list(project.cache.glob("session-*"))
@@ -112,7 +146,10 @@ def test_rounds_beyond_the_least_start_both_sides_at_once_and_tell_no_cold_start
 ) -> None:
     cores = project.folder.parent / "cores"
     project.write("pyproject.toml", QUICK + '[tool.perfci.metrics.cold_start]\ngate = "warn"\n')
-    report = measured(project, WAVERS.format(path=str(cores)))
+    source = WAVERS.format(path=str(cores))
+    report = measured(
+        project, source.replace("import perfci\n", "import perfci\nos.environ['SET'] = '1'\n", 1)
+    )
     found = rows(report, "wavers")
     assert found["latency_p50"]["base"]["workers"] == 6
     assert found["cold_start"]["base"]["workers"] == found["cold_start"]["head"]["workers"] == 5

@@ -1,0 +1,239 @@
+"""What benchmark files import, in which order, and what that does to the process.
+
+Discovery records it in a fresh process of each side; an ancestor records the same of what it
+imports for both sides, and the parent compares them (``perfci.session.ancestor``).
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import resolve_name
+from types import FrameType
+from typing import Any
+
+from perfci.model.case import FileImports
+
+_CHANGES = {"os.putenv": 2, "os.unsetenv": 1}
+_STARTS = frozenset(
+    {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect"}
+)
+_BYTECODE = (".py", ".pyc")
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What one import of a side's own code asked for, in order, and what was done during it."""
+
+    modules: dict[str, None] = field(default_factory=dict)
+    environment: dict[str, None] = field(default_factory=dict)
+    programs: dict[str, None] = field(default_factory=dict)
+    read: dict[str, None] = field(default_factory=dict)
+
+
+class ImportRecord:
+    """Records while ``during`` is open. ``roots`` are the folders of the side's own code.
+
+    Only what own code asks for is recorded: what libraries import in turn comes with them.
+    """
+
+    def __init__(self, roots: Sequence[str] = ()) -> None:
+        self._roots = tuple(f"{root}/" for root in dict.fromkeys(roots) if root)
+        self._asked: dict[str, _Asked] = {}
+        self._way: list[_Asked] = []
+        self._own: dict[str, bool] = {}
+        self._import = builtins.__import__
+
+    @contextmanager
+    def during(self, file: str) -> Iterator[None]:
+        """Record as an import of ``file``."""
+        self._way.append(self._of(file))
+        self._import = builtins.__import__
+        builtins.__import__ = self._imported
+        _listen(self._heard)
+        try:
+            yield
+        finally:
+            _listen(None)
+            builtins.__import__ = self._import
+            self._way.clear()
+
+    def of(self, file: str) -> FileImports:
+        """Return what ``file`` asked for and did, its side's own modules included."""
+        found = FileImports()
+        seen: dict[str, None] = {}
+        waiting = [file]
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen[name] = None
+            asked = self._asked.get(name)
+            if name in sys.modules and not (name == file or self._is_own(name)):
+                found = _joined(found, modules=(name,))
+            if asked is not None:
+                found = _joined(
+                    found,
+                    environment=tuple(asked.environment),
+                    programs=tuple(asked.programs),
+                    read=tuple(asked.read),
+                )
+                waiting += reversed(asked.modules)
+        return found
+
+    def _of(self, name: str) -> _Asked:
+        return self._asked.setdefault(name, _Asked())
+
+    def _imported(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None = None,  # noqa: A002 (the name that callers use)
+        locals: Mapping[str, Any] | None = None,  # noqa: A002
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        """Stand in for ``__import__``."""
+        if not self._asks(globals):
+            return self._import(name, globals, locals, fromlist or (), level)
+        package = (globals or {}).get("__package__") or (globals or {}).get("__name__") or ""
+        try:
+            whole = resolve_name("." * level + name, package) if level else name
+        except ImportError:
+            whole = ""
+        if not whole:
+            return self._import(name, globals, locals, fromlist or (), level)
+        self._way[-1].modules[whole] = None
+        self._way.append(self._of(whole))
+        try:
+            return self._import(name, globals, locals, fromlist or (), level)
+        finally:
+            self._way.pop()
+            for one in fromlist or ():
+                if f"{whole}.{one}" in sys.modules:
+                    self._way[-1].modules[f"{whole}.{one}"] = None
+
+    def _asks(self, importer: Mapping[str, Any] | None) -> bool:
+        """Whether it is the side's own code that imports."""
+        if not importer or not self._way:
+            return False
+        file = importer.get("__file__")
+        return isinstance(file, str) and self._is_of_roots(file)
+
+    def _is_of_roots(self, file: str) -> bool:
+        if file not in self._own:
+            real = os.path.realpath(file) if file.startswith("/") else ""  # "<frozen …>", say
+            self._own[file] = real.startswith(self._roots) or file.startswith(self._roots)
+        return self._own[file]
+
+    def _is_own(self, name: str) -> bool:
+        module = sys.modules.get(name)
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str):
+            return self._is_of_roots(file)
+        places = getattr(module, "__path__", ())  # a package without a file of its own
+        return any(self._is_of_roots(f"{place}/") for place in places)
+
+    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self._way:
+            return
+        asked = self._way[-1]
+        if event in _CHANGES:
+            asked.environment[_change(arguments)] = None
+        elif event in _STARTS:
+            if not self._is_by_own_code():
+                asked.programs[f"{event} {arguments[0] if arguments else ''}"[:200]] = None
+        elif event == "open" and isinstance(arguments[0], str):
+            file, _, flags = arguments
+            if (flags or 0) & os.O_WRONLY:
+                return
+            place = os.path.abspath(file)  # noqa: PTH100 (as written: links are looked at later)
+            inside = not file.endswith(_BYTECODE) and self._is_of_roots(place)
+            if inside and not self._is_by_own_code():
+                asked.read[file] = None
+
+    def _is_by_own_code(self) -> bool:
+        """Whether own code calls what happens now, rather than a module that is being imported."""
+        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (there is no other way)
+        while frame is not None:
+            if frame.f_code.co_name == "_find_and_load":
+                return False
+            if self._is_of_roots(frame.f_code.co_filename):
+                return True
+            frame = frame.f_back
+        return False
+
+
+def _change(arguments: tuple[Any, ...]) -> str:
+    texts = [os.fsdecode(one) if isinstance(one, (bytes, str)) else repr(one) for one in arguments]
+    return "=".join(texts)
+
+
+def _joined(found: FileImports, **more: tuple[str, ...]) -> FileImports:
+    def both(name: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*getattr(found, name), *more.get(name, ()))))
+
+    return FileImports(both("modules"), both("environment"), both("programs"), both("read"))
+
+
+_Heard = Callable[[str, tuple[Any, ...]], None]
+_listener: list[_Heard] = []
+_installed: list[bool] = []
+
+
+def _listen(heard: _Heard | None) -> None:
+    """Hand audit events to ``heard``. A hook stays for the life of a process: there is one."""
+    _listener[:] = [heard] if heard else []
+    if heard and not _installed:
+        _installed.append(True)
+        sys.addaudithook(_hand_on)
+
+
+def _hand_on(event: str, arguments: tuple[Any, ...]) -> None:
+    if _listener:
+        _listener[0](event, arguments)
+
+
+def modules() -> dict[str, str]:
+    """Return what is loaded, in the order it was, with each module's file."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        found[name] = file if isinstance(file, str) else ""
+    return found
+
+
+def torch_state() -> dict[str, str]:
+    """Return the settings of torch that code can change while it is imported, as text."""
+    torch = sys.modules.get("torch")
+    state = {"torch": "imported" if torch else "not imported"}
+    if torch is None:
+        return state
+    for name, read in _STATE.items():
+        try:
+            state[name] = str(read(torch))
+        except Exception as error:  # noqa: BLE001 (another version's torch: the same on both sides)
+            state[name] = type(error).__name__
+    return state
+
+
+_STATE: Mapping[str, Callable[[Any], object]] = {
+    "default dtype": lambda torch: torch.get_default_dtype(),
+    "default device": lambda torch: torch.get_default_device(),
+    "threads": lambda torch: torch.get_num_threads(),
+    "interop threads": lambda torch: torch.get_num_interop_threads(),
+    "deterministic algorithms": lambda torch: torch.are_deterministic_algorithms_enabled(),
+    "matmul precision": lambda torch: torch.get_float32_matmul_precision(),
+    "grad mode": lambda torch: torch.is_grad_enabled(),
+    "inference mode": lambda torch: torch.is_inference_mode_enabled(),
+    "anomaly mode": lambda torch: torch.is_anomaly_enabled(),
+    "mkldnn": lambda torch: torch.backends.mkldnn.enabled,
+    "cudnn benchmark": lambda torch: torch.backends.cudnn.benchmark,
+    "cudnn TF32": lambda torch: torch.backends.cudnn.allow_tf32,
+    "flash attention": lambda torch: torch.backends.cuda.flash_sdp_enabled(),
+    "efficient attention": lambda torch: torch.backends.cuda.mem_efficient_sdp_enabled(),
+    "math attention": lambda torch: torch.backends.cuda.math_sdp_enabled(),
+}

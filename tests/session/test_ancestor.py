@@ -1,0 +1,73 @@
+"""When both sides may have one ancestor, and what it imports: decided from what discovery saw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfci.model.case import Discovery, FileImports
+from perfci.model.words import words
+from perfci.session.ancestor import preload_of, why_unlike
+from perfci.session.starter import Preloaded
+
+FILE = "benchmarks/bench_one.py"
+LOADED = {"torch": "/lib/torch.py", "numpy": "/lib/numpy.py", "torch.nn": "/lib/nn.py", "os": ""}
+
+
+def side(*modules: str, loaded: dict[str, str] = LOADED, **did: tuple[str, ...]) -> Discovery:
+    imports = FileImports(("perfci", *modules), **did)
+    return Discovery((), (), {}, imports={FILE: imports}, modules=loaded)
+
+
+def test_what_both_sides_ask_for_is_imported_in_bases_order() -> None:
+    sides = {"base": side("torch", "numpy", "os"), "head": side("os", "torch", "torch.nn")}
+    assert preload_of(sides, FILE) == ("torch", "os")
+    assert preload_of({"head": sides["head"]}, FILE) == ("os", "torch", "torch.nn")
+
+
+def test_a_name_that_a_side_has_from_elsewhere_is_left_to_each_side() -> None:
+    own = {**LOADED, "numpy": "/tree/numpy.py"}
+    sides = {"base": side("torch", "numpy"), "head": side("torch", "numpy", loaded=own)}
+    assert preload_of(sides, FILE) == ("torch",)
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        (side("torch", read=("rc",)), "a library that head imports reads its file rc"),
+        (side("torch", programs=("ldconfig",)), "a library starts a program as it is imported"),
+        (replace(side("torch"), imports={}), "what head imports is not known"),
+        (replace(side("torch"), devices=("tpu",)), "the sides have different devices installed"),
+    ],
+)
+def test_imports_that_depend_on_the_side_have_no_ancestor(head: Discovery, reason: str) -> None:
+    why = preload_of({"base": side("torch"), "head": head}, FILE)
+    assert not isinstance(why, tuple)
+    assert words(why).startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("preloaded", "reason"),
+    [
+        (Preloaded({"torch": "/lib/torch.py"}, FileImports(), "no torch"), "a library cannot be"),
+        (Preloaded({"torch": "/lib/other.py"}, FileImports(), ""), "base has another `torch`"),
+        (Preloaded({"yaml": "/lib/yaml.py"}, FileImports(), ""), "base has another `yaml`"),
+        (Preloaded({}, FileImports(), ""), "head sets the variable OMP_NUM_THREADS as it"),
+    ],
+)
+def test_an_ancestor_that_is_another_process_than_a_fresh_one_is_refused(
+    preloaded: Preloaded, reason: str
+) -> None:
+    head = side("torch", environment=("OMP_NUM_THREADS=4",))
+    why = why_unlike(preloaded, {"base": side("torch"), "head": head}, FILE)
+    assert why is not None
+    assert words(why).startswith(reason)
+
+
+def test_an_ancestor_that_did_what_fresh_processes_did_is_accepted() -> None:
+    did = side("torch", environment=("BY_TORCH=1",))
+    preloaded = Preloaded(
+        {"torch": "/lib/torch.py", "perfci.api": "/x"}, FileImports(environment=("BY_TORCH=1",)), ""
+    )
+    assert why_unlike(preloaded, {"base": did, "head": did}, FILE) is None
