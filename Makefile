@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# where bytecode isn't kept, each process that the tests start compiles all it imports anew
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo nightly-demo test test-all test-lowest test-pythons lint lock wheel-check gpu-check clean
 .DEFAULT_GOAL := help
@@ -31,8 +33,7 @@ demo: $(VENV)/.installed
 nightly-demo: $(VENV)/.installed
 	$(BIN)/python examples/nightly_demo.py nightly-demo-output
 
-# where bytecode isn't kept, each process that the tests start compiles perfci anew
-TESTS := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --durations=15
+TESTS := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --durations=15
 
 test: $(VENV)/.installed
 	$(TESTS) -m "not slow"

@@ -95,7 +95,9 @@ def test_perfci_is_judged_by_its_gate_and_by_significance():
 
 def test_a_significant_improvement_by_perfci_is_no_alarm():
     better = _report(ratio=0.98, findings=[{"code": "below-threshold"}])
-    assert not any(finding.alarm for finding in perfci_compare.judge(better))
+    findings = perfci_compare.judge(better)
+    assert findings
+    assert not any(finding.alarm for finding in findings)
 
 
 def test_perfci_gets_no_pardon_for_failing_another_metric_or_a_benchmark():

@@ -51,7 +51,7 @@ def main() -> int:
         check_contents(wheel)
         normal = try_install(folder / "normal", "--no-deps", str(wheel), lock=True)
         assert "site-packages" in normal, normal
-        editable = try_install(folder / "editable", "-e", str(ROOT))
+        editable = try_install(folder / "editable", "-e", str(ROOT), uv=True)
         assert editable == str(ROOT / "perfci"), editable
         theirs = torch_environment(folder / "theirs")
         project = torch_project(folder / "project", theirs)
@@ -86,18 +86,20 @@ def check_contents(wheel: Path) -> None:
     assert not strangers, strangers
 
 
-def try_install(folder: Path, *what: str, lock: bool = False) -> str:
+def try_install(folder: Path, *what: str, lock: bool = False, uv: bool = False) -> str:
     """Install into a fresh environment, run the command and a render; return where perfci is."""
-    venv.create(folder, with_pip=True)
+    venv.create(folder, with_pip=not uv)
     python = folder / "bin" / "python"
     constraints = ROOT / "constraints.txt"
+    pip = (sys.executable, "-m", "uv", "pip") if uv else (python, "-m", "pip")
+    into = (f"--python={python}",) if uv else ()
     if lock:
         hashed = ("--require-hashes", "--only-binary", ":all:", "-r", LOCK)
         run(python, "-m", "pip", "install", "--quiet", *hashed)
         unaided = ("--no-deps", "--no-build-isolation", "--wheel-dir", folder)
         run(python, "-m", "pip", "wheel", "--quiet", *unaided, ROOT)
-    run(python, "-m", "pip", "install", "--quiet", "-c", constraints, *what)
-    run(python, "-m", "pip", "check")
+    run(*pip, "install", *into, "--quiet", "-c", constraints, *what)
+    run(*pip, "check", *into)
     run(folder / "bin" / "perfci", "--version")
     run(folder / "bin" / "perfci", "--help")
     done = subprocess.run(

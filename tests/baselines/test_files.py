@@ -322,7 +322,9 @@ def test_eight_writers_at_once_lose_nothing(tmp_path: Path) -> None:
         process.communicate(timeout=60)
         assert process.returncode == 0
     wanted = {f"w{number}-0" for number in range(8)}
-    for baseline in BaselineStore(tmp_path).load_all(HERE.key):
+    stored = list(BaselineStore(tmp_path).load_all(HERE.key))
+    assert stored
+    for baseline in stored:
         assert {session.id for session in baseline.sessions} == wanted
 
 

@@ -308,5 +308,7 @@ def test_statistics_count_what_there_is(place: str) -> None:
 def test_loading_gives_arrays_that_fit_the_contract(place: str) -> None:
     with open_history(place) as history:
         history.record([recorded(1)])
-        for one in history.load().series:
+        series = history.load().series
+        assert len(series) == 4
+        for one in series:
             assert (one.runs.dtype, one.values.dtype) == (np.int32, np.float64)

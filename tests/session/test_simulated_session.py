@@ -77,6 +77,7 @@ def test_the_side_that_starts_first_alternates(project: Project, workers: Simula
     workers.before = lambda work, _: order.append(work.side)
     project.report(*SAME, "-k", "steady", "--rounds", "5")
     firsts = order[::2]
+    assert len(firsts) == 5
     assert all(one != other for one, other in pairwise(firsts)), firsts
 
 

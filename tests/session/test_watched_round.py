@@ -86,6 +86,7 @@ def outputs_of(
     ends = time.monotonic() + 240
     result = measure_round(tasks, 1, settings, executor=Processes(), budget_end=ends, gpu=gpu)
     outputs = result.results
+    assert len(outputs) == len(tasks)
     assert all(isinstance(output, WorkerOutput) for output in outputs), outputs
     return [output for output in outputs if isinstance(output, WorkerOutput)]
 
@@ -132,7 +133,7 @@ def test_a_card_that_is_lost_to_nvml_ends_no_session(tree: Tree) -> None:
         assert any("GPU is lost" in note for note in watches.notes())
 
 
-def test_a_slowed_card_and_a_foreign_process_are_told_though_the_bursts_are_kept(
+def test_a_slowed_card_is_reported_though_the_bursts_are_kept_and_unknown_ids_are_not(
     tree: Tree,
 ) -> None:
     nvml = FakeNvml({f"GPU-{FIRST}": card(nvmlDeviceGetCurrentClocksEventReasons=0x4)})

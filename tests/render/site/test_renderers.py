@@ -213,11 +213,12 @@ def test_strangers_add_no_tag_and_no_attribute_to_a_page() -> None:
 
 
 def test_nothing_in_a_page_is_inline_so_that_its_policy_can_be_strict() -> None:
-    for name, content in render_site(year(), distributions(year())):
-        if name.endswith(".html"):
-            text = content.decode()
-            assert "script-src 'self' file:;" in text
-            assert not re.search(r"<script(?![^>]* src=)|<style| style=| on\w+=", text), name
+    files = dict(render_site(year(), distributions(year())))
+    pages = {name: content.decode() for name, content in files.items() if name.endswith(".html")}
+    assert "index.html" in pages
+    for name, text in pages.items():
+        assert "script-src 'self' file:;" in text
+        assert not re.search(r"<script(?![^>]* src=)|<style| style=| on\w+=", text), name
 
 
 def test_the_first_page_stays_below_a_megabyte_with_many_series() -> None:
