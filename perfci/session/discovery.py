@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from perfci.config.reading import nearest
 from perfci.errors import BenchmarkError, MeasureError, UsageError
-from perfci.model.case import Case, Discovery, Failure
+from perfci.model.case import Case, Discovery, Failure, FileImports
 from perfci.model.worker import WorkOrder
 from perfci.session.conversation import WorkerEnded, import_times
 from perfci.session.executor import Executor
@@ -45,22 +46,41 @@ class Discovered:
 
 
 def discover(
-    plan: SessionPlan, side: SidePlan, executor: Executor, budget_end: float
-) -> Discovered:
-    """Return what this side's benchmark files hold.
+    plan: SessionPlan, executor: Executor, budget_end: float, begun: Callable[[str], None]
+) -> Iterator[tuple[str, Discovered]]:
+    """Yield each side's name, and what its benchmark files hold; ``begun`` is told of each.
 
-    A file that kills the worker is found by asking for each file alone; the others go on.
+    All sides are asked at the same time where the parent's cores are free for one of them. A file
+    that kills the worker is found by asking for each file alone; the others go on.
     Raises BenchmarkError where a benchmark is written wrongly, or a device that is installed there
     can't be used: nothing was measured yet.
     """
-    order = plan.discovery_order(side)
+    with ExitStack() as stack:
+        waiting: list[_Question] = []
+        for side in plan.sides:
+            begun(side.name)
+            beside = bool(waiting) and bool(plan.cores.parent) and plan.quiet.threads
+            question = _Question(plan, side, executor, plan.discovery_order(side), beside=beside)
+            stack.callback(question.close)
+            waiting.append(question)
+            if plan.cores.parent and plan.quiet.threads and side is not plan.sides[-1]:
+                continue
+            for one in waiting:
+                yield one.side.name, _discovered(plan, one, executor, budget_end)
+            waiting.clear()
+
+
+def _discovered(
+    plan: SessionPlan, question: _Question, executor: Executor, budget_end: float
+) -> Discovered:
+    order = question.order
     try:
-        found = _ask(plan, side, executor, order, budget_end)
+        found = question.answer(budget_end)
     except WorkerEnded as ended:
         if len(order.benchmark_files) <= 1:
             found = Discovered(Discovery((), (_of_file(ended.failure, order),), {}), {})
         else:
-            found = _one_by_one(plan, side, executor, order, budget_end)
+            found = _one_by_one(plan, question.side, executor, order, budget_end)
     for failure in found.discovery.failures:
         if failure.kind in _USERS_ERRORS:
             what, _, advice = failure.message.partition("\n")
@@ -76,13 +96,15 @@ def _one_by_one(
     facts: dict[str, str] = {}
     times: dict[str, float] = {}
     ran: tuple[Provenance, ...] = ()
+    imports: dict[str, FileImports] = {}
+    modules: dict[str, str] = {}
     first: Discovery | None = None
     saved = order.saved
     for file in order.benchmark_files:
         alone = replace(order, benchmark_files=(file,), saved=saved)
         saved = ()
         try:
-            found = _ask(plan, side, executor, alone, budget_end)
+            found = _Question(plan, side, executor, alone).answer(budget_end)
         except WorkerEnded as ended:
             failures.append(_of_file(ended.failure, alone))
             continue
@@ -91,40 +113,75 @@ def _one_by_one(
         facts |= found.discovery.facts
         times |= found.import_times
         ran += found.ran
+        imports |= found.discovery.imports
+        modules |= found.discovery.modules
         first = first or found.discovery
     whole = Discovery(tuple(cases), tuple(failures), facts)
     if first:
-        whole = replace(first, cases=whole.cases, failures=whole.failures, facts=whole.facts)
+        whole = replace(
+            first,
+            cases=whole.cases,
+            failures=whole.failures,
+            facts=whole.facts,
+            imports=imports,
+            modules=modules,
+        )
     return Discovered(whole, times, ran)
 
 
-def _ask(
-    plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
-) -> Discovered:
-    """Ask one worker; a file that hangs takes half of what is left, no more.
+class _Question:
+    """A worker that lists benchmarks, from its start to its answer; ``beside`` another side's."""
 
-    WorkerEnded is a ``timeout`` where it had all the time it may take: then the import is at fault.
-    """
-    left_s = max(0.0, budget_end - executor.now())
-    within_s = min(plan.settings.timeout, left_s / 2)
-    watched = plan.watched(side)
-    launch = replace(plan.launch(side, watched), import_times=True)
-    worker = executor.start(order, launch, budget_end=math.inf, log_tail=_IMPORT_TIMES)
-    try:
-        discovery = worker.field(worker.expect("discovery", within_s), "discovery", Discovery)
-        worker.stage = "done"
-    except WorkerEnded as ended:
-        if ended.failure.kind == "timeout" and within_s < plan.settings.timeout:
-            message = f"{ended.failure.message}, half of what was left of the budget"
-            raise WorkerEnded(replace(ended.failure, kind=CUT_SHORT, message=message)) from ended
-        raise
-    finally:
-        worker.close()
-    if not watched:
-        return Discovered(discovery, import_times(worker.log))
-    ran = watched.provenance()
-    failures = tuple(_with_advice(one, ran.advice) for one in discovery.failures)
-    return Discovered(replace(discovery, failures=failures), import_times(worker.log), (ran,))
+    def __init__(
+        self,
+        plan: SessionPlan,
+        side: SidePlan,
+        executor: Executor,
+        order: WorkOrder,
+        *,
+        beside: bool = False,
+    ) -> None:
+        self.side, self.order = side, order
+        self._plan, self._executor = plan, executor
+        self._watched = plan.watched(side)
+        launch = replace(plan.launch(side, self._watched), import_times=True)
+        if beside:
+            launch = replace(launch, affinity=plan.cores.parent)
+        self._closed = False
+        self._worker = executor.start(order, launch, budget_end=math.inf, log_tail=_IMPORT_TIMES)
+
+    def answer(self, budget_end: float) -> Discovered:
+        """Wait for the answer; a file that hangs takes half of what is left, no more.
+
+        WorkerEnded is a ``timeout`` where it had all the time it may take: then the import is at
+        fault.
+        """
+        timeout, worker = self._plan.settings.timeout, self._worker
+        left_s = max(0.0, budget_end - self._executor.now())
+        within_s = min(timeout, left_s / 2)
+        try:
+            discovery = worker.field(worker.expect("discovery", within_s), "discovery", Discovery)
+            worker.stage = "done"
+        except WorkerEnded as ended:
+            if ended.failure.kind == "timeout" and within_s < timeout:
+                message = f"{ended.failure.message}, half of what was left of the budget"
+                raise WorkerEnded(
+                    replace(ended.failure, kind=CUT_SHORT, message=message)
+                ) from ended
+            raise
+        finally:
+            self.close()
+        if not self._watched:
+            return Discovered(discovery, import_times(worker.log))
+        ran = self._watched.provenance()
+        failures = tuple(_with_advice(one, ran.advice) for one in discovery.failures)
+        return Discovered(replace(discovery, failures=failures), import_times(worker.log), (ran,))
+
+    def close(self) -> None:
+        """End the worker, if it lives."""
+        if not self._closed:
+            self._closed = True
+            self._worker.close()
 
 
 def _with_advice(failure: Failure, advice: str) -> Failure:

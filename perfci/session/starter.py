@@ -46,6 +46,7 @@ class StarterProcess:
         self._executed: Executed | None = None
         self._codes: dict[int, int] = {}
         self._shared = order.preload is not None
+        self._waits_for_forks = False
         self.preloaded: Preloaded | None = None
         try:
             self._worker = Worker(
@@ -63,6 +64,7 @@ class StarterProcess:
         """Wait for its imports. Returns why it can't fork, or nothing. Raises BudgetEnded."""
         try:
             said = self._worker.expect("imported", timeout_s)
+            self._waits_for_forks = True
             if self._shared:
                 self.preloaded = Preloaded(
                     self._worker.field(said, "modules", dict[str, str]),
@@ -120,7 +122,8 @@ class StarterProcess:
     def close(self) -> None:
         """End the starter and whatever it started."""
         self._socket.close()
-        self._worker.stage = "done"
+        if self._waits_for_forks:  # it leaves by itself; one that imports still wouldn't
+            self._worker.stage = "done"
         self._worker.close()
 
     def _next(self, kind: str, deadline: float) -> dict[str, object] | None:

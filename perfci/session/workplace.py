@@ -340,13 +340,16 @@ def _find_benchmarks(
     plan: SessionPlan, budget_end: float, journal: Journal, around: Surroundings
 ) -> dict[str, Discovered]:
     found = {}
-    for side in plan.sides:
-        around.shown.step(f"looking for benchmarks on {side.name} …")
-        one = found[side.name] = discover(plan, side, around.executor, budget_end)
+
+    def begun(name: str) -> None:
+        around.shown.step(f"looking for benchmarks on {name} …")
+
+    for name, one in discover(plan, around.executor, budget_end, begun):
+        found[name] = one
         cases, failures = one.discovery.cases, one.discovery.failures
-        journal.note(f"{side.name}: {len(cases)} cases, {len(failures)} files failed")
+        journal.note(f"{name}: {len(cases)} cases, {len(failures)} files failed")
         for failure in failures:
-            journal.note(f"{side.name}: {failure.case}: {failure.kind}: {failure.message}")
+            journal.note(f"{name}: {failure.case}: {failure.kind}: {failure.message}")
     return found
 
 
