@@ -65,6 +65,12 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join((*(", ".join(words[:-1]),) * (len(words) > 1), *words[-1:]))
 
 
+def first_of(words: Sequence[str], most: int) -> str:
+    """Return the first ``most`` of the words, and how many there are more."""
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
+
+
 def parse_duration(text: str) -> float:
     """Return seconds for ``90``, ``90s``, ``5m`` or ``1h``; ValueError for all else."""
     stripped = text.strip().lower().replace(" ", "")

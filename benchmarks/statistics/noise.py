@@ -53,9 +53,10 @@ class Model:
 
     ``head_own`` is head's workers' where it differs; ``offset`` is then the mean of the log ratio
     that identical work shows. ``layout`` is the spread of what all workers of one side have in
-    common for as long as a session lasts. ``within`` is what bursts meet; they are passed on where
-    ``side_by_side`` is set, and a worker's value is their median (of all its samples, where its
-    bursts have alike many).
+    common for as long as a session lasts, or as an ancestor where rounds share one; ``between`` is
+    such luck of ancestors that isn't normal. ``within`` is what bursts meet; they are passed on
+    where ``side_by_side`` is set, and a worker's value is their median (of all its samples, where
+    its bursts have alike many).
     """
 
     name: str
@@ -66,6 +67,7 @@ class Model:
     head_own: Own | None = None
     offset: float = 0.0
     layout: float = 0.0
+    between: Own | None = None
     within: Within | None = None
     side_by_side: bool = True
 
@@ -81,6 +83,12 @@ class Model:
         one, other = one + base[..., None], other + head[..., None]
         values = np.median(one, axis=-1), np.median(other, axis=-1)
         return Seen(*values, one, other) if self.side_by_side else Seen(*values)
+
+    def of_ancestors(self, rng: Rng, cases: int, ancestors: int) -> tuple[Array, Array]:
+        """Return what each ancestor's workers of base, and of head, have in common."""
+        shape = (cases, ancestors)
+        draw = self.between or (lambda rng, shape: rng.normal(0.0, self.layout, shape))
+        return draw(rng, shape), draw(rng, shape)
 
     def alone(self, rng: Rng, cases: int, workers: int, *, side: str = "base") -> Array:
         """Return one session's log values by case and worker."""

@@ -6,6 +6,7 @@ sessions call; only the loop around them stands in for processes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,11 +16,12 @@ from benchmarks.statistics.noise import Array, Model, Rng, Seen
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
+from perfci.verdict.allocation import is_out_of_reach
 from perfci.verdict.comparison import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import MetricPolicy, Policy
-from perfci.verdict.stopping import undecided_metrics
+from perfci.verdict.stopping import rounds_of_ancestor, undecided_metrics
 
 METRIC = "latency_p50"
 COLD = "cold_start"
@@ -36,6 +38,7 @@ class Outcome:
     verdict: str
     rows: tuple[Comparison, ...]
     rounds: tuple[int, ...]
+    ancestors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,87 @@ def compare_adaptive(least: int = LEAST_ROUNDS, most: int = MOST_ROUNDS) -> Path
         return _concluded(mine, others, policy, rounds)
 
     return path
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How rounds come from ancestors: the paths of `compare` where both sides have a common one."""
+
+    least: int = LEAST_ROUNDS
+    most: int = MOST_ROUNDS
+    gives_up: bool = True
+
+    def __call__(
+        self,
+        model: Model,
+        rng: Rng,
+        changes: Sequence[float],
+        policy: Policy,
+        others: Sequence[Comparison] = (),
+        cold: ColdStart | None = None,
+    ) -> Outcome:
+        cases = [_case(index, cold) for index in range(len(changes))]
+        seen = _slowed(replace(model, layout=0.0).together(rng, len(changes), self.most), changes)
+        starts = cold and _slowed(cold.model.together(rng, len(changes), self.most), cold.changes)
+        luck = model.of_ancestors(rng, len(changes), self.most)
+        outputs = [_sides(case, index, seen, starts, self.most) for index, case in enumerate(cases)]
+        ancestors: list[list[int]] = [[] for _ in cases]
+
+        def compared(index: int) -> tuple[Comparison, ...]:
+            base, head = (
+                [
+                    _of(one, number, luck[side][index, number - 1])
+                    for one, number in zip(outputs[index][side], ancestors[index], strict=False)
+                ]
+                for side in (0, 1)
+            )
+            return compare_case(cases[index], base, head, policy, paired=True)
+
+        for index in range(len(cases)):
+            of = ancestors[index]
+            while len(of) < self.least:
+                rows = compared(index)
+                count = rounds_of_ancestor(rows, (), rounds=len(of), least=self.least)
+                of += [of[-1] + 1 if of else 1] * count
+        rows = [compared(index) for index in range(len(cases))]
+        gating = [row for case in rows for row in case if row.method == "paired_t"]
+        family = len(gating) + len(others)
+        for index, case in enumerate(cases):
+            of, left = ancestors[index], 0
+            while len(of) < self.most and (
+                undecided := undecided_metrics(rows[index], case, policy, family)
+            ):
+                if self.gives_up and all(
+                    is_out_of_reach(row, policy, family, self.most - len(of))
+                    for row in rows[index]
+                    if row.metric in undecided
+                ):
+                    break
+                if left == 0:
+                    left = rounds_of_ancestor(
+                        rows[index], undecided, rounds=len(of), least=self.least
+                    )
+                    of.append(of[-1] + 1)
+                else:
+                    of.append(of[-1])
+                left -= 1
+                rows[index] = compared(index)
+        mine = [row for case in rows for row in case]
+        return replace(
+            _concluded(mine, others, policy, [len(of) for of in ancestors]),
+            ancestors=tuple(of[-1] for of in ancestors),
+        )
+
+
+def _of(output: WorkerOutput, ancestor: int, luck: float) -> WorkerOutput:
+    """Return the output as that ancestor's: what it adds, it adds to all."""
+    factor = math.exp(luck)
+    bursts = {
+        name: tuple(None if one is None else one * factor for one in each)
+        for name, each in output.bursts.items()
+    }
+    values = {**output.values, METRIC: output.values[METRIC] * factor}
+    return replace(output, values=values, bursts=bursts, ancestor=ancestor)
 
 
 def check(sessions: int) -> Path:

@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.statistics import (
+    ancestors,
     cold_starts,
     false_alarms,
     few_rounds,
@@ -57,6 +58,7 @@ def _tasks(models: Sequence[Model], reports: int, part: str) -> list[Task]:
         ("few", few_rounds, 100 * reports),
         ("percentiles", percentiles, 2 * reports),
         ("sessions", sessions, 20 * reports),
+        ("ancestors", ancestors, 20 * reports),
     ):
         tasks += [(name, module.rows, (task, runs)) for task in module.TASKS]
     return [task for task in tasks if part in {"", task[0]}]

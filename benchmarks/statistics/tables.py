@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from benchmarks.statistics import (
+    ancestors,
     cold_starts,
     false_alarms,
     few_rounds,
@@ -49,6 +50,8 @@ def tables(results: Sequence[dict[str, object]]) -> dict[str, str]:
         "outliers": outliers_errors.table,
         "percentiles": percentiles.table,
         "sessions": sessions.table,
+        "designs": ancestors.design_table,
+        "ancestors": ancestors.report_table,
     }
     found = {name: table(results) for name, table in made.items()}
     return {name: text for name, text in found.items() if text}
@@ -76,6 +79,8 @@ HEADINGS = {
     "outliers": "Outliers: some excluded; two or more, all of them worse; % of samples",
     "percentiles": "Percentiles",
     "sessions": "Sessions",
+    "designs": "Rounds of each ancestor: % of intervals that hold, by variance between ÷ within",
+    "ancestors": "`compare`, rounds that share ancestors: identical cases, %",
 }
 
 

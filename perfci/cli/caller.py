@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.printing import is_terminal, rewrite, say
-from perfci.units import format_duration
+from perfci.units import first_of, format_duration
 
 if TYPE_CHECKING:
     from perfci.app.project import Caller
+    from perfci.model.report import Comparison
     from perfci.session.executor import Executor
     from perfci.session.session import Progress
 
@@ -88,6 +89,13 @@ def root_here() -> Path:
 _EVERY_S = 15.0
 
 
+def _provisional_text(rows: Sequence[Comparison]) -> str:
+    from perfci.render.rows import change_text
+
+    shown = first_of([f"{row.case} {row.metric} {change_text(row)}" for row in rows], 3)
+    return f"Provisional, after the first rounds: {shown}"
+
+
 class ProgressLine:
     """Shows where a session is and how long it still takes."""
 
@@ -96,6 +104,7 @@ class ProgressLine:
         self._terminal = is_terminal(err=True)
         self._last = -_EVERY_S
         self._open = False
+        self._looked = False
 
     def say(self, text: str) -> None:
         """Show a step that isn't a round: checking out, building, looking for benchmarks."""
@@ -103,7 +112,11 @@ class ProgressLine:
             self._show(text)
 
     def __call__(self, progress: Progress) -> None:
-        """Show a round that begins."""
+        """Show a round that begins; once, what looks worse so far."""
+        if progress.provisional and not self._quiet and not self._looked:
+            self._looked = True
+            self.close()
+            say(_provisional_text(progress.provisional), err=True)
         now = time.monotonic()
         if self._quiet or (not self._terminal and now - self._last < _EVERY_S):
             return

@@ -18,8 +18,9 @@ cases slower by twice the threshold pass for unchanged; with five 0.1 % (docs/st
 DECIDING_ANCESTORS = 4
 """Rounds of fewer ancestors carry no interval and no verdict either: the session spreads a case's
 first rounds over so many. See docs/results/ancestors.md."""
-PAIRS_AN_ANCESTOR = 3
-"""Most rounds of one case that come from one ancestor, until every other has as many."""
+ROUNDS_OF_AN_ANCESTOR = 3
+"""Most rounds of one case that come from one ancestor: beyond, intervals hold more rarely where
+ancestors differ a little."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -32,17 +32,25 @@ from perfci.session.schedule import (
     visiting_order_by,
 )
 from perfci.session.starters import Starters
+from perfci.units import first_of
+from perfci.verdict.allocation import Candidate, is_out_of_reach, next_cases, rounds_to_decide
 from perfci.verdict.comparison import compare_case
 from perfci.verdict.identity import may_be_same_code, same_code_rows
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
-from perfci.verdict.stopping import awaits_rounds, undecided_metrics
+from perfci.verdict.stopping import awaits_rounds, looking_worse, undecided_metrics
+
+_FIRST = 2
+"""Rounds of each case after which a session says what looks worse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a session is. ``left_s`` is an estimate of the time to go, or None at first."""
+    """How far a session is. ``left_s`` is an estimate of the time to go, or None at first.
+
+    ``provisional`` are gating comparisons that looked worse after the first rounds of all cases.
+    """
 
     case: str
     round: int
@@ -50,6 +58,7 @@ class Progress:
     planned: int
     elapsed_s: float
     left_s: float | None
+    provisional: tuple[Comparison, ...] = ()
 
 
 @dataclass(slots=True)
@@ -66,6 +75,7 @@ class CaseState:
     rounds: int = 0
     longest_round_s: float = 0.0
     undecided: tuple[str, ...] = ()
+    out_of_reach: tuple[str, ...] = ()
     wall_s: float = 0.0
     same_code: bool = False
     opened: frozenset[str] = frozenset()
@@ -150,6 +160,7 @@ class Session:
         self._cold_starts = plan.settings.rounds if cold is None else cold
         self._sweeps = 0
         self._rng = Random(plan.settings.seed)  # noqa: S311 (an order, not a secret)
+        self._looks: tuple[Comparison, ...] | None = None
         self._measured_s = 0.0
         self._rounds = 0
         self._round_time_s = 0.0
@@ -186,6 +197,7 @@ class Session:
             self._openings.close()
         if ended == "budget":
             notes += self._budget_notes(states)
+        notes += self._out_of_reach_notes(states)
         if ended == "fail-fast":
             notes.append("Stopped at the first regression or failure (--fail-fast).")
         return SessionResult(
@@ -276,9 +288,31 @@ class Session:
             return ""
         family = scaled_family(self._gating_comparisons(states), self._scale)
         while undecided := [state for state in states if self._wants_more(state, family)]:
-            if ended := self._sweep(undecided, self._rounds + len(undecided)):
+            chosen = self._chosen(undecided, family)
+            if ended := self._sweep(chosen, self._rounds + len(chosen)):
                 return ended
         return ""
+
+    def _chosen(self, undecided: list[CaseState], family: int) -> list[CaseState]:
+        """Return those that the next rounds are expected to help most."""
+        now = self._executor.now()
+        start_s = max(0.0, now - self._started - self._round_time_s) / self._sweeps
+        candidates = [
+            Candidate(
+                state.case.id,
+                state.case.file,
+                state.wall_s / state.rounds,
+                tuple(
+                    rounds_to_decide(row, self._policy, family, most) or most
+                    for row in state.compared(self._policy)
+                    if row.metric in state.undecided
+                ),
+            )
+            for state in undecided
+            if (most := self._most(state) - state.rounds)
+        ]
+        names = next_cases(candidates, start_s=start_s, left_s=self._budget_end - now)
+        return [state for state in undecided if state.case.id in names]
 
     def _sweep(self, states: list[CaseState], planned: int) -> str:
         """Measure each state, a benchmark file's together: their workers have one ancestor.
@@ -356,7 +390,8 @@ class Session:
         if self._rounds:
             to_do = self._round_time_s / self._rounds * (planned - self._rounds)
             left = max(0.0, min(to_do, self._budget_end - self._executor.now()))
-        self._progress(Progress(state.case.id, number, self._rounds, planned, elapsed, left))
+        looks = self._provisional()
+        self._progress(Progress(state.case.id, number, self._rounds, planned, elapsed, left, looks))
         started = self._executor.now()
         result = measure_round(
             [
@@ -401,6 +436,15 @@ class Session:
         state.same_code = self._settles(state)
         return True
 
+    def _provisional(self) -> tuple[Comparison, ...]:
+        """Return what looked worse when each case had its first rounds: for whoever waits."""
+        if self._looks is None and all(
+            state.failures or state.same_code or state.rounds >= _FIRST for state in self._states
+        ):
+            rows = [row for state in self._states for row in state.compared(self._policy)]
+            self._looks = looking_worse(rows, self._policy)
+        return self._looks or ()
+
     def _accuse(self, state: CaseState) -> None:
         """Fail the case whose round ended with a side's tree gone; the session ends there."""
         for side in self._plan.sides:
@@ -431,15 +475,30 @@ class Session:
         return left > 0 and (state.rounds < 2 or left > state.longest_round_s)
 
     def _wants_more(self, state: CaseState, family: int) -> bool:
-        if (
-            state.same_code
-            or state.failures
-            or state.rounds >= max(self._plan.settings.max_rounds, self._least(state))
-        ):
+        if state.same_code or state.failures or state.rounds >= self._most(state):
             return False
         compared = state.compared(self._policy)
-        state.undecided = undecided_metrics(compared, state.case, self._policy, family)
+        undecided = undecided_metrics(compared, state.case, self._policy, family)
+        state.out_of_reach = self._out_of_reach(state, undecided, family)
+        state.undecided = tuple(one for one in undecided if one not in state.out_of_reach)
         return bool(state.undecided)
+
+    def _most(self, state: CaseState) -> int:
+        return max(self._plan.settings.max_rounds, self._least(state))
+
+    def _out_of_reach(
+        self, state: CaseState, undecided: Collection[str], family: int
+    ) -> tuple[str, ...]:
+        """Return the metrics that no round which there is still time for could decide."""
+        most = self._most(state) - state.rounds
+        if state.rounds:
+            left_s = self._budget_end - self._executor.now()
+            most = min(most, int(left_s * state.rounds / max(state.wall_s, 1e-9)))
+        return tuple(
+            row.metric
+            for row in state.compared(self._policy)
+            if row.metric in undecided and is_out_of_reach(row, self._policy, family, most)
+        )
 
     def _gating_comparisons(self, states: list[CaseState]) -> int:
         """Return how many there are so far that Holm will correct for."""
@@ -479,13 +538,24 @@ class Session:
         scale = self._scale * len(self._states) / max(1, len(ready))
         return scaled_family(self._gating_comparisons(ready), scale), scale
 
+    def _out_of_reach_notes(self, states: list[CaseState]) -> list[str]:
+        stopped = [
+            f"{state.case.id} ({', '.join(state.out_of_reach)})"
+            for state in states
+            if state.out_of_reach and state.rounds < self._most(state)
+        ]
+        if not stopped:
+            return []
+        names = first_of(stopped, 5)
+        why = "neither --budget nor `max_rounds` leaves the rounds that could decide it"
+        return [f"Not measured further, as {why}: {names}."]
+
     def _budget_notes(self, states: list[CaseState]) -> list[str]:
         short = [s for s in states if s.rounds < self._least(s) and not s.failures]
         if not short:
             return ["The time budget ended before every case was decided; raise --budget."]
-        names = ", ".join(state.case.id for state in short[:5])
-        more = f" and {len(short) - 5} more" if len(short) > 5 else ""
-        early = f"{names}{more} had fewer rounds than the minimum"
+        names = first_of([state.case.id for state in short], 5)
+        early = f"{names} had fewer rounds than the minimum"
         return [f"The time budget ended first: {early}. Raise --budget, or choose with -k."]
 
 

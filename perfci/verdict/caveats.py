@@ -35,15 +35,37 @@ def chance_of_separation(base: int, head: int) -> float:
     return share**head * (1.0 - share) ** base
 
 
-def may_be_process_variance(base: int, head: int, family: int, alpha: float) -> bool:
+def may_be_process_variance(
+    base: int, head: int, family: int, alpha: float, excluded: int = 0
+) -> bool:
     """Say whether that chance, in a report of ``family`` comparisons, is too large for ``alpha``.
 
-    It may use a quarter of alpha: the rest is left for patterns that are nearly as unlikely.
+    It may use a quarter of alpha: the rest is left for patterns that are nearly as unlikely. It is
+    the larger the more choices there were of the ``excluded`` rounds that did not agree.
     """
-    return (
-        min(base, head) < 1
-        or max(1, family) * chance_of_separation(base, head) > _SHARE_OF_ALPHA * alpha
-    )
+    if min(base, head) < 1:
+        return True
+    choices = math.comb(min(base, head) + excluded, excluded)
+    return max(1, family) * choices * chance_of_separation(base, head) > _SHARE_OF_ALPHA * alpha
+
+
+def is_unproven(row: Comparison, family: int, alpha: float) -> bool:
+    """Say whether that holds of a row: rounds of one ancestor are drawn once."""
+    return may_be_process_variance(*draws(row), family, alpha, _excluded(row))
+
+
+def draws_to_believe(row: Comparison, family: int, alpha: float) -> int:
+    """Return how many draws of processes would rule such chance out for a row."""
+    count = rounds_to_believe(family, alpha)
+    while may_be_process_variance(count, count, family, alpha, _excluded(row)):
+        count += 1
+    return count
+
+
+def _excluded(row: Comparison) -> int:
+    """Where rounds share ancestors one more is soon excluded; else simulation finds no harm."""
+    shared = 0 < row.ancestors < (row.base.workers if row.base else 0)
+    return row.rounds_set_aside if shared else 0
 
 
 def draws(row: Comparison) -> tuple[int, int]:

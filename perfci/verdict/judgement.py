@@ -20,9 +20,9 @@ from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (
     ONE_SESSION,
     draws,
+    draws_to_believe,
     is_clear,
-    may_be_process_variance,
-    rounds_to_believe,
+    is_unproven,
     why_not_unchanged,
 )
 from perfci.verdict.margin import is_within, margin, threshold_of, worse_by
@@ -121,9 +121,9 @@ def _why_not_believed(row: Comparison, policy: Policy, family: int) -> Finding |
     if row.method == "welch_t" and row.base_sessions < 2:
         return ONE_SESSION
     base, head = draws(row)
-    if not may_be_process_variance(base, head, family, policy.alpha):
+    if not is_unproven(row, family, policy.alpha):
         return None
-    needed = rounds_to_believe(family, policy.alpha)
+    needed = draws_to_believe(row, family, policy.alpha)
     if row.method == "welch_t":
         return found("few-workers", base=base, head=head, needed=needed, setting=_setting(row))
     pairs = row.base.workers if row.base else 0

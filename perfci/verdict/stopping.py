@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable
 
 from perfci.metrics import METRICS
 from perfci.model.case import Case
+from perfci.model.finding import ANCESTORS_DIFFER
 from perfci.model.report import Comparison
-from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
+from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
 from perfci.stats.student import t_quantile
-from perfci.verdict.caveats import draws, is_clear, may_be_process_variance, why_not_unchanged
+from perfci.verdict.caveats import draws, is_clear, is_unproven, why_not_unchanged
 from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
@@ -69,7 +71,7 @@ def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     return (
         is_beyond(lo, hi, threshold_of(row))
         and not is_clear(row.ratio)
-        and may_be_process_variance(*draws(row), family, policy.alpha)
+        and is_unproven(row, family, policy.alpha)
     )
 
 
@@ -103,3 +105,41 @@ def undecided_metrics(
             and awaits_rounds(row, policy, family)
         )
     )
+
+
+def looking_worse(rows: Iterable[Comparison], policy: Policy) -> tuple[Comparison, ...]:
+    """Return what looks worse by its threshold, sure or not, of what must not stay undecided."""
+    return tuple(
+        row
+        for row in rows
+        if row.gate == "fail"
+        and policy.undecided(row.metric) == "inconclusive"
+        and (change := worse_by(row)[0]) is not None
+        and change >= threshold_of(row)
+    )
+
+
+# Pure: how many rounds of a case come from one ancestor.
+
+
+def rounds_of_ancestor(
+    comparisons: Iterable[Comparison], undecided: Collection[str], *, rounds: int, least: int
+) -> int:
+    """Return how many rounds the next ancestor gives a case that has ``rounds``.
+
+    The ``least`` rounds are spread over as many ancestors as carry a verdict. After them an
+    ancestor, which costs more than a round, gives several; but one alone where ancestors differ, or
+    are too few to believe a change, in an undecided metric: there its second round says little.
+    """
+    rows = [row for row in comparisons if row.metric in undecided]
+    if rounds < least:
+        ancestors = max((row.ancestors for row in comparisons), default=0)
+        return max(1, math.ceil((least - rounds) / max(1, DECIDING_ANCESTORS - ancestors)))
+    differ = any(one.code == ANCESTORS_DIFFER for row in rows for one in row.findings)
+    few = any(row.ancestors < row.base.workers and _is_beyond(row) for row in rows if row.base)
+    return 1 if differ or few else ROUNDS_OF_AN_ANCESTOR
+
+
+def _is_beyond(row: Comparison) -> bool:
+    _, lo, hi = worse_by(row)
+    return lo is not None and hi is not None and is_beyond(lo, hi, threshold_of(row))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,6 +22,11 @@ def slow():
     return int
 """
 SAME = ("compare", "HEAD", "HEAD", "--same")
+
+
+def undecided(work: WorkOrder, number: int) -> float:
+    """Rounds 4.5 % up and down: nine of them leave it open at 5 %, and a few more might not."""
+    return 0.01 * math.exp(0.045 * (-1) ** number * (work.side == "head"))
 
 
 @pytest.fixture
@@ -53,10 +59,23 @@ def test_an_undecided_case_gets_more_rounds_but_no_more_than_the_most(
     project: Project, workers: Simulated
 ) -> None:
     allow(project, most=9)
-    workers.spread = 0.05
-    report = project.report(*SAME, "-k", "steady", "--rounds", "5")
+    workers.latency = undecided
+    project.report(*SAME, "-k", "steady", "--rounds", "5")
     assert workers.started["steady", "head"] == 9
-    assert rows(report, "steady")["latency_p50"]["status"] == "inconclusive"
+
+
+def test_a_case_that_no_round_left_could_decide_gets_none_and_is_named(
+    project: Project, workers: Simulated
+) -> None:
+    allow(project, most=9)
+    workers.latency = lambda work, number: (
+        0.01 * (1.5 if (number + (work.side == "head")) % 2 else 1)
+    )
+    report = project.report(*SAME, "--rounds", "5", "-k", "steady")
+    assert workers.started["steady", "head"] == 5
+    (note,) = [note for note in report["notes"] if "Not measured further" in note]
+    assert "--budget nor `max_rounds`" in note
+    assert "steady (latency_p50" in note
 
 
 def test_all_cases_get_their_minimum_before_any_gets_more(
@@ -64,7 +83,7 @@ def test_all_cases_get_their_minimum_before_any_gets_more(
 ) -> None:
     allow(project, most=7)
     order: list[str] = []
-    workers.spread = 0.05
+    workers.latency = undecided
     workers.before = lambda work, _: order.append(work.case) if work.side == "head" else None
     project.report(*SAME, "--rounds", "5")
     assert sorted(order[:10]) == ["counting"] * 5 + ["steady"] * 5
@@ -88,7 +107,7 @@ def test_the_budget_ends_it_and_every_round_is_whole(project: Project, workers: 
     options = ("--budget", "6s", "--rounds", "5")
     report = project.report(*SAME, *options)
     assert workers.time - began < 6.5
-    assert any("budget ended" in note for note in report["notes"])
+    assert any("--budget" in note for note in report["notes"])
     assert 5 <= workers.started["steady", "head"] < 99
     for (case, side), started in workers.started.items():
         assert rows(report, case)["latency_p50"][side]["workers"] == started, "started in vain"

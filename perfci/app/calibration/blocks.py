@@ -97,6 +97,7 @@ class _Watch:
                 planned=self._done + progress.planned,
                 elapsed_s=now - self._started,
                 left_s=max(0.0, self._end - now),
+                provisional=(),
             )
         )
 

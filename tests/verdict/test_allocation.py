@@ -1,0 +1,111 @@
+"""Which undecided case gets the next rounds, and which gets no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from perfci.model.finding import ANCESTORS_DIFFER, found
+from perfci.model.report import Comparison
+from perfci.verdict.allocation import (
+    Candidate,
+    chance,
+    is_out_of_reach,
+    next_cases,
+    rounds_to_decide,
+)
+from perfci.verdict.comparison import compare_case
+from perfci.verdict.margin import is_within, worse_by
+from perfci.verdict.policy import default_policy
+from tests.verdict.workers import case, side
+
+POLICY = default_policy()
+PLENTY = 1e6
+
+
+def seen(change: float, spread: float, pairs: int = 6, **more: object) -> Comparison:
+    """A row of latency whose log ratio has this mean and about this spread."""
+    return replace(of_logs([change + spread * (-1) ** n for n in range(pairs)]), **more)
+
+
+def of_logs(logs: Sequence[float]) -> Comparison:
+    pairs = len(logs)
+    head = side("head", "latency_p50", [math.exp(one) for one in logs])
+    base = side("base", "latency_p50", [1.0] * pairs)
+    (row,) = compare_case(case(), base, head, POLICY, paired=True)
+    return row
+
+
+def test_more_rounds_decide_more_likely() -> None:
+    row = seen(0.0, 0.05)
+    chances = [chance(row, POLICY, 1, more) for more in (1, 5, 20, 80)]
+    assert chances == sorted(chances)
+    assert chances[0] < 0.3
+    assert chances[-1] > 0.7
+    half = rounds_to_decide(row, POLICY, 1, 99)
+    assert chance(row, POLICY, 1, half - 1) < 0.5 <= chance(row, POLICY, 1, half)
+    assert rounds_to_decide(row, POLICY, 1, half - 1) is None
+
+
+def test_the_chance_is_how_often_it_comes_to_that() -> None:
+    rng = np.random.default_rng(4)
+    chances, decided = [], []
+    for _ in range(400):
+        logs = rng.normal(rng.uniform(-0.2, 0.2), 0.06, 14).tolist()
+        before, after = of_logs(logs[:6]), of_logs(logs)
+        chances.append(chance(before, POLICY, 1, 8))
+        change, _, _ = worse_by(after)
+        moved = abs(change) >= math.log(1.05) and after.p < POLICY.alpha
+        decided.append(moved or is_within(*worse_by(after)[1:], math.log(1.05)))
+    assert np.mean(chances) == pytest.approx(np.mean(decided), abs=0.06)
+
+
+def test_a_spread_that_no_round_can_overcome_is_out_of_reach() -> None:
+    assert is_out_of_reach(seen(0.0, 0.2), POLICY, 1, 14)
+    assert not is_out_of_reach(seen(0.0, 0.05), POLICY, 1, 14)
+    assert is_out_of_reach(seen(0.0, 0.05), POLICY, 1, 0)
+
+
+def test_where_ancestors_differ_rounds_are_counted_by_them() -> None:
+    row = seen(0.0, 0.04)
+    shared = replace(row, ancestors=4, df=3.0, findings=(found(ANCESTORS_DIFFER),))
+    assert chance(shared, POLICY, 1, 1) < chance(row, POLICY, 1, 1)
+
+
+def test_a_change_that_few_rounds_show_needs_as_many_as_make_it_believed() -> None:
+    row = seen(0.2, 0.001, pairs=5)
+    assert [chance(row, POLICY, 20, more) for more in (1, 2)] == [0.0, 1.0]
+
+
+def test_rounds_that_are_too_few_for_an_interval_need_what_they_lack() -> None:
+    assert rounds_to_decide(seen(0.0, 0.001, pairs=2), POLICY, 1, 9) == 3
+
+
+FAST = Candidate("fast", "a.py", 1.0, (2,))
+SLOW = Candidate("slow", "a.py", 1.0, (15,))
+OTHER = Candidate("other", "b.py", 1.0, (3,))
+
+
+def test_where_there_is_time_for_all_they_share_ancestors() -> None:
+    assert next_cases((FAST, SLOW, OTHER), start_s=2.0, left_s=PLENTY) == ("fast", "slow", "other")
+
+
+@pytest.mark.parametrize(
+    ("candidates", "chosen"),
+    [
+        ((FAST, SLOW, OTHER), ("fast",)),
+        ((SLOW, OTHER), ("other",)),
+        ((SLOW, replace(FAST, needs=(3,)), OTHER), ("fast",)),
+        ((FAST, replace(SLOW, needs=(3,))), ("fast", "slow")),
+        ((replace(FAST, needs=(8,)), replace(OTHER, round_s=0.1)), ("other",)),
+        ((replace(FAST, needs=(4, 4, 4)), OTHER), ("fast",)),
+    ],
+)
+def test_where_there_is_not_the_case_that_decides_most_a_second_comes_first(
+    candidates: tuple[Candidate, ...], chosen: tuple[str, ...]
+) -> None:
+    assert next_cases(candidates, start_s=2.0, left_s=5.0) == chosen
