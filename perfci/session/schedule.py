@@ -22,8 +22,6 @@ BLOCK_S = 0.05
 """What a side measures before the parent looks at it."""
 SAMPLE_S = 3e-7
 """What a sample takes besides its call."""
-LEAST_ANCESTORS, PAIRS = 3, 2
-"""A case's minimum of rounds comes from so many ancestors; each serves so many rounds more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +73,6 @@ def visiting_order_by(
     for case in visiting_order(cases, rng):
         groups.setdefault(group(case), []).append(case)
     return tuple(tuple(groups[name]) for name in visiting_order(sorted(groups), rng))
-
-
-def pairs_of(rounds_left: int, ancestors_left: int) -> int:
-    """Return how many rounds of a case one ancestor serves, given what the case's minimum lacks."""
-    if rounds_left <= 0:
-        return PAIRS
-    return max(1, math.ceil(rounds_left / max(1, ancestors_left)))
 
 
 def starting_order(sides: Sequence[T], round_number: int) -> tuple[T, ...]:

@@ -23,10 +23,7 @@ from perfci.session.provenance.openings import Openings
 from perfci.session.provenance.tally import Tally
 from perfci.session.round import measure_round
 from perfci.session.schedule import (
-    LEAST_ANCESTORS,
-    PAIRS,
     least_rounds,
-    pairs_of,
     starting_order,
     visiting_order,
     visiting_order_by,
@@ -39,7 +36,12 @@ from perfci.verdict.identity import may_be_same_code, same_code_rows
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
-from perfci.verdict.stopping import awaits_rounds, looking_worse, undecided_metrics
+from perfci.verdict.stopping import (
+    awaits_rounds,
+    looking_worse,
+    rounds_of_ancestor,
+    undecided_metrics,
+)
 
 _FIRST = 2
 """Rounds of each case after which a session says what looks worse."""
@@ -160,6 +162,7 @@ class Session:
         self._cold_starts = plan.settings.rounds if cold is None else cold
         self._sweeps = 0
         self._rng = Random(plan.settings.seed)  # noqa: S311 (an order, not a secret)
+        self._family = 0
         self._looks: tuple[Comparison, ...] | None = None
         self._measured_s = 0.0
         self._rounds = 0
@@ -286,9 +289,9 @@ class Session:
     def _more(self, states: list[CaseState]) -> str:
         if len(self._plan.sides) < 2:
             return ""
-        family = scaled_family(self._gating_comparisons(states), self._scale)
-        while undecided := [state for state in states if self._wants_more(state, family)]:
-            chosen = self._chosen(undecided, family)
+        self._family = scaled_family(self._gating_comparisons(states), self._scale)
+        while undecided := [state for state in states if self._wants_more(state, self._family)]:
+            chosen = self._chosen(undecided, self._family)
             if ended := self._sweep(chosen, self._rounds + len(chosen)):
                 return ended
         return ""
@@ -340,7 +343,10 @@ class Session:
 
     def _prepare(self, group: Sequence[CaseState]) -> None:
         """Start the next ancestor meanwhile, where it is known that there is a next one."""
-        if any(self._plan.settings.max_rounds > state.rounds + PAIRS for state in group):
+        if any(
+            self._plan.settings.max_rounds > state.rounds + self._rounds_of_ancestor(state)
+            for state in group
+        ):
             self._starters.prepare([state.case for state in group])
 
     def _measure_group(
@@ -356,7 +362,9 @@ class Session:
         """
         while waiting:
             state = waiting[0]
-            for _ in range(self._pairs_of(state) if starters and starters.ancestor else 1):
+            for _ in range(
+                self._rounds_of_ancestor(state) if starters and starters.ancestor else 1
+            ):
                 if not self._has_time_for(state):
                     return "budget"
                 if starters and not starters.alive():
@@ -365,16 +373,20 @@ class Session:
                     return ""
                 if self._fail_fast and self._is_bad():
                     return "fail-fast"
-                if state.failures or state.same_code:
+                if state.failures or state.same_code or self._is_decided(state):
                     break
             waiting.remove(state)
         return ""
 
-    def _pairs_of(self, state: CaseState) -> int:
+    def _rounds_of_ancestor(self, state: CaseState) -> int:
         if self._fail_fast:
             return 1
-        ancestors = {one.ancestor for outputs in state.outputs.values() for one in outputs}
-        return pairs_of(self._least(state) - state.rounds, LEAST_ANCESTORS - len(ancestors - {0}))
+        return rounds_of_ancestor(
+            state.compared(self._policy),
+            state.undecided,
+            rounds=state.rounds,
+            least=self._least(state),
+        )
 
     def _round(
         self,
@@ -483,6 +495,10 @@ class Session:
         state.undecided = tuple(one for one in undecided if one not in state.out_of_reach)
         return bool(state.undecided)
 
+    def _is_decided(self, state: CaseState) -> bool:
+        """Say whether the rest of an ancestor's rounds is not needed, after the minimum."""
+        return bool(self._family) and not self._wants_more(state, self._family)
+
     def _most(self, state: CaseState) -> int:
         return max(self._plan.settings.max_rounds, self._least(state))
 
@@ -493,7 +509,7 @@ class Session:
         most = self._most(state) - state.rounds
         if state.rounds:
             left_s = self._budget_end - self._executor.now()
-            most = min(most, int(left_s * state.rounds / max(state.wall_s, 1e-9)))
+            most = int(min(most, left_s * state.rounds / max(state.wall_s, 1e-9)))
         return tuple(
             row.metric
             for row in state.compared(self._policy)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from perfci.model.settings import DECIDING_ANCESTORS
 from perfci.model.worker import WorkOrder
 from tests.builders.project import Project, rows
 from tests.builders.simulated import Simulated
@@ -62,6 +63,22 @@ def test_an_undecided_case_gets_more_rounds_but_no_more_than_the_most(
     workers.latency = undecided
     project.report(*SAME, "-k", "steady", "--rounds", "5")
     assert workers.started["steady", "head"] == 9
+
+
+def test_the_least_rounds_come_from_as_many_ancestors_as_carry_a_verdict(project: Project) -> None:
+    report = project.report(*SAME, "--rounds", "5", code=0)
+    for case in ("counting", "steady"):
+        row = rows(report, case)["latency_p50"]
+        assert (row["status"], row["ancestors"]) == ("unchanged", DECIDING_ANCESTORS)
+
+
+def test_an_ancestor_serves_several_rounds_of_what_is_undecided(
+    project: Project, workers: Simulated
+) -> None:
+    allow(project, most=9)
+    workers.latency = undecided
+    report = project.report(*SAME, "--rounds", "5", "-k", "steady")
+    assert rows(report, "steady")["latency_p50"]["ancestors"] == DECIDING_ANCESTORS + 2
 
 
 def test_a_case_that_no_round_left_could_decide_gets_none_and_is_named(
