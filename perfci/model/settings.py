@@ -43,7 +43,7 @@ class MeasureSettings:
     compile_rounds: int = 2
     budget: float = 600.0
     round_time: float = 0.3
-    burst: float = 0.001
+    burst: float = 0.0025
     warmup: float = 2.0
     timeout: float = 300.0
     seed: int = 0

@@ -15,9 +15,11 @@ T = TypeVar("T")
 
 LEAST_BURSTS = 4
 """A side has so many, and so as many slow calls."""
-FEW_CALLS = 4
-"""A burst of fewer is stretched for them, and has no lead-in."""
-MOST_STRETCHED = 2.5
+LEAD_IN_PART = 5
+"""One in so many calls of a burst is made to refill the caches, and not recorded."""
+LONG_CALL_S = 0.005
+"""Such a call pays little for what the other side left in the caches, and would pay twice for one
+more. Of shorter ones none is recorded that is the first after a switch."""
 BLOCK_S = 0.05
 """What a side measures before the parent looks at it."""
 SAMPLE_S = 3e-7
@@ -48,14 +50,13 @@ def turns(call_s: float, burst_s: float, round_time_s: float) -> Turns:
     of one cold call on one side and of a warm second one on the other.
     """
     call_s += SAMPLE_S
-    fit = int(burst_s / call_s)
-    if fit < FEW_CALLS:
-        fit = max(1, min(FEW_CALLS, int(MOST_STRETCHED * burst_s / call_s)))
-    lead_in = 1 if fit >= FEW_CALLS else 0
-    bursts = max(LEAST_BURSTS, math.ceil(round_time_s / (fit * call_s)))
-    pairs_of_blocks = min(math.ceil(bursts * fit * call_s / BLOCK_S / 2.0), bursts // 4)
+    fit = max(1, int(burst_s / call_s))
+    lead_in = math.ceil(fit / LEAD_IN_PART) if call_s < LONG_CALL_S else 0
+    calls = max(1, fit - lead_in)
+    bursts = max(LEAST_BURSTS, math.ceil(round_time_s / (calls * call_s)))
+    pairs_of_blocks = min(math.ceil(bursts * calls * call_s / BLOCK_S / 2.0), bursts // 4)
     blocks = 2 * max(1, pairs_of_blocks)
-    return Turns(fit - lead_in, lead_in, math.ceil(bursts / blocks), blocks)
+    return Turns(calls, lead_in, math.ceil(bursts / blocks), blocks)
 
 
 def visiting_order(cases: Sequence[T], rng: Random) -> tuple[T, ...]:
