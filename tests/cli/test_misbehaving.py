@@ -116,7 +116,7 @@ def test_an_output_on_another_device_fails_with_a_reason(project: Project) -> No
 def test_what_fails_on_head_only_is_an_error_and_the_others_go_on(project: Project) -> None:
     base = with_file(project, "fails_with_its_library").commit("base", **{"kind.py": SOUND})
     project.commit("head", **{"kind.py": UNSOUND})
-    report = project.report("compare", base, "HEAD", code=3)
+    report = project.report("compare", base, "HEAD", "--all", code=3)
     failures = {one["case"]: (one["side"], one["stage"], one["kind"]) for one in report["failures"]}
     assert failures == {
         "in_setup": ("head", "setup", "RuntimeError"),
