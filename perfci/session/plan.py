@@ -180,7 +180,13 @@ class SessionPlan:
         """Return how this side's processes are started, ``watched`` or on a watch of their own."""
         temporary = self.temporary_of(side.name)
         temporary.mkdir(exist_ok=True)
-        extra = {"TMPDIR": str(temporary), SESSION_VARIABLE: self.token}
+        extensions = self.scratch / "caches" / side.name / "extensions"
+        extra = {
+            "TMPDIR": str(temporary),
+            # what a benchmark compiles by torch.utils.cpp_extension is its own side's
+            "TORCH_EXTENSIONS_DIR": str(extensions),
+            SESSION_VARIABLE: self.token,
+        }
         watched = watched or self.watched(side)
         if watched:
             extra |= watched.environment()
@@ -229,8 +235,6 @@ class SessionPlan:
                 "TMPDIR": str(self.temporary_of(side.name)),
                 "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
                 "TRITON_CACHE_DIR": str(caches / "triton"),
-                # what a benchmark compiles by torch.utils.cpp_extension is its own side's
-                "TORCH_EXTENSIONS_DIR": str(self.scratch / "caches" / side.name / "extensions"),
             },
             timeout_s=case.timeout or self.settings.timeout,
         )

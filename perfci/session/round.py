@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -146,6 +147,8 @@ def measure_round(
         _Turns(slots, round_number, settings, start, gpu).run()
 
     measure(slots)
+    if starters and starters.ancestor and not starters.alive():
+        _blame(slots, round_number)
     crowded = next((slot for slot in slots if slot.crowded), None)
     if crowded and isinstance(crowded.result, WorkerFailure):
         alone = _Slot(crowded.task)
@@ -163,6 +166,24 @@ def measure_round(
         measured_s=sum(slot.measured_s for slot in slots),
         ran={slot.task.order.side: slot.ran for slot in slots if slot.ran},
     )
+
+
+def _blame(slots: Sequence[_Slot], round_number: int) -> None:
+    """Lay a fork that could not be had on the worker that was there before: it killed the ancestor.
+
+    Its own side's code did that, and the other side has none that ran.
+    """
+    for before, slot in itertools.pairwise(slots):
+        if before.worker and slot.worker is None and isinstance(slot.result, WorkerFailure):
+            failure = replace(
+                slot.result.failure,
+                side=before.task.order.side,
+                stage=before.worker.stage,
+                kind="killed_parent",
+                message="the benchmark killed its parent process, which was to fork the other "
+                "side's worker",
+            )
+            slot.result = WorkerFailure(round_number, failure)
 
 
 @dataclass(frozen=True, slots=True)

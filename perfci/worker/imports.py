@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ _STARTS = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect"}
 )
 _BYTECODE = (".py", ".pyc")
+_ASKS_FOR_OTHERS = re.compile(r"^<frozen importlib|/importlib/|/perfci/worker/")
+"""Files whose code imports what other code asks for."""
 
 
 @dataclass(slots=True)
@@ -54,13 +57,31 @@ class ImportRecord:
         self._way.append(self._of(file))
         self._import = builtins.__import__
         builtins.__import__ = self._imported
+        sys.meta_path.insert(0, self)
         _listen(self._heard)
         try:
             yield
         finally:
             _listen(None)
+            sys.meta_path.remove(self)
             builtins.__import__ = self._import
             self._way.clear()
+
+    def find_spec(self, name: str, path: object = None, _: object = None) -> None:
+        """Find nothing, and see where a library asks for something of the tree's.
+
+        It may only ask whether that is there; an ancestor would find nothing.
+        """
+        if path is not None or not self._way:
+            return
+        for entry in sys.path:
+            inside = isinstance(entry, str) and self._is_of_roots(f"{entry}/_")
+            if inside and any(os.path.exists(f"{entry}/{name}{end}") for end in ("", ".py")):  # noqa: PTH110 (pathlib takes longer)
+                frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+                while frame and _ASKS_FOR_OTHERS.search(frame.f_code.co_filename):
+                    frame = frame.f_back
+                if frame and not self._is_of_roots(frame.f_code.co_filename):
+                    self._way[-1].read[name] = None
 
     def of(self, file: str) -> FileImports:
         """Return what ``file`` asked for and did, its side's own modules included."""

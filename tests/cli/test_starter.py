@@ -80,6 +80,45 @@ def test_a_side_that_sets_a_variable_as_it_is_imported_has_starters_of_its_own(
     assert any("base sets the variable SET as it is imported" in one for one in report["notes"])
 
 
+SETS_BY_ORDER = """\
+import sys
+EARLY = "torch" in sys.modules
+import os
+import torch
+import perfci
+
+if EARLY:
+    torch.set_default_dtype(torch.float64)
+
+@perfci.benchmark
+def one():
+    early = perfci.metric("early", lambda: float(EARLY), exact=True)
+    return (lambda: sum(range(300))), early
+"""
+
+
+@pytest.mark.torch
+def test_torch_that_is_set_otherwise_than_in_a_fresh_process_is_seen(project: Project) -> None:
+    report = measured(project, SETS_BY_ORDER, "--rounds", "2")
+    assert rows(report, "one")["early"]["head"]["center"] == 0.0
+    assert report["failures"] == []
+    said = "torch's default dtype is torch.float64 after the imports, and torch.float32 in a fresh"
+    assert any(said in note for note in report["notes"])
+
+
+def test_the_side_that_killed_the_ancestor_is_blamed_and_not_the_other(project: Project) -> None:
+    project.write("lib.py", "")
+    source = KILLS_ITS_PARENT.replace("import perfci\n", "import lib\nimport perfci\n", 1)
+    source = source.replace("if os.getppid() != 1:", "if hasattr(lib, 'kills'):")
+    project.write("benchmarks/bench_one.py", source)
+    base = project.commit("base")
+    project.write("lib.py", "kills = True\n")
+    project.commit("head")
+    report = project.report("compare", base, "HEAD", "--rounds", "2", "-k", "deadly")
+    assert {one["side"] for one in report["failures"]} == {"head"}
+    assert {one["kind"] for one in report["failures"]} == {"killed_parent"}
+
+
 def test_a_library_that_a_side_shadows_is_imported_by_each_side(project: Project) -> None:
     project.write("colorsys.py", "def rgb_to_hsv(*_): return 1.0, 1.0, 1.0\n")
     source = TELLS_ITS_PARENTS.replace("import os, time", "import os, time, colorsys").replace(

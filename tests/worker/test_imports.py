@@ -93,3 +93,23 @@ def test_a_library_that_reads_the_tree_or_starts_a_program_is_known(folders: Fol
     assert did.programs == (f"os.system {b'exit 0'!r}",)
     assert replace(did, read=(), programs=()) == FileImports(("os", "lib_reads", "lib_starts"))
     assert os.environ  # the process itself is as it was
+
+
+@pytest.mark.parametrize(
+    "library",
+    [
+        "from importlib.util import find_spec\nfind_spec('own')",
+        "from importlib import import_module\nimport_module('own')",
+        "import own",
+    ],
+)
+def test_a_library_that_asks_for_a_sides_own_module_is_known(
+    folders: Folders, library: str
+) -> None:
+    assert folders.imports(bench="import lib_asks", own="", lib_asks=library).read == ("own",)
+
+
+def test_own_code_may_ask_for_its_own_modules_in_any_way(folders: Folders) -> None:
+    text = "import own\nfrom importlib import import_module, util\n"
+    text += "util.find_spec('second')\nimport_module('second')"
+    assert folders.imports(bench=text, own="", second="").read == ()

@@ -1,0 +1,172 @@
+"""Pairs of one commit with itself: forked from one ancestor, beside an idle core or not, or apart.
+
+    python benchmarks/ancestors.py [--rounds N] [--repetitions N] [--way WAY]... [--json FILE]
+
+Ways: ``prepared`` (the default: the next ancestor imports on the parent's cores meanwhile),
+``unprepared``, ``starters`` (one of each side). For each kernel the mean log ratio of its pairs
+with its standard error, their standard deviation, and the mean by which side was forked first: a
+side that paid for copied pages would show there, most of all in what is bound by memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+WAYS = ("prepared", "unprepared", "starters")
+METRICS = ("latency_p50", "cold_start", "import_time")
+KERNELS = """\
+import torch
+import perfci
+
+
+@perfci.benchmark(metrics=["latency_p50", "cold_start", "import_time"])
+def tiny_op():
+    x = torch.ones(8)
+    return lambda: x + x
+
+
+@perfci.benchmark(metrics=["latency_p50", "cold_start", "import_time"])
+def add_16_mib():
+    x, y, out = (torch.ones(4 << 20) for _ in range(3))
+    return lambda: torch.add(x, y, out=out)
+
+
+@perfci.benchmark(metrics=["latency_p50", "cold_start", "import_time"])
+def buffers_16_of_256_kib():
+    several = [torch.ones(64 << 10) for _ in range(16)]
+    return lambda: [one.add_(1.0) for one in several]
+"""
+CONFIGURATION = """\
+[tool.perfci]
+rounds = {rounds}
+max_rounds = {rounds}
+round_time = 0.2
+budget = "600s"
+"""
+
+
+def repository(folder: Path, rounds: int) -> Path:
+    """Make a repository of the kernels, with one commit."""
+    (folder / "benchmarks").mkdir(parents=True)
+    (folder / "benchmarks" / "bench_kernels.py").write_text(KERNELS, encoding="utf-8")
+    (folder / "pyproject.toml").write_text(CONFIGURATION.format(rounds=rounds), encoding="utf-8")
+    identity = ["-c", "user.name=perfci", "-c", "user.email=perfci@example.invalid"]
+    for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-q", "-m", "Kernels"]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    return folder
+
+
+def run_session(way: str) -> None:
+    """Be the session: perfci's own command line, whose pairs are noted as they come."""
+    from perfci.model.finding import found
+    from perfci.model.worker import WorkerOutput
+    from perfci.session import starters
+    from perfci.session.journal import Journal
+    from perfci.verdict.comparison import pair_values
+
+    waiting: dict[tuple[str, int], Any] = {}
+    pairs: list[dict[str, Any]] = []
+    plain = Journal.result
+
+    def noted(this: Journal, slug: str, result: Any, printed: str) -> None:
+        plain(this, slug, result, printed)
+        if not isinstance(result, WorkerOutput):
+            return
+        other = waiting.setdefault((result.case, result.round), result)
+        if other is result:
+            return
+        base, head = sorted((other, result), key=lambda one: one.side)
+        for metric in METRICS:
+            if metric in base.values and metric in head.values:
+                before, after = pair_values(base, head, metric)
+                pairs.append(
+                    {
+                        "case": result.case,
+                        "metric": metric,
+                        "first": "base" if result.round % 2 else "head",
+                        "change": math.log(after / before),
+                    }
+                )
+
+    Journal.result = noted  # type: ignore[method-assign]
+    if way == "unprepared":
+        starters.Starters.prepare = lambda *_: None  # type: ignore[method-assign]
+    if way == "starters":
+        starters.preload_of = lambda *_: found("ancestor-python")
+    from perfci.cli.main import main
+
+    sys.argv[1:] = ["compare", "HEAD", "HEAD", "--same", "--quiet"]
+    try:
+        main()
+    finally:
+        print(json.dumps(pairs), file=sys.stderr)
+
+
+def summary(pairs: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return mean, its standard error and the spread by kernel and metric, in percent."""
+    rows = {}
+    for case, metric in sorted({(one["case"], one["metric"]) for one in pairs}):
+        mine = [one for one in pairs if (one["case"], one["metric"]) == (case, metric)]
+        changes = [100.0 * one["change"] for one in mine]
+        spread = statistics.stdev(changes) if len(changes) > 1 else math.nan
+        first = {
+            side: statistics.mean([100.0 * one["change"] for one in mine if one["first"] == side])
+            for side in sorted({one["first"] for one in mine})
+        }
+        rows[f"{case} {metric}"] = {
+            "pairs": len(changes),
+            "mean": round(statistics.mean(changes), 3),
+            "median": round(statistics.median(changes), 3),
+            "standard_error": round(spread / math.sqrt(len(changes)), 3),
+            "spread": round(spread, 3),
+            "mean_by_first": {side: round(value, 3) for side, value in first.items()},
+        }
+    return rows
+
+
+def main() -> int:
+    """Run the ways in turn and print their pairs' summaries, as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--repetitions", type=int, default=1)
+    parser.add_argument("--way", action="append", choices=WAYS)
+    options = parser.parse_args()
+    ways = tuple(options.way or WAYS)
+    pairs: dict[str, list[dict[str, Any]]] = {way: [] for way in ways}
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = repository(Path(scratch) / "kernels", options.rounds)
+        for number in range(options.repetitions):
+            for way in ways if number % 2 == 0 else reversed(ways):
+                done = subprocess.run(
+                    [sys.executable, __file__, "--session", way],
+                    cwd=folder,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    check=False,
+                )
+                pairs[way] += json.loads(done.stderr.strip().splitlines()[-1])
+    found = {"load_before": load, **{way: summary(pairs[way]) for way in ways}}
+    text = json.dumps(found, indent=1)
+    print(text)
+    if options.json:
+        options.json.write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--session"]:
+        run_session(sys.argv[2])
+        raise SystemExit(0)
+    raise SystemExit(main())
