@@ -32,6 +32,7 @@ from perfci.render.outline import (
     same_code_cases,
     same_code_text,
     shown_failures,
+    unseen_text,
 )
 from perfci.render.templates import read_template
 from perfci.units import counted, format_duration, format_share
@@ -85,6 +86,7 @@ class Section:
             (self.more_explanations, "more reasons why"),
             (self.more_failures, "more failed"),
             (found.undecided, "not decided"),
+            (found.unseen, "too noisy to say"),
             (found.informative, "for information"),
             (found.not_comparable, "not comparable"),
             (() if self.alone else found.new, "new"),
@@ -263,6 +265,7 @@ def _template() -> Template:
         "side_interval": rows.side_interval,
         "note": rows.note,
         "detectable": rows.detectable_text,
+        "unseen": unseen_text,
         "numbers": rows.has_numbers,
     }
     return environment.get_template("comment.md.j2")

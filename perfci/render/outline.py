@@ -66,11 +66,13 @@ def _without_tree(found: re.Match[str]) -> str:
 class Outline:
     """A report's rows by what a reader does with them; every row stands in exactly one.
 
-    ``same_code`` are what is unchanged in cases that were not measured further for that.
+    ``unseen`` are undecided ones that fail nothing; ``same_code`` what is unchanged in cases that
+    were not measured further for that.
     """
 
     moved: tuple[Comparison, ...]
     undecided: tuple[Comparison, ...]
+    unseen: tuple[Comparison, ...]
     unchanged: tuple[Comparison, ...]
     same_code: tuple[Comparison, ...]
     informative: tuple[Comparison, ...]
@@ -88,7 +90,8 @@ def outline(report: Report) -> Outline:
     same_code = {row.case for row in unchanged if row.method == "same_code"}
     return Outline(
         moved=tuple(sorted(moved, key=_rank)),
-        undecided=_with(rows, "inconclusive"),
+        undecided=tuple(row for row in _with(rows, "inconclusive") if gates(row)),
+        unseen=tuple(row for row in _with(rows, "inconclusive") if not gates(row)),
         unchanged=tuple(row for row in unchanged if row.case not in same_code),
         same_code=tuple(row for row in unchanged if row.case in same_code),
         informative=tuple(
@@ -146,6 +149,21 @@ def _passed(compared: set[str], same: set[str]) -> str:
         found = f"no regression in {counted(len(others), 'case')}"
         return f"{found}; {same_text}" if same_text else found
     return same_text
+
+
+def unseen_text(rows: Sequence[Comparison]) -> str:
+    """Return in one line which metrics that only inform stayed open, and what would show more."""
+    by_metric: dict[str, list[Comparison]] = {}
+    for row in rows:
+        by_metric.setdefault(row.metric, []).append(row)
+    said = [_unseen(metric, found) for metric, found in by_metric.items()]
+    return f"{'; '.join(said)}. More `--rounds` show smaller changes." if said else ""
+
+
+def _unseen(metric: str, rows: Sequence[Comparison]) -> str:
+    least = [row.detectable for row in rows if row.detectable is not None]
+    seen = f", at worst a change of {format_share(max(least))} was in sight" if least else ""
+    return f"{metric} in {counted(len(rows), 'case')}{seen}"
 
 
 def same_code_cases(report: Report) -> tuple[str, ...]:
@@ -232,7 +250,7 @@ def _also(found: Outline, lost: Sequence[Comparison], skipped: int) -> str:
 
 def _one_sided(found: Outline) -> set[str]:
     """Return the cases of which there is nothing but what one side alone has."""
-    compared = (*found.moved, *found.undecided, *found.unchanged, *found.same_code)
+    compared = (*found.moved, *found.undecided, *found.unseen, *found.unchanged, *found.same_code)
     kept = {row.case for row in (*compared, *found.informative, *found.not_comparable)}
     return {row.case for row in (*found.removed, *found.new)} - kept
 
