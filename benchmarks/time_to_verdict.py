@@ -71,6 +71,7 @@ def session(repository: Path, folder: Path, *, fork: bool) -> dict[str, Any]:
                 "main",
                 "main",
                 "--same",
+                "--all",
                 "--quiet",
             ),
             *("-k", "attention or mixer"),
