@@ -88,8 +88,8 @@ def test_a_skip_reason_stays_on_its_line(small: Project) -> None:
 
 
 @pytest.mark.processes
-def test_git_that_is_not_there_is_told_in_two_lines(small: Project, tmp_path: Path) -> None:
-    done = small.perfci("list", PATH=str(tmp_path)).without_traceback()
+def test_git_that_is_not_there_is_an_error_of_two_lines(small: Project, tmp_path: Path) -> None:
+    done = small.process("list", PATH=str(tmp_path)).without_traceback()
     assert done.code == 4
     assert done.err.splitlines() == [
         "perfci: the command git was not found",
