@@ -46,12 +46,12 @@ def forks():
 @perfci.benchmark
 def case():
     calls = iter(range(10**9))
-    what = globals().get(os.environ.get("WHAT", ""))
+    what = os.environ.get("WHAT", "")
     def call():
         in_a_block = not gc.isenabled()
-        if in_a_block and next(calls) == 10 and what:
-            what()
-        time.sleep(1e-4)
+        if in_a_block and next(calls) == 10 and what in globals():
+            globals()[what]()
+        time.sleep(1e-4 if in_a_block or what != "disturbed" else 3e-3)
     return call
 """
 SETTINGS = MeasureSettings(round_time=0.1)
@@ -111,3 +111,10 @@ def test_a_fork_in_a_call_leaves_the_turn_with_its_worker(tmp_path: Path) -> Non
     assert isinstance(head, WorkerOutput)
     assert head.beside["latency_p50"] == -base.beside["latency_p50"]
     assert abs(head.beside["latency_p50"]) < 1.0
+
+
+def test_a_disturbed_warm_up_costs_a_round_none_of_its_calls(tmp_path: Path) -> None:
+    base, head = results(tmp_path, base="disturbed", head="disturbed")
+    assert isinstance(base, WorkerOutput)
+    assert isinstance(head, WorkerOutput)
+    assert min(base.samples, head.samples) > 100
