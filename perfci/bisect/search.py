@@ -1,0 +1,243 @@
+"""The search: which commit to measure next, when it is over, and what it found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfci.bisect.posterior import Answer, Beliefs, believe
+from perfci.stats.student import CONFIDENCE, t_quantile
+
+SURE = 0.99
+"""A change is found where its place is this probable."""
+SUSPECT = 0.1
+"""What is less probable than this is not looked for."""
+MOST_OF_ONE = 4
+"""A commit is measured no more often: what it has of its own doesn't average away."""
+_FAINT = 0.002
+_ONE_CHANGE = 1.2
+"""Neighbouring gaps that together are hardly more probable than this hold one change."""
+_OUTLYING = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The state of a search over ``length`` commits after the good one. The last is bad.
+
+    ``skipped`` are positions that can't be measured: an answer next to them remains a range.
+    """
+
+    length: int
+    answers: tuple[Answer, ...] = ()
+    skipped: tuple[int, ...] = ()
+
+    @property
+    def whole(self) -> float | None:
+        """The change between both ends, or None before they were compared."""
+        ends = self.between(0, self.length)
+        return _pooled(ends)[0] if ends else None
+
+    def between(self, base: int, position: int) -> tuple[Answer, ...]:
+        """Return the answers of the commit at ``position`` against the one at ``base``."""
+        return tuple(one for one in self.answers if (one.base, one.position) == (base, position))
+
+    def counts(self, position: int) -> int:
+        """Return how often the commit at ``position`` was measured."""
+        return sum(one.position == position for one in self.answers)
+
+    def can_ask(self, position: int) -> bool:
+        """Say whether the commit at ``position`` may be measured (again)."""
+        return position not in self.skipped and self.counts(position) < MOST_OF_ONE
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Measure the commit at ``position`` against ``base``'s until it is clear of ``margin``.
+
+    ``margin`` is a distance from base, in both directions. While a change is sought, base is good
+    and the margin is halfway between the levels of the ends between which it lies.
+    """
+
+    position: int
+    margin: float
+    base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of the level: at one of the positions ``first`` to ``last``, both included.
+
+    ``found`` says that more comparisons would not narrow it down; the others were given up.
+    ``size`` is of ``last`` against the commit before ``first``, with its 95 % interval where those
+    two were compared.
+    """
+
+    first: int
+    last: int
+    probability: float
+    found: bool
+    size: float
+    lo: float | None = None
+    hi: float | None = None
+
+
+def next_question(search: Search) -> Question | None:
+    """Return what to measure next, or None once all is found that can be.
+
+    The ends have to be compared before. Asked is the median of the posterior around the most
+    probable gap (Horstein 1963), which may be a commit that was measured already: where an answer
+    was wrong, measuring on elsewhere can't repair it. What is found is confirmed, the commit
+    against the one before it; where they don't differ the search goes on.
+    """
+    beliefs, whole = _beliefs(search)
+    if len(search.answers) >= most_questions(search.length):
+        return None
+    gaps = sorted(
+        (gap for gap in range(len(beliefs.changed)) if not _is_found(search, beliefs, gap)),
+        key=lambda gap: -beliefs.changed[gap],
+    )
+    for gap in gaps:
+        if beliefs.changed[gap] < SUSPECT:
+            break
+        first, last = _window(search, beliefs, gap)
+        position = _median(search, beliefs, first, last)
+        if position is None:
+            position = _vaguer_end(search, beliefs, gap)
+        if position is not None:
+            old, new = beliefs.levels[first], beliefs.levels[last + 1]
+            least = max(abs(new - old), abs(whole)) / 20.0
+            return Question(position, max(abs(old + new) / 2.0, least))
+    for one in changes(search):
+        if one.found and one.lo is None:
+            return Question(one.last, abs(one.size) / 2.0, one.first - 1)
+    return None
+
+
+def most_questions(length: int) -> int:
+    """Return after how many comparisons a search of ``length`` commits is given up."""
+    return 3 * math.ceil(math.log2(length + 1)) + 12
+
+
+def changes(search: Search) -> tuple[Change, ...]:
+    """Return the changes of a search, the oldest first; those that are still ranges, too."""
+    beliefs, _ = _beliefs(search)
+    spans: list[tuple[int, int, bool]] = []
+    taken: set[int] = set()
+    for gap in sorted(range(len(beliefs.changed)), key=lambda one: -beliefs.changed[one]):
+        if gap in taken or beliefs.changed[gap] < SUSPECT:
+            continue
+        found = _is_found(search, beliefs, gap)
+        first, last = (gap, gap) if found else _window(search, beliefs, gap, taken)
+        if sum(beliefs.changed[first : last + 1]) < 0.5:
+            continue
+        first, last = _trimmed(beliefs, first, last)
+        taken |= set(range(first, last + 1))
+        spans.append((first, last, found))
+    spans.sort()
+    return tuple(_change(search, beliefs, *span) for span in spans)
+
+
+def _change(search: Search, beliefs: Beliefs, first: int, last: int, found: bool) -> Change:  # noqa: FBT001
+    before, after = beliefs.positions[first], beliefs.positions[last + 1]
+    probability = min(1.0, sum(beliefs.changed[first : last + 1]))
+    direct = search.between(before, after)
+    if not direct:
+        size = beliefs.levels[last + 1] - beliefs.levels[first]
+        return Change(before + 1, after, probability, found, size)
+    size, se, df = _pooled(direct)
+    half = t_quantile(0.5 + CONFIDENCE / 2, df) * se
+    return Change(before + 1, after, probability, found, size, size - half, size + half)
+
+
+def _beliefs(search: Search) -> tuple[Beliefs, float]:
+    whole = search.whole
+    if whole is None or whole == 0.0:
+        raise ValueError("the ends were not compared, or don't differ")
+    return believe(search.length, search.answers, abs(whole)), whole
+
+
+def _inside(search: Search, beliefs: Beliefs, gap: int) -> list[int]:
+    """Return the positions within a gap that could be measured."""
+    before, after = beliefs.positions[gap : gap + 2]
+    return [one for one in range(before + 1, after) if one not in search.skipped]
+
+
+def _is_found(search: Search, beliefs: Beliefs, gap: int) -> bool:
+    return beliefs.changed[gap] >= SURE and not _inside(search, beliefs, gap)
+
+
+def _window(
+    search: Search, beliefs: Beliefs, gap: int, taken: Sequence[int] | set[int] = ()
+) -> tuple[int, int]:
+    """Return the first and last of the gaps around ``gap`` that hold one change between them."""
+    first = last = gap
+    total = beliefs.changed[gap]
+
+    def chance(other: int) -> float:
+        if not 0 <= other < len(beliefs.changed) or other in taken:
+            return -1.0
+        if _is_found(search, beliefs, other):
+            return -1.0
+        return beliefs.changed[other]
+
+    while True:
+        left, right = chance(first - 1), chance(last + 1)
+        more = max(left, right)
+        if more < 0.0 or total + more > _ONE_CHANGE:
+            return first, last
+        total += more
+        if left >= right:
+            first -= 1
+        else:
+            last += 1
+
+
+def _median(search: Search, beliefs: Beliefs, first: int, last: int) -> int | None:
+    """Return the position at which half of the window's probability lies behind, or None."""
+    total = sum(beliefs.changed[first : last + 1])
+    behind = 0.0
+    best: tuple[float, int, int] | None = None
+    for gap in range(first, last + 1):
+        before, after = beliefs.positions[gap : gap + 2]
+        each = beliefs.changed[gap] / (after - before)
+        for position in range(before + 1, after + 1):
+            behind += each
+            if position == beliefs.positions[last + 1] or not search.can_ask(position):
+                continue
+            share = behind / total
+            if _FAINT <= share <= 1.0 - _FAINT:
+                score = (abs(share - 0.5), search.counts(position), position)
+                best = min(best, score) if best else score
+    return best[2] if best else None
+
+
+def _vaguer_end(search: Search, beliefs: Beliefs, gap: int) -> int | None:
+    """Return the end of a gap whose level is known less well, if it may be measured again."""
+    ends = [end for end in (gap, gap + 1) if end and search.can_ask(beliefs.positions[end])]
+    if not ends:
+        return None
+    return beliefs.positions[max(ends, key=lambda end: beliefs.spreads[end])]
+
+
+def _trimmed(beliefs: Beliefs, first: int, last: int) -> tuple[int, int]:
+    """Return the smallest part of a window that has ``SURE`` of its probability."""
+    total = sum(beliefs.changed[first : last + 1])
+    left = total
+    while first < last:
+        end = min((first, last), key=lambda one: beliefs.changed[one])
+        if left - beliefs.changed[end] < SURE * total:
+            break
+        left -= beliefs.changed[end]
+        first, last = (first + 1, last) if end == first else (first, last - 1)
+    return first, last
+
+
+def _pooled(answers: Sequence[Answer]) -> tuple[float, float, float]:
+    """Return the mean of answers, each by its precision, its standard error and its df."""
+    exact = [one.change for one in answers if one.se == 0.0]
+    if exact:
+        return sum(exact) / len(exact), 0.0, math.inf
+    weights = [one.se**-2 for one in answers]
+    center = sum(w * one.change for w, one in zip(weights, answers, strict=True)) / sum(weights)
+    return center, sum(weights) ** -0.5, sum(one.df for one in answers)
