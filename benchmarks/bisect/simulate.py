@@ -113,10 +113,7 @@ def outcome(history: History, draw: Draw) -> Outcome:
         one.found and all(position in broken for position in range(one.first, one.last))
         for one in found
     )
-    true = [
-        history.levels[one.last] - history.levels[one.first - 1]
-        for one in found
-    ]
+    true = [history.levels[one.last] - history.levels[one.first - 1] for one in found]
     return Outcome(
         right,
         exact,

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perfci.app.conclusion import conclude, run_of, with_session
+from perfci.checkout.repository import Resolved
 from perfci.config.loading import load_config
 from perfci.errors import UsageError
 from perfci.model.case import Case, Failure
@@ -31,6 +32,7 @@ class Request:
     ``only`` names cases by their ids, besides the user's ``selection``; empty for all. ``shard``
     asks for a part of what is selected, split by ``durations`` in s by case; None for the whole.
     The report is of ``command``, and of ``created_at``: the moment it is made where that is empty.
+    Both sides run head's benchmark files, or those of ``benchmarks_of``.
     """
 
     selection: str = ""
@@ -42,6 +44,7 @@ class Request:
     durations: Mapping[str, float] = field(default_factory=dict)
     command: str = ""
     created_at: str = ""
+    benchmarks_of: Resolved | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,9 @@ def compare_runs(
 
 def measure_both(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> BothSides:
     """Measure both in pairs, and judge them."""
-    with open_workplace(around, (base, head), request.log_folder) as workplace:
+    with open_workplace(
+        around, (base, head), request.log_folder, benchmarks_of=request.benchmarks_of
+    ) as workplace:
         part = selected_part(workplace, request)
         result = workplace.measure(
             part.cases,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from scipy import special
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 
     Array = np.ndarray
 
-EXPECTED = 0.5
+EXPECTED = 0.2
 """Changes that a range of commits is expected to have, a priori."""
 WRONG = 0.003
 """The chance that a session says nothing of its commit: a neighbour woke up for all of it."""
-LEAST = 0.15
+LEAST = 0.25
 """Smaller steps than this share of the whole change are not looked for."""
 ALIKE = 0.05
 """Commits of one level may differ by this share of the whole change: the layout of their code."""
@@ -71,8 +72,8 @@ def believe(length: int, answers: Sequence[Answer], scale: float) -> Beliefs:
     one. There may be several changes: the level is a Markov chain along the commits, on a grid,
     which jumps with the probability ``EXPECTED`` ÷ ``length`` a commit to any level at least
     ``LEAST`` away. An answer of two neighbours among the measured commits is of their difference;
-    of two others it is passed over. Forward and backward sums (Rabiner 1989, Proc. IEEE 77:257-286) over the
-    measured commits are exact.
+    of two others it is passed over. Forward and backward sums (Rabiner 1989, Proc. IEEE
+    77:257-286) over the measured commits are exact.
     """
     import numpy as np
 
@@ -93,8 +94,7 @@ def believe(length: int, answers: Sequence[Answer], scale: float) -> Beliefs:
     far = (np.abs(grid[:, None] - grid[None, :]) >= LEAST * scale - 1e-9 * scale).astype(float)
     jump = far / far.sum(axis=1, keepdims=True)
     stays = [
-        math.exp(-EXPECTED * (after - before) / length)
-        for before, after in zip(positions, positions[1:], strict=False)
+        math.exp(-EXPECTED * (after - before) / length) for before, after in pairwise(positions)
     ]
     jumps = [
         (1.0 - stay) * jump * likelihood for stay, likelihood in zip(stays, between, strict=True)

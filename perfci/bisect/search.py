@@ -109,7 +109,7 @@ def next_question(search: Search) -> Question | None:
             least = max(abs(new - old), abs(whole)) / 20.0
             return Question(position, max(abs(old + new) / 2.0, least))
     for one in changes(search):
-        if one.found and one.lo is None:
+        if one.found and one.lo is None and one.last not in search.skipped:
             return Question(one.last, abs(one.size) / 2.0, one.first - 1)
     return None
 
@@ -138,7 +138,7 @@ def changes(search: Search) -> tuple[Change, ...]:
     return tuple(_change(search, beliefs, *span) for span in spans)
 
 
-def _change(search: Search, beliefs: Beliefs, first: int, last: int, found: bool) -> Change:  # noqa: FBT001
+def _change(search: Search, beliefs: Beliefs, first: int, last: int, found: bool) -> Change:
     before, after = beliefs.positions[first], beliefs.positions[last + 1]
     probability = min(1.0, sum(beliefs.changed[first : last + 1]))
     direct = search.between(before, after)

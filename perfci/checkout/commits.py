@@ -78,6 +78,11 @@ def commit_of(repository: Repository, rev: str) -> Commit:
     return _listed(repository, repository.resolve(rev).commit, "--max-count=1")[0]
 
 
+def parents_of(repository: Repository, sha: str) -> tuple[str, ...]:
+    """Return the commits that ``sha`` was made on: several of a merge, none of a first commit."""
+    return tuple(git(repository.root, "show", "--no-patch", "--format=%P", sha).split())
+
+
 def branch_of(repository: Repository, rev: str) -> str:
     """Return the name under which runs of ``rev`` are recorded: its branch's, without a remote.
 

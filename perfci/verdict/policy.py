@@ -30,8 +30,9 @@ class Policy:
 
     ``alpha`` is the chance of a false alarm in a whole report, ``cohens_d`` the least effect
     size. ``metrics`` holds what configuration set; a metric that isn't there keeps its own
-    defaults. ``thresholds`` are by benchmark and metric. ``strict`` makes an inconclusive
-    verdict exit with 3.
+    defaults. ``thresholds`` are by benchmark and metric. ``margins`` are what a search asks for,
+    by metric: they go before every other threshold. ``strict`` makes an inconclusive verdict exit
+    with 3.
     """
 
     alpha: float = 0.01
@@ -39,10 +40,13 @@ class Policy:
     strict: bool = False
     metrics: Mapping[str, MetricPolicy] = field(default_factory=dict)
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    margins: Mapping[str, float] = field(default_factory=dict)
 
     def for_metric(self, metric: Metric, case: Case) -> MetricPolicy:
         """Return ``metric``'s policy for ``case``: the benchmark's own threshold wins."""
         configured = self.metrics.get(metric.name) or metric_policy(metric)
+        if metric.name in self.margins:
+            return replace(configured, threshold=self.margins[metric.name], share=0.0)
         given = self.thresholds.get(case.benchmark, {})
         own = case.thresholds.get(metric.name, given.get(metric.name))
         if own is None:

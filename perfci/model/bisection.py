@@ -1,0 +1,84 @@
+"""What a search of a range of commits found: the answer of ``perfci bisect``.
+
+Schema ``perfci.bisection/1``. Field names are fixed: scripts read them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from perfci.model.version import BISECTION_SCHEMA
+
+Ended = Literal["done", "budget", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCommit:
+    """A commit, and what it says of itself."""
+
+    sha: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """A change: made by one of ``commits``, the oldest first, which is mostly one.
+
+    ``probability`` is that it lies among them. ``found`` says that no comparison could narrow them
+    down; else the search ended before. ``ratio`` is the new level ÷ the old one with its 95 %
+    interval, or ``difference`` stands, in the metric's unit; without an interval it is an estimate
+    from comparisons of others. ``before`` is the commit before them. ``merged_by`` is the merge
+    that brought them, or empty.
+    """
+
+    commits: tuple[NamedCommit, ...]
+    before: str
+    probability: float
+    found: bool
+    improved: bool
+    ratio: float | None = None
+    ratio_lo: float | None = None
+    ratio_hi: float | None = None
+    difference: float | None = None
+    difference_lo: float | None = None
+    difference_hi: float | None = None
+    merged_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedCommit:
+    """A commit that could not be measured, and why."""
+
+    commit: NamedCommit
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """What is known of a range of commits, the oldest culprit first.
+
+    ``ratio`` or ``difference`` is bad against good. ``comparisons`` and ``rounds`` are those of
+    the whole search, earlier starts included. ``ended`` is budget or interrupted where the same
+    command would go on.
+    """
+
+    good: NamedCommit
+    bad: NamedCommit
+    commits: int
+    case: str
+    metric: str
+    unit: str
+    ratio: float | None
+    difference: float | None
+    culprits: tuple[Culprit, ...]
+    skipped: tuple[SkippedCommit, ...]
+    comparisons: int
+    rounds: int
+    ended: Ended
+    schema: str = BISECTION_SCHEMA
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether each change was narrowed down as far as it can be."""
+        return bool(self.culprits) and all(one.found for one in self.culprits)

@@ -1,0 +1,93 @@
+"""What a search found, for the terminal and as JSON (``perfci.bisection/1``)."""
+
+from __future__ import annotations
+
+import shlex
+
+import msgspec
+
+from perfci.model.bisection import Bisection, Culprit
+from perfci.model.codec import to_plain
+from perfci.render.clean import Clean, clean_json, clean_line
+from perfci.render.report_json import encodable
+from perfci.units import counted, format_change, format_value
+
+_SHORT = 10
+_WIDTH = 200
+
+
+def render_bisection_json(bisection: Bisection) -> Clean:
+    """Return the answer as JSON. CodecError on a number that isn't finite."""
+    plain = to_plain(bisection)
+    culprits = [
+        {**one, "replay": replay(culprit, bisection.case)}
+        for one, culprit in zip(plain["culprits"], bisection.culprits, strict=True)
+    ]
+    ordered = {"schema": plain.pop("schema"), **plain, "culprits": culprits}
+    encoded = msgspec.json.encode(encodable(ordered))
+    return clean_json(msgspec.json.format(encoded, indent=2).decode() + "\n")
+
+
+def render_bisection(bisection: Bisection) -> list[Clean]:
+    """Return the answer in lines."""
+    whole = _size(bisection.ratio, bisection.difference, bisection.unit)
+    lines = [
+        (
+            f"{bisection.case}, {bisection.metric}: {whole} from {bisection.good.sha[:_SHORT]} to "
+            f"{bisection.bad.sha[:_SHORT]}, {counted(bisection.commits, 'commit')}"
+        )
+    ]
+    for one in bisection.culprits:
+        lines += _culprit(one, bisection)
+    if not bisection.culprits:
+        lines.append("no commit could be told to have changed it")
+    for skipped in bisection.skipped:
+        lines.append(f"skipped {skipped.commit.sha[:_SHORT]}: {skipped.why}")
+    measured = f"{counted(bisection.comparisons, 'comparison')}, {bisection.rounds} rounds"
+    left = {"budget": "the time ended", "interrupted": "interrupted"}.get(bisection.ended)
+    lines.append(f"{measured}; {left}, and the same command goes on" if left else measured)
+    return [clean_line(line, _WIDTH) for line in lines]
+
+
+def replay(culprit: Culprit, case: str) -> str:
+    """Return the command that compares what is before a change with what is after it."""
+    before, after = culprit.before, culprit.commits[-1].sha
+    base = f"{after[:_SHORT]}^" if len(culprit.commits) == 1 else before[:_SHORT]
+    return f"perfci compare {base} {after[:_SHORT]} -k {shlex.quote(case)}"
+
+
+def _culprit(one: Culprit, bisection: Bisection) -> list[str]:
+    unit = bisection.unit
+    size = _size(one.ratio, one.difference, unit)
+    if one.ratio_lo is not None or one.difference_lo is not None:
+        low = _size(one.ratio_lo, one.difference_lo, unit)
+        high = _size(one.ratio_hi, one.difference_hi, unit)
+        size = f"{size} ({low} to {high})"
+    if one.found or bisection.ended == "done":
+        sure = f"probability {_percent(one.probability)}"
+    else:
+        sure = f"so far, probability {_percent(one.probability)}"
+    what = "faster" if one.improved else "slower"
+    if unit != "s":
+        what = "better" if one.improved else "worse"
+    lines = [f"{what} {size}, {sure}, by"]
+    if len(one.commits) > 1:
+        lines[0] += f" one of {counted(len(one.commits), 'commit')}:"
+    lines += [f"  {commit.sha[:_SHORT]}  {commit.subject}" for commit in one.commits[-10:]]
+    if len(one.commits) > 10:
+        lines.append(f"  and {len(one.commits) - 10} before them")
+    if one.merged_by:
+        lines.append(f"  merged by {one.merged_by[:_SHORT]}")
+    return [*lines, f"  {replay(one, bisection.case)}"]
+
+
+def _size(ratio: float | None, difference: float | None, unit: str) -> str:
+    if difference is None:
+        return format_change(ratio)
+    return f"{'+' if difference > 0 else ''}{format_value(difference, unit)}"
+
+
+def _percent(probability: float) -> str:
+    if probability > 0.999:
+        return "over 99.9 %"
+    return f"{probability * 100.0:.1f} %"
