@@ -367,9 +367,10 @@ def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy
 
 
 def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
-    """Return the row to search for: a regression before an improvement, then the largest change.
+    """Return the row to search for, or None where nothing of ``metric`` (any, if empty) moved.
 
-    In multiples of its threshold. None where nothing of ``metric`` (any, if empty) moved.
+    One that gates before others, a regression before an improvement, then the one that moved by
+    the most of its thresholds.
     """
     moved = [
         row
@@ -382,10 +383,10 @@ def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
         and answer_of(row, Question(1, 0.0), None) is not None
     ]
 
-    def rank(row: Comparison) -> tuple[bool, bool, float]:
+    def rank(row: Comparison) -> tuple[bool, bool, bool, float]:
         change = abs(worse_by(row)[0] or 0.0)
         times = change / row.threshold if row.threshold else math.inf
-        return row.status == "regressed", row.status == "improved", times
+        return row.gate == "fail", row.status == "regressed", row.status == "improved", times
 
     return max(moved, key=rank, default=None)
 

@@ -19,6 +19,8 @@ EXPECTED = 0.2
 """Changes that a range of commits is expected to have, a priori."""
 WRONG = 0.003
 """The chance that a session says nothing of its commit: a neighbour woke up for all of it."""
+EXACT_WRONG = 1e-6
+"""The same of a count on which all workers agree."""
 LEAST = 0.25
 """Smaller steps than this share of the whole change are not looked for."""
 ALIKE = 0.05
@@ -134,13 +136,13 @@ def _grid(answers: Sequence[Answer], scale: float) -> Array:
 def _likelihood(grid: Array, answer: Answer, least_se: float) -> Array:
     import numpy as np
 
-    df = answer.df if answer.se > 0.0 else _EXACT_DF
+    df, wrong = (answer.df, WRONG) if answer.se > 0.0 else (_EXACT_DF, EXACT_WRONG)
     width = math.hypot(answer.se, least_se)
     constant = math.exp(special.gammaln((df + 1.0) / 2.0) - special.gammaln(df / 2.0))
     z = (answer.change - grid) / width
     density = constant / math.sqrt(df * math.pi) / width * (1.0 + z**2 / df) ** (-(df + 1.0) / 2.0)
-    uniform = WRONG / float(grid.max() - grid.min())
-    mixed: Array = np.asarray((1.0 - WRONG) * density + uniform)
+    uniform = wrong / float(grid.max() - grid.min())
+    mixed: Array = np.asarray((1.0 - wrong) * density + uniform)
     return mixed
 
 

@@ -1,0 +1,190 @@
+"""``perfci bisect`` as users run it: real repositories, simulated workers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from perfci.model.worker import WorkOrder
+from tests.builders.project import Project
+from tests.builders.simulated import Simulated
+
+BENCHMARK = """\
+import perfci
+from lib import work
+
+@perfci.benchmark
+def counting():
+    return work
+"""
+WORK = "def work():\n    return sum(range({}))\n"
+
+
+def history(project: Project, loops: list[int | str]) -> list[str]:
+    """Commit a library for each: how much its ``work`` costs, or text that can't be imported."""
+    project.write("benchmarks/bench_counting.py", BENCHMARK)
+    return [
+        project.commit(
+            f"number {number}",
+            **{"lib.py": one if isinstance(one, str) else WORK.format(one), "count": str(number)},
+        )
+        for number, one in enumerate(loops)
+    ]
+
+
+def bisected(project: Project, *arguments: str, code: int = 0) -> dict[str, Any]:
+    path = project.folder.parent / "bisection.json"
+    done = project.perfci("bisect", *arguments, "--json", str(path)).without_traceback()
+    assert done.code == code, done.text
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def shas(culprit: dict[str, Any]) -> list[str]:
+    return [one["sha"] for one in culprit["commits"]]
+
+
+def test_the_slower_commit_is_found_with_its_size_and_a_line_that_replays_it(
+    project: Project,
+) -> None:
+    made = history(project, [1000] * 6 + [1100] * 7)
+    found = bisected(project, f"{made[0]}..{made[-1]}")
+    (culprit,) = found["culprits"]
+    assert shas(culprit) == [made[6]]
+    assert culprit["commits"][0]["subject"] == "number 6"
+    assert culprit["ratio_lo"] < 1.0 + 100 * 20e-9 / 21e-6 < culprit["ratio_hi"]
+    assert (culprit["improved"], culprit["found"]) == (False, True)
+    assert culprit["probability"] >= 0.99
+    assert culprit["replay"] == f"perfci compare {made[6][:10]}^ {made[6][:10]} -k counting"
+    assert (found["metric"], found["commits"], found["ended"]) == ("latency_p50", 12, "done")
+    assert found["comparisons"] <= 8
+    done = project.perfci(*culprit["replay"].split()[1:])
+    assert done.code == 1, done.text
+
+
+def test_a_faster_commit_is_found_as_an_improvement(project: Project) -> None:
+    made = history(project, [1000, 1000, 700, 700, 700])
+    found = bisected(project, f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
+    (culprit,) = found["culprits"]
+    assert (shas(culprit), culprit["improved"]) == ([made[2]], True)
+
+
+def test_commits_that_cannot_be_imported_are_skipped_and_the_answer_is_a_range(
+    project: Project,
+) -> None:
+    broken = "raise ImportError('half done')\n"
+    made = history(project, [1000, 1000, 1000, broken, broken, 1500, 1500, 1500])
+    found = bisected(project, f"{made[0]}..{made[-1]}")
+    (culprit,) = found["culprits"]
+    assert shas(culprit) == made[3:6]
+    assert culprit["found"]
+    assert culprit["replay"].startswith(f"perfci compare {made[2][:10]} {made[5][:10]} ")
+    skipped = {one["commit"]["sha"]: one["why"] for one in found["skipped"]}
+    assert set(skipped) == set(made[3:5])
+    assert all("half done" in why for why in skipped.values())
+
+
+def test_a_commit_that_cannot_be_built_is_skipped(project: Project) -> None:
+    config = (project.folder / "pyproject.toml").read_text()
+    project.write("pyproject.toml", config + 'build = ["test ! -e broken"]\n')
+    made = history(project, [1000, 1000])
+    made.append(project.commit("breaks the build", broken="yes"))
+    (project.folder / "broken").unlink()
+    made += history(project, [1500, 1500])
+    found = bisected(project, f"{made[0]}..{made[-1]}")
+    (culprit,) = found["culprits"]
+    assert shas(culprit) == made[2:4]
+    assert [one["commit"]["sha"] for one in found["skipped"]] == [made[2]]
+
+
+def test_two_changes_in_one_range_are_both_found(project: Project) -> None:
+    made = history(project, [1000] * 4 + [1300] * 5 + [1000] * 3 + [1600] * 4)
+    found = bisected(project, f"{made[0]}..{made[-1]}")
+    assert [shas(one) for one in found["culprits"]] == [[made[4]], [made[9]], [made[12]]]
+    assert [one["improved"] for one in found["culprits"]] == [False, True, False]
+
+
+def test_a_merge_is_followed_into_its_branch(project: Project) -> None:
+    made = history(project, [1000, 1000])
+    project.git("checkout", "--quiet", "-b", "topic")
+    topic = [
+        project.commit(f"topic {number}", **{"lib.py": WORK.format(loops), "topic": str(number)})
+        for number, loops in enumerate([1000, 1000, 1400, 1400])
+    ]
+    project.git("checkout", "--quiet", "main")
+    project.commit("meanwhile", other="x")
+    project.git("merge", "--quiet", "--no-ff", "topic", "--message", "merge")
+    merge = project.git("rev-parse", "HEAD").strip()
+    project.commit("after", other="y")
+    found = bisected(project, f"{made[0]}..main")
+    (culprit,) = found["culprits"]
+    assert shas(culprit) == [topic[2]]
+    assert culprit["merged_by"] == merge
+
+
+def test_a_killed_search_goes_on_where_it_ended(project: Project) -> None:
+    made = history(project, [1000] * 8 + [1500] * 8)
+    asked = (f"{made[0]}..{made[-1]}", "-k", "counting")
+    whole = bisected(project, *asked)
+
+    class Killed(BaseException):
+        pass
+
+    def die(order: WorkOrder, number: int) -> None:
+        if number > 12:
+            raise Killed
+
+    project.executor = Simulated(before=die)
+    with pytest.raises(Killed):
+        project.perfci("bisect", *asked, "--restart")
+    resumed = project.executor = Simulated()
+    finished = bisected(project, *asked)
+    assert [shas(one) for one in finished["culprits"]] == [shas(one) for one in whole["culprits"]]
+    measured = sum(count for (_, side), count in resumed.started.items() if side == "head")
+    assert 0 < measured <= finished["rounds"] - 10
+    again = project.executor = Simulated()
+    assert bisected(project, *asked) == finished
+    assert not again.started
+
+
+def test_a_range_in_which_nothing_moved_is_no_answer(project: Project) -> None:
+    made = history(project, [1000] * 4)
+    done = project.perfci("bisect", f"{made[0]}..{made[-1]}").without_traceback()
+    assert done.code == 3, done.text
+    assert "[nothing-moved]" in done.err
+
+
+def test_an_ended_budget_says_how_far_it_came(project: Project) -> None:
+    made = history(project, [1000] * 8 + [1500] * 8)
+    found = bisected(project, f"{made[0]}..{made[-1]}", "--budget", "12s", code=3)
+    assert found["ended"] == "budget"
+    assert set(made[7:9]) & {sha for one in found["culprits"] for sha in shas(one)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "slug"),
+    [
+        (("main",), "bad-range"),
+        (("main..main",), "empty-range"),
+        (("main~3..main", "--metric", "lateny"), "unknown-metric"),
+        (("main~3..main", "-k", "nothing"), "nothing-selected"),
+    ],
+)
+def test_wrong_requests_are_refused(
+    project: Project, arguments: tuple[str, ...], slug: str
+) -> None:
+    history(project, [1000, 1000, 1000, 1500])
+    done = project.perfci("bisect", *arguments).without_traceback()
+    assert (done.code, f"[{slug}]" in done.err) == (2, True), done.text
+
+
+def test_damaged_state_is_named_and_restart_helps(project: Project) -> None:
+    made = history(project, [1000, 1500])
+    bisected(project, f"{made[0]}..{made[-1]}")
+    (state,) = project.cache.glob("*/bisect/*.json")
+    state.write_text('{"ranges": [')
+    done = project.perfci("bisect", f"{made[0]}..{made[-1]}")
+    assert (done.code, "[damaged-search]" in done.err) == (4, True), done.text
+    bisected(project, f"{made[0]}..{made[-1]}", "--restart")
