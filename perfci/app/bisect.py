@@ -20,6 +20,7 @@ from perfci.checkout.commits import commit_of, commits, parents_of
 from perfci.errors import MeasureError, PerfciError, UsageError
 from perfci.metrics import METRICS
 from perfci.model.bisection import Bisection, Culprit, Ended, NamedCommit, SkippedCommit
+from perfci.model.settings import DECIDING_ROUNDS
 from perfci.model.words import words
 from perfci.units import counted, format_change, format_value
 from perfci.verdict.margin import standard_error, worse_by
@@ -142,6 +143,8 @@ class _Bisect:
         if row is None:
             if report.interrupted:
                 raise MeasureError("nothing-compared", "the ends were not compared: interrupted")
+            if any(_ran_out(report, one.case) for one in report.results):
+                raise _Enough("budget")
             raise _nothing_moved(report, whole, metric)
         sought = Sought(
             row.case,
@@ -231,7 +234,7 @@ class _Bisect:
         if answer is None:
             if report.interrupted:
                 raise _Enough("interrupted")
-            if self._left_s() <= 0.0:
+            if _ran_out(report, sought.case):
                 raise _Enough("budget")
             self._skip(number, question.position, _why_not(report, row))
             return
@@ -248,7 +251,10 @@ class _Bisect:
         if left <= 0.0:
             raise _Enough("budget")
         around = self._project.surroundings()
-        settings = replace(around.config.settings, budget=left, inject={})
+        settings = around.config.settings
+        rounds = max(settings.rounds, DECIDING_ROUNDS)  # fewer carry no interval: no answer
+        most = max(settings.max_rounds, rounds)
+        settings = replace(settings, rounds=rounds, max_rounds=most, budget=left, inject={})
         config = replace(around.config, policy=policy, settings=settings)
         python = self._request.python
         base, head = searched.at(question.base), searched.at(question.position)
@@ -456,6 +462,16 @@ def _culprit(searched: Range, change: Change, sought: Sought) -> Culprit:
         difference_hi=difference(change.hi),
         merged_by=searched.merged_by,
     )
+
+
+def _ran_out(report: Report, case: str) -> bool:
+    """Say whether time ran out before a case had the rounds that carry an interval."""
+    if case in report.same_code or any(failure.case == case for failure in report.failures):
+        return False
+    rows = [row for row in report.results if row.case == case]
+    if any(one.code == "budget-ended" for row in rows for one in row.findings):
+        return True
+    return 0 < max((row.base.workers for row in rows if row.base), default=0) < DECIDING_ROUNDS
 
 
 def _why_not(report: Report, row: Comparison | None) -> str:

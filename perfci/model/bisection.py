@@ -80,5 +80,7 @@ class Bisection:
 
     @property
     def is_answered(self) -> bool:
-        """Whether each change was narrowed down as far as it can be."""
-        return bool(self.culprits) and all(one.found for one in self.culprits)
+        """Whether each change was narrowed down as far as it can be, and then confirmed."""
+        return (
+            self.ended == "done" and bool(self.culprits) and all(one.found for one in self.culprits)
+        )

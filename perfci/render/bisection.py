@@ -14,6 +14,7 @@ from perfci.units import counted, format_change, format_value
 
 _SHORT = 10
 _WIDTH = 200
+_MOST = 10
 
 
 def render_bisection_json(bisection: Bisection) -> Clean:
@@ -63,22 +64,22 @@ def _culprit(one: Culprit, bisection: Bisection) -> list[str]:
         low = _size(one.ratio_lo, one.difference_lo, unit)
         high = _size(one.ratio_hi, one.difference_hi, unit)
         size = f"{size} ({low} to {high})"
-    if one.found or bisection.ended == "done":
-        sure = f"probability {_percent(one.probability)}"
+    so_far = "" if one.found or bisection.ended == "done" else "so far, "
+    what = "slower" if unit == "s" else "worse"
+    if one.improved:
+        what = "faster" if unit == "s" else "better"
+    line = f"{what} {size}, {so_far}probability {_percent(one.probability)}"
+    shown = [f"{commit.sha[:_SHORT]} {commit.subject}" for commit in one.commits[-_MOST:]]
+    if len(one.commits) == 1:
+        lines = [f"{line}: {shown[0]}"]
     else:
-        sure = f"so far, probability {_percent(one.probability)}"
-    what = "faster" if one.improved else "slower"
-    if unit != "s":
-        what = "better" if one.improved else "worse"
-    lines = [f"{what} {size}, {sure}, by"]
-    if len(one.commits) > 1:
-        lines[0] += f" one of {counted(len(one.commits), 'commit')}:"
-    lines += [f"  {commit.sha[:_SHORT]}  {commit.subject}" for commit in one.commits[-10:]]
-    if len(one.commits) > 10:
-        lines.append(f"  and {len(one.commits) - 10} before them")
+        lines = [f"{line}, one of {counted(len(one.commits), 'commit')}:"]
+        lines += [f"- {commit}" for commit in reversed(shown)]
+    if len(one.commits) > _MOST:
+        lines.append(f"- and {len(one.commits) - _MOST} before them")
     if one.merged_by:
-        lines.append(f"  merged by {one.merged_by[:_SHORT]}")
-    return [*lines, f"  {replay(one, bisection.case)}"]
+        lines.append(f"merged by {one.merged_by[:_SHORT]}")
+    return [*lines, f"see it again: {replay(one, bisection.case)}"]
 
 
 def _size(ratio: float | None, difference: float | None, unit: str) -> str:
