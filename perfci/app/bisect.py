@@ -55,6 +55,13 @@ def bisect(project: Project, request: BisectRequest) -> Bisection:
     """Search the range, going on where an earlier start ended. MeasureError where nothing moved."""
     repository = project.repository
     whole = _range(repository, request.commits)
+    asked_for = repository.resolve(request.commits.rpartition("..")[0])
+    if asked_for.commit != whole.good.sha:
+        project.caller.say(
+            f"{asked_for.short} is no first-parent ancestor of the newer end: the search begins at "
+            f"{whole.good.sha[:10]}, {whole.good.subject}",
+            err=True,
+        )
     around = project.surroundings()
     folder = around.cache / repository.id / "bisect"
     ends = (whole.good.sha, whole.commits[-1].sha)

@@ -15,7 +15,6 @@ SUSPECT = 0.1
 """What is less probable than this is not looked for."""
 MOST_OF_ONE = 4
 """A commit is measured no more often: what it has of its own doesn't average away."""
-_FAINT = 0.002
 _ONE_CHANGE = 1.2
 """Neighbouring gaps that together are hardly more probable than this hold one change."""
 _OUTLYING = 4.0
@@ -85,10 +84,12 @@ class Change:
 def next_question(search: Search) -> Question | None:
     """Return what to measure next, or None once all is found that can be.
 
-    The ends have to be compared before. Asked is the median of the posterior around the most
-    probable gap (Horstein 1963), which may be a commit that was measured already: where an answer
-    was wrong, measuring on elsewhere can't repair it. What is found is confirmed, the commit
-    against the one before it; where they don't differ the search goes on.
+    The ends have to be compared before. Asked is the middle of the most probable gap; where that
+    can't be divided, the end whose level is known less well is measured again: where an answer was
+    wrong, measuring on elsewhere can't repair it. The median of the posterior (Horstein 1963) was
+    rejected: after one wrong answer it measures commits beside the change over and over. What is
+    found is confirmed, the commit against the one before it; where they don't differ the search
+    goes on.
     """
     beliefs, whole = _beliefs(search)
     if len(search.answers) >= most_questions(search.length):
@@ -100,12 +101,11 @@ def next_question(search: Search) -> Question | None:
     for gap in gaps:
         if beliefs.changed[gap] < SUSPECT:
             break
-        first, last = _window(search, beliefs, gap)
-        position = _median(search, beliefs, first, last)
+        position = _middle(search, beliefs, gap)
         if position is None:
             position = _vaguer_end(search, beliefs, gap)
         if position is not None:
-            old, new = beliefs.levels[first], beliefs.levels[last + 1]
+            old, new = beliefs.levels[gap : gap + 2]
             least = max(abs(new - old), abs(whole)) / 20.0
             return Question(position, max(abs(old + new) / 2.0, least))
     for one in changes(search):
@@ -193,23 +193,11 @@ def _window(
             last += 1
 
 
-def _median(search: Search, beliefs: Beliefs, first: int, last: int) -> int | None:
-    """Return the position at which half of the window's probability lies behind, or None."""
-    total = sum(beliefs.changed[first : last + 1])
-    behind = 0.0
-    best: tuple[float, int, int] | None = None
-    for gap in range(first, last + 1):
-        before, after = beliefs.positions[gap : gap + 2]
-        each = beliefs.changed[gap] / (after - before)
-        for position in range(before + 1, after + 1):
-            behind += each
-            if position == beliefs.positions[last + 1] or not search.can_ask(position):
-                continue
-            share = behind / total
-            if _FAINT <= share <= 1.0 - _FAINT:
-                score = (abs(share - 0.5), search.counts(position), position)
-                best = min(best, score) if best else score
-    return best[2] if best else None
+def _middle(search: Search, beliefs: Beliefs, gap: int) -> int | None:
+    """Return the position that halves a gap as nearly as can be, or None of an indivisible one."""
+    before, after = beliefs.positions[gap : gap + 2]
+    inside = _inside(search, beliefs, gap)
+    return min(inside, key=lambda one: abs(2 * one - before - after), default=None)
 
 
 def _vaguer_end(search: Search, beliefs: Beliefs, gap: int) -> int | None:

@@ -19,6 +19,14 @@ from lib import work
 def counting():
     return work
 """
+COUNTED = """\
+import lib
+import perfci
+
+@perfci.benchmark
+def counted():
+    return (lambda: None), perfci.metric("things", lambda: float(lib.COUNT), exact=True)
+"""
 WORK = "def work():\n    return sum(range({}))\n"
 
 
@@ -122,6 +130,33 @@ def test_a_merge_is_followed_into_its_branch(project: Project) -> None:
     (culprit,) = found["culprits"]
     assert shas(culprit) == [topic[2]]
     assert culprit["merged_by"] == merge
+
+
+def test_a_good_end_beside_the_history_is_said_to_be_replaced(project: Project) -> None:
+    made = history(project, [1000, 1000])
+    project.git("checkout", "--quiet", "-b", "topic")
+    topic = project.commit("beside", other="x")
+    project.git("checkout", "--quiet", "main")
+    made += history(project, [1000, 1500])
+    done = project.perfci("bisect", f"{topic}..main").without_traceback()
+    assert done.code == 0, done.text
+    assert f"the search begins at {made[1][:10]}" in done.err
+    assert f": {made[3][:10]} " in done.out
+
+
+@pytest.mark.processes
+def test_an_exact_count_is_searched_for_as_a_difference(project: Project) -> None:
+    made = []
+    for number, count in enumerate([3, 3, 3, 5, 5]):
+        project.write("benchmarks/bench_counted.py", COUNTED)
+        lines = f"COUNT = {count}\nNUMBER = {number}\n"
+        made.append(project.commit(f"number {number}", **{"lib.py": lines}))
+    asked = (f"{made[0]}..{made[-1]}", "--metric", "things")
+    found = bisected(project, *asked)
+    (culprit,) = found["culprits"]
+    assert shas(culprit) == [made[3]]
+    assert (culprit["ratio"], culprit["difference"]) == (None, 2.0)
+    assert (culprit["difference_lo"], culprit["difference_hi"]) == (2.0, 2.0)
 
 
 def test_a_killed_search_goes_on_where_it_ended(project: Project) -> None:
