@@ -194,10 +194,16 @@ def test_a_range_in_which_nothing_moved_is_no_answer(project: Project) -> None:
 def test_an_ended_budget_says_how_far_it_came(project: Project) -> None:
     """A session that time cut short is no reason to skip its commit."""
     made = history(project, [1000] * 8 + [1500] * 8)
-    found = bisected(project, f"{made[0]}..{made[-1]}", "--budget", "10s", code=3)
+    asked = f"{made[0]}..{made[-1]}"
+    bisected(project, asked)
+    assert isinstance(project.executor, Simulated)
+    needed_s = project.executor.time - Simulated().time
+    budget = f"{0.9 * needed_s}s"
+    project.executor = Simulated()
+    found = bisected(project, asked, "--restart", "--budget", budget, code=3)
     assert (found["ended"], found["skipped"]) == ("budget", [])
     assert set(made[7:9]) & {sha for one in found["culprits"] for sha in shas(one)}
-    assert bisected(project, f"{made[0]}..{made[-1]}")["ended"] == "done"
+    assert bisected(project, asked)["ended"] == "done"
 
 
 def test_ends_that_had_no_time_are_not_said_to_be_alike(project: Project) -> None:
