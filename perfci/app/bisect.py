@@ -11,6 +11,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from perfci.app.bisect_answers import (
+    answer_of,
+    gated,
+    is_ratio,
+    moved_most,
+    ran_out,
+    threshold_of,
+    why_no_answer,
+)
 from perfci.app.bisect_state import Range, Sought, State, StateFile, state_file
 from perfci.app.compare import Request, compare
 from perfci.app.nightly_scope import OF_THE_COMMIT
@@ -18,18 +27,15 @@ from perfci.bisect.posterior import Answer
 from perfci.bisect.search import Change, Question, Search, changes, next_question
 from perfci.checkout.commits import commit_of, commits, parents_of
 from perfci.errors import MeasureError, PerfciError, UsageError
-from perfci.metrics import METRICS
 from perfci.model.bisection import Bisection, Culprit, Ended, NamedCommit, SkippedCommit
 from perfci.model.settings import DECIDING_ROUNDS
-from perfci.model.words import words
 from perfci.units import counted, format_change, format_value
-from perfci.verdict.margin import standard_error, worse_by
-from perfci.verdict.policy import MetricPolicy, Policy, metric_policy
+from perfci.verdict.policy import Policy
 
 if TYPE_CHECKING:
     from perfci.app.project import Project
     from perfci.checkout.repository import Repository, Resolved
-    from perfci.model.report import Comparison, Report
+    from perfci.model.report import Report
 
 _LONGEST = 300
 
@@ -150,7 +156,7 @@ class _Bisect:
         if row is None:
             if report.interrupted:
                 raise MeasureError("nothing-compared", "the ends were not compared: interrupted")
-            if any(_ran_out(report, one.case) for one in report.results):
+            if any(ran_out(report, one.case) for one in report.results):
                 raise _Enough("budget")
             raise _nothing_moved(report, whole, metric)
         sought = Sought(
@@ -158,7 +164,7 @@ class _Bisect:
             row.metric,
             row.unit,
             row.direction,
-            "log" if _is_ratio(row) else "difference",
+            "log" if is_ratio(row) else "difference",
             report.environment.key,
         )
         answer = answer_of(row, question, sought)
@@ -223,7 +229,7 @@ class _Bisect:
     def _ask(self, number: int, question: Question) -> None:
         """Measure one commit, and keep the answer or why there is none."""
         searched, sought = self._state.ranges[number], self._sought
-        policy = gated(self._project.config.policy, sought.metric, _threshold(question, sought))
+        policy = gated(self._project.config.policy, sought.metric, threshold_of(question, sought))
         request = Request(only=(sought.case,), command="bisect", benchmarks_of=self._benchmarks_of)
         try:
             report = self._report(searched, question, request, policy)
@@ -241,9 +247,9 @@ class _Bisect:
         if answer is None:
             if report.interrupted:
                 raise _Enough("interrupted")
-            if _ran_out(report, sought.case):
+            if ran_out(report, sought.case):
                 raise _Enough("budget")
-            self._skip(number, question.position, _why_not(report, row))
+            self._skip(number, question.position, why_no_answer(report, row))
             return
         search = replace(searched.search, answers=(*searched.search.answers, answer))
         self._keep(number, replace(searched, search=search))
@@ -362,84 +368,6 @@ class _Bisect:
         return tuple(found)
 
 
-def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy:
-    """Return a policy by which ``metric`` alone decides how many rounds a session has.
-
-    By ``threshold``, or by its own.
-    """
-    own = policy.metrics.get(metric)
-    if own is None:
-        own = metric_policy(METRICS[metric]) if metric in METRICS else None
-    metrics = {
-        name: replace(policy.metrics.get(name) or metric_policy(one), gate="info")
-        for name, one in METRICS.items()
-    }
-    metrics[metric] = MetricPolicy(own.threshold if own else 0.05, "fail", "inconclusive")
-    margins = {} if threshold is None else {metric: threshold}
-    return replace(policy, metrics=metrics, margins=margins)
-
-
-def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
-    """Return the row to search for, or None where nothing of ``metric`` (any, if empty) moved.
-
-    One that gates before others, a regression before an improvement, then the one that moved by
-    the most of its thresholds.
-    """
-    moved = [
-        row
-        for row in report.results
-        if (row.metric == metric or not metric)
-        and (
-            row.status in {"regressed", "improved"}
-            or (row.method == "paired_t" and row.p is not None and _adjusted(row) < alpha)
-        )
-        and answer_of(row, Question(1, 0.0), None) is not None
-    ]
-
-    def rank(row: Comparison) -> tuple[bool, bool, bool, float]:
-        change = abs(worse_by(row)[0] or 0.0)
-        times = change / row.threshold if row.threshold else math.inf
-        return row.gate == "fail", row.status == "regressed", row.status == "improved", times
-
-    return max(moved, key=rank, default=None)
-
-
-def _adjusted(row: Comparison) -> float:
-    p = row.p if row.p_adjusted is None else row.p_adjusted
-    return 1.0 if p is None else p
-
-
-def _is_ratio(row: Comparison) -> bool:
-    """Say whether a row's change is searched for as a ratio: exact amounts may be zero."""
-    return row.difference is None and row.method != "exact"
-
-
-def answer_of(row: Comparison, question: Question, sought: Sought | None) -> Answer | None:
-    """Return what a row says of the commit, or None where it carries no interval."""
-    log = _is_ratio(row) if sought is None else sought.scale == "log"
-    if log:
-        change = math.log(row.ratio) if row.ratio else None
-    elif row.difference is not None:
-        change = row.difference
-    else:
-        centers = [side.center if side else None for side in (row.base, row.head)]
-        change = None if None in centers else centers[1] - centers[0]  # type: ignore[operator]
-    rounds = row.base.workers if row.base else 0
-    if change is None or not math.isfinite(change):
-        return None
-    same = row.method != "exact" and row.se is None and change == 0.0 and row.ratio_lo == 1.0
-    if row.method == "exact" or same:
-        return Answer(question.position, change, 0.0, 1.0, rounds, question.base)
-    se = row.se if row.se is not None else standard_error(row)
-    if se is None or row.df is None:
-        return None
-    return Answer(question.position, change, se, row.df, rounds, question.base)
-
-
-def _threshold(question: Question, sought: Sought) -> float:
-    return math.expm1(question.margin) if sought.scale == "log" else question.margin
-
-
 def _holds(branch: float, merge: float) -> bool:
     """Say whether a branch moved as its merge did: more than half as far, in its direction."""
     return branch * merge > 0.0 and abs(branch) > abs(merge) / 2.0
@@ -469,24 +397,6 @@ def _culprit(searched: Range, change: Change, sought: Sought) -> Culprit:
         difference_hi=difference(change.hi),
         merged_by=searched.merged_by,
     )
-
-
-def _ran_out(report: Report, case: str) -> bool:
-    """Say whether time ran out before a case had the rounds that carry an interval."""
-    if case in report.same_code or any(failure.case == case for failure in report.failures):
-        return False
-    rows = [row for row in report.results if row.case == case]
-    if any(one.code == "budget-ended" for row in rows for one in row.findings):
-        return True
-    return 0 < max((row.base.workers for row in rows if row.base), default=0) < DECIDING_ROUNDS
-
-
-def _why_not(report: Report, row: Comparison | None) -> str:
-    for failure in report.failures:
-        return f"{failure.kind}: {failure.message}"
-    if row is None:
-        return "it hasn't got the case"
-    return "; ".join(map(words, row.findings)) or "it can't be compared with the good commit"
 
 
 def _nothing_moved(report: Report, whole: Range, metric: str) -> PerfciError:
