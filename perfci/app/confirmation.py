@@ -66,14 +66,14 @@ def confirmed(
     again = _measured_again(around, of_commit, head, request, alone.measured.timing.wall_s)
     kept, why_kept = _kept(judged.rows, again, around.config.settings.rounds)
     cases = [case for case in again.cases if case not in kept]
-    joined = _joined_rows(judged, again, cases, around.config.policy)
+    both = _joined_rows(judged, again, cases, around.config.policy)
     why = "; ".join((*again.why_not, *why_kept))
     if why:
-        joined = unconfirmed(joined, why)
+        both = unconfirmed(both, why)
     notes, of_again = notes_of_both(alone, again.commits)
-    measured = _joined(alone.measured, again, cases, joined.rows)
-    joined = replace(joined, notes=(*joined.notes, *of_again))
-    return replace(measured, notes=notes), joined
+    measured = _joined(alone.measured, again, cases, both.rows)
+    both = replace(both, notes=(*both.notes, *of_again))
+    return replace(measured, notes=notes), both
 
 
 def _joined_rows(judged: Judged, again: _Again, cases: Sequence[str], policy: Policy) -> Judged:

@@ -18,6 +18,8 @@ from perfci.verdict.policy import Policy
 _STOP_LEVEL = 0.01
 """Looking at 95 % after each of 5 to 20 rounds, the report's interval holds a true change at the
 margin in 80 % of runs; at 99 % in 91 %. Surer still takes more rounds everywhere."""
+_OF_OWN_ANCESTOR = 0.75
+"""Ancestors ÷ rounds of the minimum: 2 + 1 + 1 + 1 of five."""
 _ENOUGH_WITHOUT_SPREAD = 10
 
 
@@ -127,14 +129,16 @@ def rounds_of_ancestor(
 ) -> int:
     """Return how many rounds the next ancestor gives a case that has ``rounds``.
 
-    The ``least`` rounds are spread over as many ancestors as carry a verdict. After them an
+    The ``least`` rounds are spread over as many ancestors as carry a verdict; of many, which
+    somebody asked for, most have one of their own, so that they can prove a change. After them an
     ancestor, which costs more than a round, gives several; but one alone where ancestors differ, or
     are too few to believe a change, in an undecided metric: there its second round says little.
     """
     rows = [row for row in comparisons if row.metric in undecided]
     if rounds < least:
         ancestors = max((row.ancestors for row in comparisons), default=0)
-        return max(1, math.ceil((least - rounds) / max(1, DECIDING_ANCESTORS - ancestors)))
+        wanted = max(DECIDING_ANCESTORS, math.ceil(_OF_OWN_ANCESTOR * least))
+        return max(1, math.ceil((least - rounds) / max(1, wanted - ancestors)))
     differ = any(one.code == ANCESTORS_DIFFER for row in rows for one in row.findings)
     few = any(row.ancestors < row.base.workers and _is_beyond(row) for row in rows if row.base)
     return 1 if differ or few else ROUNDS_OF_AN_ANCESTOR

@@ -12,7 +12,7 @@ from perfci.model.settings import DECIDING_ANCESTORS
 from perfci.verdict.comparison import compare_case
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
-from perfci.verdict.stopping import awaits_rounds, wants_rounds
+from perfci.verdict.stopping import awaits_rounds, rounds_of_ancestor, wants_rounds
 from tests.verdict.workers import case, worker
 
 METRIC = "latency_p50"
@@ -72,3 +72,15 @@ def test_a_change_that_too_few_ancestors_show_asks_for_more(ancestors: tuple[int
     row = judged(ancestors, [0.1 + wobble for wobble in WOBBLE[:5]])
     assert row.ratio_lo is None
     assert awaits_rounds(row, POLICY, 1)
+
+
+@pytest.mark.parametrize(("least", "ancestors"), [(5, 4), (8, 6), (20, 15)])
+def test_the_least_rounds_come_from_enough_ancestors_to_prove_a_change(
+    least: int, ancestors: int
+) -> None:
+    of: list[int] = []
+    while len(of) < least:
+        rows = [judged(of, [0.0] * len(of))] if of else []
+        count = rounds_of_ancestor(rows, (), rounds=len(of), least=least)
+        of += [max(of, default=0) + 1] * count
+    assert (len(of), max(of)) == (least, ancestors)
