@@ -243,7 +243,7 @@ def _of_the_status(row: Comparison) -> Iterator[str]:
     elif row.status == "unchanged":
         low, high = _margin(row)
         within = least is not None and most is not None and low < least and most < high
-        if not within:
+        if not (within or least == most == 0.0):  # no change at all is within any threshold
             yield "it is `unchanged`, and its interval isn't within the threshold"
         elif row.method in _TESTED and why_not_unchanged(row):
             yield f"it is `unchanged`, and {why_not_unchanged(row)}"

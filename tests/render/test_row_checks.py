@@ -59,6 +59,7 @@ def workers(name: str, metric: str, values: Sequence[float]) -> Any:
     st.sampled_from([1e-9, 0.01, 0.9]),
 )
 @example("score", [0.0], [0.0], None, 0.0, 0.01)
+@example("host_memory_over_setup", [1.0] * 5, [1.0] * 5, None, 0.0, 0.01)
 @settings(max_examples=400, deadline=None)
 def test_whatever_is_compared_is_believed(
     metric: str,
