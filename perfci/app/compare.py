@@ -16,8 +16,8 @@ from perfci.model.report import Report, Timing
 from perfci.model.run import Run
 from perfci.session.plan import files_in
 from perfci.session.selection import select
-from perfci.session.session import SessionResult
 from perfci.session.source import Written, by_name, written_in
+from perfci.session.state import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
 from perfci.units import counted
 from perfci.verdict.report import Judged, Measured, build_report, decide_on

@@ -11,8 +11,8 @@ from perfci.model.finding import Finding, found
 from perfci.model.report import Comparison, Definition, Explanation
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.worker import WorkerOutput
-from perfci.session.session import SessionResult
 from perfci.session.source import Written
+from perfci.session.state import SessionResult
 from perfci.verdict.comparison import left_out, number_rows
 from perfci.verdict.decision import failure_rows, placeholder
 from perfci.verdict.explanation import explain

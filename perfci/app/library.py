@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perfci.baselines.frame import Baselines
     from perfci.history.frame import History
     from perfci.model.report import Report
-    from perfci.session.session import Progress
+    from perfci.session.state import Progress
 
 Place = str | os.PathLike[str]
 

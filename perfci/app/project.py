@@ -19,7 +19,7 @@ from perfci.config.loading import Config, load_config
 from perfci.errors import UsageError
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.session.executor import Executor, Processes
-from perfci.session.session import Progress
+from perfci.session.state import Progress
 from perfci.session.workplace import Shown, Surroundings, Wanted
 
 

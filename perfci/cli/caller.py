@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perfci.app.project import Caller
     from perfci.model.report import Comparison
     from perfci.session.executor import Executor
-    from perfci.session.session import Progress
+    from perfci.session.state import Progress
 
 
 # ``--allow-token``: measuring beside a token is refused unless somebody says they mean it.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from perfci.errors import OutsideError, refusal
@@ -16,23 +15,21 @@ from perfci.model.worker import UNLIKE_FRESH, WorkerFailure, WorkerOutput
 from perfci.session.conversation import BudgetEnded
 from perfci.session.discovery import Discovered
 from perfci.session.executor import Executor, OpenStarters
-from perfci.session.journal import Journal, slug
+from perfci.session.journal import Journal
 from perfci.session.launch import TreeDeleted
+from perfci.session.needs import Needs
 from perfci.session.plan import SessionPlan
 from perfci.session.provenance.openings import Openings
 from perfci.session.provenance.tally import Tally
 from perfci.session.round import measure_round
 from perfci.session.schedule import (
-    least_rounds,
     starting_order,
     visiting_order,
     visiting_order_by,
 )
 from perfci.session.starters import Starters
-from perfci.units import first_of
-from perfci.verdict.allocation import Candidate, is_out_of_reach, next_cases, rounds_to_decide
-from perfci.verdict.comparison import compare_case
-from perfci.verdict.identity import may_be_same_code, same_code_rows
+from perfci.session.state import CaseState, Progress, SessionResult, case_states
+from perfci.verdict.identity import may_be_same_code
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
@@ -40,86 +37,10 @@ from perfci.verdict.stopping import (
     awaits_rounds,
     looking_worse,
     rounds_of_ancestor,
-    undecided_metrics,
 )
 
 _FIRST = 2
 """Rounds of each case after which a session says what looks worse."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a session is. ``left_s`` is an estimate of the time to go, or None at first.
-
-    ``provisional`` are gating comparisons that looked worse after the first rounds of all cases.
-    """
-
-    case: str
-    round: int
-    done: int
-    planned: int
-    elapsed_s: float
-    left_s: float | None
-    provisional: tuple[Comparison, ...] = ()
-
-
-@dataclass(slots=True)
-class CaseState:
-    """What is known of one case so far. Grows only; owned by the session.
-
-    ``opened`` are files that differ between the sides, and that anything opened meanwhile.
-    """
-
-    case: Case
-    slug: str
-    outputs: dict[str, list[WorkerOutput]]
-    failures: list[Failure] = field(default_factory=list)
-    rounds: int = 0
-    longest_round_s: float = 0.0
-    undecided: tuple[str, ...] = ()
-    out_of_reach: tuple[str, ...] = ()
-    wall_s: float = 0.0
-    same_code: bool = False
-    opened: frozenset[str] = frozenset()
-    _compared: tuple[int, tuple[Comparison, ...]] = (0, ())
-
-    def compared(self, policy: Policy) -> tuple[Comparison, ...]:
-        """Return the comparisons of both sides, made once a round; a side alone has none.
-
-        Of a case that is the ``same_code`` on both they say so.
-        """
-        if len(self.outputs) == 2 and self._compared[0] != self.rounds:
-            base, head = (tuple(self.outputs[name]) for name in ("base", "head"))
-            rows = compare_case(self.case, base, head, policy, paired=True)
-            self._compared = (self.rounds, rows)
-        return same_code_rows(self._compared[1]) if self.same_code else self._compared[1]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionResult:
-    """All that was measured.
-
-    ``ended`` is done, budget or fail-fast; or interrupted, tree-deleted or outside (a disk that
-    filled, say), and then it is a part of what was to be measured. ``scale`` is how many times the
-    comparisons there would be, had it not ended by what it saw. ``ran`` is what the workers ran,
-    ``same_code`` the cases of which that is the same on both sides.
-    """
-
-    states: tuple[CaseState, ...]
-    found: Mapping[str, Discovered]
-    wall_s: float
-    measured_s: float
-    rounds: int
-    ended: str
-    notes: tuple[str, ...]
-    scale: float = 1.0
-    ran: Ran | None = None
-    same_code: tuple[str, ...] = ()
-
-    @property
-    def cut_short(self) -> bool:
-        """Whether something other than the session's own rules ended it."""
-        return self.ended in {"interrupted", "tree-deleted", "outside"}
 
 
 class Session:
@@ -146,6 +67,7 @@ class Session:
     ) -> None:
         self._plan = plan
         self._policy = policy
+        self._needs = Needs(plan.settings, policy)
         self._journal = journal
         self._executor = executor
         self._budget_end = budget_end
@@ -172,8 +94,7 @@ class Session:
     def measure(self, cases: tuple[Case, ...], found: Mapping[str, Discovered]) -> SessionResult:
         """Measure ``cases`` until all are decided, the budget ends, or the user interrupts."""
         sides = [side.name for side in self._plan.sides]
-        slugs = _slugs(cases)
-        states = [CaseState(case, slugs[case.id], {name: [] for name in sides}) for case in cases]
+        states = case_states(cases, sides)
         self._states = states
         self._tally = Tally(self._plan.trees())
         differing = self._plan.differing if self._may_be_the_same() else None
@@ -199,8 +120,8 @@ class Session:
             self._starters.close()
             self._openings.close()
         if ended == "budget":
-            notes += self._budget_notes(states)
-        notes += self._out_of_reach_notes(states)
+            notes += self._needs.budget_notes(states)
+        notes += self._needs.out_of_reach_notes(states)
         if ended == "fail-fast":
             notes.append("Stopped at the first regression or failure (--fail-fast).")
         return SessionResult(
@@ -261,7 +182,7 @@ class Session:
         With --fail-fast each case gets it before the next, and what it takes to believe a change
         that shows: there the first answer counts.
         """
-        planned = sum(self._least(state) for state in states)
+        planned = sum(self._needs.least(state) for state in states)
         batches = (
             [[state] for state in visiting_order(states, self._rng)]
             if self._fail_fast
@@ -276,7 +197,7 @@ class Session:
     def _is_due(self, state: CaseState) -> bool:
         if state.same_code:
             return False
-        if state.failures or state.rounds < self._least(state):
+        if state.failures or state.rounds < self._needs.least(state):
             return not state.failures
         if not self._fail_fast or state.rounds >= self._plan.settings.max_rounds:
             return False
@@ -289,33 +210,15 @@ class Session:
     def _more(self, states: list[CaseState]) -> str:
         if len(self._plan.sides) < 2:
             return ""
-        self._family = scaled_family(self._gating_comparisons(states), self._scale)
+        self._family = scaled_family(self._needs.gating_comparisons(states), self._scale)
         while undecided := [state for state in states if self._wants_more(state, self._family)]:
-            chosen = self._chosen(undecided, self._family)
+            now = self._executor.now()
+            start_s = max(0.0, now - self._started - self._round_time_s) / self._sweeps
+            left_s = self._budget_end - now
+            chosen = self._needs.next_of(undecided, self._family, start_s=start_s, left_s=left_s)
             if ended := self._sweep(chosen, self._rounds + len(chosen)):
                 return ended
         return ""
-
-    def _chosen(self, undecided: list[CaseState], family: int) -> list[CaseState]:
-        """Return those that the next rounds are expected to help most."""
-        now = self._executor.now()
-        start_s = max(0.0, now - self._started - self._round_time_s) / self._sweeps
-        candidates = [
-            Candidate(
-                state.case.id,
-                state.case.file,
-                state.wall_s / state.rounds,
-                tuple(
-                    rounds_to_decide(row, self._policy, family, most) or most
-                    for row in state.compared(self._policy)
-                    if row.metric in state.undecided
-                ),
-            )
-            for state in undecided
-            if (most := self._most(state) - state.rounds)
-        ]
-        names = next_cases(candidates, start_s=start_s, left_s=self._budget_end - now)
-        return [state for state in undecided if state.case.id in names]
 
     def _sweep(self, states: list[CaseState], planned: int) -> str:
         """Measure each state, a benchmark file's together: their workers have one ancestor.
@@ -385,7 +288,7 @@ class Session:
             state.compared(self._policy),
             state.undecided,
             rounds=state.rounds,
-            least=self._least(state),
+            least=self._needs.least(state),
         )
 
     def _round(
@@ -478,51 +381,16 @@ class Session:
             and not any("cold_start" in state.undecided for state in group)
         )
 
-    def _least(self, state: CaseState) -> int:
-        settings = self._plan.settings
-        return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.case.compiled)
-
     def _has_time_for(self, state: CaseState) -> bool:
         left = self._budget_end - self._executor.now()
         return left > 0 and (state.rounds < 2 or left > state.longest_round_s)
 
     def _wants_more(self, state: CaseState, family: int) -> bool:
-        if state.same_code or state.failures or state.rounds >= self._most(state):
-            return False
-        compared = state.compared(self._policy)
-        undecided = undecided_metrics(compared, state.case, self._policy, family)
-        state.out_of_reach = self._out_of_reach(state, undecided, family)
-        state.undecided = tuple(one for one in undecided if one not in state.out_of_reach)
-        return bool(state.undecided)
+        return self._needs.wants_more(state, family, self._budget_end - self._executor.now())
 
     def _is_decided(self, state: CaseState) -> bool:
         """Say whether the rest of an ancestor's rounds is not needed, after the minimum."""
         return bool(self._family) and not self._wants_more(state, self._family)
-
-    def _most(self, state: CaseState) -> int:
-        return max(self._plan.settings.max_rounds, self._least(state))
-
-    def _out_of_reach(
-        self, state: CaseState, undecided: Collection[str], family: int
-    ) -> tuple[str, ...]:
-        """Return the metrics that no round which there is still time for could decide."""
-        most = self._most(state) - state.rounds
-        if state.rounds:
-            left_s = self._budget_end - self._executor.now()
-            most = int(min(most, left_s * state.rounds / max(state.wall_s, 1e-9)))
-        return tuple(
-            row.metric
-            for row in state.compared(self._policy)
-            if row.metric in undecided and is_out_of_reach(row, self._policy, family, most)
-        )
-
-    def _gating_comparisons(self, states: list[CaseState]) -> int:
-        """Return how many there are so far that Holm will correct for."""
-        return sum(
-            comparison.gate == "fail" and comparison.method == "paired_t"
-            for state in states
-            for comparison in state.compared(self._policy)
-        )
 
     def _is_bad(self) -> bool:
         """Say whether a case failed on head, or one that is decided regressed.
@@ -545,50 +413,19 @@ class Session:
 
     def _ready(self) -> list[CaseState]:
         return [
-            state for state in self._states if state.same_code or state.rounds >= self._least(state)
+            state
+            for state in self._states
+            if state.same_code or state.rounds >= self._needs.least(state)
         ]
 
     def _expected(self) -> tuple[int, float]:
         """Return how many gating comparisons all cases will have, and per one that is ready."""
         ready = self._ready()
         scale = self._scale * len(self._states) / max(1, len(ready))
-        return scaled_family(self._gating_comparisons(ready), scale), scale
-
-    def _out_of_reach_notes(self, states: list[CaseState]) -> list[str]:
-        stopped = [
-            f"{state.case.id} ({', '.join(state.out_of_reach)})"
-            for state in states
-            if state.out_of_reach and state.rounds < self._most(state)
-        ]
-        if not stopped:
-            return []
-        names = first_of(stopped, 5)
-        why = "neither --budget nor `max_rounds` leaves the rounds that could decide it"
-        return [f"Not measured further, as {why}: {names}."]
-
-    def _budget_notes(self, states: list[CaseState]) -> list[str]:
-        short = [s for s in states if s.rounds < self._least(s) and not s.failures]
-        if not short:
-            return ["The time budget ended before every case was decided; raise --budget."]
-        names = first_of([state.case.id for state in short], 5)
-        early = f"{names} had fewer rounds than the minimum"
-        return [f"The time budget ended first: {early}. Raise --budget, or choose with -k."]
+        return scaled_family(self._needs.gating_comparisons(ready), scale), scale
 
 
 def _times_seen(states: Sequence[CaseState]) -> float:
     """Return how many times the cases that were measured there are."""
     seen = sum(bool(state.rounds) for state in states)
     return len(states) / seen if seen else 1.0
-
-
-def _slugs(cases: tuple[Case, ...]) -> dict[str, str]:
-    """Return a file name for each case; a number follows one that is taken."""
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for case in cases:
-        name, number = slug(case.id), 2
-        while name in taken:
-            name, number = f"{slug(case.id)}-{number}", number + 1
-        taken.add(name)
-        names[case.id] = name
-    return names

@@ -46,7 +46,8 @@ from perfci.session.journal import Journal
 from perfci.session.leftovers import SESSION_VARIABLE
 from perfci.session.plan import SessionPlan, SidePlan
 from perfci.session.selection import select
-from perfci.session.session import Progress, Session, SessionResult
+from perfci.session.session import Session
+from perfci.session.state import Progress, SessionResult
 from perfci.units import counted
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from perfci.model.settings import MeasureSettings
 from perfci.session import session as session_module
+from perfci.session import state as state_module
 from perfci.session.executor import Processes
 from perfci.session.journal import Journal
 from perfci.session.round import RoundResult
@@ -79,7 +80,7 @@ def test_a_case_is_compared_once_a_round(rounds_of, monkeypatch, fail_fast: bool
         compared.append((case.id, len(base)))
         return compare_case(case, base, *rest, **more)
 
-    monkeypatch.setattr(session_module, "compare_case", counting)
+    monkeypatch.setattr(state_module, "compare_case", counting)
     rounds_of(cases=3, fail_fast=fail_fast)
     assert compared
     assert len(compared) == len(set(compared))

@@ -11,7 +11,7 @@ from perfci.machine.quiet import CorePlan
 from perfci.model.case import Case, Failure
 from perfci.model.settings import MeasureSettings, Quiet
 from perfci.session.plan import SessionPlan
-from perfci.session.session import Progress
+from perfci.session.state import Progress
 from perfci.session.workplace import Workplace
 from perfci.verdict.calibration.noise import Pairs
 
