@@ -118,22 +118,29 @@ MUTANTS = (
         "round_number < compile_rounds",
         SCHEDULE,
     ),
-    Mutant("session/schedule.py", "index % 2 == 0", "index >= 0", SCHEDULE),
+    Mutant(
+        "session/schedule.py",
+        "if block % 2 else tuple(sides)",
+        "if block else tuple(sides)",
+        SCHEDULE,
+    ),
     Mutant(
         "session/session.py",
-        "state.rounds < self._least(state):",
-        "state.rounds <= self._least(state):",
+        "state.rounds < self._needs.least(state):",
+        "state.rounds <= self._needs.least(state):",
         SESSION,
     ),
     Mutant("session/session.py", "left > state.longest_round_s", "left > 0", SESSION),
-    Mutant("session/session.py", "state.rounds >= max(", "state.rounds > max(", SESSION),
+    Mutant("session/needs.py", "state.rounds >= self.most(", "state.rounds > self.most(", SESSION),
     Mutant(
         "session/session.py",
         "self._scale * len(self._states) / max(1, len(ready))",
         "self._scale",
         SESSION,
     ),
-    Mutant("session/round.py", "(failure) and _lives_beside(slot, slots)", "(failure)", SESSION),
+    Mutant(
+        "session/round.py", "(failure) and _lives_beside(slot, self.slots)", "(failure)", SESSION
+    ),
     Mutant(
         "session/round.py",
         "if isinstance(alone.result, WorkerOutput):",
