@@ -131,7 +131,7 @@ MUTANTS = (
         SESSION,
     ),
     Mutant("session/session.py", "left > state.longest_round_s", "left > 0", SESSION),
-    Mutant("session/needs.py", "state.rounds >= self.most(", "state.rounds > self.most(", SESSION),
+    Mutant("session/needs.py", "if one not in state.out_of_reach", "if one", SESSION),
     Mutant(
         "session/session.py",
         "self._scale * len(self._states) / max(1, len(ready))",
