@@ -82,6 +82,12 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "history acknowledge": (("history", "acknowledge", BAD),),
     "trend": (("trend", "--no-remember", "--json", "/dev/stdout"),
               ("trend", "--no-remember", "--markdown", "/dev/stdout")),
+    "bisect": (
+        ("bisect", "HEAD~1..HEAD", "--budget", "8s", "-k", "good", "--json", "-"),
+        ("bisect", "HEAD~1..HEAD", "--metric", BAD, "--budget", "8s"),
+        ("bisect", BAD),
+        ("bisect", f"{BAD}..HEAD"),
+    ),
     "calibrate": (("calibrate", "HEAD", "--budget", "6s", "-k", "good"),),
     "baseline update": (("baseline", "update", "HEAD", "--rounds", "2"),),
     "baseline list": (("baseline", "list"),),
