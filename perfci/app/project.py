@@ -106,7 +106,7 @@ def open_project(
 def cache_folder() -> Path:
     """Return where perfci keeps worktrees and builds: PERFCI_CACHE_DIR or the user's cache.
 
-    UsageError for a path that is no text: what workers are told, and say, is UTF-8.
+    UsageError for a path that is no text: what goes to workers and comes back is UTF-8.
     """
     from platformdirs import user_cache_path
 
