@@ -17,7 +17,6 @@ MOST_OF_ONE = 4
 """A commit is measured no more often: what it has of its own doesn't average away."""
 _ONE_CHANGE = 1.2
 """Neighbouring gaps that together are hardly more probable than this hold one change."""
-_OUTLYING = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +166,7 @@ def _is_found(search: Search, beliefs: Beliefs, gap: int) -> bool:
     return beliefs.changed[gap] >= SURE and not _inside(search, beliefs, gap)
 
 
-def _window(
-    search: Search, beliefs: Beliefs, gap: int, taken: Sequence[int] | set[int] = ()
-) -> tuple[int, int]:
+def _window(search: Search, beliefs: Beliefs, gap: int, taken: set[int]) -> tuple[int, int]:
     """Return the first and last of the gaps around ``gap`` that hold one change between them."""
     first = last = gap
     total = beliefs.changed[gap]

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from scipy import special
 
-from perfci.model.finding import ANCESTORS_DIFFER
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
 from perfci.stats.spread import Spread, upper_bound
 from perfci.stats.student import CONFIDENCE, t_quantile
-from perfci.verdict.caveats import draws, draws_to_believe
+from perfci.verdict.caveats import ancestors_differ, draws, draws_to_believe
 from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
@@ -100,8 +99,7 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
     beyond = is_beyond(lo, hi, threshold)
     if beyond and drawn + more < draws_to_believe(row, family, policy.alpha):
         return 0.0
-    differ = any(one.code == ANCESTORS_DIFFER for one in row.findings)
-    count, final = (drawn, drawn + more) if differ else (pairs, pairs + more)
+    count, final = (drawn, drawn + more) if ancestors_differ(row) else (pairs, pairs + more)
     left = math.sqrt(1.0 / count - 1.0 / final)
     sure, believed = t_quantile(_UPPER, final - 1), t_quantile(1.0 - level / 2.0, final - 1)
     decided = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from perfci.model.finding import Finding, found
+from perfci.model.finding import ANCESTORS_DIFFER, Finding, found
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.stats.modes import Modes, two_modes
@@ -74,6 +74,11 @@ def draws(row: Comparison) -> tuple[int, int]:
     if row.method == "paired_t" and row.ancestors:
         return min(base, row.ancestors), min(head, row.ancestors)
     return base, head
+
+
+def ancestors_differ(row: Comparison) -> bool:
+    """Say whether a variance between ancestors widened the row's interval."""
+    return any(one.code == ANCESTORS_DIFFER for one in row.findings)
 
 
 def rounds_to_believe(family: int, alpha: float) -> int:

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perfci.metrics import METRICS
-from perfci.model.finding import ANCESTORS_DIFFER, JUDGED, Finding, Plain, because, found
+from perfci.model.finding import JUDGED, Finding, Plain, because, found
 from perfci.model.report import Comparison, Status
 from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
 from perfci.stats.multiple_testing import holm
 from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (
     ONE_SESSION,
+    ancestors_differ,
     draws,
     draws_to_believe,
     is_clear,
@@ -180,7 +181,7 @@ def _what_it_takes(row: Comparison, alpha: float) -> Finding:
     if row.difference is not None or row.se is None or row.threshold <= 0.0:
         return found("detectable", change=row.detectable)
     # where ancestors differ, they are what there have to be more of
-    units, each = (row.ancestors, pairs / row.ancestors) if _by_ancestors(row) else (pairs, 1.0)
+    units, each = (row.ancestors, pairs / row.ancestors) if ancestors_differ(row) else (pairs, 1.0)
     spread = row.se * math.sqrt(units)
     needed = pairs_needed(spread, math.log(margin(row.threshold)[1]), alpha)
     rounds = None if needed is None else math.ceil(each * needed)
@@ -195,10 +196,6 @@ def _what_it_takes(row: Comparison, alpha: float) -> Finding:
         rounds=rounds,
         setting=_setting(row),
     )
-
-
-def _by_ancestors(row: Comparison) -> bool:
-    return any(one.code == ANCESTORS_DIFFER for one in row.findings)
 
 
 def _setting(row: Comparison) -> str:

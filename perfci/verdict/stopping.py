@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable
 
 from perfci.metrics import METRICS
 from perfci.model.case import Case
-from perfci.model.finding import ANCESTORS_DIFFER
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
 from perfci.stats.student import t_quantile
-from perfci.verdict.caveats import draws, is_clear, is_unproven, why_not_unchanged
+from perfci.verdict.caveats import ancestors_differ, draws, is_clear, is_unproven, why_not_unchanged
 from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
@@ -139,7 +138,7 @@ def rounds_of_ancestor(
         ancestors = max((row.ancestors for row in comparisons), default=0)
         wanted = max(DECIDING_ANCESTORS, math.ceil(_OF_OWN_ANCESTOR * least))
         return max(1, math.ceil((least - rounds) / max(1, wanted - ancestors)))
-    differ = any(one.code == ANCESTORS_DIFFER for row in rows for one in row.findings)
+    differ = any(map(ancestors_differ, rows))
     few = any(row.ancestors < row.base.workers and _is_beyond(row) for row in rows if row.base)
     return 1 if differ or few else ROUNDS_OF_AN_ANCESTOR
 
