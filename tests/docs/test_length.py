@@ -1,16 +1,16 @@
 """The pages stay short enough to be read. Generated tables belong in docs/results, uncounted.
 
-28,000 words, and what came since: ancestors, the same code, bisect.
+28,000 words, and what came since: ancestors, the same code, bisect, why, modes, pages.
 """
 
 from __future__ import annotations
 
 from tests.docs.pages import ROOT
 
-MOST = 28_500
+MOST = 29_800
 
 
-def test_readme_and_pages_have_at_most_28_500_words() -> None:
+def test_readme_and_pages_have_at_most_29_800_words() -> None:
     pages = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     words = {one.name: len(one.read_text(encoding="utf-8").split()) for one in pages}
     assert sum(words.values()) <= MOST, words
