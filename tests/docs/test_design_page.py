@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from dataclasses import fields
 
@@ -65,3 +66,8 @@ def test_everything_in_the_package_is_in_a_layer_and_in_the_layout() -> None:
     (tree,) = re.findall(r"^    perfci/\n((?:      .*\n)+)", page("design.md"), re.MULTILINE)
     shown = re.findall(r"^      (\S+/|(?:\S+\.py ?)+)", tree, flags=re.MULTILINE)
     assert {one.removesuffix(".py").strip("/") for line in shown for one in line.split()} == MODULES
+
+
+def test_no_folder_of_benchmarks_hides_a_module_from_the_scripts_beside_it() -> None:
+    folders = {path.parent.name for path in (ROOT / "benchmarks").glob("*/__init__.py")}
+    assert not folders & sys.stdlib_module_names
