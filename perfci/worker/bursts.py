@@ -6,13 +6,13 @@ import base64
 import math
 import os
 import sys
-import time
 from array import array
 from collections.abc import Callable
-from time import perf_counter, perf_counter_ns
 from typing import Any, Protocol
 
 from perfci.model.worker import Block
+from perfci.worker.clock import monotonic_ns, perf_counter, perf_counter_ns
+from perfci.worker.copies import Copies
 from perfci.worker.devices import Device
 from perfci.worker.garbage import collect
 from perfci.worker.protocol import moved_high
@@ -85,11 +85,12 @@ class Turn(Protocol):
 class Bursts:
     """Runs blocks of bursts and keeps the samples of each block, in ns."""
 
-    def __init__(self, call: Callable[[], Any], device: Device | None) -> None:
+    def __init__(self, call: Callable[[], Any], device: Device | None, copies: Copies) -> None:
         self._call = call
         self._device = device
         self._by_events = device is not None and "device_time_p50" not in device.missing()
         self._core = CoreTaken()
+        self._copies = copies
         self.samples: list[array[int]] = []
         self.device_samples: list[array[int]] = []
 
@@ -99,6 +100,7 @@ class Bursts:
         if self._device:
             self._device.synchronize()
         del output
+        self._copies.require_none()
 
     def warm(self, samples: array[int], seconds: float) -> None:
         """Make calls for ``seconds``; the caller has their samples."""
@@ -116,16 +118,17 @@ class Bursts:
         device_samples: array[int] = array("q")
         delays: list[float] = []
         inside_ns = 0
-        began_ns = time.monotonic_ns()
+        began_ns = monotonic_ns()
         while len(delays) < bursts and turn.come():
             self._timed(array("q"), array("q"), lead_in)
             delay_ns = self._core.taken_ns()
-            started_ns = time.monotonic_ns()
+            started_ns = monotonic_ns()
             self._timed(samples, device_samples, calls)
-            inside_ns += time.monotonic_ns() - started_ns
+            inside_ns += monotonic_ns() - started_ns
             delays.append((self._core.taken_ns() - delay_ns) / 1e9)
             collect()
             turn.hand_over()
+        self._copies.require_none()
         if samples:
             self.samples.append(samples)
         if samples and self._by_events:
@@ -157,6 +160,7 @@ class Bursts:
             burst(self._to_its_end, samples, most, seconds)
         else:
             synchronised_burst(self._call, samples, device_samples, self._device, most, seconds)
+        self._copies.end()
 
     def _to_its_end(self) -> Any:
         """Return a call's output once the device has made it; it was idle before the call."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Any
 
 from perfci.metrics.memory import resident
+from perfci.worker.clock import perf_counter_ns
 from perfci.worker.devices import Device
 
 _PAGE = b"\1"  # of zeros, the kernel would give no page

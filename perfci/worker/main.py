@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +12,7 @@ from perfci.errors import Unusable
 from perfci.metrics import use
 from perfci.model.ran import WRONG_CODE
 from perfci.model.worker import UNLIKE_FRESH, WorkOrder
+from perfci.worker.clock import monotonic_ns
 from perfci.worker.failure import flush, kind_of, log, where_it_failed
 from perfci.worker.hook.perfci_watch import Watch, begin_in_worker
 from perfci.worker.loading import prepare_path
@@ -93,12 +93,12 @@ class _Process:
             _discover(order, channel, stage, watch)
             return
         use(order.metrics)
-        harness_ns = time.monotonic_ns()
+        harness_ns = monotonic_ns()
         stage.enter("import")
         from perfci.worker.building import imported
 
         benchmarks = imported(order)
-        imported_ns = time.monotonic_ns()
+        imported_ns = monotonic_ns()
         start = Start(
             self.spawned_ns, self.started_ns, harness_ns, imported_ns, resumed_ns=imported_ns
         )
@@ -127,10 +127,10 @@ class _Process:
         from perfci.worker.measurement import measure
         from perfci.worker.starter import import_libraries, serve_forks
 
-        harness_ns = time.monotonic_ns()
+        harness_ns = monotonic_ns()
         stage.enter("import")
         did = import_libraries(order)
-        imported_ns = time.monotonic_ns()
+        imported_ns = monotonic_ns()
         common = Start(self.spawned_ns, self.started_ns, harness_ns, imported_ns, imported_ns)
 
         def import_and_measure(
@@ -140,9 +140,9 @@ class _Process:
             prepare_path(order.python_path)
             watch = begin_in_worker(os.environ)
             stage.enter("import")
-            again_ns = time.monotonic_ns()
+            again_ns = monotonic_ns()
             benchmarks = imported(order)
-            own_ns = time.monotonic_ns()
+            own_ns = monotonic_ns()
             _require_fresh_state(order.fresh_state, torch_state())
             start = replace(common, resumed_ns=forked_ns, again_ns=again_ns, own_ns=own_ns)
             measure(order, channel, stage, start, benchmarks, partial(_look, watch))

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -20,6 +19,8 @@ from perfci.model.metric import Metric
 from perfci.model.worker import GraphEvent, Measurement, WorkOrder
 from perfci.worker.building import builder, built_work
 from perfci.worker.bursts import Bursts, encoded, warm_up
+from perfci.worker.clock import monotonic_ns
+from perfci.worker.copies import Copies
 from perfci.worker.devices import (
     Device,
     Kind,
@@ -60,10 +61,12 @@ def measure(
     build = builder(order, benchmarks)
     found = kinds(order.devices)
     _fix_threads_and_seed(order)
+    copies = Copies()
     stage.enter("setup")
-    before_setup_ns = time.monotonic_ns()
+    before_setup_ns = monotonic_ns()
     work = built_work(build)
-    set_up_ns = time.monotonic_ns()
+    copies.require_none()
+    set_up_ns = monotonic_ns()
     scene = Scene(order, work, collect)
     gathering = _Gathering(scene)
     gathering.at_set_up()
@@ -71,13 +74,15 @@ def measure(
     _fix_threads_and_seed(order, seed=False)
     stage.enter("first_call")
     first = _first_call(order, work, start, found, device)
+    copies.require_none()
     scene.device, scene.why_no_device = first.device, "" if first.device else why_on_host(found)
     scene.imports, scene.start = start.imports(), start.until(first.started_ns)
     kept = ballast(order.inject.get("peak_host_memory", 0.0))
-    session = Bursts(_slowed(work.call, order, first.device), first.device)
+    session = Bursts(_slowed(work.call, order, first.device), first.device, copies)
     scene.once, scene.samples_bytes = session.once, session.size
     stage.enter("warmup")
     scene.call_s = warm_up(session.warm, first.took_s, order.warmup_s)
+    copies.require_none()
     stop_collecting()
     stage.enter("measure")
     gathering.before_bursts()
@@ -101,6 +106,7 @@ def measure(
         warnings=tuple(gathering.warnings),
         extra_metrics=(*(extra.metric for extra in work.metrics), *gathering.of_others()),
     )
+    copies.require_none()
     look()  # last of all: what a later call loads counts too
     channel.send("output", measurement=asdict(measurement))
 
@@ -130,15 +136,15 @@ def _first_call(
     order: WorkOrder, work: Work, start: Start, found: Sequence[Kind], device: Device | None
 ) -> _FirstCall:
     """Make the first call, to its end, and check that it ran, and where."""
-    before_ns = time.monotonic_ns()
+    before_ns = monotonic_ns()
     output = work.call()
     if not work.device:
         device = used(found, output)
     if device:
         device.synchronize()
     if work.compiled:
-        wait_longer((time.monotonic_ns() - before_ns) / 1e9, order.inject.get("compile_time", 0.0))
-    called_ns = time.monotonic_ns()
+        wait_longer((monotonic_ns() - before_ns) / 1e9, order.inject.get("compile_time", 0.0))
+    called_ns = monotonic_ns()
     started_ns = _start_ended(start, called_ns, order.inject.get("cold_start", 0.0))
     _check_ran(output)
     check_devices(work.device, output, device)
@@ -183,7 +189,7 @@ def _start_ended(start: Start, called_ns: int, share: float) -> int:
     That is no part of the first call's own time, of which compile time is made.
     """
     wait_longer(start.until(called_ns), share)
-    return time.monotonic_ns() if share else called_ns
+    return monotonic_ns() if share else called_ns
 
 
 def _fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:

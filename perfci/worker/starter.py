@@ -17,13 +17,13 @@ import select
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Self
 
 from perfci.model.worker import WorkOrder
+from perfci.worker.clock import monotonic_ns
 from perfci.worker.devices import Kind, kinds
 from perfci.worker.failure import flush, where_it_failed
 from perfci.worker.garbage import freeze
@@ -95,7 +95,7 @@ def serve_forks(
             flush()  # what is still buffered would be printed by both
             pid = os.fork()
             if pid == 0:
-                forked_ns = time.monotonic_ns()
+                forked_ns = monotonic_ns()
                 os.setsid()
                 ended.forget()
                 requests.close()

@@ -141,3 +141,51 @@ def test_something_else_beside_the_work_is_refused(bench: Bench) -> None:
 def test_a_case_that_is_not_in_its_file_is_told(bench: Bench) -> None:
     failed = bench.failure(HEAD + "    return lambda: 1\n", "another")
     assert failed["kind"] == "no_such_case"
+
+
+FORKS = """\
+    calls = iter(range(10**9))
+    def work():
+        if next(calls) == {number}:
+            os.fork()
+    return work
+"""
+
+
+@pytest.mark.parametrize("number", [0, 1, 500])
+def test_work_whose_copy_returns_from_a_fork_fails(bench: Bench, number: int) -> None:
+    """In the first call, while it warms up, or in a burst; noticed at the end at the latest."""
+    path = bench.write("import os\n" + HEAD + FORKS.format(number=number))
+    with bench.start(bench.order(path, "case", warmup_s=0.0 if number > 1 else 0.2)) as worker:
+        message = worker.next()
+        while message and message["say"] != "failed":
+            if message["say"] == "ready":
+                order = {"bursts": 1, "calls": 20_000, "lead_in": 0, "turn": None}
+                worker.send({"do": "block", **order})
+                worker.send({"do": "finish"})
+            message = worker.next()
+        assert message
+        assert message["kind"] == "forked_copy"
+
+
+def test_work_whose_children_end_by_themselves_is_measured(bench: Bench) -> None:
+    body = (
+        "    def work():\n        if os.fork() == 0:\n            os._exit(0)\n        os.wait()\n"
+    )
+    path = bench.write("import os\n" + HEAD + body + "    return work\n")
+    with bench.start(bench.order(path, "case")) as worker:
+        worker.wait_for("ready")
+        assert bench.block(worker, bursts=2, calls=3)["bursts"] == 2
+
+
+@pytest.mark.parametrize("when", ["import", "call"])
+def test_a_benchmark_that_replaces_clocks_is_measured_by_real_ones(bench: Bench, when: str) -> None:
+    """A library's frozen clock, as tests have it, is its own."""
+    replace = "time.perf_counter_ns = time.monotonic_ns = lambda: 5\n"
+    top = replace if when == "import" else ""
+    line = replace if when == "call" else "pass"
+    body = f"    def work():\n        {line}\n        time.sleep(0.002)\n"
+    path = bench.write("import time\n" + top + HEAD + body + "    return work\n")
+    with bench.start(bench.order(path, "case")) as worker:
+        assert worker.wait_for("ready")["call_s"] >= 0.002
+        assert bench.block(worker, calls=5)["duration"] >= 0.01

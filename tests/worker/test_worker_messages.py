@@ -210,9 +210,5 @@ def test_a_fork_left_behind_does_not_hide_the_workers_end(bench: Bench) -> None:
 
 def test_a_fork_that_comes_back_does_not_speak_for_the_worker(bench: Bench) -> None:
     path = bench.misbehaving("forks_in_setup")
-    with bench.start(bench.order(path, "misbehaving")) as worker:
-        worker.wait_for("ready")
-        worker.send({"do": "finish"})
-        worker.wait_for("output")
-        assert worker.end() == 0
-        assert worker.stages.count("first_call") == 1
+    failed = bench.failure(path, "misbehaving", warmup_s=0.2)
+    assert failed["kind"] == "forked_copy"
