@@ -232,25 +232,24 @@ class Session:
             while waiting:
                 if not self._has_time_for(waiting[0]):
                     return "budget"
+                next_group = groups[index + 1] if index + 1 < len(groups) else group
                 with self._starters.of(
                     [state.case for state in waiting],
                     self._sweeps,
                     at_once=self._may_start_at_once(waiting),
+                    following=self._following(next_group),
                 ) as starters:
-                    if starters and starters.ancestor:
-                        self._prepare(groups[index + 1] if index + 1 < len(groups) else group)
                     imported = self._openings.taken()
                     if ended := self._measure_group(waiting, planned, starters, imported):
                         return ended
         return ""
 
-    def _prepare(self, group: Sequence[CaseState]) -> None:
-        """Start the next ancestor meanwhile, where it is known that there is a next one."""
-        if any(
-            self._plan.settings.max_rounds > state.rounds + self._rounds_of_ancestor(state)
-            for state in group
-        ):
-            self._starters.prepare([state.case for state in group])
+    def _following(self, group: Sequence[CaseState]) -> list[Case]:
+        """Return the cases of ``group`` if they may have another ancestor after this one."""
+        most = self._plan.settings.max_rounds
+        if any(most > state.rounds + self._rounds_of_ancestor(state) for state in group):
+            return [state.case for state in group]
+        return []
 
     def _measure_group(
         self,

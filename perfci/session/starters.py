@@ -45,20 +45,27 @@ class Starters:
 
     @contextmanager
     def of(
-        self, cases: Sequence[Case], sweep: int, *, at_once: bool = False
+        self,
+        cases: Sequence[Case],
+        sweep: int,
+        *,
+        at_once: bool = False,
+        following: Sequence[Case] = (),
     ) -> Iterator[OpenStarters | None]:
         """Yield what forks both sides' workers, or None where each has to start afresh.
 
         ``cases`` are of one file. Both sides are started alike: a forked worker beside a fresh
         one would compare the ways to start. ``at_once``: starters start beside each other, the
-        second one on the parent's cores, which have nothing else to do. Raises BudgetEnded.
+        second one on the parent's cores, which have nothing else to do. ``following`` are the cases
+        that an ancestor will be wanted for next: it starts on these cores at once.
+        Raises BudgetEnded.
         """
         file = cases[0].file
         if not self._plan.quiet.fork or file in self._unfit:
             yield None
             return
         with ExitStack() as stack:
-            ancestor = self._ancestor_of(cases, stack)
+            ancestor = self._ancestor_of(cases, stack, following)
             if ancestor is None:
                 yield self._starters_of(cases, sweep, stack, at_once=at_once)
                 return
@@ -69,13 +76,13 @@ class Starters:
                 fresh_states=self._fresh_states(cases),
             )
 
-    def prepare(self, cases: Sequence[Case]) -> None:
+    def _prepare(self, cases: Sequence[Case]) -> None:
         """Start the ancestor that ``of`` will be asked for next, on the parent's idle cores.
 
         Without a fixed number of threads it would take its own from the cores that it starts on.
         """
         idle = self._plan.cores.parent and self._plan.quiet.threads
-        if not idle or self._prepared or not self._plan.quiet.fork:
+        if not idle or self._prepared or not cases:
             return
         if cases[0].file in self._unfit or isinstance(preload := self._preload_of(cases), Finding):
             return
@@ -88,6 +95,8 @@ class Starters:
     def unshare(self, file: str, why: Finding) -> None:
         """Give the sides of ``file`` starters of their own from now on."""
         self._unshared[file] = why
+        if self._prepared and self._prepared.file == file:
+            self.close()
         self._journal.note(f"{file}: no common ancestor: {words(why)}")
 
     def close(self) -> None:
@@ -96,8 +105,13 @@ class Starters:
             self._prepared.starter.close()
             self._prepared = None
 
-    def _ancestor_of(self, cases: Sequence[Case], stack: ExitStack) -> Starter | None:
-        """Return a living ancestor, which ``stack`` ends; None where there can't be one."""
+    def _ancestor_of(
+        self, cases: Sequence[Case], stack: ExitStack, following: Sequence[Case]
+    ) -> Starter | None:
+        """Return a living ancestor, which ``stack`` ends; None where there can't be one.
+
+        The next one starts beside it: the first two of a session import at the same time.
+        """
         file = _imported_file(cases)
         if self._prepared and self._prepared.file != cases[0].file:
             self.close()
@@ -115,6 +129,7 @@ class Starters:
                 budget_end=self._budget_end,
             )
         stack.callback(starter.close)
+        self._prepare(following)
         unfit = self._imported((starter,))
         why = found("ancestor-unfit", message=unfit) if unfit else None
         if not why and starter.preloaded:

@@ -67,7 +67,7 @@ class Simulated:
     ``spread`` is the standard deviation of a worker's log latency, ``seed`` draws it; ``latency``
     replaces what the code says. ``before`` is called as a worker starts, with its order and how
     many of its case and side there were: what it raises, the session meets; where it returns the
-    kind and message of a failure, the worker ends with them.
+    kind and message of a failure, the worker ends with them. ``ancestors`` is what these did.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class Simulated:
         self.latency = latency
         self.before = before
         self.started: Counter[tuple[str, str]] = Counter()
+        self.ancestors: list[str] = []
         self.time = 1000.0
 
     def now(self) -> float:
@@ -105,6 +106,7 @@ class Simulated:
         return Worker(order, channel, budget_end, clock=self.now)
 
     def starter(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> SimulatedStarter:
+        self.ancestors.append("starts")
         return SimulatedStarter(self, order, budget_end)
 
 
@@ -123,6 +125,7 @@ class SimulatedStarter:
             self._worker.expect("imported", timeout_s)
         except WorkerEnded as ended:
             return ended.failure.message
+        self._executor.ancestors.append("imported")
         return ""
 
     def move(self, cores: tuple[int, ...]) -> None:

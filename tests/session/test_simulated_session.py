@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -79,6 +80,14 @@ def test_an_ancestor_serves_several_rounds_of_what_is_undecided(
     workers.latency = undecided
     report = project.report(*SAME, "--rounds", "5", "-k", "steady")
     assert rows(report, "steady")["latency_p50"]["ancestors"] == DECIDING_ANCESTORS + 2
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
+def test_the_first_two_ancestors_import_at_the_same_time(
+    project: Project, workers: Simulated
+) -> None:
+    project.report(*SAME, "--rounds", "5", "-k", "steady")
+    assert workers.ancestors[:3] == ["starts", "starts", "imported"]
 
 
 def test_a_case_that_no_round_left_could_decide_gets_none_and_is_named(
