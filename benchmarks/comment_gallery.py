@@ -26,6 +26,7 @@ from perfci.model.case import Failure
 from perfci.model.finding import Reason, found, stated
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
+from perfci.model.words import words
 from perfci.render.markdown import render_comment
 from perfci.stats.student import t_quantile, two_sided_p
 from perfci.verdict.decision import failed_finding
@@ -177,8 +178,8 @@ def noisy() -> list[Report]:
         for name in ("encoder[batch=1]", "decoder[batch=1]", "attention[batch=8]")
     ]  # fmt: skip
     reasons = [Reason("undecided", one.case, one.metric, because=finding) for one in open_rows]
-    notes = ("31 bursts were excluded: the core or the card was taken meanwhile.",)
-    return [report("inconclusive", reasons, [*open_rows, *quiet(3)], notes=notes)]
+    taken = found("bursts-excluded", excluded=31, bursts=6240, reason="core taken")
+    return [report("inconclusive", reasons, [*open_rows, *quiet(3)], notes=(f"{words(taken)}.",))]
 
 
 def crashed() -> list[Report]:

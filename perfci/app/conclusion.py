@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from perfci.app.worker_notes import worker_notes
+from perfci.app.worker_notes import burst_findings, worker_notes
 from perfci.model.case import Case, Failure
 from perfci.model.finding import Finding, found
 from perfci.model.report import Comparison, Definition, Explanation
@@ -49,10 +49,12 @@ def with_session(
     failures: Sequence[Failure],
 ) -> Measured:
     """Return ``measured`` with what a session gave; ``failures`` are those of finding its cases."""
+    outputs = _outputs(result)
     return replace(
         measured,
         failures=(*failures, *(failure for one in result.states for failure in one.failures)),
-        notes=(*measured.notes, *result.notes, *worker_notes(_outputs(result))),
+        notes=(*measured.notes, *result.notes, *worker_notes(outputs)),
+        findings=(*measured.findings, *burst_findings(outputs)),
         skipped={case.id: case.skip for case in cases if case.skip},
         not_measured=not_measured(result),
         interrupted=result.cut_short,

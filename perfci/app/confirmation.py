@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 from perfci.app.compare import BothSides, Request, measure_both
 from perfci.app.run import Alone
-from perfci.app.worker_notes import worker_notes
+from perfci.app.worker_notes import burst_findings, worker_notes
 from perfci.baselines.baseline import Baseline
 from perfci.errors import PerfciError, UsageError, refusal
+from perfci.model.finding import Finding
 from perfci.model.report import Comparison, Timing
-from perfci.model.run import Side
+from perfci.model.run import Run, Side
 from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
 from perfci.session.workplace import Surroundings, Wanted
@@ -73,7 +74,8 @@ def confirmed(
     notes, of_again = notes_of_both(alone, again.commits)
     measured = _joined(alone.measured, again, cases, both.rows)
     both = replace(both, notes=(*both.notes, *of_again))
-    return replace(measured, notes=notes), both
+    findings = findings_of_both(alone, again.commits)
+    return replace(measured, notes=notes, findings=findings), both
 
 
 def _joined_rows(judged: Judged, again: _Again, cases: Sequence[str], policy: Policy) -> Judged:
@@ -141,18 +143,27 @@ def notes_of_both(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the notes of head alone, and those of measuring again, named as that.
 
-    What was disturbed is counted over both: two counts would look like one note twice.
+    What workers met is said once, of both.
     """
-    own = [output for case in alone.run.cases for output in case.workers]
-    everything = list(own)
+    own = _outputs(alone.run)
+    everything = [*own, *(one for both in again for run in both.runs for one in _outputs(run))]
     notes = _without_workers(alone.measured, own)
     of_again: dict[str, None] = {}
     for one in again:
-        outputs = [output for run in one.runs for case in run.cases for output in case.workers]
-        everything += outputs
+        outputs = [output for run in one.runs for output in _outputs(run)]
         said = _without_workers(one.measured, outputs)
         of_again |= dict.fromkeys(f"measured again: {note}" for note in said if note not in notes)
     return (*notes, *worker_notes(everything)), tuple(of_again)
+
+
+def findings_of_both(alone: Alone, again: Sequence[BothSides]) -> tuple[Finding, ...]:
+    """Return the findings of all workers: two counts would look like one note twice."""
+    runs = (alone.run, *(run for both in again for run in both.runs))
+    return burst_findings([output for run in runs for output in _outputs(run)])
+
+
+def _outputs(run: Run) -> list[WorkerOutput]:
+    return [output for case in run.cases for output in case.workers]
 
 
 def _without_workers(measured: Measured, outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:

@@ -1,10 +1,12 @@
-"""Pure: what workers met, as notes of a report: disturbed bursts, and their own warnings."""
+"""Pure: what a report says of its workers: disturbed bursts, and their own warnings."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from perfci.model.finding import Finding, found
+from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
 from perfci.units import counted
 
@@ -16,24 +18,25 @@ _PLACES = ("on head", "on both sides", "on base")
 
 
 def worker_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
-    """Return what a report says of its workers: what disturbed them, and what they warn of."""
-    return (*excluded_notes(outputs), *warning_notes(outputs))
+    """Return what a report says of its workers in words: what disturbed them, and their warnings.
+
+    Of what disturbed them it has ``burst_findings``, too.
+    """
+    of_bursts = (f"{words(one)}." for one in burst_findings(outputs))
+    return (*of_bursts, *warning_notes(outputs))
 
 
-def excluded_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
-    """Return how many bursts were excluded, and of how many workers most would have been."""
-    notes = []
-    if count := sum(output.bursts_set_aside for output in outputs):
-        said = f"{counted(count, 'burst')} {'was' if count == 1 else 'were'} excluded"
+def burst_findings(outputs: Sequence[WorkerOutput]) -> tuple[Finding, ...]:
+    """Return what share of bursts was excluded, and of how many workers most would have been."""
+    findings = []
+    if excluded := sum(output.bursts_set_aside for output in outputs):
+        bursts = sum(output.bursts_measured for output in outputs)
         reason = _commonest((output.disturbance, output.bursts_set_aside) for output in outputs)
-        notes.append(f"{said}, most often because of this: {reason}.")
+        findings.append(found("bursts-excluded", excluded=excluded, bursts=bursts, reason=reason))
     if kept := [output for output in outputs if output.bursts_disturbed]:
         reason = _commonest((output.disturbance, output.bursts_disturbed) for output in kept)
-        notes.append(
-            f"Most bursts of {counted(len(kept), 'worker')} were disturbed but kept, most often "
-            f"because of this: {reason}. Their numbers are those of a busy or throttled machine."
-        )
-    return tuple(notes)
+        findings.append(found("bursts-disturbed", workers=len(kept), reason=reason))
+    return tuple(findings)
 
 
 def _commonest(reasons: Iterable[tuple[str, int]]) -> str:

@@ -168,7 +168,7 @@ class Report:
     time. ``definitions`` says where the measured benchmarks are written, as far as they are
     functions in a file. ``past`` is what the history says of the rows that moved, where there is a
     history. ``ran`` is what the workers ran; of the cases in ``same_code`` nothing that ran differs
-    between the sides.
+    between the sides. ``findings`` are those of ``notes`` that have a code.
     """
 
     perfci_version: str
@@ -196,6 +196,7 @@ class Report:
     past: tuple[Past, ...] = ()
     ran: Ran | None = None
     same_code: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     schema: str = REPORT_SCHEMA
 
     @property

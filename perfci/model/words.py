@@ -44,6 +44,20 @@ def _excluded(*, excluded: int, rounds: int, which: str, p: float) -> str:
     )
 
 
+def _bursts_excluded(*, excluded: int, bursts: int, reason: str) -> str:
+    return (
+        f"{format_share(excluded / bursts)} of bursts were excluded ({excluded:,} of {bursts:,}), "
+        f"most often because of this: {reason}"
+    )
+
+
+def _bursts_disturbed(*, workers: int, reason: str) -> str:
+    return (
+        f"Most bursts of {counted(workers, 'worker')} were disturbed but kept, most often because "
+        f"of this: {reason}. Their numbers are those of a busy or throttled machine"
+    )
+
+
 def _failed(*, side: str, stage: str, kind: str, message: str = "") -> str:
     said = f": {message}" if message else ""
     return f"{side} failed in {stage} ({kind}){said}"
@@ -121,6 +135,9 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "the {ancestors} ancestors of the rounds differ, which makes the interval "
         "{wider:.1f} times as wide"
     ),
+    # of a session's workers
+    "bursts-excluded": _bursts_excluded,
+    "bursts-disturbed": _bursts_disturbed,
     # why a change, or its absence, is not believed
     "one-session": "a baseline of one session says nothing about the variance between sessions",
     "few-rounds-changed": "most rounds do not show the change",

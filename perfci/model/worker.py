@@ -137,9 +137,10 @@ class WorkerOutput:
     ``beside`` holds, for metrics whose bursts lay side by side with those of the round's other
     worker, the log of its own value ÷ the other's. ``bursts`` has what that is made of, the median
     of each burst in turn, None where it was excluded: within a session, and in files of perfci
-    before 1.0. ``bursts_disturbed`` were kept all the same, as they were most of the worker's;
-    ``disturbance`` is the commonest reason of either. ``ancestor`` numbers the process that both
-    workers of the round were forked from, within the session; 0: they have none in common.
+    before 1.0. Of ``bursts_measured``, ``bursts_set_aside`` were excluded, and
+    ``bursts_disturbed`` kept all the same, as they were most of the worker's; ``disturbance`` is
+    the commonest reason of either. ``ancestor`` numbers the process that both workers of the round
+    were forked from, within the session; 0: they have none in common.
     """
 
     case: str
@@ -159,6 +160,7 @@ class WorkerOutput:
     extra_metrics: tuple[Metric, ...] = ()
     ancestor: int = 0
     beside: Mapping[str, float] = field(default_factory=dict)
+    bursts_measured: int = 0
 
 
 @dataclass(frozen=True, slots=True)

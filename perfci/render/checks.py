@@ -158,6 +158,8 @@ def _reasons(report: Report) -> Iterator[str]:
     )
     if unsayable := why_unsayable(report.verdict):
         yield f"verdict: {unsayable}"
+    if unsayable := why_unsayable(report):
+        yield f"findings: {unsayable}"
     yield from _below_zero("injected", *report.injected.items())
     yield from _below_zero("durations", *report.durations.items())
     yield from _above(

@@ -99,11 +99,11 @@ def _about(text: str, cases: Container[str], rows: Container[tuple[str, str]]) -
 # Believing.
 
 
-def why_unsayable(findings: Comparison | Verdict) -> str:
+def why_unsayable(findings: Comparison | Verdict | Report) -> str:
     """Return what is wrong with the findings of what may be a stranger's, or nothing."""
     if isinstance(findings, Verdict):
         return _first(reason_words, findings.findings)
-    caveat = (findings.caveat,) if findings.caveat else ()
+    caveat = (findings.caveat,) if isinstance(findings, Comparison) and findings.caveat else ()
     return _first(words, (*findings.findings, *caveat))
 
 

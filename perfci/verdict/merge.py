@@ -177,6 +177,7 @@ def _as_one_session(
         ),
         failures=_once(failure for part in parts for failure in part.failures),
         notes=tuple(dict.fromkeys((*(note for part in parts for note in part.notes), *notes))),
+        findings=tuple(dict.fromkeys(one for part in parts for one in part.findings)),
         skipped={case: why for part in parts for case, why in part.skipped.items()},
         not_measured={
             metric: why

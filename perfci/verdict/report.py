@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from perfci.model.case import Failure
+from perfci.model.finding import Finding
 from perfci.model.ran import Ran
 from perfci.model.report import Comparison, Definition, Explanation, Past, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
@@ -41,6 +42,7 @@ class Measured:
     definitions: tuple[Definition, ...] = ()
     ran: Ran | None = None
     same_code: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     perfci_version: str = VERSION
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from perfci.app.compare import BothSides
-from perfci.app.confirmation import notes_of_both
+from perfci.app.confirmation import findings_of_both, notes_of_both
 from perfci.app.run import Alone
-from perfci.app.worker_notes import worker_notes
+from perfci.app.worker_notes import burst_findings, worker_notes
 from perfci.model.case import Case
 from perfci.model.report import Timing
 from perfci.model.run import CaseRun, Environment, Run, Side
@@ -20,7 +20,7 @@ SIDE, MACHINE = Side("HEAD", "a" * 40, "python"), Environment("linux-1", {})
 def run(excluded: int, side: str = "head") -> Run:
     worker = WorkerOutput(
         case="a", side=side, round=1, values={}, samples=1, bursts_set_aside=excluded,
-        disturbance="core taken",
+        disturbance="core taken", bursts_measured=100,
     )  # fmt: skip
     return Run(SIDE, MACHINE, CREATED, (CaseRun(Case("a", "a", {}, "a.py", 1, ""), (worker,)),))
 
@@ -29,7 +29,7 @@ def measured(notes: tuple[str, ...], *runs: Run) -> Measured:
     workers = [worker for one in runs for case in one.cases for worker in case.workers]
     return Measured(
         "check", CREATED, None, SIDE, MACHINE, Timing(1.0, 1.0, 1),
-        notes=(*notes, *worker_notes(workers)),
+        notes=(*notes, *worker_notes(workers)), findings=burst_findings(workers),
     )  # fmt: skip
 
 
@@ -39,9 +39,12 @@ def test_bursts_are_counted_over_both_measurements_and_a_note_of_both_is_made_on
     again = [run(5, "base"), run(2)]
     said = ("Another session is measuring.", "The budget was short.")
     both = BothSides((again[0], again[1]), measured(said, *again), Judged(()))
-    notes, of_again = notes_of_both(Alone(Part(()), None, alone, own), [both, both])  # type: ignore[arg-type]
+    of_alone = Alone(Part(()), None, alone, own)  # type: ignore[arg-type]
+    notes, of_again = notes_of_both(of_alone, [both, both])
     assert notes == (
         "Another session is measuring.",
-        "17 bursts were excluded, most often because of this: core taken.",
+        "3.4 % of bursts were excluded (17 of 500), most often because of this: core taken.",
     )
     assert of_again == ("measured again: The budget was short.",)
+    (found,) = findings_of_both(of_alone, [both, both])
+    assert found.arguments == {"excluded": 17, "bursts": 500, "reason": "core taken"}

@@ -11,6 +11,7 @@ from perfci.model.case import Failure
 from perfci.model.finding import IN_WORDS, Reason, found, stated
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
+from perfci.model.words import words
 from perfci.render.exporters import TERMINAL, formats, named
 from perfci.render.terminal import render_terminal
 from perfci.stats.student import t_quantile, two_sided_p
@@ -22,6 +23,7 @@ TUNED = "encoder[batch=16,mode=max-autotune]"
 DECODER = "decoder[length=128]"
 TOKENS = "tokenise"
 BROKEN = "generate[beams=4]"
+BURSTS = found("bursts-excluded", excluded=31, bursts=6240, reason="core taken")
 
 FACTS = {
     "cpu": "AMD EPYC 9654",
@@ -175,7 +177,8 @@ def rich_report(**changed: Any) -> Report:
             ),
             Explanation(EAGER, "cold_start", "slow_import", "import yaml: 0 ns → 12.1 ms"),
         ),
-        "notes": ("3 bursts were excluded: the core or the card was taken meanwhile.",),
+        "findings": (BURSTS,),
+        "notes": (f"{words(BURSTS)}.",),
         "skipped": {"encoder[batch=64,mode=eager]": "needs 16 GiB"},
         "not_measured": {"device_time_p50": "no CUDA device", "energy": "no CUDA device"},
     }
@@ -193,6 +196,7 @@ def passing_report() -> Report:
         failures=(),
         explanations=(),
         notes=(),
+        findings=(),
         skipped={},
     )
 
@@ -217,6 +221,7 @@ def alone_report() -> Report:
         failures=(),
         explanations=(),
         notes=(),
+        findings=(),
     )  # fmt: skip
 
 
@@ -263,6 +268,7 @@ def hostile_report(name: str) -> Report:
         failures=(failure,) * 4,
         explanations=(Explanation(name, name, name, name, name, 3),),
         notes=(name,),
+        findings=(),
         skipped={name: name},
         not_measured={name: name},
         injected={name: 0.5},

@@ -115,3 +115,16 @@ def test_the_words_of_a_file_are_those_of_its_findings() -> None:
     plain["results"][0]["warnings"] = [3]
     with pytest.raises(DamagedFile, match=r"results\[0\].warnings"):
         read_report(json.dumps(plain))
+
+
+def test_what_was_found_of_a_session_has_a_code_beside_its_note() -> None:
+    plain = json.loads(render_json(rich_report()))
+    (note,) = plain["notes"]
+    assert note.startswith("0.497 % of bursts were excluded (31 of 6,240)")
+    (finding,) = plain["findings"]
+    assert finding["arguments"] == {"excluded": 31, "bursts": 6240, "reason": "core taken"}
+    before = {name: value for name, value in plain.items() if name != "findings"}
+    assert read_report(json.dumps(before)).notes == read_report(json.dumps(plain)).notes == (note,)
+    plain["findings"][0]["arguments"]["bursts"] = 0
+    with pytest.raises(DamagedFile, match="bursts-excluded"):
+        read_report(json.dumps(plain))
