@@ -1,6 +1,7 @@
 """Writes the JSON Schemas of ``schemas/``: ``python -m tests.schemas``.
 
-Of the configuration, as perfci.toml and as ``[tool.perfci]`` of pyproject.toml, and of the report.
+Of the configuration, as perfci.toml and as ``[tool.perfci]`` of pyproject.toml, of the report, and
+of what ``perfci bisect`` writes.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import msgspec
 
 from perfci.config.keys import Keys, MetricTable
 from perfci.metrics import METRICS, families
+from perfci.model.bisection import Bisection, Culprit
 from perfci.model.metric import Metric
 from perfci.model.report import Report
-from perfci.model.version import REPORT_SCHEMA
+from perfci.model.version import BISECTION_SCHEMA, REPORT_SCHEMA
 from perfci.render.limits import shape_of
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
@@ -38,22 +40,36 @@ def schemas() -> dict[str, Any]:
             "properties": {"tool": {"type": "object", "properties": {"perfci": configuration}}},
             "definitions": definitions,
         },
-        "report.schema.json": {"$schema": DRAFT, **_report()},
+        "report.schema.json": {"$schema": DRAFT, **_record(shape_of(Report), REPORT_SCHEMA)},
+        "bisection.schema.json": {"$schema": DRAFT, **_bisection()},
     }
 
 
-def _report() -> dict[str, Any]:
-    """Return the schema of a report file, in which fields of newer versions have a place."""
+def _record(kind: type, name: str) -> dict[str, Any]:
+    """Return the schema ``name`` of a file, in which fields of newer versions have a place."""
     (schema,), definitions = msgspec.json.schema_components(
-        [shape_of(Report)], ref_template="#/definitions/{name}"
+        [kind], ref_template="#/definitions/{name}"
     )
     for each in definitions.values():
-        del each["additionalProperties"]
+        each.pop("additionalProperties", None)
         each["description"] = inspect.cleandoc(each["description"])
-    report = definitions.pop(schema["$ref"].rpartition("/")[2])
-    report["properties"]["schema"] = {"const": REPORT_SCHEMA}
-    report["required"].append("schema")
-    return {**report, "title": REPORT_SCHEMA, "definitions": definitions}
+    record = definitions.pop(schema["$ref"].rpartition("/")[2])
+    record["properties"]["schema"] = {"const": name}
+    record["required"].append("schema")
+    return {**record, "title": name, "definitions": definitions}
+
+
+def _bisection() -> dict[str, Any]:
+    """Return the schema of a search's answer, which is written with all its fields."""
+    found = _record(Bisection, BISECTION_SCHEMA)
+    culprit = found["definitions"][Culprit.__name__]
+    culprit["properties"]["replay"] = {
+        "description": "The command that measures it again.",
+        "type": "string",
+    }
+    for each in (found, *found["definitions"].values()):
+        each["required"] = list(each["properties"])
+    return found
 
 
 def _configuration() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -69,6 +69,7 @@ def check_contents(wheel: Path) -> None:
         "perfci/schemas/perfci.schema.json",
         "perfci/schemas/pyproject.schema.json",
         "perfci/schemas/report.schema.json",
+        "perfci/schemas/bisection.schema.json",
         "perfci/templates/comment.md.j2",
         "perfci/templates/comment_parts.md.j2",
         "perfci/templates/workflows/perfci.yml.j2",

@@ -7,7 +7,13 @@ from pathlib import Path
 import click
 
 from perfci.cli.caller import allow_token_option
-from perfci.cli.options import config_option, duration, python_option, select_option
+from perfci.cli.options import (
+    config_option,
+    duration,
+    history_option,
+    python_option,
+    select_option,
+)
 from perfci.cli.printing import say, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
@@ -19,7 +25,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     epilog="Example: perfci bisect v1.2..main -k encoder --metric latency_p50\n\n"
     "Exit codes: 0 found, 2 usage, 3 not found (nothing moved, or the time ended), 4 git or disk.",
 )
-@click.argument("commits", metavar="GOOD..BAD")
+@click.argument("wanted", metavar="GOOD..BAD|CHANGE-ID")
+@history_option
 @config_option
 @select_option
 @click.option("--metric", default="", help="Of this metric (default: the one that moved most).")
@@ -38,7 +45,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--json", "json_path", type=_FILE, help="Write the answer here.")
 @click.option("-q", "--quiet", is_flag=True, help="Show the answer only; no progress.")
 def command(
-    commits: str,
+    wanted: str,
+    history: str | None,
     config_path: Path | None,
     selection: str,
     metric: str,
@@ -53,14 +61,15 @@ def command(
 
     Commits are compared with GOOD until one is known by 99 %; those that can't be built or
     imported are skipped. Each comparison is kept: start it again after a kill, and it goes on.
+    CHANGE-ID is a change that `perfci trend` names: its case, its metric and its commits.
     """
-    from perfci.app.bisect import BisectRequest, bisect
+    from perfci.app.bisect.request import BisectRequest, bisect
     from perfci.app.outputs import STANDARD_OUTPUT, write_files
     from perfci.app.project import open_project
     from perfci.cli.caller import calling
     from perfci.render.bisection import render_bisection, render_bisection_json
 
-    request = BisectRequest(commits, selection, metric, python, budget_s, restart, quiet)
+    request = BisectRequest(wanted, selection, metric, python, budget_s, restart, quiet, history)
     with calling(quiet=quiet) as caller:
         project = open_project(caller, config_path, seed=seed)
         project.check_outputs({"json": json_path} if json_path else {})

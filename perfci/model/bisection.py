@@ -60,7 +60,7 @@ class Bisection:
 
     ``ratio`` or ``difference`` is bad against good. ``comparisons`` and ``rounds`` are those of
     the whole search, earlier starts included. ``ended`` is budget or interrupted where the same
-    command would go on.
+    command would go on. ``package``: the commits are releases of it, named by their versions.
     """
 
     good: NamedCommit
@@ -76,6 +76,7 @@ class Bisection:
     comparisons: int
     rounds: int
     ended: Ended
+    package: str = ""
     schema: str = BISECTION_SCHEMA
 
     @property

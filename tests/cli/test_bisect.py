@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import jsonschema
 import pytest
 
+from perfci.history.history import open_history
+from perfci.model.history import Point
 from perfci.model.worker import WorkOrder
 from tests.builders.project import Project, rows
+from tests.builders.recorded import recorded
 from tests.builders.simulated import Simulated
+from tests.schemas import schemas
 
 BENCHMARK = """\
 import perfci
@@ -47,6 +52,7 @@ def bisected(project: Project, *arguments: str, code: int = 0) -> dict[str, Any]
     done = project.perfci("bisect", *arguments, "--json", str(path)).without_traceback()
     assert done.code == code, done.text
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator(schemas()["bisection.schema.json"]).validate(found)
     return found
 
 
@@ -216,6 +222,8 @@ def test_ends_that_had_no_time_are_not_said_to_be_alike(project: Project) -> Non
     ("arguments", "slug"),
     [
         (("main",), "bad-range"),
+        (("0123456789ab",), "bad-range"),
+        (("0123456789ab", "-k", "counting"), "change-and-case"),
         (("main..main",), "empty-range"),
         (("main~3..main", "--metric", "lateny"), "unknown-metric"),
         (("main~3..main", "-k", "nothing"), "nothing-selected"),
@@ -237,3 +245,28 @@ def test_damaged_state_is_named_and_restart_helps(project: Project) -> None:
     done = project.perfci("bisect", f"{made[0]}..{made[-1]}")
     assert (done.code, "[damaged-search]" in done.err) == (4, True), done.text
     bisected(project, f"{made[0]}..{made[-1]}", "--restart")
+
+
+def test_a_change_of_the_trend_is_searched_for_between_its_commits(project: Project) -> None:
+    made = history(project, [1000] * 14 + [1500] * 14)
+    place = str(project.folder.parent / "history.sqlite")
+    with open_history(place) as opened:
+        opened.record(
+            [
+                recorded(
+                    number,
+                    sha=sha,
+                    points=(Point("counting", "latency_p50", "s", level, (level,) * 3),),
+                )
+                for number, sha in enumerate(made)
+                for level in [(1.0 if number < 14 else 1.5) * (1.0 + 0.001 * (number % 3))]
+            ]
+        )
+    trend = project.folder.parent / "trend.json"
+    project.perfci("trend", "--history", place, "--json", str(trend))
+    (change,) = json.loads(trend.read_text(encoding="utf-8"))["changes"]
+    found = bisected(project, change["id"][:8], "--history", place)
+    (culprit,) = found["culprits"]
+    assert shas(culprit) == [made[14]]
+    assert (found["case"], found["metric"]) == ("counting", "latency_p50")
+    assert found["commits"] < 28

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perfci.app.bisect_state import Sought
+from perfci.app.bisect.state import Sought
 from perfci.bisect.posterior import Answer
 from perfci.bisect.search import Question
 from perfci.metrics import METRICS

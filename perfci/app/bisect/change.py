@@ -1,0 +1,78 @@
+"""A change of ``trend`` as something to search for: its case, its metric, and its commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfci.errors import UsageError
+from perfci.trend.change import Change
+
+if TYPE_CHECKING:
+    from perfci.app.project import Project
+
+_SHORTEST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One metric of one case, and the range that moved it."""
+
+    commits: str
+    case: str
+    metric: str
+
+
+def target_of(change: Change) -> Target:
+    """Return what to search for. UsageError where no two commits are known between which it lies.
+
+    The range is the one that holds the change with 95 % confidence, not the one that fits best.
+    """
+    older, newer = change.commits_within
+    if not older or not newer or change.same_commit:
+        raise UsageError(
+            "change-without-commits",
+            f"the change {change.id} lies between runs of one commit: no commit made it"
+            if change.same_commit
+            else f"the change {change.id} lies between runs whose commits are not known",
+            "Give a range: perfci bisect GOOD..BAD -k CASE --metric METRIC.",
+        )
+    return Target(f"{older}..{newer}", change.series.case, change.series.metric)
+
+
+def change_named(given: str, changes: Sequence[Change]) -> Change:
+    """Return the change whose id is, or alone begins with, ``given``. UsageError for another."""
+    exact = [one for one in changes if one.id == given]
+    begin = [one for one in changes if one.id.startswith(given)] if len(given) >= _SHORTEST else []
+    found = exact or begin
+    if len(found) != 1:
+        raise UsageError(
+            "bad-range",
+            f"{given!r} is the beginning of {len(found)} changes' ids"
+            if found
+            else f"{given!r} is no range of commits, and no change of the history has that id",
+            "Write GOOD..BAD with both ends, as v1.2..main, or an id of `perfci trend`.",
+        )
+    return found[0]
+
+
+def change_of_history(project: Project, given: str, place: str | None, at: str) -> Change:
+    """Return a change of the project's history, as ``perfci trend`` finds it at this time."""
+    from perfci.app.branch import branch_order
+    from perfci.app.trend import trend_of
+    from perfci.history.history import open_history
+
+    config = project.config
+    try:
+        opened = open_history(project.history_place(place), create=False)
+        with opened as history:
+            loaded = history.load()
+            recorded = {run.header.sha for run in loaded.runs}
+            branch = branch_order(project.repository, None, recorded)
+            trend = trend_of(loaded, history, branch, config.aliases, now=at, settings=config.trend)
+    except UsageError as error:
+        if error.slug != "no-history" or place:
+            raise
+        return change_named(given, ())
+    return change_named(given, trend.changes)

@@ -1,0 +1,312 @@
+"""One search: ends compared, commits asked for, merges followed, its state kept after each step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from perfci.app.bisect.answers import (
+    answer_of,
+    gated,
+    is_ratio,
+    moved_most,
+    ran_out,
+    threshold_of,
+    why_no_answer,
+)
+from perfci.app.bisect.result import changes_of, next_of, result_of
+from perfci.app.bisect.state import Range, Sought, State, StateFile, state_file
+from perfci.app.compare import Request, compare
+from perfci.app.nightly_scope import OF_THE_COMMIT
+from perfci.bisect.posterior import Answer
+from perfci.bisect.search import Question, Search
+from perfci.errors import MeasureError, PerfciError, UsageError
+from perfci.model.bisection import Bisection, Ended, NamedCommit
+from perfci.model.settings import DECIDING_ROUNDS
+from perfci.units import counted, format_change, format_value
+from perfci.verdict.policy import Policy
+
+if TYPE_CHECKING:
+    from perfci.app.project import Project
+    from perfci.checkout.repository import Resolved
+    from perfci.model.report import Report
+    from perfci.session.workplace import Wanted
+
+_LONGEST = 300
+
+
+class Places(Protocol):
+    """What a search runs over, from good to bad: commits, or releases of a package.
+
+    ``identity`` names it in the cache folder; ``package`` is empty for commits. ``benchmarks_of``
+    is the commit whose benchmark files all run.
+    """
+
+    package: str
+    whole: Range
+    identity: tuple[str, ...]
+    benchmarks_of: Resolved
+
+    def side(self, name: str, commit: NamedCommit) -> Wanted:
+        """Return a place as a side to measure."""
+        ...
+
+    def branches(self, sha: str) -> tuple[Range, ...]:
+        """Return the branches that a place merged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is searched for: a metric of a case (its id, or what ``selection`` selects).
+
+    What moved most where several are meant. ``restart`` forgets what an earlier start of the same
+    search found. ``quiet`` says no answer on the way.
+    """
+
+    selection: str = ""
+    case: str = ""
+    metric: str = ""
+    budget_s: float = 3600.0
+    restart: bool = False
+    quiet: bool = False
+
+
+def search(project: Project, places: Places, asked: Asked) -> Bisection:
+    """Search, going on where an earlier start ended. MeasureError where nothing moved."""
+    around = project.surroundings()
+    folder = around.cache / project.repository.id / "bisect"
+    identity = (*places.identity, asked.selection, asked.case, asked.metric)
+    with state_file(folder, *identity) as file:
+        if asked.restart:
+            file.forget()
+        started = around.executor.now()
+        state = file.read() or State((places.whole,))
+        return _Search(project, places, asked, file, state, started).run()
+
+
+class _Enough(Exception):
+    """The search ends here, and the same command goes on."""
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(ended)
+        self.ended: Ended = ended
+
+
+class _Search:
+    """One search in the works; its state is written after each step."""
+
+    def __init__(
+        self,
+        project: Project,
+        places: Places,
+        asked: Asked,
+        file: StateFile,
+        state: State,
+        started: float,
+    ) -> None:
+        self._project = project
+        self._places = places
+        self._asked = asked
+        self._file = file
+        self._state = state
+        self._started = started
+
+    def run(self) -> Bisection:
+        """Search the range, then the branches of merges that turn out to be culprits."""
+        ended: Ended = "done"
+        try:
+            if self._state.sought is None:
+                self._compare_ends()
+            number = 0
+            while number < len(self._state.ranges):
+                self._narrow_down(number)
+                self._follow_merges(number)
+                number += 1
+        except _Enough as enough:
+            ended = enough.ended
+        return self._result(ended)
+
+    def _compare_ends(self) -> None:
+        """Compare both ends, and choose what moved most of what is asked for."""
+        whole = self._state.ranges[0]
+        question = Question(len(whole.commits), 0.0)
+        request = self._request((self._asked.case,) if self._asked.case else ())
+        policy = self._project.config.policy
+        metric = self._asked.metric
+        report = self._report(whole, question, request, gated(policy, metric) if metric else policy)
+        row = moved_most(report, metric, policy.alpha)
+        if row is None:
+            if report.interrupted:
+                raise MeasureError("nothing-compared", "the ends were not compared: interrupted")
+            if any(ran_out(report, one.case) for one in report.results):
+                raise _Enough("budget")
+            raise _nothing_moved(report, whole, metric)
+        sought = Sought(
+            row.case,
+            row.metric,
+            row.unit,
+            row.direction,
+            "log" if is_ratio(row) else "difference",
+            _environment_of_good(report),
+        )
+        answer = answer_of(row, question, sought)
+        if answer is None:
+            raise _nothing_moved(report, whole, metric)
+        self._keep(0, replace(whole, search=Search(len(whole.commits), (answer,))), sought)
+        self._notify(0, question, answer)
+
+    def _narrow_down(self, number: int) -> None:
+        """Ask until nothing is left to ask in one range."""
+        while question := next_of(self._state, self._state.ranges[number]):
+            self._ask(number, question)
+
+    def _follow_merges(self, number: int) -> None:
+        """Add the branches that the culprits of a range merged."""
+        searched = self._state.ranges[number]
+        for change in changes_of(self._state, searched):
+            sha = searched.at(change.last).sha
+            known = any(one.merged_by == sha for one in self._state.ranges)
+            if change.first == change.last and change.found and not known:
+                branches = self._places.branches(sha)
+                self._state = replace(self._state, ranges=(*self._state.ranges, *branches))
+        self._file.write(self._state)
+
+    def _request(self, only: tuple[str, ...]) -> Request:
+        return Request(
+            self._asked.selection,
+            only=only,
+            command="bisect",
+            benchmarks_of=self._places.benchmarks_of,
+            everything=bool(self._places.package),  # of which no file differs between the trees
+        )
+
+    def _ask(self, number: int, question: Question) -> None:
+        """Measure one commit, and keep the answer or why there is none."""
+        searched, sought = self._state.ranges[number], self._sought
+        policy = gated(self._project.config.policy, sought.metric, threshold_of(question, sought))
+        try:
+            report = self._report(searched, question, self._request((sought.case,)), policy)
+        except PerfciError as error:
+            if error.slug not in OF_THE_COMMIT:
+                raise
+            self._skip(number, question.position, error.message)
+            return
+        if question.base == 0:
+            self._require_same_environment(report)
+        rows = (one for one in report.results if one.metric == sought.metric)
+        row = next((one for one in rows if one.case == sought.case), None)
+        answer = answer_of(row, question, sought) if row else None
+        if sought.case in report.same_code:
+            answer = Answer(question.position, 0.0, 0.0, 1.0, report.timing.rounds, question.base)
+        if answer is None:
+            if report.interrupted:
+                raise _Enough("interrupted")
+            if ran_out(report, sought.case):
+                raise _Enough("budget")
+            self._skip(number, question.position, why_no_answer(report, row))
+            return
+        search = replace(searched.search, answers=(*searched.search.answers, answer))
+        self._keep(number, replace(searched, search=search))
+        self._notify(number, question, answer)
+        if report.interrupted:
+            raise _Enough("interrupted")
+
+    def _report(
+        self, searched: Range, question: Question, request: Request, policy: Policy
+    ) -> Report:
+        left = self._left_s()
+        if left <= 0.0:
+            raise _Enough("budget")
+        around = self._project.surroundings()
+        settings = around.config.settings
+        rounds = max(settings.rounds, DECIDING_ROUNDS)  # fewer carry no interval: no answer
+        most = max(settings.max_rounds, rounds)
+        settings = replace(settings, rounds=rounds, max_rounds=most, budget=left, inject={})
+        config = replace(around.config, policy=policy, settings=settings)
+        base = self._places.side("base", searched.at(question.base))
+        head = self._places.side("head", searched.at(question.position))
+        return compare(replace(around, config=config), base, head, request)
+
+    def _left_s(self) -> float:
+        return self._asked.budget_s - (self._project.caller.executor.now() - self._started)
+
+    @property
+    def _sought(self) -> Sought:
+        assert self._state.sought is not None  # noqa: S101 (the ends are compared first)
+        return self._state.sought
+
+    def _require_same_environment(self, report: Report) -> None:
+        if (found := _environment_of_good(report)) != self._sought.environment:
+            raise MeasureError(
+                "another-environment",
+                "the search so far was measured in another environment "
+                f"({self._sought.environment}, now {found})",
+                "Begin anew with --restart.",
+            )
+
+    def _skip(self, number: int, position: int, why: str) -> None:
+        searched = self._state.ranges[number]
+        search = replace(searched.search, skipped=(*searched.search.skipped, position))
+        reasons = {**searched.why, str(position): why[:_LONGEST]}
+        self._keep(number, replace(searched, search=search, why=reasons))
+        commit = searched.at(position)
+        self._say(f"{commit.sha[:10]}  skipped: {why}")
+
+    def _keep(self, number: int, searched: Range, sought: Sought | None = None) -> None:
+        ranges = list(self._state.ranges)
+        ranges[number] = searched
+        self._state = State(tuple(ranges), sought or self._state.sought)
+        self._file.write(self._state)
+
+    def _notify(self, number: int, question: Question, answer: Answer) -> None:
+        searched, sought = self._state.ranges[number], self._sought
+        size = (
+            format_change(math.exp(answer.change))
+            if sought.scale == "log"
+            else f"{'+' if answer.change > 0 else ''}{format_value(answer.change, sought.unit)}"
+        )
+        commit, base = searched.at(question.position), searched.at(question.base)
+        rounds = counted(answer.rounds, "round")
+        self._say(f"{commit.sha[:10]}  {size} against {base.sha[:10]}, {rounds}  {commit.subject}")
+
+    def _say(self, text: str) -> None:
+        if not self._asked.quiet:
+            self._project.caller.say(text, err=True)
+
+    def _result(self, ended: Ended) -> Bisection:
+        if self._state.sought is None:
+            raise MeasureError(
+                "budget-too-short",
+                "the time ended before both ends were compared",
+                "Raise --budget, or choose fewer cases with -k.",
+            )
+        return result_of(self._state, self._sought, ended, self._places.package)
+
+
+def _environment_of_good(report: Report) -> str:
+    """Return the environment of base; head's may be another, where a package is what differs."""
+    return (report.base_environment or report.environment).key
+
+
+def _nothing_moved(report: Report, whole: Range, metric: str) -> PerfciError:
+    if metric and not any(row.metric == metric for row in report.results):
+        known = sorted({row.metric for row in report.results})
+        return UsageError(
+            "unknown-metric",
+            f"no case that was compared has the metric {metric!r}",
+            f"It has {', '.join(known)}." if known else "See `perfci compare` of the two ends.",
+        )
+    for failure in report.failures:
+        return MeasureError(
+            "ends-not-compared",
+            f"the ends can't be compared: {failure.case}, {failure.side}: {failure.message}",
+            "Choose ends that can be measured; `perfci compare` of the two shows more.",
+        )
+    ends = f"{whole.good.sha[:10]} and {whole.commits[-1].sha[:10]}"
+    return MeasureError(
+        "nothing-moved",
+        f"{metric or 'nothing'} differs between {ends} by more than chance",
+        "Choose the case with -k and the metric with --metric, or an older good commit.",
+    )
