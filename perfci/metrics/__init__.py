@@ -78,15 +78,18 @@ class Work(Protocol):
 class Scene:
     """What a collector may know of its worker. Times in s.
 
-    ``collect`` frees what calls left in reference cycles. From the first call on there is a
-    ``device``, or ``why_no_device``, and the time of the ``imports`` and of the whole ``start``;
-    from the end of the warm-up on ``call_s``, a call's time, ``once``, which makes one call to its
-    end, and ``samples_bytes``, the memory that perfci's own samples take.
+    ``collect`` frees what calls left in reference cycles; ``compiled`` says whether torch.compile
+    had a part in what ran so far, whoever called it. From the end of set-up on there is ``work``;
+    from the first call on a ``device``, or ``why_no_device``, and the time of the ``imports`` and
+    of the whole ``start``; from the end of the warm-up on ``call_s``, a call's time, ``once``,
+    which makes one call to its end, and ``samples_bytes``, the memory that perfci's own samples
+    take.
     """
 
     order: WorkOrder
-    work: Work
     collect: Callable[[], None]
+    work: Work = field(init=False)
+    compiled: Callable[[], bool] = lambda: False
     device: Device | None = None
     why_no_device: str = ""
     imports: float = 0.0
@@ -123,6 +126,9 @@ class Collector:
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
+
+    def before_setup(self) -> None:
+        """The benchmark's file is imported, and set-up is next."""
 
     def set_up(self) -> None:
         """Set-up is done, and nothing was called yet."""

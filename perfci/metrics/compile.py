@@ -21,7 +21,9 @@ _NAMES = ("compile_time", "compile_time_cached")
 def reduce(warm: Warm) -> Reading:
     """Return the one of the two that the worker's compile cache gives."""
     if not warm.measurement.compiled:
-        return Reading(missing=dict.fromkeys(_NAMES, "not compiled"))
+        later = "graphs" in warm.measurement.values
+        why = "compiled in set-up or in a later call, not in the first" if later else "not compiled"
+        return Reading(missing=dict.fromkeys(_NAMES, why))
     if not warm.samples:
         return NOTHING
     cold, cached = _NAMES

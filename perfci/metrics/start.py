@@ -35,7 +35,7 @@ class Start(Collector):
             why = "both sides started at once"
             return Reading(missing=dict.fromkeys(("cold_start", "import_time"), why))
         imports = {"import_time": self.scene.imports}
-        if self.scene.work.compiled and order.cold_cache:
+        if self.scene.compiled() and order.cold_cache:
             return Reading(imports, {"cold_start": "the compile cache was empty"})
         return Reading({**imports, "cold_start": self.scene.start})
 

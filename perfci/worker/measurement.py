@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from perfci.api.work import Work
 from perfci.errors import Unusable
 from perfci.metrics import Reading, Scene, families
+from perfci.metrics.graphs.counters import frames_traced
 from perfci.model.metric import Metric
 from perfci.model.worker import GraphEvent, Measurement, WorkOrder
 from perfci.worker.building import builder, built_work
@@ -63,12 +64,15 @@ def measure(
     _fix_threads_and_seed(order)
     copies = Copies()
     stage.enter("setup")
+    scene = Scene(order, collect)
+    gathering = _Gathering(scene)
+    gathering.before_setup()
+    traced = frames_traced()
     before_setup_ns = monotonic_ns()
-    work = built_work(build)
+    scene.work = work = built_work(build)
     copies.require_none()
     set_up_ns = monotonic_ns()
-    scene = Scene(order, work, collect)
-    gathering = _Gathering(scene)
+    scene.compiled = lambda: work.compiled or frames_traced() > traced
     gathering.at_set_up()
     device = named(found, work.device) if work.device else None
     _fix_threads_and_seed(order, seed=False)
@@ -101,7 +105,7 @@ def measure(
         missing=gathering.missing,
         phases=_phases(start, before_setup_ns, set_up_ns, first),
         items=work.items,
-        compiled=work.compiled,
+        compiled=first.compiled,
         graph_events=tuple(gathering.events),
         warnings=tuple(gathering.warnings),
         extra_metrics=(*(extra.metric for extra in work.metrics), *gathering.of_others()),
@@ -113,12 +117,16 @@ def measure(
 
 @dataclass(frozen=True, slots=True)
 class _FirstCall:
-    """When it began and when the start had ended, how long it took, and the device it ran on."""
+    """When it began and when the start had ended, how long it took, and the device it ran on.
+
+    ``compiled``: torch.compile had a part in it, whoever called that.
+    """
 
     before_ns: int
     started_ns: int
     took_s: float
     device: Device | None
+    compiled: bool
 
 
 def _phases(
@@ -136,19 +144,21 @@ def _first_call(
     order: WorkOrder, work: Work, start: Start, found: Sequence[Kind], device: Device | None
 ) -> _FirstCall:
     """Make the first call, to its end, and check that it ran, and where."""
+    traced = frames_traced()
     before_ns = monotonic_ns()
     output = work.call()
     if not work.device:
         device = used(found, output)
     if device:
         device.synchronize()
-    if work.compiled:
+    compiled = work.compiled or frames_traced() > traced
+    if compiled:
         wait_longer((monotonic_ns() - before_ns) / 1e9, order.inject.get("compile_time", 0.0))
     called_ns = monotonic_ns()
     started_ns = _start_ended(start, called_ns, order.inject.get("cold_start", 0.0))
     _check_ran(output)
     check_devices(work.device, output, device)
-    return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device)
+    return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device, compiled)
 
 
 def _slowed(call: Callable[[], Any], order: WorkOrder, device: Device | None) -> Callable[[], Any]:
@@ -219,6 +229,11 @@ class _Gathering:
         self.missing: dict[str, str] = {}
         self.events: list[GraphEvent] = []
         self.warnings: list[str] = []
+
+    def before_setup(self) -> None:
+        """Say that set-up is next."""
+        for family, one in self._collectors:
+            family.ask("its before_setup", one.before_setup)
 
     def at_set_up(self) -> None:
         """Say that set-up is done, and nothing was called yet."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from perfci.metrics import Collector, Moved, Reading, Ruling
+from perfci.metrics.graphs.counters import frames_traced
 from perfci.model.metric import Metric
 from perfci.model.worker import GraphEvent, WorkerOutput
 from perfci.stats.quantile import upper_median
@@ -31,21 +33,35 @@ _OF_COMPILED = ("latency_", "throughput", "compile_time", "device_time_")
 
 
 class Graphs(Collector):
-    """Listens to compiled work from its set-up until it is called no more."""
+    """Listens to torch.compile, whoever calls it, from set-up on until nothing is called more."""
 
     _watch: GraphWatch | None = None
+    _traced_before = 0
+
+    def before_setup(self) -> None:
+        """Begin to listen, where the benchmark's file has imported torch."""
+        self._traced_before = frames_traced()
+        self._listen()
 
     def set_up(self) -> None:
-        """Begin to listen."""
-        if self.scene.work.compiled:
+        """Go on listening: set-up may have imported torch, or set its logs."""
+        self._listen()
+
+    def warm(self) -> None:
+        """Know at least that something was compiled, where a call imported torch."""
+        if self._watch is None:
+            self._listen()
+
+    def _listen(self) -> None:
+        if "torch" in sys.modules:
             from perfci.metrics.graphs.watch import GraphWatch
 
-            self._watch = GraphWatch()
+            self._watch = self._watch or GraphWatch(self._traced_before)
             self._watch.install()
 
     def last(self) -> Reading:
         """Return what was heard."""
-        if self._watch is None:
+        if self._watch is None or not self.scene.compiled():
             return Reading(missing=dict.fromkeys(_NAMES, "not compiled"))
         return self._watch.summary(self.scene.order.root)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from perfci.metrics import Reading
+from perfci.metrics.graphs.counters import counters, frames_traced
 from perfci.model.worker import GraphEvent
 
 # What torch.compile's messages say: where in the user's code, and why, in one line.
@@ -91,18 +92,25 @@ _BREAKS, _RECOMPILES = ".__graph_breaks", ".__recompiles"
 _LIMITS = frozenset({"recompile_limit", "accumulated_recompile_limit", "cache_size_limit"})
 
 
+_LATE = "torch.compile ran before perfci could listen: import torch at the top of the file"
+
+
 @dataclass(slots=True)
 class GraphWatch:
-    """Listens to one worker's compilations.
+    """Listens to one worker's compilations, whoever calls torch.compile.
 
-    ``install`` goes between set-up and first call, and only where ``Work.compiled``: torch.compile
-    itself traces nothing before. It imports nothing. ``summary`` may be asked at any time after.
+    ``install`` goes where torch is loaded, before anything is compiled, and once more after
+    set-up, which may have set torch's logs. It imports nothing that torch hasn't.
+    ``summary`` may be asked at any time after. ``traced_before`` are the frames that Dynamo had
+    looked at when the measurement began.
     """
 
+    traced_before: int = field(default_factory=frames_traced)
     _breaks: list[tuple[Place, str]] = field(default_factory=list)
     _recompiles: list[tuple[Place, str]] = field(default_factory=list)
     _limits: list[tuple[Place, str]] = field(default_factory=list)
     _by_leaf: dict[tuple[str, int], Place] = field(default_factory=dict)
+    _listener: _Listener | None = None
     _before: dict[str, Counter[str]] = field(default_factory=dict)
     _resumed_before: int = 0
     _why_unheard: str = "the worker didn't listen to torch.compile"
@@ -123,11 +131,15 @@ class GraphWatch:
             return
         front_end = logging.getLogger(_FRONT_END)
         for torchs_own in front_end.handlers:
-            torchs_own.addFilter(_is_not_ours)
-        front_end.addHandler(_Listener(self))
-        self._before = _counters() or {}
-        self._resumed_before = len(_resumed())
-        self._why_unheard = ""
+            if torchs_own is not self._listener:
+                torchs_own.addFilter(_is_not_ours)
+        if self._listener is None:
+            self._listener = _Listener(self)
+            self._before = counters() or {}
+            self._resumed_before = len(_resumed())
+            self._why_unheard = _LATE if frames_traced() > self.traced_before else ""
+        if self._listener not in front_end.handlers:
+            front_end.addHandler(self._listener)
 
     def hear(self, record: logging.LogRecord) -> None:
         """Take what one record of torch's front end says."""
@@ -152,12 +164,12 @@ class GraphWatch:
         if self._why_unheard:
             names = ("graph_breaks", "recompiles", "graphs")
             return Reading(missing=dict.fromkeys(names, self._why_unheard))
-        counters = _counters()
+        counted = counters()
         values: dict[str, float] = {"recompiles": float(len(self._recompiles))}
         missing: dict[str, str] = {}
-        graphs = self._graphs(counters)
+        graphs = self._graphs(counted)
         events = [
-            *_events("graph_break", self._breaks, root, self._skipped(counters)),
+            *_events("graph_break", self._breaks, root, self._skipped(counted)),
             *_events("recompile", self._recompiles, root),
             *_events("recompile_limit", self._limits, root),
         ]
@@ -178,33 +190,33 @@ class GraphWatch:
         else:
             broken = [event for event in events if event.kind in {"graph_break", "skipped_frame"}]
             values["graph_breaks"] = float(len(broken))
-        return Reading(values, missing, tuple(events), self._warnings(events, counters))
+        return Reading(values, missing, tuple(events), self._warnings(events, counted))
 
-    def _graphs(self, counters: dict[str, Counter[str]] | None) -> int | None:
+    def _graphs(self, counted: dict[str, Counter[str]] | None) -> int | None:
         """How many graphs were made; None where torch doesn't say."""
-        if not counters:
+        if not counted:
             return None
-        if "unique_graphs" in counters.get("stats", {}):
-            return self._since(counters, "stats", "unique_graphs")
+        if "unique_graphs" in counted.get("stats", {}):
+            return self._since(counted, "stats", "unique_graphs")
         # Frames were looked at and no graph counted: that is zero, not unknown.
-        return 0 if self._since(counters, "frames", "total") else None
+        return 0 if self._since(counted, "frames", "total") else None
 
-    def _skipped(self, counters: dict[str, Counter[str]] | None) -> frozenset[Place]:
+    def _skipped(self, counted: dict[str, Counter[str]] | None) -> frozenset[Place]:
         """Places of breaks that torch could not resume from: their frames run in eager."""
-        if not counters or "total" not in counters.get("frames", {}):
+        if not counted or "total" not in counted.get("frames", {}):
             return frozenset()
-        failed = self._since(counters, "frames", "total") - self._since(counters, "frames", "ok")
+        failed = self._since(counted, "frames", "total") - self._since(counted, "frames", "ok")
         if failed <= len(self._limits):
             return frozenset()
         resumed = frozenset(_resumed()[self._resumed_before :])
         return frozenset(place for place, _ in self._breaks if place.leaf not in resumed)
 
-    def _since(self, counters: dict[str, Counter[str]], group: str, name: str) -> int:
-        now = counters.get(group, Counter())[name]
+    def _since(self, counted: dict[str, Counter[str]], group: str, name: str) -> int:
+        now = counted.get(group, Counter())[name]
         return now - self._before.get(group, Counter())[name]
 
     def _warnings(
-        self, events: list[GraphEvent], counters: dict[str, Counter[str]] | None
+        self, events: list[GraphEvent], counted: dict[str, Counter[str]] | None
     ) -> tuple[str, ...]:
         found = []
         if any(event.kind == "recompile_limit" for event in events):
@@ -212,7 +224,7 @@ class GraphWatch:
         skipped = sum(event.kind == "skipped_frame" for event in events)
         if skipped:
             found.append(f"torch.compile gave up on frames, which run in eager: {skipped}")
-        if counters and self._since(counters, "inductor", "cudagraph_skips") > 0:
+        if counted and self._since(counted, "inductor", "cudagraph_skips") > 0:
             found.append("CUDA graphs were asked for and not used (on a CPU there are none)")
         return tuple(found)
 
@@ -250,14 +262,6 @@ def _events(
         )
         for (place, reason), count in counts.items()
     ]
-
-
-def _counters() -> dict[str, Counter[str]] | None:
-    """torch._dynamo.utils.counters, copied; None where there are none (yet)."""
-    counters: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
-    if not isinstance(counters, dict):
-        return None
-    return {group: Counter(counts) for group, counts in counters.items()}
 
 
 def _resumed() -> list[tuple[str, int]]:

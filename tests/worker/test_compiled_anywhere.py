@@ -1,0 +1,97 @@
+"""Compilation is seen wherever torch.compile is called, and not where nothing compiles."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfci.model.codec import from_plain
+from perfci.model.worker import Measurement, WorkerOutput
+from perfci.verdict.reduction import reduce
+from tests.worker.driver import Bench
+
+pytestmark = pytest.mark.torch
+
+HEAD = "import itertools\nimport torch\nimport perfci\n\n@perfci.benchmark\ndef case():\n"
+SHAPES = """\
+    model = torch.compile(torch.nn.ReLU(), backend="eager", dynamic=False)
+    inputs = itertools.cycle([torch.ones(size) for size in range(2, 7)])
+    return lambda: model(next(inputs))
+"""
+COUNTS = ("graphs", "graph_breaks", "recompiles")
+
+
+def test_a_plain_callable_around_torch_compile_is_compiled(bench: Bench) -> None:
+    measured = bench.measure(HEAD + SHAPES, cold_cache=True)
+    assert {name: measured["values"][name] for name in COUNTS} == {
+        "graphs": 5.0,
+        "graph_breaks": 0.0,
+        "recompiles": 4.0,
+    }
+    assert all("size mismatch" in event["reason"] for event in measured["graph_events"])
+    assert measured["compiled"] is True
+    assert measured["missing"]["cold_start"] == "the compile cache was empty"
+
+
+def test_what_set_up_compiles_is_seen_and_is_no_part_of_the_first_call(bench: Bench) -> None:
+    source = HEAD + SHAPES.replace(
+        "    return", "    for _ in range(5): model(next(inputs))\n    return"
+    )
+    measured = bench.measure(source)
+    assert measured["values"]["recompiles"] == 4.0
+    assert measured["compiled"] is False
+    assert "in set-up" in reduced(measured).missing["compile_time"]
+
+
+def test_torchs_logs_set_by_set_up_do_not_hide_a_recompile(bench: Bench) -> None:
+    source = HEAD + "    torch._logging.set_logs(recompiles=False)\n" + SHAPES
+    assert bench.measure(source)["values"]["recompiles"] == 4.0
+
+
+def test_a_training_loop_that_loads_dynamo_and_compiles_nothing_is_not_compiled(
+    bench: Bench,
+) -> None:
+    source = (
+        HEAD
+        + """\
+    import sys
+    weight = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([weight])
+    def step():
+        weight.sum().backward()
+        optimizer.step()
+    assert "torch._dynamo.utils" in sys.modules
+    return step
+"""
+    )
+    measured = bench.measure(source)
+    assert {measured["missing"][name] for name in COUNTS} == {"not compiled"}
+
+
+LATE = """\
+import perfci
+
+@perfci.benchmark
+def case():
+    def call():
+        import torch
+        torch.compile(torch.nn.ReLU(), backend="eager")(torch.ones(2))
+        return 0
+    {}
+    return call
+"""
+
+
+@pytest.mark.parametrize("in_setup", ["call()", ""])
+def test_what_was_compiled_before_perfci_could_listen_is_missing_and_not_zero(
+    bench: Bench, in_setup: str
+) -> None:
+    measured = bench.measure(LATE.format(in_setup))
+    assert "import torch at the top" in measured["missing"]["graph_breaks"]
+    assert not set(COUNTS) & set(measured["values"])
+
+
+def reduced(measured: dict) -> WorkerOutput:
+    blocks = [{name: one[name] for name in one if name != "say"} for one in measured["said"]]
+    plain = {name: one for name, one in measured.items() if name != "said"}
+    raw = from_plain({**plain, "blocks": blocks}, Measurement)
+    return reduce(raw, case="case", side="head", round_number=1, cold_cache=True)
