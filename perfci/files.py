@@ -11,7 +11,7 @@ import stat
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 MOST_BYTES = 64 << 20
 """No baseline, report or configuration comes near it."""
@@ -52,6 +52,8 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 _OWN = re.compile(r"/dev/(?:stdout|stderr)|/(?:dev|proc/self)/fd/(?P<number>[0-9]{1,9})")
 """What this process has open already, so that somebody reads it."""
+_NO_NAMELESS = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
+"""What a file system, or an old kernel, says that has no files without a name."""
 _NOT_BESIDE = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS}
 """No file may be made beside it, or none put in its place: it may be a mount of its own."""
 
@@ -99,8 +101,8 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
     if own is not None:
         # its own description: opened anew, it would begin at the beginning of a file that
         # what is printed goes to as well
-        with os.fdopen(os.dup(own), "wb") as file:
-            file.writelines(lines)
+        with os.fdopen(os.dup(own), "wb") as opened:
+            opened.writelines(lines)
         return
     target = Path(os.path.realpath(path))  # where a link leads, there or not yet: the link stays
     if path.exists() and not path.is_file():
@@ -108,7 +110,7 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
         return
     beside = target.with_name(f".perfci-{secrets.token_hex(8)}")
     try:
-        file = beside.open("xb")  # with the rights that the umask leaves
+        file = _new_file(target.parent, beside)
     except OSError as error:
         _require_in_place(target, error)
         _write_as_it_stands(target, lines)
@@ -118,9 +120,28 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
             file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
+            if not beside.exists():
+                number = file.fileno()  # given again, or Python links the link itself
+                os.link(f"/proc/self/fd/{number}", beside, src_dir_fd=number)
         _put_in_place(beside, target)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _new_file(folder: Path, named: Path) -> IO[bytes]:
+    """Open a file with the umask's rights: in ``folder`` without a name, or ``named``.
+
+    Nothing is left of one without a name where perfci is killed. NFS has none, nor has another
+    system than Linux.
+    """
+    if hasattr(os, "O_TMPFILE"):
+        try:
+            flags = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
+            return os.fdopen(os.open(folder, flags, 0o666), "wb")
+        except OSError as error:
+            if error.errno not in _NO_NAMELESS:
+                raise
+    return named.open("xb")
 
 
 def _put_in_place(beside: Path, target: Path) -> None:

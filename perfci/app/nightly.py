@@ -75,7 +75,7 @@ _SHARE_OF_SAME = 0.2
 
 @dataclass(slots=True)
 class Summary:
-    """What a night did. ``left`` gaps had no time, ``taken`` are being measured by others.
+    """What a night did: ``left`` gaps had no time, ``taken`` are others', ``cut`` is interrupted.
 
     ``notes`` are those of the session that was ``interrupted``. ``commits`` are those that were
     wanted, the newest first.
@@ -86,6 +86,7 @@ class Summary:
     outcome: GateOutcome | None = None
     left: list[Gap] = field(default_factory=list)
     taken: list[Gap] = field(default_factory=list)
+    cut: list[Gap] = field(default_factory=list)
     no_time_for_same: bool = False
     interrupted: bool = False
     notes: tuple[str, ...] = ()
@@ -234,7 +235,8 @@ class _Night:
         recorded = self._record(commit, whole(measured, report, wanted, settings))
         known = {*recorded.failed, *(point.case for point in recorded.points)}
         if cut := tuple(case for case in gap.cases if case not in known):
-            self.summary.left.append(Gap(gap.sha, cut))
+            short = self.summary.cut if self.summary.interrupted else self.summary.left
+            short.append(Gap(gap.sha, cut))
 
     def _compare_with_itself(self, scope: Scope) -> None:
         """Compare the newest commit with itself, once a day: what the gate says then is noise."""

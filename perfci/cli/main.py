@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -103,6 +102,8 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with the code that design 8 gives."""
+    from perfci.session.interrupts import Interrupt
+
     interrupt = Interrupt()
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore SIGINT
         signal.signal(number, interrupt)
@@ -173,20 +174,3 @@ def _bug(error: Exception) -> PerfciError:
         f"a bug in perfci: {type(error).__name__}: {error} ({place.filename}:{place.lineno})",
         "".join(traceback.format_tb(error.__traceback__)) + "Please report it with these lines.",
     )
-
-
-class Interrupt:
-    """What ends a session early: Ctrl-C, or a cancelled CI job's SIGINT and then SIGTERM.
-
-    The first signal ends the measuring. The second finds perfci tidying up and writing its report
-    of what is there, which must not be lost, and is passed over; a third ends perfci.
-    """
-
-    def __init__(self) -> None:
-        self._received = 0
-
-    def __call__(self, _signal: int, _frame: FrameType | None) -> None:
-        """Handle a signal: raise KeyboardInterrupt, but for the second."""
-        self._received += 1
-        if self._received != 2:
-            raise KeyboardInterrupt

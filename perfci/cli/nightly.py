@@ -109,8 +109,10 @@ def _show(summary: Summary) -> None:
         say(_same(summary.outcome))
     if summary.no_time_for_same:
         say("the tip was not compared with itself: a fifth of the budget is too short")
-    for gap, why in [(gap, "no time") for gap in summary.left] + [
-        (gap, "another runner has it") for gap in summary.taken
+    for gap, why in [
+        *((gap, "interrupted") for gap in summary.cut),
+        *((gap, "no time") for gap in summary.left),
+        *((gap, "another runner has it") for gap in summary.taken),
     ]:
         subject = subjects.get(gap.sha, "")
         line = f"left      {gap.sha[:10]}  {counted(len(gap.cases), 'case')}: {why}  {subject}"

@@ -42,6 +42,7 @@ from perfci.session.discovery import (
     without_benchmark,
 )
 from perfci.session.executor import Executor, Processes
+from perfci.session.interrupts import measuring_begins, measuring_ended
 from perfci.session.journal import Journal
 from perfci.session.leftovers import SESSION_VARIABLE
 from perfci.session.plan import SessionPlan, SidePlan
@@ -141,7 +142,10 @@ class Workplace:
             everything=everything or len({one.key for one in self.environments.values()}) > 1,
             progress=self.shown.progress,
         )
-        return session.measure(chosen, self.found)
+        try:
+            return session.measure(chosen, self.found)
+        finally:
+            measuring_ended()
 
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
         """Return discovery's failures, and one for each case that base's library can't import.
@@ -209,6 +213,7 @@ def open_workplace(
     those of ``benchmarks_of``, which is checked out beside them, neither built nor measured.
     Raises PerfciError with what to do; nothing of the user's checkout is touched.
     """
+    measuring_begins()
     config = around.config
     if not around.token_allowed:
         refuse_secrets(around.inherited, around.repository.root)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfci.cli.main import Interrupt
+from perfci.session.interrupts import Interrupt
 from tests.builders.project import rows
 from tests.cli.stepping_in import EXPIRING, LIBRARY, SteppedInto
 
@@ -97,3 +97,20 @@ def test_only_the_second_signal_is_passed_over() -> None:
     interrupt(signal.SIGTERM, None)
     with pytest.raises(KeyboardInterrupt):
         interrupt(signal.SIGTERM, None)
+
+
+def test_a_first_signal_after_the_measuring_is_passed_over_and_the_next_measuring_ends() -> None:
+    interrupt = Interrupt()
+    interrupt.measuring_begins()
+    interrupt.measuring_ended()
+    interrupt(signal.SIGINT, None)
+    with pytest.raises(KeyboardInterrupt):
+        interrupt.measuring_begins()
+
+
+def test_a_first_signal_between_two_measurements_of_which_the_second_has_begun_ends_that() -> None:
+    interrupt = Interrupt()
+    interrupt.measuring_ended()
+    interrupt.measuring_begins()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(signal.SIGINT, None)

@@ -159,3 +159,29 @@ def test_two_distributions_cannot_have_one_name(project: Project, site: Path) ->
     assert (done.code, done.out) == (2, "")
     assert "someones-stopwatch" in done.err
     assert "another" in done.err
+
+
+INTERRUPTED = """
+import os, signal
+
+HELP = "Be interrupted while it is written."
+
+def render(report):
+    os.kill(os.getpid(), signal.SIGINT)
+    return "written\\n"
+"""
+
+
+@pytest.mark.processes
+def test_a_first_signal_while_the_report_is_written_loses_nothing_of_it(tmp_path: Path) -> None:
+    site = install(tmp_path, GROUP, "interrupted", INTERRUPTED)
+    project = Project(tmp_path / "project")
+    project.counting(1000)
+    project.commit("one")
+    files = [tmp_path / "r.json", tmp_path / "r.txt"]
+    formats = ["--interrupted", str(files[1]), "--json", str(files[0])]
+    done = project.process("run", "--rounds", "2", *formats, PYTHONPATH=str(site))
+    assert done.code == 0, done
+    assert json.loads(files[0].read_text())["interrupted"] is False
+    assert files[1].read_text() == "written\n"
+    assert "counting" in done.out

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +22,23 @@ while not os.path.exists({go!r}):
 def work():
     return sum(range(2000))
 """
+
+
+WAITS_IN_A_CALL = """\
+import pathlib, time
+
+def work():
+    pathlib.Path({begun!r}).touch()
+    time.sleep(600)
+"""
+
+
+def wait_for(begun: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not begun.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -52,11 +71,7 @@ def test_what_ends_a_night_costs_the_commit_in_the_works_alone(
     commits = [second, branch.commit(3000)]
     night = ("nightly", "--commits", "main~2..main", "--no-same", "--history", str(branch.history))
     process = branch.project.start(*night)
-    deadline = time.monotonic() + 120
-    while not begun.exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(begun, process)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == (-9 if number == signal.SIGKILL else 3), said
@@ -67,6 +82,19 @@ def test_what_ends_a_night_costs_the_commit_in_the_works_alone(
     after = branch.runs()
     assert before.id in {run.id for run in after}
     assert measured(after) == {(sha, "counting"): 1 for sha in commits}
+
+
+@pytest.mark.processes
+def test_a_night_that_is_interrupted_says_so_of_the_tip(branch: Branch) -> None:
+    begun = branch.project.folder.parent / "begun"
+    branch.project.write("lib.py", WAITS_IN_A_CALL.format(begun=str(begun)))
+    tip = branch.project.commit("Waits")
+    process = branch.project.start("nightly", "--no-same", "--history", str(branch.history))
+    wait_for(begun, process)
+    process.send_signal(signal.SIGINT)
+    shown, _ = process.communicate(timeout=60)
+    assert f"left {tip[:10]} 1 case: interrupted" in shown
+    assert "no time" not in shown
 
 
 def test_a_new_benchmark_gets_its_past_and_the_others_are_left_alone(branch: Branch) -> None:
