@@ -18,8 +18,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.observed import be_session, is_session, outputs_of, pairs_of
+from perfci.model.worker import WorkerOutput
+from perfci.verdict.pairs import pair_values
 
 WAYS = ("prepared", "unprepared", "starters")
 METRICS = ("latency_p50", "cold_start", "import_time")
@@ -65,51 +72,29 @@ def repository(folder: Path, rounds: int) -> Path:
     return folder
 
 
-def run_session(way: str, kernels: str) -> None:
-    """Be the session: perfci's own command line, whose pairs are noted as they come."""
+def run_session(way: str) -> None:
+    """Be a session whose workers are forked in this way."""
     from perfci.model.finding import found
-    from perfci.model.worker import WorkerOutput
     from perfci.session import starters
-    from perfci.session.journal import Journal
-    from perfci.verdict.comparison import pair_values
 
-    waiting: dict[tuple[str, int], Any] = {}
-    pairs: list[dict[str, Any]] = []
-    plain = Journal.result
-
-    def noted(this: Journal, slug: str, result: Any, printed: str) -> None:
-        plain(this, slug, result, printed)
-        if not isinstance(result, WorkerOutput):
-            return
-        other = waiting.setdefault((result.case, result.round), result)
-        if other is result:
-            return
-        base, head = sorted((other, result), key=lambda one: one.side)
-        for metric in METRICS:
-            if metric in base.values and metric in head.values:
-                before, after = pair_values(base, head, metric)
-                pairs.append(
-                    {
-                        "case": result.case,
-                        "metric": metric,
-                        "first": "base" if result.round % 2 else "head",
-                        "change": math.log(after / before),
-                    }
-                )
-
-    Journal.result = noted  # type: ignore[method-assign]
     if way == "unprepared":
         starters.Starters.prepare = lambda *_: None  # type: ignore[method-assign]
     if way == "starters":
         starters.preload_of = lambda *_: found("ancestor-python")
-    from perfci.cli.main import main
+    be_session()
 
-    chosen = ["-k", kernels] if kernels else []
-    sys.argv[1:] = ["compare", "HEAD", "HEAD", "--same", "--quiet", *chosen]
-    try:
-        main()
-    finally:
-        print(json.dumps(pairs), file=sys.stderr)
+
+def changes_of(outputs: Sequence[WorkerOutput]) -> list[dict[str, Any]]:
+    """Return the log ratio of each pair, by case and metric."""
+    changes = []
+    for metric in METRICS:
+        for case, pairs in pairs_of(outputs, [metric]).items():
+            for base, head in pairs:
+                before, after = pair_values(base, head, metric)
+                first = "base" if base.round % 2 else "head"
+                change = math.log(after / before)
+                changes.append({"case": case, "metric": metric, "first": first, "change": change})
+    return changes
 
 
 def summary(pairs: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -150,15 +135,14 @@ def main() -> int:
         folder = repository(Path(scratch) / "kernels", options.rounds)
         for number in range(options.repetitions):
             for way in ways if number % 2 == 0 else reversed(ways):
-                done = subprocess.run(
-                    [sys.executable, __file__, "--session", way, options.kernels],
-                    cwd=folder,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    check=False,
+                outputs = outputs_of(
+                    __file__,
+                    folder,
+                    way,
+                    *("compare", "HEAD", "HEAD", "--same", "--all", "--quiet"),
+                    *(["-k", options.kernels] if options.kernels else []),
                 )
-                pairs[way] += json.loads(done.stderr.strip().splitlines()[-1])
+                pairs[way] += changes_of(outputs)
     found = {"load_before": load, **{way: summary(pairs[way]) for way in ways}}
     text = json.dumps(found, indent=1)
     print(text)
@@ -168,7 +152,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--session"]:
-        run_session(*sys.argv[2:4])
-        raise SystemExit(0)
-    raise SystemExit(main())
+    if is_session():
+        run_session(sys.argv[2])
+    else:
+        raise SystemExit(main())

@@ -14,7 +14,6 @@ import argparse
 import json
 import math
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -23,8 +22,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.observed import be_session, is_session, outputs_of
+
 OVER_SETUP = "host_memory_over_setup"
 METRICS = ("peak_host_memory", OVER_SETUP, "memory_growth")
 MIB = 1 << 20
@@ -93,42 +95,21 @@ def session(folder: Path, head: str, rounds: int, *, fork: bool) -> list[dict[st
     configuration = folder.parent / "perfci.toml"
     text = CONFIGURATION.format(rounds=rounds, fork=str(fork).lower())
     configuration.write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [
-            *(sys.executable, __file__, "--session", "compare", "main", head, "--quiet"),
-            *("--config", str(configuration)),
-        ],
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
+    outputs = outputs_of(
+        __file__,
+        folder,
+        "",
+        *("compare", "main", head, "--quiet", "--config", str(configuration)),
     )
-    return json.loads(done.stderr.strip().splitlines()[-1])
-
-
-def run_session() -> None:
-    """Be the session: perfci's own command line, whose workers are noted as they come."""
-    from perfci.session.journal import Journal
-
-    workers = []
-    plain = Journal.result
-
-    def noted(this: Journal, slug: str, result: Any, printed: str) -> None:
-        plain(this, slug, result, printed)
-        values = {name: result.values[name] for name in METRICS if name in result.values}
-        workers.append(
-            {"case": result.case, "side": result.side, "round": result.round, "values": values}
-        )
-
-    Journal.result = noted  # type: ignore[method-assign]
-    from perfci.cli.main import main
-
-    del sys.argv[1]
-    try:
-        main()
-    finally:
-        print(json.dumps(workers), file=sys.stderr)
+    return [
+        {
+            "case": one.case,
+            "side": one.side,
+            "round": one.round,
+            "values": {name: one.values[name] for name in METRICS if name in one.values},
+        }
+        for one in outputs
+    ]
 
 
 Pairs = dict[str, list[tuple[float, float]]]
@@ -252,6 +233,7 @@ def _measured(rounds: int) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--session"]:
-        run_session()
-    raise SystemExit(main())
+    if is_session():
+        be_session()
+    else:
+        raise SystemExit(main())

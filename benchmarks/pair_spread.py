@@ -13,14 +13,17 @@ import json
 import math
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "examples"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.observed import be_session, is_session, outputs_of, pairs_of
+from perfci.verdict.pairs import pair_values
+
 METRIC = "latency_p50"
 CONFIGURATION = """\
 benchmarks = "benchmarks"
@@ -33,68 +36,30 @@ budget = "1200s"
 
 
 def session(repository: Path, folder: Path, rounds: int, burst: float) -> list[dict[str, Any]]:
-    """Run one compare of main with itself in a process of its own; return its rounds."""
+    """Run one compare of main with itself; return its rounds."""
     configuration = folder / "perfci.toml"
     configuration.write_text(CONFIGURATION.format(rounds=rounds, burst=burst), encoding="utf-8")
-    done = subprocess.run(
-        [
-            *(
-                sys.executable,
-                __file__,
-                "--session",
-                "compare",
-                "main",
-                "main",
-                "--same",
-                "--quiet",
-            ),
-            *("-k", "attention or mixer", "--config", str(configuration)),
-        ],
-        cwd=repository,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
+    outputs = outputs_of(
+        __file__,
+        repository,
+        "",
+        *("compare", "main", "main", "--same", "--all", "--quiet"),
+        *("-k", "attention or mixer", "--config", str(configuration)),
     )
-    return json.loads(done.stderr.strip().splitlines()[-1])
-
-
-def run_session() -> None:
-    """Be the session: perfci's own command line, whose rounds are noted as they come."""
-    from perfci.model.worker import WorkerOutput
-    from perfci.session.journal import Journal
-    from perfci.verdict.pairs import pair_values
-
-    waiting: dict[tuple[str, int], WorkerOutput] = {}
-    rounds = []
-    plain = Journal.result
-
-    def noted(this: Journal, slug: str, result: Any, printed: str) -> None:
-        plain(this, slug, result, printed)
-        key = (result.case, result.round)
-        if key not in waiting:
-            waiting[key] = result
-            return
-        pair = sorted((waiting[key], result), key=lambda one: one.side)
-        own = [one.values[METRIC] for one in pair]
-        side_by_side = pair_values(*pair, METRIC)
-        rounds.append(
-            {
-                "case": result.case,
-                "own": math.log(own[1] / own[0]),
-                "side_by_side": math.log(side_by_side[1] / side_by_side[0]),
-                "level": math.log(math.sqrt(own[0] * own[1])),
-            }
-        )
-
-    Journal.result = noted  # type: ignore[method-assign]
-    from perfci.cli.main import main
-
-    del sys.argv[1]
-    try:
-        main()
-    finally:
-        print(json.dumps(rounds), file=sys.stderr)
+    found = []
+    for case, pairs in pairs_of(outputs, [METRIC]).items():
+        for base, head in pairs:
+            own = base.values[METRIC], head.values[METRIC]
+            before, after = pair_values(base, head, METRIC)
+            found.append(
+                {
+                    "case": case,
+                    "own": math.log(own[1] / own[0]),
+                    "side_by_side": math.log(after / before),
+                    "level": math.log(math.sqrt(own[0] * own[1])),
+                }
+            )
+    return found
 
 
 def spreads(rounds: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
@@ -133,6 +98,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--session"]:
-        run_session()
-    raise SystemExit(main())
+    if is_session():
+        be_session()
+    else:
+        raise SystemExit(main())

@@ -117,14 +117,14 @@ def run_session() -> None:
     watch = Stopwatch()
     names = {
         "discovery": "finding the benchmarks",
-        "imported": "starters: Python and imports",
+        "imported": "ancestors or starters: Python and imports",
         "ready": "workers: start or fork, set-up, first call, warm-up",
-        "burst": "bursts",
+        "block": "bursts",
         "output": "afterwards: growth, accuracy",
     }
-    watch.wrap(Worker, "expect", lambda arguments: names.get(arguments[0], "forking"))
-    watch.wrap(Worker, "close", lambda _: "ending workers and starters")
-    watch.wrap(StarterProcess, "close", lambda _: "of which starters")
+    watch.wrap(Worker, "expect", lambda arguments: names[arguments[0]])
+    watch.wrap(Worker, "close", lambda _: "ending workers, ancestors and starters")
+    watch.wrap(StarterProcess, "close", lambda _: "of which ancestors and starters")
     from perfci.cli.main import main
 
     del sys.argv[1]
