@@ -32,17 +32,27 @@ Status = Literal[
 ]
 VerdictStatus = Literal["pass", "fail", "inconclusive", "error"]
 Method = Literal["paired_t", "welch_t", "exact", "same_code", "none"]
+MOST_VALUES = 200
+"""Values of a side that a report keeps: the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One side of a comparison: centre and 95 % interval in the metric's unit."""
+    """One side of a comparison: centre and 95 % interval in the metric's unit.
+
+    ``values`` are the workers' own, outliers included: of a paired row, those of one round stand
+    at the same place on both sides. Exact rows have none. ``quantiles`` are those of the calls'
+    latency at 0, 1, 5, 25, 50, 75, 95, 99 and 100 %, each the median over the workers, beside
+    ``latency_p50`` alone. Both have six digits.
+    """
 
     center: float | None
     lo: float | None
     hi: float | None
     workers: int
     samples: int
+    values: tuple[float, ...] = ()
+    quantiles: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +69,9 @@ class Comparison:
     ``caveat`` is why a significant change would not be believed; ``base_sessions`` is how many
     sessions a stored baseline has, 0 where both sides were measured together. ``ancestors`` is how
     many ancestors the rounds come from: as many as there are rounds where each had its own; 0 of
-    unpaired sides, and in files from before there were any.
+    unpaired sides, and in files from before there were any. ``outliers`` are the places of
+    excluded rounds in the sides' ``values``. ``disturbance`` is what disturbed most bursts of a
+    worker of the case: its numbers are those of a busy or throttled machine.
     """
 
     case: str
@@ -92,6 +104,8 @@ class Comparison:
     base_sessions: int = 0
     se: float | None = None
     ancestors: int = 0
+    outliers: tuple[int, ...] = ()
+    disturbance: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:

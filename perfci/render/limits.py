@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
+from perfci.model.report import MOST_VALUES
+
 MOST_BYTES = 16 << 20
 LARGEST_WHOLE = (1 << 63) - 1
 LONGEST_NAME = 300
@@ -60,6 +62,9 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Comparison.unit": Limit(50),
         "Comparison.warnings": Limit(1_000, most=50),
         "Comparison.doubt": Limit(1_000),
+        "Comparison.outliers": Limit(most=MOST_VALUES),
+        "Estimate.values": Limit(most=MOST_VALUES),
+        "Estimate.quantiles": Limit(most=9),
         "Finding.arguments": Limit(800, most=20),
         "Failure.case": _NAME,
         "Failure.message": Limit(4_000),
@@ -84,8 +89,11 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
 """By ``Class.field``. A field that isn't here has ``Limit()``, a new one too."""
 
 
-_IN_WORDS = {"Comparison": ("warnings", "doubt"), "Verdict": ("reasons",)}
-"""What stands in words beside a record's findings."""
+_BESIDE: Mapping[str, Mapping[str, Any]] = {
+    "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str},
+    "Verdict": {"reasons": tuple[str, ...]},
+}
+"""What a file has beside a record's fields, all made of these: words, and what to blame."""
 
 
 @cache
@@ -110,9 +118,8 @@ def shape_of(kind: type) -> type[msgspec.Struct]:
         if one.default is one.default_factory is dataclasses.MISSING and one.name != "findings"
     }
     types = {name: _type(hint, limit) for name, (hint, limit) in fields_of(kind).items()}
-    for name in _IN_WORDS.get(kind.__name__, ()):
-        limit = LIMITS[f"{kind.__name__}.{name}"]
-        types[name] = _type(str if name == "doubt" else tuple[str, ...], limit)
+    for name, hint in _BESIDE.get(kind.__name__, {}).items():
+        types[name] = _type(hint, LIMITS.get(f"{kind.__name__}.{name}", _OTHERWISE))
     needed.add("reasons")
     return msgspec.defstruct(
         kind.__name__,

@@ -1,6 +1,7 @@
 """The English in a report file: made of its findings, and kept where a file has nothing else.
 
-``warnings``, ``doubt`` and ``reasons`` stand beside ``findings`` and ``caveat`` for people to read.
+``warnings``, ``doubt`` and ``reasons`` stand beside ``findings`` and ``caveat`` for people to read,
+``cause`` beside the status.
 A file from before there were findings has the words alone.
 """
 
@@ -14,6 +15,7 @@ from perfci.model.finding import IN_WORDS, Finding, Reason
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.words import reason_words, words
 from perfci.render.limits import LIMITS
+from perfci.verdict.cause import cause_of
 
 _One = TypeVar("_One", Finding, Reason)
 
@@ -23,9 +25,11 @@ _One = TypeVar("_One", Finding, Reason)
 
 def with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """Return ``plain``, which is ``report``, with its words before its findings."""
+    same_code = frozenset(report.same_code)
     rows = [
         _before(
             row,
+            gate={"cause": cause_of(one, same_code)},
             findings={"warnings": _cut("Comparison.warnings", one.warnings)},
             caveat={"doubt": "".join(_cut("Comparison.doubt", [one.doubt]))},
         )
@@ -58,8 +62,11 @@ def without_words(plain: Mapping[str, Any]) -> dict[str, Any]:
     return {**plain, "results": [_row(row) for row in plain["results"]], "verdict": verdict}
 
 
+_MADE = frozenset({"warnings", "doubt", "cause"})
+
+
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: value for name, value in row.items() if name not in {"warnings", "doubt"}}
+    found = {name: value for name, value in row.items() if name not in _MADE}
     if "findings" not in row:
         found["findings"] = [_in_words(text) for text in row.get("warnings", ())]
     if "caveat" not in row and row.get("doubt"):

@@ -70,7 +70,20 @@ def why_untrue(row: Comparison) -> Iterator[str]:
         yield from _of_the_caveat(row)
     elif row.p is not None or row.p_adjusted is not None or row.se is not None:
         yield f"it has a p or a standard error, and its method is `{row.method}`"
+    yield from _of_the_values(row)
     yield from _of_the_status(row)
+
+
+def _of_the_values(row: Comparison) -> Iterator[str]:
+    """What is drawn beside the numbers: pairs stand at one place, and an outlier is one of them."""
+    base, head = (side.values if side else () for side in (row.base, row.head))
+    if row.method == "paired_t" and len(base) != len(head):
+        yield f"it has pairs, {len(base)} values of base and {len(head)} of head"
+    if any(not 0 <= place < len(base) for place in row.outliers):
+        yield "an outlier is none of its values"
+    for side in (row.base, row.head):
+        if side is not None and list(side.quantiles) != sorted(side.quantiles):
+            yield "its quantiles are not in order"
 
 
 def _of_the_sessions(row: Comparison) -> Iterator[str]:

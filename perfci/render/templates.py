@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import perfci
 from perfci.errors import OutsideError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def template_folder() -> Path:
@@ -32,3 +38,23 @@ def read_template(name: str) -> str:
             f"{path} can't be read: {error.strerror}",
             "Install perfci again: pip install --force-reinstall perfci",
         ) from error
+
+
+def render_html(name: str, context: Mapping[str, Any]) -> bytes:
+    """Return the HTML that a template makes; what is not Markup is escaped by the engine itself."""
+    text = _html().get_template(name).render(context)
+    return text.encode("utf-8", "backslashreplace")
+
+
+@cache
+def _html() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    return Environment(
+        autoescape=True,
+        loader=FunctionLoader(read_template),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

@@ -7,6 +7,7 @@ there to be corrected for.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -14,12 +15,12 @@ from perfci.metrics import METRICS, rulings
 from perfci.model.case import Case
 from perfci.model.finding import Finding, found
 from perfci.model.metric import Metric
-from perfci.model.report import Comparison, Estimate, Status
+from perfci.model.report import MOST_VALUES, Comparison, Estimate, Status
 from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
 from perfci.model.worker import WorkerOutput
 from perfci.stats.evidence import Evidence, paired_evidence, unpaired_evidence
 from perfci.stats.outliers import SIGNIFICANCE
-from perfci.stats.quantile import upper_median
+from perfci.stats.quantile import median, upper_median
 from perfci.stats.student import no_evidence
 from perfci.stats.summary import summarise
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
@@ -92,7 +93,7 @@ class _Values:
     def estimate(self, *, logarithmic: bool) -> Estimate:
         summary, count = summarise(self.values, logarithmic=logarithmic), len(self.values)
         lo, hi = (summary.lo, summary.hi) if count >= DECIDING_ROUNDS else (None, None)
-        return Estimate(summary.center, lo, hi, count, self.samples)
+        return Estimate(summary.center, lo, hi, count, self.samples, _shown(self.values))
 
     def exact_estimate(self) -> Estimate:
         """The upper median; the ends are what the workers gave, not an interval."""
@@ -117,6 +118,7 @@ def compare_case(
     """
     rows = []
     ruled = rulings(base, head)
+    disturbance = _disturbance((*base, *head))
     for metric in _metrics(case, (*base, *head)):
         empty = empty_row(case.id, metric, policy.for_metric(metric, case), "inconclusive")
         before, after = _Values.of(base, metric.name), _Values.of(head, metric.name)
@@ -135,7 +137,10 @@ def compare_case(
                 sessions = _sessions(base, base_sessions, metric.name)
                 row = _unpaired(empty, metric, policy.alpha, sessions, before, after)
             center = row.base.center if row.base else None
-            rows.append(replace(row, threshold=rule.threshold_for(center)))
+            row = replace(row, threshold=rule.threshold_for(center), disturbance=disturbance)
+            if metric.name == _OF_CALLS:
+                row = _with_calls(row, before, after)
+            rows.append(row)
         elif before.values and head and empty.gate == "fail":
             rows.append(_vanished(empty, before, head))
     return tuple(rows)
@@ -158,7 +163,8 @@ def number_rows(
             estimate = (
                 side.exact_estimate() if exact else side.estimate(logarithmic=not metric.absolute)
             )
-            rows.append(replace(row, head=estimate))
+            row = replace(row, head=estimate)
+            rows.append(_with_calls(row, None, side) if metric.name == _OF_CALLS else row)
     return tuple(rows)
 
 
@@ -210,6 +216,7 @@ def _paired(
     base = _Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
     head = _Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
+    every = base, head
     evidence = paired_evidence(
         base.values,
         head.values,
@@ -239,7 +246,18 @@ def _paired(
         )
         base, head = base.without(outliers), head.without(outliers)
     row = _tested(empty, evidence, base, head)
-    return replace(row, caveat=caveat, ancestors=evidence.ancestors)
+    drawn = (
+        replace(kept, values=_shown(side.values)) if kept else None
+        for kept, side in zip((row.base, row.head), every, strict=True)
+    )
+    return replace(
+        row,
+        base=next(drawn),
+        head=next(drawn),
+        caveat=caveat,
+        ancestors=evidence.ancestors,
+        outliers=tuple(index for index in outliers if index < MOST_VALUES),
+    )
 
 
 def _common_ancestor(base: WorkerOutput, head: WorkerOutput) -> int:
@@ -315,3 +333,38 @@ def _tested(empty: Comparison, evidence: Evidence, base: _Values, head: _Values)
     )
     of_shares = not evidence.logarithmic and evidence.difference is None
     return replace(row, se=standard_error(row)) if of_shares else row
+
+
+# What a reader can draw: workers' values, quantiles of calls. No figure rests on it.
+
+_OF_CALLS = "latency_p50"
+"""The metric beside which the quantiles of all calls stand."""
+
+
+def _shown(values: Sequence[float]) -> tuple[float, ...]:
+    """Return the first of the values, to six digits; none where one is no finite number."""
+    if not all(map(math.isfinite, values)):
+        return ()
+    return tuple(float(f"{value:.6g}") for value in values[:MOST_VALUES])
+
+
+def _with_calls(row: Comparison, before: _Values | None, after: _Values) -> Comparison:
+    """Return ``row`` with the median worker's quantiles on each side that has a number."""
+    base, head = (
+        replace(estimate, quantiles=_quantiles(side.outputs)) if estimate and side else estimate
+        for estimate, side in ((row.base, before), (row.head, after))
+    )
+    return replace(row, base=base, head=head)
+
+
+def _quantiles(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
+    known = [output.quantiles for output in outputs if output.quantiles]
+    if len({len(one) for one in known}) != 1:
+        return ()
+    return _shown([median(at) for at in zip(*known, strict=True)])
+
+
+def _disturbance(outputs: Iterable[WorkerOutput]) -> str:
+    """Return the commonest reason why most bursts of a worker were disturbed, or nothing."""
+    reasons = Counter(one.disturbance for one in outputs if one.bursts_disturbed)
+    return reasons.most_common(1)[0][0] if reasons else ""

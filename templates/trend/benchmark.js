@@ -112,8 +112,10 @@
     more.addEventListener("click", extend);
     environments(all);
     perfci.filters(
-      index.metrics.map(([name]) => name),
-      index.environments.map(([, label]) => label),
+      {
+        metric: index.metrics.map(([name]) => name),
+        environment: index.environments.map(([, label]) => label),
+      },
       (filter) => {
         matching = all.filter(
           (one) =>

@@ -1,10 +1,7 @@
 // A series out of its chunk: rows, values, the level between changes, and the workers' values.
 "use strict";
 (() => {
-  const sums = (deltas, scale = 1) => {
-    let sum = 0;
-    return deltas.map((delta) => (sum += delta) * scale);
-  };
+  const { sums } = perfci;
 
   const median = (values) => {
     if (values.length === 0) return NaN;

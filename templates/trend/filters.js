@@ -1,4 +1,4 @@
-// The form above a list: words, metric, environment, and whether it moved.
+// The form above a list: words, selects such as the metric, and whether it moved.
 "use strict";
 (() => {
   const WAIT_MS = 120;
@@ -14,29 +14,26 @@
     select.closest("label").hidden = names.length < 2;
   };
 
-  // calls changed({words, metric, environment, moved}) now and whenever the form changes;
-  // metric and environment are places in the lists handed in, or null
-  perfci.filters = (metrics, environments, changed) => {
-    const form = document.getElementById("filters");
-    const [words, metric, environment, moved] = ["words", "metric", "environment", "moved"].map(
+  // calls changed({words, moved, …}) now and whenever the form changes; `lists` are names by the
+  // select's id, and what is chosen of each is a place in its list, or null
+  perfci.filters = (lists, changed) => {
+    const [form, words, moved, ...selects] = ["filters", "words", "moved", ...Object.keys(lists)].map(
       (name) => document.getElementById(name),
     );
-    offer(metric, metrics);
-    offer(environment, environments);
+    for (const select of selects) offer(select, lists[select.id]);
     const place = (select) => (select.value === "" ? null : Number(select.value));
     const notify = () =>
       changed({
         words: words.value.toLowerCase().split(/\s+/).filter(Boolean),
-        metric: place(metric),
-        environment: place(environment),
         moved: moved.checked,
+        ...Object.fromEntries(selects.map((select) => [select.id, place(select)])),
       });
     let waiting = 0;
     words.addEventListener("input", () => {
       clearTimeout(waiting);
       waiting = setTimeout(notify, WAIT_MS);
     });
-    for (const control of [metric, environment, moved]) control.addEventListener("change", notify);
+    for (const control of [moved, ...selects]) control.addEventListener("change", notify);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       notify();

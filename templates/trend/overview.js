@@ -98,7 +98,8 @@
     };
 
     more.addEventListener("click", extend);
-    perfci.filters(names, environments.map(([, label]) => label), (wanted) => {
+    const lists = { metric: names, environment: environments.map(([, label]) => label) };
+    perfci.filters(lists, (wanted) => {
       matching = all.filter(
         (one) =>
           (!wanted.moved || perfci.hasMoved(one.standing)) &&

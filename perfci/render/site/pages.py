@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
-
-from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 
 from perfci.render.clean import clean_line
 from perfci.render.site import words
@@ -23,7 +20,7 @@ from perfci.render.site.catalogue import (
 from perfci.render.site.data import search_file, timeline_file
 from perfci.render.site.health_view import missing_rows, runner_rows, tiles
 from perfci.render.site.moved import drift_rows, moved_rows
-from perfci.render.templates import read_template
+from perfci.render.templates import read_template, render_html
 from perfci.trend.change import Change, Trend
 from perfci.trend.timeline.series import Distributions, SeriesKey
 from perfci.units import counted
@@ -32,8 +29,8 @@ MOST_NEW, MOST_OPEN, MOST_EARLIER = 80, 40, 40
 """Rows drawn on the overview; the search finds the others."""
 ASSETS = (
     "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",
-    "decode.js", "plot.js", "chart.js", "compare.js", "runs.js", "card.js", "benchmark.js",
-    "overview.js",
+    "decode.js", "plot.js", "chart.js", "lanes.js", "compare.js", "runs.js", "card.js",
+    "benchmark.js", "overview.js",
 )  # fmt: skip
 
 
@@ -64,7 +61,7 @@ def overview_page(trend: Trend, groups: Sorted, listed: Catalogue) -> bytes:
         "notes": tuple(shown_note(note) for note in trend.notes),
         "empty": not trend.series,
     }
-    return _rendered("trend/overview.html.j2", context)
+    return render_html("trend/overview.html.j2", context)
 
 
 def benchmark_page(benchmark: Benchmark, trend: Trend, listed: Catalogue) -> bytes:
@@ -78,7 +75,7 @@ def benchmark_page(benchmark: Benchmark, trend: Trend, listed: Catalogue) -> byt
         "timelines": sorted(listed.places[key] for key in keys),
         "scope": f"{counted(cases, 'case')}, {counted(len(benchmark.series), 'chart')}",
     }
-    return _rendered("trend/benchmark.html.j2", context)
+    return render_html("trend/benchmark.html.j2", context)
 
 
 def asset_files() -> tuple[tuple[str, bytes], ...]:
@@ -108,23 +105,6 @@ def scope_text(trend: Trend, listed: Catalogue) -> str:
     ]
     newest = max((run.measured_at for run in runs), default="")
     return "; ".join(parts) + (f"; the newest of {words.day(newest)}" if newest else "")
-
-
-def _rendered(name: str, context: dict[str, Any]) -> bytes:
-    return _template(name).render(context).encode("utf-8", "backslashreplace")
-
-
-@cache
-def _template(name: str) -> Template:
-    environment = Environment(
-        autoescape=True,
-        loader=FunctionLoader(read_template),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(name)
 
 
 # The whole site as files: small pages, and the data that each of them loads.
