@@ -205,9 +205,12 @@ def part_text(report: Report) -> str:
     )
 
 
-def other_reasons(report: Report) -> tuple[str, ...]:
-    """Return the verdict's reasons that neither the headline nor a row already gives."""
-    moved = {(row.case, row.metric) for row in outline(report).moved}
+def other_reasons(report: Report, shown: Iterable[Comparison] = ()) -> tuple[str, ...]:
+    """Return the verdict's reasons that neither the headline nor a row already gives.
+
+    ``shown`` are rows that stand open beside those that moved.
+    """
+    moved = {(row.case, row.metric) for row in (*outline(report).moved, *shown)}
     failed = {failure.case for failure in report.failures}
     reasons = report.verdict.findings
     if report.verdict.status in {"error", "inconclusive"}:

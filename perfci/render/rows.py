@@ -1,10 +1,13 @@
-"""One comparison in words: change, interval, sides, and what it was measured on."""
+"""One comparison in words: change, interval, sides, what it was measured on, and how again."""
 
 from __future__ import annotations
 
 import math
+import re
+import shlex
 
-from perfci.model.report import Comparison, Estimate
+from perfci.model.report import Comparison, Estimate, Report
+from perfci.render.clean import clean_line
 from perfci.units import counted, format_change, format_share, format_value
 
 
@@ -96,3 +99,35 @@ def size(row: Comparison) -> float:
 def _signed(value: float, unit: str) -> str:
     sign = "+" if value > 0 else "-" if value < 0 else "±"
     return f"{sign}{format_value(abs(value), unit)}"
+
+
+# What measures a row again.
+
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SELECTABLE = re.compile(r"[^\s()]+")
+"""What ``-k`` takes for one word."""
+_JOINING = frozenset({"and", "or", "not"})
+
+
+def replay_command(report: Report) -> str:
+    """Return what compares the two commits again, up to the case; nothing where one isn't known.
+
+    A working tree is no commit; what has no base was measured alone.
+    """
+    sides = (report.base, report.head)
+    if any(one is None or one.dirty or not _SHA.fullmatch(one.sha) for one in sides):
+        return ""
+    return f"perfci compare {' '.join(one.sha for one in sides if one)} -k "
+
+
+def selection_of(case: str) -> str:
+    """Return the argument of ``-k`` that selects ``case``, quoted for a shell, or nothing.
+
+    A name with blanks or with what can't be seen is no benchmark's, and is not copied.
+    """
+    plain = (
+        clean_line(case, 1000) == case
+        and _SELECTABLE.fullmatch(case)
+        and case.lower() not in _JOINING
+    )
+    return shlex.quote(case) if plain else ""

@@ -26,7 +26,7 @@ from tests.render.examples import (
 )
 
 SIDE = {"rev", "sha", "python"}
-ESTIMATE = {"center", "lo", "hi", "workers", "samples"}
+ESTIMATE = {"center", "lo", "hi", "workers", "samples", "values", "quantiles"}
 RESULT = (
     "case", "metric", "unit", "status", "gate", "method", "base", "head", "ratio", "ratio_lo",
     "ratio_hi", "threshold", "p", "p_adjusted", "cohens_d", "detectable", "warnings",

@@ -105,6 +105,27 @@ def test_pairs_are_matched_by_round_and_lonely_rounds_are_left_out_with_a_warnin
     assert "round 6" in row.warnings[0]
 
 
+def test_a_row_keeps_the_values_of_its_pairs_with_the_outliers() -> None:
+    base, head = both("latency_p50", 1.08)
+    quantiles = tuple(0.01 * step for step in range(1, 10))
+    slow = replace(head[2], values={"latency_p50": 0.02})
+    rounds = [replace(one, quantiles=quantiles) for one in (*head[:2], slow, *head[3:])]
+    disturbed = replace(base[0], bursts_disturbed=1, disturbance="core taken")
+    row = compare_case(case(), (disturbed, *base[1:]), rounds, POLICY, paired=True)[0]
+    assert (row.outliers, row.base.workers, row.disturbance) == ((2,), 5, "core taken")
+    assert row.base.values == tuple(0.01 * luck for luck in STEADY)
+    assert row.head.values[2] == 0.02
+    assert (row.base.quantiles, row.head.quantiles) == ((), pytest.approx(quantiles))
+
+
+def test_of_many_rounds_the_first_are_kept_and_of_no_number_none() -> None:
+    sides = (side(name, "latency_p50", [0.01 + 1e-5 * n for n in range(300)]) for name in "ab")
+    row = compare_case(case(), *sides, POLICY, paired=True)[0]
+    assert (len(row.base.values), row.base.workers) == (200, 300)
+    row = exact("latency_p50", [1.0, 2.0, math.nan, 1.0, 2.0], [1.0, 2.0, 1.0, 1.0, 2.0])
+    assert row.base is None or row.base.values == ()
+
+
 @pytest.mark.parametrize("count", [1, 0])
 def test_one_round_is_no_evidence(count: int) -> None:
     base, head = both("latency_p50", 2.0)

@@ -27,10 +27,11 @@ def script(kind: str, name: str, payload: Any) -> bytes:
 
     A stranger's text belongs in arrays, as a value: as a key, ``__proto__`` would be no name.
     """
-    return b"perfciTrend(%s,%s,%s);\n" % (_literal(kind), _literal(name), _literal(payload))
+    return b"perfciTrend(%s,%s,%s);\n" % (literal(kind), literal(name), literal(payload))
 
 
-def _literal(value: Any) -> bytes:
+def literal(value: Any) -> bytes:
+    """Return ``value`` as JSON that may stand in a script element of a page."""
     encoded = msgspec.json.encode(value, enc_hook=float)  # numpy's numbers are not Python's
     for character, spelled in _ENTITIES.items():
         encoded = encoded.replace(character, spelled)

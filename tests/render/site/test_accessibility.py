@@ -6,23 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.lacking import needed
-from tests.render.site.conftest import Watched, page_of
+from tests.render.conftest import Watched, axe_finds_nothing
+from tests.render.site.conftest import page_of
 
 SCHEMES = [
     {"scheme": "light", "width": 1440},
     {"scheme": "light", "width": 800},
     {"scheme": "dark", "width": 360},
 ]
-
-
-def axe_finds_nothing(watched: Watched) -> None:
-    axe = needed("axe_playwright_python.sync_playwright").Axe()
-    assert watched.trouble == []
-    found = axe.run(watched.page)
-    watched.trouble.clear()  # axe tried to fetch the style sheet, and the page's policy said no
-    assert found.violations_count == 0, found.generate_report()
-    assert "color-contrast" in {one["id"] for one in found.response["passes"]}
 
 
 @pytest.mark.parametrize("watched", SCHEMES, indirect=True)

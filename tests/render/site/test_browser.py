@@ -13,7 +13,8 @@ import pytest
 from perfci.render.site.words import change_text, facts
 from perfci.units import format_value
 from tests.lacking import needed
-from tests.render.site.conftest import Watched, page_of, write_site
+from tests.render.conftest import Watched
+from tests.render.site.conftest import page_of, write_site
 from tests.render.site.histories import GPU, quiet_trend, series, year
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from perfci.render.site.catalogue import benchmark_of
 from perfci.render.site.data import script
 from perfci.trend.change import Trend
+from tests.render.conftest import Watched
 from tests.render.hostile import NAMES
-from tests.render.site.conftest import Watched, write_site
+from tests.render.site.conftest import write_site
 from tests.render.site.histories import GPU, Shapes, change, quiet_trend, run, series, timeline
 
 TEXT = st.text(max_size=40) | st.sampled_from(

@@ -1,0 +1,51 @@
+"""What the page says of a row beside what every format says: test, threshold, what to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perfci.model.report import Comparison
+from perfci.render.rows import detectable_text, measured_text
+from perfci.units import format_share, format_value
+from perfci.verdict.cause import Cause
+
+BLAME: dict[Cause, str] = {
+    "code": "what differs between the sides",
+    "noise": "variance between processes",
+    "machine": "something else ran, or the machine throttled",
+    "method": "how it was measured: too little, too coarse, or not alike",
+}
+"""What each class says; the empty one has nothing to say."""
+_TESTS = {
+    "paired_t": "paired t, of each round's two processes",
+    "welch_t": "Welch's t, of unpaired processes",
+    "exact": "none: all processes of a side agree",
+    "same_code": "none: both sides are the same code",
+}
+_GATES = {"fail": "fails the report", "warn": "warns", "info": "informs"}
+
+
+def facts(row: Comparison) -> Iterator[tuple[str, str]]:
+    """Yield what stands behind a row's numbers, as terms with their values."""
+    if row.method in _TESTS:
+        yield "Test", _TESTS[row.method]
+    if measured := measured_text(row):
+        yield "Measured", measured
+    if row.p is not None:
+        adjusted = "" if row.p_adjusted is None else f", {_p(row.p_adjusted)} adjusted"
+        yield "p", f"{_p(row.p)}{adjusted}"
+    if row.cohens_d is not None:
+        yield "Cohen's d", f"{row.cohens_d:.2f}"
+    if row.detectable is not None:
+        yield "Could detect", detectable_text(row)
+    limit = format_value(row.threshold, row.unit)
+    yield "Threshold", limit if row.difference is not None else format_share(row.threshold)
+    yield "Gate", _GATES[row.gate]
+    if row.rounds_set_aside:
+        yield "Excluded rounds", f"{row.rounds_set_aside} outliers, in no figure"
+    if row.disturbance:
+        yield "Disturbed by", row.disturbance
+
+
+def _p(p: float) -> str:
+    return "< 0.0001" if p < 0.0001 else f"{p:.2g}"

@@ -1,0 +1,100 @@
+// What a row unfolds to: its pairs, both sides' distributions, what the test was, how to replay it.
+"use strict";
+(() => {
+  const { element, drawn } = perfci;
+  const NAMES = ["base", "head"];
+
+  const figure = (title, picture) => element("figure", {}, element("figcaption", {}, title), picture);
+
+  const laneFigure = (title, pair, unit, label) => {
+    const frame = drawn("svg", { class: "workers", role: "img", "aria-label": label });
+    const made = figure(title, frame);
+    return { made, draw: () => perfci.lanes(frame, pair, unit, NAMES) };
+  };
+
+  const processes = (row) => {
+    const known = row.sides.every((side) => side && side.values.length > 0);
+    if (!known) return null;
+    const pair = row.sides.map(({ center, values }) => ({
+      values,
+      recorded: center,
+      hollow: row.outliers,
+    }));
+    const said = row.sides.map(({ center }, at) => `${NAMES[at]} ${perfci.value(center, row.unit)}`);
+    return laneFigure("Processes: each dot is one process's value", pair, row.unit, `Processes: ${said.join(", ")}`);
+  };
+
+  const calls = (row) => {
+    if (!row.sides.every((side) => side && side.quantiles.length === 9)) return null;
+    const pair = row.sides.map(({ quantiles }) => ({ quantiles }));
+    const said = row.sides.map(({ quantiles }, at) => {
+      const [low, middle, high] = [1, 4, 7].map((place) => perfci.value(quantiles[place], row.unit));
+      return `${NAMES[at]} ${middle} (${low} to ${high})`;
+    });
+    const title = "Calls: median, the middle half, and 1 to 99 %";
+    return laneFigure(title, pair, row.unit, `Calls: ${said.join(", ")}`);
+  };
+
+  const table = (row) => {
+    const pairs = perfci.pairs(row);
+    if (pairs.length === 0) return null;
+    const heads = ["Pair", "base", "head", "change", ""];
+    const body = pairs.map(({ place, before, after, change, excluded }) => {
+      const said = row.change.isRatio ? perfci.change(1 + change / 100) : perfci.difference(change, row.unit);
+      const cells = [String(place + 1), perfci.value(before, row.unit), perfci.value(after, row.unit), said];
+      return element(
+        "tr",
+        {},
+        ...cells.map((text) => element("td", { class: "number" }, text)),
+        element("td", {}, excluded ? "outlier, excluded" : ""),
+      );
+    });
+    const head = element("tr", {}, ...heads.map((text) => (text ? element("th", { scope: "col", class: "number" }, text) : element("td", {}))));
+    const made = element("table", { class: "pairs" }, element("thead", {}, head), element("tbody", {}, ...body));
+    const frame = { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Pairs as a table" };
+    return element("details", {}, element("summary", {}, "Pairs as a table"), element("div", frame, made));
+  };
+
+  const replay = (row) => {
+    if (!row.replay) return null;
+    const line = element("code", {}, row.replay);
+    const button = element("button", { type: "button", hidden: !navigator.clipboard }, "Copy");
+    const said = element("span", { role: "status", class: "quiet" });
+    button.addEventListener("click", () =>
+      navigator.clipboard.writeText(row.replay).then(
+        () => said.replaceChildren("copied"),
+        () => said.replaceChildren("the browser does not allow it"),
+      ),
+    );
+    return element("div", { class: "replay" }, line, button, said);
+  };
+
+  // fills `holder`, which is in the page and seen: drawings are as wide as it is
+  perfci.detail = (holder, row) => {
+    const lanes = [processes(row), calls(row)].filter(Boolean);
+    const figures = element("div", { class: "figures" });
+    const title = row.paired ? "Pairs: change of head against base" : "Change of head against base, unpaired";
+    const strip = row.change && row.change.low !== row.change.high && figure(title, element("div"));
+    if (strip) figures.append(strip);
+    figures.append(...lanes.map(({ made }) => made));
+    const terms = row.facts.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
+    const inner = [
+      row.note && element("p", { class: "facts" }, row.note),
+      figures.childElementCount ? figures : null,
+      element("dl", { class: "facts-list" }, ...terms),
+      table(row),
+      replay(row),
+    ];
+    holder.replaceChildren(...inner.filter(Boolean));
+    const draw = () => {
+      for (const lane of lanes) lane.draw();
+      if (strip) strip.lastChild.replaceChildren(perfci.largeStrip(row, Math.max(strip.clientWidth, 200)));
+    };
+    let width = 0;
+    new ResizeObserver(() => {
+      if (holder.clientWidth === width || holder.clientWidth === 0) return;
+      width = holder.clientWidth;
+      draw();
+    }).observe(holder);
+  };
+})();
