@@ -78,6 +78,7 @@ def check_contents(wheel: Path) -> None:
         "perfci/history/migrations/versions/r0001_runs.py",
         "perfci/templates/trend/overview.html.j2",
         "perfci/templates/trend/trend.css",
+        "perfci/templates/report/page.html.j2",
         "perfci/worker/bootstrap.py",
         "perfci/session/leftovers.py",
     ):

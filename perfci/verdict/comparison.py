@@ -246,18 +246,7 @@ def _paired(
         )
         base, head = base.without(outliers), head.without(outliers)
     row = _tested(empty, evidence, base, head)
-    drawn = (
-        replace(kept, values=_shown(side.values)) if kept else None
-        for kept, side in zip((row.base, row.head), every, strict=True)
-    )
-    return replace(
-        row,
-        base=next(drawn),
-        head=next(drawn),
-        caveat=caveat,
-        ancestors=evidence.ancestors,
-        outliers=tuple(index for index in outliers if index < MOST_VALUES),
-    )
+    return replace(_with_pairs(row, *every, outliers), caveat=caveat, ancestors=evidence.ancestors)
 
 
 def _common_ancestor(base: WorkerOutput, head: WorkerOutput) -> int:
@@ -346,6 +335,21 @@ def _shown(values: Sequence[float]) -> tuple[float, ...]:
     if not all(map(math.isfinite, values)):
         return ()
     return tuple(float(f"{value:.6g}") for value in values[:MOST_VALUES])
+
+
+def _with_pairs(
+    row: Comparison, base: _Values, head: _Values, outliers: Sequence[int]
+) -> Comparison:
+    """Return ``row`` with all pairs' values, outliers' too; where one is no number, with none."""
+    before, after = _shown(base.values), _shown(head.values)
+    if not (before and after and row.base and row.head):
+        before = after = ()
+    return replace(
+        row,
+        base=replace(row.base, values=before) if row.base else None,
+        head=replace(row.head, values=after) if row.head else None,
+        outliers=tuple(index for index in outliers if index < len(before)),
+    )
 
 
 def _with_calls(row: Comparison, before: _Values | None, after: _Values) -> Comparison:
