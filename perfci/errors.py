@@ -96,5 +96,5 @@ def extra_advice(extra: str) -> str:
     return (
         f"Install perfci's extra `{extra}` from where perfci came from: of a clone, "
         f"pip install '/path/to/perfci[{extra}]'; of a repository, "
-        f"pip install 'perfci[{extra}] @ git+https://github.com/OWNER/perfci@COMMIT'."
+        f"pip install 'perfci[{extra}] @ git+ADDRESS@COMMIT'."
     )

@@ -1,11 +1,11 @@
-"""Build the wheel, and try it and an editable install in fresh environments.
+"""Build a release's files, and try the wheel and an editable install in fresh environments.
 
     python -m tests.wheel_check
 
-Asserts the wheel's contents, and that both installs find the templates and render a comment. The
-wheel's dependencies are those of the commenting job's lock, which builds perfci, too. Then perfci
-is installed apart, by uv and by the action, and measures with an environment that has torch and
-nothing of perfci.
+Asserts the wheel's contents, that an index can show its page, and that both installs find the
+templates and render a comment. The wheel's dependencies are those of the commenting job's lock,
+which builds perfci, too. Then perfci is installed apart, by uv and by the action, and measures with
+an environment that has torch and nothing of perfci.
 """
 
 from __future__ import annotations
@@ -46,9 +46,12 @@ def main() -> int:
     """Check the wheel, a normal install of it, and an editable install."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        run(sys.executable, "-m", "build", "--wheel", "--outdir", folder / "dist", ROOT)
+        run(
+            sys.executable, "-m", "build", "--outdir", folder / "dist", ROOT
+        )  # the wheel of the sdist
         (wheel,) = (folder / "dist").glob("*.whl")
         check_contents(wheel)
+        check_page(folder / "dist")
         normal = try_install(folder / "normal", "--no-deps", str(wheel), lock=True)
         assert "site-packages" in normal, normal
         editable = try_install(folder / "editable", "-e", str(ROOT), uv=True)
@@ -86,6 +89,17 @@ def check_contents(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names), names
     strangers = [name for name in names if not name.startswith(("perfci/", "perfci-"))]
     assert not strangers, strangers
+
+
+def check_page(dist: Path) -> None:
+    """Assert that a package index can show what it is given of both files."""
+    place = (
+        "tool",
+        "run",
+        f"--python={sys.executable}",
+        f"--constraints={ROOT / 'constraints.txt'}",
+    )
+    run(sys.executable, "-m", "uv", *place, "twine", "check", "--strict", *dist.iterdir())
 
 
 def try_install(folder: Path, *what: str, lock: bool = False, uv: bool = False) -> str:

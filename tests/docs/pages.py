@@ -8,8 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = tuple(sorted((ROOT / "docs" / "results").glob("*.md")))
 PAGES = (
-    ROOT / "README.md",
-    ROOT / "CHANGELOG.md",
+    *(ROOT / f"{one}.md" for one in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")),
     *sorted((ROOT / "docs").glob("*.md")),
     *RESULTS,
 )
