@@ -15,7 +15,7 @@ from perfci.errors import UsageError
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Side
-from perfci.render import rows
+from perfci.render import rows, statistics
 from perfci.render.chart import chart, past_lines
 from perfci.render.cutting import cut, tidy
 from perfci.render.environment import environment_names, fact_tables
@@ -44,6 +44,7 @@ MOST_NAMES = 20
 _MOST_ROWS = 8
 _FEWEST_ROWS = 4
 _MOST_FAILURES = 3
+_MOST_TESTS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Section:
     more_reasons: int
     shown: tuple[Comparison, ...]
     more_shown: tuple[Comparison, ...]
+    tests: tuple[Comparison, ...]
+    more_tests: int
     explanations: tuple[Explanation, ...]
     more_explanations: tuple[Explanation, ...]
     explained_above: int
@@ -160,6 +163,11 @@ def _section(
     reasons = tuple(reason for reason in other_reasons(report) if reason not in said)
     explanations = dict.fromkeys(report.explanations)
     same_code = same_code_cases(report)
+    tests = tuple(
+        row
+        for row in (*moved, *found.undecided, *found.unchanged)
+        if row.gate != "info" and (row.p is not None or (row.method == "exact" and row in moved))
+    )
     new = tuple(one for one in explanations if one not in before.explanations)
     fresh = tuple(one for one in failures if likeness(one) not in before.failures)
     above = dict.fromkeys(one.case for one in failures if likeness(one) in before.failures)
@@ -173,6 +181,8 @@ def _section(
         more_reasons=len(reasons) - MOST_REASONS,
         shown=moved[:rows],
         more_shown=moved[rows:],
+        tests=tests[:_MOST_TESTS],
+        more_tests=len(tests) - _MOST_TESTS,
         explanations=new[:MOST_REASONS],
         more_explanations=new[MOST_REASONS:],
         explained_above=len(explanations) - len(new),
@@ -267,6 +277,7 @@ def _template() -> Template:
         "detectable": rows.detectable_text,
         "unseen": unseen_text,
         "numbers": rows.has_numbers,
+        "statistics": statistics,
     }
     return environment.get_template("comment.md.j2")
 

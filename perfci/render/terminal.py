@@ -32,6 +32,7 @@ from perfci.render.rows import (
     side_interval,
     side_text,
 )
+from perfci.render.statistics import statistics_text
 from perfci.units import counted, format_duration, format_share
 
 # A case's lines on a terminal, as cells first: their columns are as wide as all of them need.
@@ -155,6 +156,7 @@ def _compared(row: Comparison, *, verbose: bool) -> Line:
         sides = side_text(row.head, row.unit)
     interval = _bracketed(clean_line(interval_text(row)).replace(" … ", "…").replace(" %", ""))
     quiet = row.status == "unchanged" and not verbose
+    said = ("" if quiet else _remark(row), statistics_text(row) if verbose else "")
     return Line(
         "",
         (
@@ -163,7 +165,7 @@ def _compared(row: Comparison, *, verbose: bool) -> Line:
             clean_line(sides),
             clean_line(change_text(row)),
         ),
-        (interval, "" if quiet else _remark(row)),
+        (interval, "; ".join(one for one in said if one)),
         row.status,
     )
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 from perfci.stats.student import mean, no_evidence, variance
+
+Magnitude = Literal["negligible", "small", "medium", "large"]
+_LARGE, _MEDIUM, _SMALL = 0.8, 0.5, 0.2
 
 
 def cohens_d(
@@ -28,3 +32,13 @@ def cohens_d(
     if pooled == 0.0:
         return None
     return (mean(head) - mean(base)) / math.sqrt(pooled)
+
+
+def magnitude(d: float) -> Magnitude:
+    """Return Cohen's word for an effect size of either sign (Cohen 1988, 2.2.3)."""
+    size = abs(d)
+    if size >= _LARGE:
+        return "large"
+    if size >= _MEDIUM:
+        return "medium"
+    return "small" if size >= _SMALL else "negligible"

@@ -41,6 +41,31 @@ def test_before_the_folds_stand_only_rows_that_moved() -> None:
     assert "latency_mean" not in page.cells
 
 
+def test_the_statistics_stand_folded_under_the_table() -> None:
+    text = render_markdown(rich_report())
+    assert (
+        text.index("improved |") < text.index("<details><summary>Statistics") < text.index("**Why")
+    )
+    cells = with_markdown_it(text).cells
+    row = cells.index("paired t")
+    assert cells[row - 1 : row + 6] == [
+        "latency_p50", "paired t", "6\N{NO-BREAK SPACE}pairs", "5",
+        "<\N{NO-BREAK SPACE}0.0001", "0.00013", "2.50\N{NO-BREAK SPACE}(large)",
+    ]  # fmt: skip
+    assert "small from 0.2" in text
+
+
+def test_what_nothing_was_tested_of_has_no_statistics() -> None:
+    assert "Statistics" not in render_markdown(alone_report())
+
+
+def test_a_comment_lists_thirty_tests_and_counts_the_rest() -> None:
+    rows = [row(f"case{at}", "latency_p50", 1.0, 1.001, "unchanged") for at in range(40)]
+    text = render_markdown(replace(passing_report(), results=tuple(rows)))
+    assert text.count("| paired t |") == 30
+    assert "10 more rows were tested." in text
+
+
 def test_every_row_of_the_report_stands_somewhere() -> None:
     report = rich_report()
     page = with_markdown_it(render_markdown(report))
@@ -85,7 +110,7 @@ def test_a_huge_report_is_cut_and_still_renders() -> None:
     page = with_markdown_it(text)
     shown = sum(cell.startswith("case_") for cell in page.cells)
     assert len(text) <= LIMIT
-    assert f"{2000 - shown} table rows" in text
+    assert f"{2000 + 30 - shown} table rows" in text  # thirty have their statistics, too
 
 
 def test_a_cut_closes_what_is_open() -> None:

@@ -33,6 +33,14 @@ def test_verbose_shows_every_comparison() -> None:
     assert "energy  not measured: no CUDA device" in text
 
 
+def test_verbose_shows_the_statistics_of_what_was_tested() -> None:
+    report = rich_report()
+    assert "6 pairs; paired t; p 0.059, adjusted 0.47; df 5; d 2.50 (large)" in render_terminal(
+        report, 120, False, verbose=True
+    )
+    assert "paired t" not in render_terminal(report, 120, False)
+
+
 def test_the_verdict_is_at_the_end_where_the_eye_is() -> None:
     lines = render_terminal(rich_report(), 120, False).rstrip().splitlines()
     assert any(line.startswith("perfci: fail") for line in lines[-4:])

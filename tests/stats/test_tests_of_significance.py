@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from perfci.model.finding import found
-from perfci.stats.effect import cohens_d
+from perfci.stats.effect import cohens_d, magnitude
 from perfci.stats.evidence import paired_evidence, unpaired_evidence
 from perfci.stats.paired import paired_t
 from perfci.stats.welch import welch_t, welch_t_of_sessions
@@ -61,6 +61,23 @@ def test_cohens_d_divides_by_the_pooled_spread_of_the_sides() -> None:
     pooled = math.sqrt((5 * np.var(BASE, ddof=1) + 3 * np.var(HEAD[:4], ddof=1)) / 8)
     expected = (np.mean(HEAD[:4]) - np.mean(BASE)) / pooled
     assert cohens_d(BASE, HEAD[:4]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("d", "word"),
+    [
+        (0.0, "negligible"),
+        (-0.19, "negligible"),
+        (0.2, "small"),
+        (-0.49, "small"),
+        (0.5, "medium"),
+        (0.79, "medium"),
+        (-0.8, "large"),
+        (12.0, "large"),
+    ],
+)
+def test_an_effect_has_cohens_word_whatever_its_sign(d: float, word: str) -> None:
+    assert magnitude(d) == word
 
 
 @pytest.mark.parametrize(

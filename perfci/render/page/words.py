@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from perfci.model.report import Comparison
 from perfci.render.rows import detectable_text, measured_text
+from perfci.render.statistics import effect_text, freedom_text, p_text
 from perfci.units import format_share, format_value
 from perfci.verdict.cause import Cause
 
@@ -31,11 +32,13 @@ def facts(row: Comparison) -> Iterator[tuple[str, str]]:
         yield "Test", _TESTS[row.method]
     if measured := measured_text(row):
         yield "Measured", measured
+    if row.df is not None:
+        yield "Degrees of freedom", freedom_text(row)
     if row.p is not None:
-        adjusted = "" if row.p_adjusted is None else f", {_p(row.p_adjusted)} adjusted"
-        yield "p", f"{_p(row.p)}{adjusted}"
+        adjusted = "" if row.p_adjusted is None else f", {p_text(row.p_adjusted)} adjusted"
+        yield "p", f"{p_text(row.p)}{adjusted}"
     if row.cohens_d is not None:
-        yield "Cohen's d", f"{row.cohens_d:.2f}"
+        yield "Cohen's d", effect_text(row)
     if row.detectable is not None:
         yield "Could detect", detectable_text(row)
     limit = format_value(row.threshold, row.unit)
@@ -45,7 +48,3 @@ def facts(row: Comparison) -> Iterator[tuple[str, str]]:
         yield "Excluded rounds", f"{row.rounds_set_aside} outliers, in no figure"
     if row.disturbance:
         yield "Disturbed by", row.disturbance
-
-
-def _p(p: float) -> str:
-    return "< 0.0001" if p < 0.0001 else f"{p:.2g}"
