@@ -15,6 +15,9 @@ DECIDING_ROUNDS = 5
 With two, intervals of processes of two speeds hold in 86 % instead of 95; with four, 0.4 % of the
 cases slower by twice the threshold pass for unchanged; with five 0.1 % (docs/statistics.md)."""
 
+AGREEING_ROUNDS = 2
+"""So many measure what is exact; where their workers agree, later rounds don't measure it again."""
+
 DECIDING_ANCESTORS = 4
 """Rounds of fewer ancestors carry no interval and no verdict either: the session spreads a case's
 first rounds over so many. See docs/results/ancestors.md."""

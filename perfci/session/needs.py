@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from perfci.model.settings import MeasureSettings
+from perfci.model.settings import AGREEING_ROUNDS, DECIDING_ROUNDS, MeasureSettings
 from perfci.session.schedule import least_rounds
 from perfci.session.state import CaseState
 from perfci.units import first_of
 from perfci.verdict.allocation import Candidate, is_out_of_reach, next_cases, rounds_to_decide
 from perfci.verdict.policy import Policy
 from perfci.verdict.stopping import undecided_metrics
+
+EXACT_PARTS = frozenset({"accuracy_loss", "memory_growth"})
+"""Metrics that cost calls of their own and say the same in each round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,19 @@ class Needs:
         """Return how many rounds the case has in any event."""
         settings = self.settings
         return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.case.compiled)
+
+    def exact_parts(self, state: CaseState) -> frozenset[str]:
+        """Return which of ``EXACT_PARTS`` the next round measures.
+
+        Where the workers of the first rounds agree there is nothing left to know. A side alone is
+        compared another day, with workers that nobody knows: it has as many as decide.
+        """
+        if state.rounds >= DECIDING_ROUNDS:
+            return frozenset()
+        if state.rounds < AGREEING_ROUNDS or len(state.outputs) < 2:
+            return EXACT_PARTS
+        open_rows = (row for row in state.compared(self.policy) if row.method != "exact")
+        return EXACT_PARTS & {row.metric for row in open_rows}
 
     def wants_more(self, state: CaseState, family: int, left_s: float) -> bool:
         """Say whether rounds that there is time for may decide more; the state notes of what."""

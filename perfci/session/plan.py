@@ -11,7 +11,7 @@ from pathlib import Path
 from perfci.machine.quiet import CorePlan, child_environment
 from perfci.model.case import Case, Discovery
 from perfci.model.run import Side
-from perfci.model.settings import DECIDING_ROUNDS, MeasureSettings, Quiet
+from perfci.model.settings import MeasureSettings, Quiet
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.session.launch import Launch
 from perfci.session.leftovers import SESSION_VARIABLE
@@ -204,8 +204,10 @@ class SessionPlan:
             enter=self.enter,
         )
 
-    def task(self, side: SidePlan, case: Case, round_number: int, slug: str) -> Task:
-        """Return one worker's task in one round.
+    def task(
+        self, side: SidePlan, case: Case, round_number: int, slug: str, exact: Collection[str]
+    ) -> Task:
+        """Return one worker's task in one round, which measures these metrics of ``EXACT_PARTS``.
 
         The first round fills the cache that the warm rounds share; other cold ones get their own.
         """
@@ -217,8 +219,8 @@ class SessionPlan:
             self.starter_order(side, (case,)),
             case=case.id,
             cold_cache=cold,
-            accuracy=round_number <= DECIDING_ROUNDS,
-            growth=round_number <= DECIDING_ROUNDS,
+            accuracy="accuracy_loss" in exact,
+            growth="memory_growth" in exact,
             warmup_s=self.settings.warmup,
             inject={
                 name: share if side.name == "head" else 0.0

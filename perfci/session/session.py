@@ -307,9 +307,10 @@ class Session:
         looks = self._provisional()
         self._progress(Progress(state.case.id, number, self._rounds, planned, elapsed, left, looks))
         started = self._executor.now()
+        exact = self._needs.exact_parts(state)
         result = measure_round(
             [
-                self._plan.task(side, state.case, number, state.slug)
+                self._plan.task(side, state.case, number, state.slug, exact)
                 for side in starting_order(self._plan.sides, number)
             ],
             number,

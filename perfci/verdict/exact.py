@@ -13,7 +13,7 @@ from perfci.metrics import Ruling
 from perfci.model.finding import found
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison, Estimate, Status
-from perfci.model.settings import DECIDING_ROUNDS
+from perfci.model.settings import AGREEING_ROUNDS, DECIDING_ROUNDS
 from perfci.stats.quantile import upper_median
 from perfci.verdict.margin import margin
 
@@ -27,12 +27,13 @@ def is_exact(
 
     They agree where they lie within a tenth of the threshold of each other: what is between them
     then can't make the difference. With a threshold of 0 (one more graph break is one too many)
-    they have to be alike. Of an amount, two workers may agree by chance. What is no number is
-    compared with nothing, and not tested either.
+    they have to be alike. Of an amount, two workers may agree by chance: few are enough only where
+    those of both sides do. What is no number is compared with nothing, and not tested either.
     """
     few = min(len(base), len(head)) < DECIDING_ROUNDS
     if metric.absolute and threshold > 0.0 and few:
-        return False
+        enough = min(len(base), len(head)) >= AGREEING_ROUNDS
+        return enough and _agree(metric, (*base, *head), threshold)
     return all(_agree(metric, values, threshold) for values in (base, head))
 
 

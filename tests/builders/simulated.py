@@ -67,7 +67,8 @@ class Simulated:
     ``spread`` is the standard deviation of a worker's log latency, ``seed`` draws it; ``latency``
     replaces what the code says. ``before`` is called as a worker starts, with its order and how
     many of its case and side there were: what it raises, the session meets; where it returns the
-    kind and message of a failure, the worker ends with them. ``ancestors`` is what these did.
+    kind and message of a failure, the worker ends with them. ``growth`` is what a worker that
+    measures it finds. ``ancestors`` is what these did.
     """
 
     def __init__(
@@ -77,11 +78,13 @@ class Simulated:
         seed: int = 0,
         latency: Callable[[WorkOrder, int], float] | None = None,
         before: Callable[[WorkOrder, int], tuple[str, str] | None] = lambda *_: None,
+        growth: Callable[[WorkOrder], float] = lambda _: 0.0,
     ) -> None:
         self.spread = spread
         self.seed = seed
         self.latency = latency
         self.before = before
+        self.growth = growth
         self.started: Counter[tuple[str, str]] = Counter()
         self.ancestors: list[str] = []
         self.time = 1000.0
@@ -290,8 +293,9 @@ class SimulatedChannel:
         values = {
             "peak_host_memory": 16e6 * (1.0 + inject.get("peak_host_memory", 0.0)),
             "host_memory_over_setup": 56e3 + 16e6 * inject.get("peak_host_memory", 0.0),
-            "memory_growth": 0.0,
         }
+        if order.growth:
+            values["memory_growth"] = self._executor.growth(order)
         missing = dict(_MISSING)
         if order.cold_start:
             values |= {"cold_start": self._cold_start_s, "import_time": 0.003 * self._noise(10)}

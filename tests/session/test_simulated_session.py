@@ -57,6 +57,34 @@ def test_a_decided_case_gets_its_least_rounds(project: Project, workers: Simulat
     }
 
 
+@pytest.mark.parametrize(("of_head", "measured"), [(0.0, 2), (747.0, 5)])
+def test_growth_is_measured_until_the_workers_of_both_sides_agree(
+    project: Project, workers: Simulated, of_head: float, measured: int
+) -> None:
+    """Two that agree by luck say nothing of a leak: seen, 0 on base and 747 on head of no leak."""
+    asked: list[str] = []
+
+    def growth(order: WorkOrder) -> float:
+        asked.append(order.side)
+        return of_head if order.side == "head" else 0.0
+
+    workers.growth = growth
+    report = project.report(*SAME, "--rounds", "6", "-k", "steady", code=0)
+    assert asked.count("base") == asked.count("head") == measured
+    (row,) = (row for row in report["results"] if row["metric"] == "memory_growth")
+    assert row["method"] == "exact"
+    assert row["status"] == ("regressed" if of_head else "unchanged")
+
+
+def test_a_side_alone_measures_growth_as_often_as_decides(
+    project: Project, workers: Simulated
+) -> None:
+    asked: list[str] = []
+    workers.growth = lambda order: float(asked.append(order.side) or 0)
+    project.report("run", "--rounds", "6", "-k", "steady", code=0)
+    assert asked == ["head"] * 5
+
+
 def test_an_undecided_case_gets_more_rounds_but_no_more_than_the_most(
     project: Project, workers: Simulated
 ) -> None:

@@ -115,3 +115,10 @@ def test_two_workers_that_agree_by_luck_make_no_amount_exact() -> None:
     (row,) = adjust(compare_case(case(), *sides, POLICY, paired=True), POLICY)
     assert row.status == "inconclusive"
     assert row.method != "exact"
+
+
+def test_two_workers_a_side_that_all_agree_make_an_amount_exact() -> None:
+    row = compared("memory_growth", [0.0, 0.4], [1.0, 0.0])
+    assert (row.method, row.status) == ("exact", "unchanged")
+    assert compared("memory_growth", [0.0], [0.0]).method != "exact"
+    assert compared("memory_growth", [0.0, 0.0], [0.0, 2.0]).method != "exact"
