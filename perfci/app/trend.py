@@ -130,6 +130,7 @@ def trend_of(
     from perfci.model.version import VERSION
     from perfci.render.site.catalogue import release_runs
     from perfci.trend.analysis import analyse
+    from perfci.trend.events import group_events
     from perfci.trend.health import health
     from perfci.trend.timeline.still_measured import replaced_environments, series_gone
     from perfci.trend.timeline.timelines import arrange
@@ -163,6 +164,7 @@ def trend_of(
         too_few=analysed.too_few,
         reported_before=bool(known),
         gone=series_gone(arranged.timelines, arranged.series, replaced),
+        events=group_events(analysed.changes, arranged.series, arranged.timelines),
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 from perfci.render.clean import Clean, clean_json
 from perfci.render.report_json import encodable
 from perfci.render.site.catalogue import Standing, standings
-from perfci.trend.change import Change, Drift, Trend
+from perfci.trend.change import Change, Drift, Event, Trend
 from perfci.trend.timeline.series import Series, SeriesKey, Timeline, dates_of
 
 TREND_SCHEMA = "perfci.trend/1"
@@ -32,6 +32,7 @@ def trend_json(trend: Trend) -> Clean:
         "created_at": trend.created_at,
         "environments": [_environment(one) for one in trend.timelines.values()],
         "changes": [_change(one, trend, by_key) for one in trend.changes],
+        "events": [_event(one) for one in trend.events],
         "drifts": [_drift(one, by_key) for one in trend.drifts],
         "health": health
         | {
@@ -92,6 +93,27 @@ def _change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> di
         "first_seen_at": change.first_seen_at,
         "note": change.note,
         "benchmark_changed": change.benchmark_changed,
+    }
+
+
+def _event(event: Event) -> dict[str, Any]:
+    return {
+        "kind": event.kind,
+        "status": event.status,
+        "environment": event.environment,
+        "worse": event.worse,
+        "series": event.series,
+        "measured": event.measured,
+        "benchmarks": list(event.benchmarks),
+        "median_ratio": event.median_ratio,
+        "worst_ratio": event.changes[0].ratio,
+        "sha_before": event.commits[0],
+        "sha_after": event.commits[1],
+        "at": event.at,
+        "ended_at": event.ended_at or None,
+        "evidence": list(event.evidence),
+        "changes": [one.id for one in event.changes],
+        "back": [one.id for one in event.back],
     }
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Literal
 
 from perfci.trend.timeline.series import Series, SeriesKey, Timeline
 
 ChangeKind = Literal["step", "ramp"]
+EventKind = Literal["code", "environment", "excursion"]
+Evidence = Literal["same_commit", "runner", "unmoved_elsewhere"]
 ChangeStatus = Literal["new", "known", "acknowledged", "fixed"]
 
 
@@ -59,6 +62,61 @@ class Change:
     def same_commit(self) -> bool:
         """Whether it moved between runs of one commit: then no commit did it."""
         return self.commits_within[0] != "" and self.commits_within[0] == self.commits_within[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Changes of one place in one environment, told as one; each change is in one event.
+
+    ``changes`` are the worst first. ``back`` are the changes by which an excursion came back.
+    ``commits`` and ``rows`` (of the timeline) bound what all ``changes`` have in common: the event
+    is in that range, the first not included; ``ended_at`` is when an excursion came back.
+    ``measured`` counts the series of the environment that were there before and after.
+    ``evidence`` says why it is taken for the environment's.
+    """
+
+    kind: EventKind
+    environment: str
+    changes: tuple[Change, ...]
+    back: tuple[Change, ...]
+    rows: tuple[int, int]
+    commits: tuple[str, str]
+    at: str
+    ended_at: str
+    measured: int
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def worse(self) -> bool:
+        """Whether at least half of its series moved the wrong way."""
+        return 2 * sum(one.worse for one in self.changes) >= len(self.changes)
+
+    @property
+    def status(self) -> ChangeStatus:
+        """What is left to do: new, then known, then acknowledged, then fixed."""
+        order: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
+        return min((one.status for one in self.changes), key=order.index)
+
+    @property
+    def series(self) -> int:
+        """How many series moved."""
+        return len({one.series for one in self.changes})
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """Their benchmarks, by name."""
+        return tuple(sorted({benchmark_of(one.series.case) for one in self.changes}))
+
+    @property
+    def median_ratio(self) -> float | None:
+        """The median of new ÷ old level; None where no change has a ratio."""
+        ratios = [one.ratio for one in self.changes if one.ratio is not None]
+        return median(ratios) if ratios else None
+
+
+def benchmark_of(case: str) -> str:
+    """Return the benchmark that ``case`` belongs to: what stands before its axes."""
+    return case.partition("[")[0] or case
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +195,8 @@ class Health:
 class Trend:
     """An analysed history, ready to be rendered. ``changes`` and ``drifts``: the worst first.
 
+    ``events`` are the changes again, those of one place together; the newest first.
+
     The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
     measured. ``reported_before``: whether an earlier report named a change; in a first report all
     changes are new, whenever they happened.
@@ -154,3 +214,4 @@ class Trend:
     too_few: frozenset[SeriesKey] = frozenset()
     reported_before: bool = True
     gone: frozenset[SeriesKey] = frozenset()
+    events: tuple[Event, ...] = ()

@@ -13,7 +13,7 @@ from perfci.metrics import METRICS
 from perfci.model.run import Environment
 from perfci.render.clean import clean_line
 from perfci.render.environment import names_of
-from perfci.trend.change import Change, Drift, Trend
+from perfci.trend.change import Change, Drift, Trend, benchmark_of
 from perfci.trend.timeline.series import Series, SeriesKey, Timeline
 
 # How each series stands today: what of its changes and drifts a reader still has to look at.
@@ -148,11 +148,6 @@ def catalogue(trend: Trend, standings: Mapping[SeriesKey, Standing]) -> Catalogu
         places={key: place for place, key in enumerate(keys)},
         labels=dict(zip(keys, labels, strict=True)),
     )
-
-
-def benchmark_of(case: str) -> str:
-    """Return the benchmark that ``case`` belongs to: what stands before its axes."""
-    return case.partition("[")[0] or case
 
 
 def axes_of(case: str) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from perfci.model.history import RunHeader
 from perfci.trend.change import Change, ChangeStatus, Drift, Health, RunnerDrift, Trend
+from perfci.trend.events import group_events
 from perfci.trend.timeline.series import Series, SeriesKey, Timeline
 from tests.builders.recorded import header
 
@@ -203,6 +204,7 @@ def year() -> Trend:
         timelines=lines,
         series=tuple(all_series),
         changes=changes,
+        events=group_events(changes, all_series, lines),
         drifts=(drift,),
         health=health,
         releases={

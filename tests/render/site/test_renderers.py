@@ -121,13 +121,16 @@ def test_json_holds_every_change_and_every_series() -> None:
     assert (worse["status"], worse["new"], worse["points"]) == ("worse", True, 365)
     assert told["health"]["false_alarm_rate"] == pytest.approx(1 / 365)
     assert told["drifts"][0]["ratio"] == 1.021
+    assert sorted(one for event in told["events"] for one in event["changes"]) == sorted(
+        one["id"] for one in told["changes"]
+    )
 
 
 def test_every_field_of_the_json_is_documented() -> None:
     told = json.loads(trend_json(year()))
     documented = (Path(__file__).parents[3] / "docs" / "trend-report.md").read_text("utf-8")
     parts = [told, told["health"], told["health"]["runner_drift"][0]]
-    parts += [told[name][0] for name in ("environments", "changes", "drifts", "series")]
+    parts += [told[name][0] for name in ("environments", "changes", "events", "drifts", "series")]
     fields = {field for part in parts for field in part}
     assert {one for one in fields if not re.search(rf"[`.]{one}(\[\])?`", documented)} == set()
 

@@ -10,9 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.render.site.catalogue import benchmark_of
 from perfci.render.site.data import script
-from perfci.trend.change import Trend
+from perfci.trend.change import Trend, benchmark_of
 from tests.render.conftest import Watched
 from tests.render.hostile import NAMES
 from tests.render.site.conftest import write_site
