@@ -1,4 +1,7 @@
-"""Reading files that others wrote, or committed: a link to /dev/zero would be read for ever."""
+"""Files: read as others left them, written whole or not at all, and folders held alone.
+
+Works on any system: reports are read, joined and rendered on others than Linux, too.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,14 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+# Reading: a link to /dev/zero would be read for ever.
 
 MOST_BYTES = 64 << 20
 """No baseline, report or configuration comes near it."""
@@ -19,8 +26,8 @@ MOST_BYTES = 64 << 20
 
 def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a regular file. OSError for anything else, and for one too large."""
-    # not blocking, or opening a pipe would wait for its writer
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    # not blocking, or opening a pipe would wait for its writer; Windows has no such files
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
@@ -171,3 +178,42 @@ def _own(path: Path) -> int | None:
     if found is None:
         return None
     return int(found["number"] or {"/dev/stdout": 1, "/dev/stderr": 2}[found[0]])
+
+
+# Folders that several processes write.
+
+
+@contextmanager
+def folder_held(folder: Path) -> Iterator[None]:
+    """Hold ``folder`` (made where it is missing) for this process alone.
+
+    The folder's own descriptor is locked: no lock file is left in it. Windows opens no folder, and
+    keeps nobody out.
+    """
+    if sys.platform == "win32":
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+        return
+    import fcntl
+
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue  # removed since it was made
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_still(descriptor, folder):
+                yield
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _is_still(descriptor: int, folder: Path) -> bool:
+    """Whoever held it before may have removed the folder that this descriptor is of."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), folder.stat())
+    except FileNotFoundError:
+        return False

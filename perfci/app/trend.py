@@ -6,6 +6,7 @@ The history is loaded, put in the order of the branch's commits, and searched fo
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -245,7 +246,7 @@ _FEW = 300
 @contextmanager
 def run_all_on_cores(series: int) -> Iterator[RunAll]:
     """Yield ``map``, or for many ``series`` one that uses every core of this process."""
-    cores = len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     if series < _FEW or cores < 2:
         yield map
         return
@@ -254,7 +255,8 @@ def run_all_on_cores(series: int) -> Iterator[RunAll]:
     from concurrent.futures.process import BrokenProcessPool
 
     # not forked: a child has no use for a database's connection and numpy's threads
-    pool = ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("forkserver"))
+    way = "forkserver" if sys.platform != "win32" else "spawn"
+    pool = ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context(way))
     try:
         yield pool.map
     except BrokenProcessPool as error:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from perfci.errors import OutsideError
+from perfci.files import folder_held
 
 _TEMPORARY = ".writing-"
 _ADVICE = {
@@ -24,24 +24,10 @@ _ADVICE = {
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold ``folder`` (made where it is missing) for this process alone.
-
-    The folder's own descriptor is locked: no lock file is left in the user's repository.
-    """
-    while True:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            continue  # removed since it was made
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_still(descriptor, folder):
-                sweep(folder)
-                yield
-                return
-        finally:
-            os.close(descriptor)
+    """Hold ``folder`` (made where it is missing) for this process alone."""
+    with folder_held(folder):
+        sweep(folder)
+        yield
 
 
 def replace_file(path: Path, text: str) -> None:
@@ -83,11 +69,3 @@ def disk_errors(folder: Path) -> Iterator[None]:
             f"baselines can't be written to {folder}: {error.strerror}",
             f"{advice}; what was stored before is intact.",
         ) from error
-
-
-def _is_still(descriptor: int, folder: Path) -> bool:
-    """Whoever held the lock before may have removed the folder that this descriptor is of."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), folder.stat())
-    except FileNotFoundError:
-        return False

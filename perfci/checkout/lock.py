@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
@@ -40,18 +39,21 @@ class Lock:
 
 def take(path: Path, *, shared: bool = False) -> Lock:
     """Wait for the lock at ``path`` and return it held."""
-    return _take(path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    return _take(path, shared=shared, wait=True)
 
 
 def take_if_free(path: Path) -> Lock | None:
     """Return the lock at ``path`` held alone, or None where a living process has it."""
     try:
-        return _take(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return _take(path, shared=False, wait=False)
     except BlockingIOError:
         return None
 
 
-def _take(path: Path, how: int) -> Lock:
+def _take(path: Path, *, shared: bool, wait: bool) -> Lock:
+    import fcntl  # not on Windows, which only reads
+
+    how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
     while True:
         descriptor = _opened(path)
         try:

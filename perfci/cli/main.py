@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.printing import discard, say, show, styled
-from perfci.errors import EXIT_OUTSIDE, PerfciError, refusal
+from perfci.errors import EXIT_OUTSIDE, PerfciError, UsageError, refusal
 from perfci.model.version import VERSION
 from perfci.render.clean import clean_lines, clean_styled
 
@@ -59,6 +59,10 @@ _SUMMARIES = {
 }
 
 
+_ANYWHERE = {"history", "trend", "report", "merge", "comment", "completion"}
+"""What measures nothing; all else needs what Linux alone has."""
+
+
 class _LazyGroup(click.Group):
     """Imports a command's module only when it is called: ``perfci --help`` stays quick."""
 
@@ -68,6 +72,12 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
+        if sys.platform != "linux" and cmd_name not in _ANYWHERE:
+            raise UsageError(
+                "linux-only",
+                f"`perfci {cmd_name}` needs Linux: perfci measures nowhere else",
+                f"These work here: {', '.join(sorted(_ANYWHERE))}.",
+            )
         import importlib
 
         command = importlib.import_module(_COMMANDS[cmd_name]).command
@@ -107,7 +117,8 @@ def main() -> None:
     interrupt = Interrupt()
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore SIGINT
         signal.signal(number, interrupt)
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup asks for
+    # as nohup asks for
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, interrupt)
     sys.exit(run(sys.argv[1:]))
 

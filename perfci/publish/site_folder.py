@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -11,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from perfci.errors import OutsideError, UsageError
+from perfci.files import folder_held
 from perfci.render.clean import clean_line
 
 # The list of its own files that a site carries: what isn't on it is the user's, and never removed.
@@ -130,18 +130,13 @@ def _swap(new: Path, target: Path) -> None:
 @contextmanager
 def _alone(target: Path) -> Iterator[None]:
     """Hold the folder around ``target``; what killed writers left there is removed."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with folder_held(target.parent):
         for leftover in tuple(target.parent.iterdir()):
             if leftover.name.startswith(f".{target.name}{_WRITING}"):
                 _remove(leftover)
             elif leftover.name.startswith(f".{target.name}{_REPLACED}"):
                 _recover(leftover, target)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _recover(leftover: Path, target: Path) -> None:

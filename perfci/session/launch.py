@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import resource
 import secrets
 import shutil
 import signal
@@ -165,4 +164,6 @@ def _make_first_victim(pid: int, memory_limit: int) -> None:
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000", encoding="ascii")
     if memory_limit:
         with contextlib.suppress(ProcessLookupError):
+            import resource
+
             resource.prlimit(pid, resource.RLIMIT_DATA, (memory_limit, memory_limit))

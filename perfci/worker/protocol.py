@@ -10,10 +10,8 @@ The workers of a pair have a socket to each other, too: a byte on it hands over 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import resource
 import select
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -161,6 +159,9 @@ class Alone:
 
 def moved_high(descriptor: int) -> int:
     """Move a pipe out of the way of code that counts descriptors, and close it on exec."""
+    import fcntl
+    import resource
+
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = _HIGH_DESCRIPTOR if most < 0 else min(_HIGH_DESCRIPTOR, most // 2)
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)

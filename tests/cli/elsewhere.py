@@ -1,0 +1,46 @@
+"""Run perfci as on another system: python -m tests.cli.elsewhere SYSTEM ARGUMENT…
+
+What Python lacks there is hidden. The standard library and other distributions choose what they use
+when they are imported, so these are imported first; perfci is what is tested.
+"""
+
+from __future__ import annotations
+
+import asyncio  # noqa: F401
+import importlib
+import os
+import signal
+import sys
+
+IMPORTED = ("alembic.command", "click", "concurrent.futures", "getpass", "git", "jinja2", "msgspec",
+            "multiprocessing", "pandas", "platformdirs", "prometheus_client", "psutil", "requests",
+            "rich.console", "scipy.stats", "shutil", "sqlalchemy.dialects.sqlite", "sqlite3",
+            "subprocess", "tempfile")  # fmt: skip
+LINUX = "O_TMPFILE O_PATH eventfd memfd_create pidfd_open sched_getaffinity sched_setaffinity"
+UNIX = """O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK chown fchmod fork getegid geteuid getgid
+    getpgid getpgrp getuid killpg mkfifo nice pipe2 posix_spawn setpgid setsid statvfs sysconf
+    uname wait4"""
+UNIX_SIGNALS = """SIGALRM SIGCHLD SIGHUP SIGKILL SIGPIPE SIGQUIT SIGSTOP SIGUSR1 SIGUSR2
+    pthread_sigmask setitimer sigtimedwait sigwait"""
+UNIX_MODULES = ("fcntl", "grp", "pwd", "resource", "syslog", "termios", "tty")
+
+
+def main() -> None:
+    system = sys.argv.pop(1)
+    for name in IMPORTED:
+        importlib.import_module(name)
+    windows = system == "win32"
+    for name in (*LINUX.split(), *(UNIX.split() if windows else ())):
+        delattr(os, name)
+    for name in UNIX_SIGNALS.split() if windows else ():
+        delattr(signal, name)
+    for name in UNIX_MODULES if windows else ():
+        sys.modules[name] = None  # type: ignore[assignment]
+    sys.platform = system
+    from perfci.cli.main import main as command
+
+    command()
+
+
+if __name__ == "__main__":
+    main()
