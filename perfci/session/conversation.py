@@ -164,6 +164,10 @@ class Worker:
         """Return the end of a worker that said what no worker says."""
         return WorkerEnded(self._failure("protocol", what))
 
+    def wrong_clock(self, what: str) -> WorkerEnded:
+        """Return the end of a worker whose clock is not the machine's."""
+        return WorkerEnded(self._failure("wrong_clock", f"its clock isn't perfci's: {what}"))
+
     def broken_plugin(self, what: str) -> WorkerEnded:
         """Return the end of a worker whose numbers another distribution's metric can't take."""
         return WorkerEnded(self._failure("broken_plugin", what))

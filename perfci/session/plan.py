@@ -18,8 +18,8 @@ from perfci.session.leftovers import SESSION_VARIABLE
 from perfci.session.provenance.places import Places, benchmark_places, distributions_of, packages_of
 from perfci.session.provenance.tally import TreeOf
 from perfci.session.provenance.watch import Watched
-from perfci.session.round import Task
 from perfci.session.schedule import has_cold_cache
+from perfci.session.slot import Task
 
 
 def files_in(root: Path, benchmarks: str, pattern: str) -> tuple[str, ...]:

@@ -9,35 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from perfci.errors import UsageError
-from perfci.machine.gpu_watch import (
-    GpuState,
-    GpuWatch,
-    GpuWatches,
-    energy_between,
-    set_aside_reason,
-)
-from perfci.metrics import METRICS
+from perfci.machine.gpu_watch import GpuWatches, energy_between
 from perfci.model.case import Failure
-from perfci.model.codec import to_plain
-from perfci.model.metric import why_unfit
 from perfci.model.settings import MeasureSettings
-from perfci.model.worker import (
-    Block,
-    Measurement,
-    WorkerFailure,
-    WorkerOutput,
-    WorkerResult,
-    WorkOrder,
-)
+from perfci.model.worker import WorkerFailure, WorkerOutput, WorkerResult
 from perfci.session.conversation import Worker, WorkerEnded
 from perfci.session.executor import Executor, OpenStarters
-from perfci.session.launch import Launch
 from perfci.session.provenance.attribution import Provenance
-from perfci.session.provenance.watch import Watched, record_removed, wrong_code
 from perfci.session.schedule import SAMPLE_S, Turns, block_order, turns
+from perfci.session.slot import Slot, Task, start_worker
 from perfci.verdict.pairs import side_by_side
-from perfci.verdict.reduction import reduce
 
 ENERGY_S = 0.2
 """NVML's counter moves every 20 to 100 ms."""
@@ -78,17 +59,6 @@ def no_room_for_both(failure: Failure, side: str) -> Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One worker of a round: what it does, how it is started, and where it says what it ran."""
-
-    order: WorkOrder
-    launch: Launch
-    environment: Mapping[str, str]
-    timeout_s: float
-    watched: Watched | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RoundResult:
     """What a round gave: a result a side, what the workers printed, and time inside bursts.
 
@@ -99,27 +69,6 @@ class RoundResult:
     logs: Mapping[str, str]
     measured_s: float
     ran: Mapping[str, Provenance] = field(default_factory=dict)
-
-
-class _Slot:
-    """One side's place in a round: its worker while it lives, then its result."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.worker: Worker | None = None
-        self.call_s = 0.0
-        self.result: WorkerResult | None = None
-        self.log = ""
-        self.measured_s = 0.0
-        self.blocks: list[Block] = []
-        self.on_device = False
-        self.watch: GpuWatch | None = None
-        self.turns: socket.socket | None = None
-        self.before: GpuState | None = None
-        self.energy = math.nan
-        self.crowded = False
-        self.ancestor = 0
-        self.ran: Provenance | None = None
 
 
 def measure_round(
@@ -139,11 +88,11 @@ def measure_round(
     both are started afresh.
     Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
     """
-    slots = [_Slot(task) for task in tasks]
+    slots = [Slot(task) for task in tasks]
 
-    def measure(slots: Sequence[_Slot]) -> None:
+    def measure(slots: Sequence[Slot]) -> None:
         forking = starters if starters and starters.alive() else None
-        start = partial(_started, executor=executor, forking=forking, budget_end=budget_end)
+        start = partial(start_worker, executor=executor, forking=forking, budget_end=budget_end)
         for slot in slots:
             slot.ancestor = forking.ancestor if forking else 0
         _Turns(slots, round_number, settings, start, gpu).run()
@@ -153,7 +102,7 @@ def measure_round(
         _blame(slots, round_number)
     crowded = next((slot for slot in slots if slot.crowded), None)
     if crowded and isinstance(crowded.result, WorkerFailure):
-        alone = _Slot(crowded.task)
+        alone = Slot(crowded.task)
         if crowded.task.watched:
             crowded.task.watched.begin()
         measure([alone])
@@ -170,7 +119,7 @@ def measure_round(
     )
 
 
-def _blame(slots: Sequence[_Slot], round_number: int) -> None:
+def _blame(slots: Sequence[Slot], round_number: int) -> None:
     """Lay a fork that could not be had on the worker that was there before: it killed the ancestor.
 
     Its own side's code did that, and the other side has none that ran.
@@ -192,7 +141,7 @@ def _blame(slots: Sequence[_Slot], round_number: int) -> None:
 class _Turns:
     """The workers of ``slots``: started, let run blocks of bursts in turn, and ended."""
 
-    slots: Sequence[_Slot]
+    slots: Sequence[Slot]
     round_number: int
     settings: MeasureSettings
     started: Callable[[Task, int], Worker]
@@ -208,7 +157,7 @@ class _Turns:
             for slot in slots:  # one after the other: cold starts never overlap
                 self._attempt(slot, self._start)
             self._blocks()
-            for step in (_measure_energy, self._finish):
+            for step in (_measure_energy, partial(Slot.finish, round_number=self.round_number)):
                 for slot in slots:
                     self._attempt(slot, step)
             _set_side_by_side(slots)
@@ -216,9 +165,9 @@ class _Turns:
             for slot in slots:
                 if slot.turns:
                     slot.turns.close()
-                _end(slot, self.round_number)
+                slot.end(self.round_number)
 
-    def _attempt(self, slot: _Slot, step: Callable[[_Slot], None]) -> None:
+    def _attempt(self, slot: Slot, step: Callable[[Slot], None]) -> None:
         if slot.result is None:
             try:
                 step(slot)
@@ -235,15 +184,11 @@ class _Turns:
                 slot.worker.send({"do": "stop"})
         return _STOPPED_S
 
-    def _start(self, slot: _Slot) -> None:
+    def _start(self, slot: Slot) -> None:
         slot.worker = self.started(slot.task, slot.turns.fileno() if slot.turns else -1)
         if slot.turns:
             slot.turns.close()  # the worker has its own, which its death closes
-        said = slot.worker.expect("ready", slot.task.timeout_s)
-        slot.call_s = max(0.0, slot.worker.field(said, "call_s", float))
-        slot.on_device = slot.worker.field(said, "on_device", bool)
-        if slot.on_device:
-            slot.watch = self.gpu.of(slot.worker.field(said, "uuid", str))
+        slot.await_ready(self.gpu)
 
     def _blocks(self) -> None:
         """Fill the round with blocks, planned anew where the first two show far shorter calls.
@@ -257,7 +202,7 @@ class _Turns:
             number += 1
             if number == _SHOWING:
                 for slot in self.slots:
-                    slot.call_s = min(slot.call_s, *map(_call_s, slot.blocks), math.inf)
+                    slot.learn_call()
                 if max(slot.call_s for slot in self.slots) < call_s / _FAR_SHORTER:
                     call_s, plan = self._plan()
 
@@ -272,46 +217,32 @@ class _Turns:
         order = {"bursts": plan.bursts, "calls": plan.calls, "lead_in": plan.lead_in}
         for place, slot in enumerate(block_order(living, number)):
             turn = {"block": number, "first": place == 0} if len(living) > 1 else None
-            slot.before = slot.watch.read() if slot.watch else None
-            _alive(slot).send({"do": "block", **order, "turn": turn})
+            slot.order_block({**order, "turn": turn})
         expected_s = math.ceil(sum(plan.block_s(slot.call_s) for slot in living))
-        since = _alive(living[0]).now() if living else 0.0
+        since = living[0].living.now() if living else 0.0
+        workers = [one.worker.pid for one in self.slots if one.worker]
 
-        def answer(slot: _Slot) -> None:
+        def answer(slot: Slot) -> None:
             within_s = slot.task.timeout_s + expected_s
-            said = _alive(slot).expect("block", within_s, since=since, overdue=self._stop)
-            done = _watched(slot, said, self.slots)
-            slot.measured_s += done.duration
-            if done.bursts:  # none, where the other side was gone at once
-                slot.blocks.append(done)
+            said = slot.living.expect("block", within_s, since=since, overdue=self._stop)
+            slot.take_block(said, workers)
 
         for slot in living:
             self._attempt(slot, answer)
 
-    def _finish(self, slot: _Slot) -> None:
-        worker = _alive(slot)
-        worker.send({"do": "finish"})
-        said = worker.expect("output", slot.task.timeout_s)
-        worker.stage = "done"
-        slot.result = _result(slot, said, self.round_number)
 
-
-def _call_s(block: Block) -> float:
-    return max(0.0, block.duration) / (block.bursts * block.samples)
-
-
-def _measure_energy(slot: _Slot) -> None:
+def _measure_energy(slot: Slot) -> None:
     """Read what the card takes while this side alone runs: of turns, it can't be told apart."""
     if slot.watch is None:
         return
     before, calls = slot.watch.read(), max(1, int(ENERGY_S / (slot.call_s + SAMPLE_S)))
     order = {"do": "block", "bursts": 1, "calls": 0, "lead_in": calls, "turn": None}
-    _alive(slot).send(order)
-    _alive(slot).expect("block", slot.task.timeout_s + calls * slot.call_s)
+    slot.living.send(order)
+    slot.living.expect("block", slot.task.timeout_s + calls * slot.call_s)
     slot.energy = energy_between(before, slot.watch.read()) / calls
 
 
-def _set_side_by_side(slots: Sequence[_Slot]) -> None:
+def _set_side_by_side(slots: Sequence[Slot]) -> None:
     measured = [slot for slot in slots if isinstance(slot.result, WorkerOutput)]
     outputs = [slot.result for slot in measured if isinstance(slot.result, WorkerOutput)]
     blocks = {tuple(block.bursts for block in slot.blocks) for slot in measured}
@@ -320,95 +251,7 @@ def _set_side_by_side(slots: Sequence[_Slot]) -> None:
         slot.result = output
 
 
-def _lives_beside(slot: _Slot, slots: Sequence[_Slot]) -> bool:
+def _lives_beside(slot: Slot, slots: Sequence[Slot]) -> bool:
     """Say whether the other side's worker is there too, and so holds memory."""
     others = (other for other in slots if other is not slot)
     return any(other.worker and not isinstance(other.result, WorkerFailure) for other in others)
-
-
-def _started(
-    task: Task, turns: int, *, executor: Executor, forking: OpenStarters | None, budget_end: float
-) -> Worker:
-    """Start one worker: forked by its side's starter, or afresh."""
-    if forking:
-        order = replace(
-            task.order,
-            cold_start=not forking.at_once,
-            fresh_state=forking.fresh_states.get(task.order.side, {}),
-        )
-        starter = forking.by_side[order.side]
-        return starter.fork(order, task.environment, budget_end=budget_end, turns=turns)
-    launch = replace(task.launch, environment={**task.launch.environment, **task.environment})
-    return executor.start(task.order, launch, budget_end=budget_end, turns=turns)
-
-
-def _alive(slot: _Slot) -> Worker:
-    assert slot.worker is not None  # noqa: S101 (a slot without a worker has a result)
-    return slot.worker
-
-
-def _end(slot: _Slot, round_number: int) -> None:
-    if slot.worker is None:
-        return
-    left = slot.worker.close()
-    slot.log = slot.worker.log
-    finished = not isinstance(slot.result, WorkerFailure) and slot.result is not None
-    if left and finished:
-        slot.result = WorkerFailure(round_number, slot.worker.left_behind(left))
-    if slot.task.watched and slot.result is not None:
-        _judge(slot, slot.task.watched, round_number)
-
-
-def _judge(slot: _Slot, watched: Watched, round_number: int) -> None:
-    """Fail a worker that ran what isn't its side's, whatever else it came to."""
-    slot.ran = watched.provenance()
-    failure = slot.result.failure if isinstance(slot.result, WorkerFailure) else None
-    if slot.ran.wrong:
-        order = slot.task.order
-        tail = failure.log_tail if failure else ""
-        failure = wrong_code(slot.ran.wrong, order.case, order.side, tail)
-    elif failure is None and not slot.ran.watched:
-        failure = record_removed(slot.task.order.case, slot.task.order.side)
-    elif failure and slot.ran.advice:
-        failure = replace(failure, message=f"{failure.message}\n{slot.ran.advice}")
-    if failure:
-        slot.result = WorkerFailure(round_number, failure)
-
-
-def _watched(slot: _Slot, said: Mapping[str, object], slots: Sequence[_Slot]) -> Block:
-    fields = {name: value for name, value in said.items() if name != "say"}
-    block = _alive(slot).field({"say": "block", "block": fields}, "block", Block)
-    if slot.before is None or slot.watch is None:
-        return block
-    own = [one.worker.pid for one in slots if one.worker]
-    return replace(block, set_aside=set_aside_reason(slot.before, slot.watch.read(), own))
-
-
-def _result(slot: _Slot, said: Mapping[str, object], round_number: int) -> WorkerResult:
-    raw = _alive(slot).field(said, "measurement", Measurement)
-    for metric in raw.extra_metrics:
-        if wrong := why_unfit(metric):
-            raise _alive(slot).nonsense(f"a metric that isn't perfci's: {wrong}")
-        if (known := METRICS.get(metric.name, metric)) != metric:
-            what = f"its metric `{metric.name}` is another one than that installed beside perfci"
-            raise _alive(slot).broken_plugin(
-                f"{what}: {metric}, and {known}\nInstall the same version in both, or rename one."
-            )
-    order = slot.task.order
-    try:
-        output = reduce(
-            replace(raw, blocks=tuple(slot.blocks)),
-            case=order.case,
-            side=order.side,
-            round_number=round_number,
-            cold_cache=order.cold_cache,
-            energy=slot.energy if slot.on_device else None,
-            installed=order.metrics,
-            ancestor=slot.ancestor,
-        )
-        to_plain(output.values)
-    except UsageError as error:
-        raise _alive(slot).broken_plugin(str(error)) from error
-    except (ValueError, ArithmeticError) as error:  # CodecError for what isn't finite
-        raise _alive(slot).nonsense(f"its samples can't be reduced: {error}") from error
-    return output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -12,10 +13,11 @@ import pytest
 from perfci.machine.gpu_watch import GpuWatches
 from perfci.machine.quiet import child_environment
 from perfci.model.settings import MeasureSettings, Quiet
-from perfci.model.worker import WorkerFailure, WorkerOutput, WorkOrder
+from perfci.model.worker import Block, WorkerFailure, WorkerOutput, WorkOrder
 from perfci.session.executor import Processes
 from perfci.session.launch import Launch
-from perfci.session.round import Task, measure_round
+from perfci.session.round import measure_round
+from perfci.session.slot import Task, wrong_time
 
 pytestmark = pytest.mark.processes
 
@@ -23,6 +25,7 @@ SOURCE = """\
 import gc
 import os
 import signal
+import sys
 import time
 import perfci
 
@@ -37,6 +40,13 @@ def closes():
 
 def fails():
     raise ValueError("late")
+
+def stops_the_clock():
+    now = time.monotonic_ns()
+    sys.modules["perfci.worker.bursts"].monotonic_ns = lambda: now
+
+def hurries_the_clock():
+    sys.modules["perfci.worker.bursts"].monotonic_ns = lambda: 3 * time.monotonic_ns()
 
 def forks():
     if not os.fork():
@@ -60,6 +70,8 @@ ENDS = {
     "hangs": ("timeout", "no answer within 3 s"),
     "closes": ("closed_pipe", "closed perfci's file descriptors"),
     "fails": ("ValueError", "late"),
+    "stops_the_clock": ("wrong_clock", "its clock isn't perfci's: a block began"),
+    "hurries_the_clock": ("wrong_clock", "its clock isn't perfci's"),
 }
 
 
@@ -118,3 +130,21 @@ def test_a_disturbed_warm_up_costs_a_round_none_of_its_calls(tmp_path: Path) -> 
     assert isinstance(base, WorkerOutput)
     assert isinstance(head, WorkerOutput)
     assert min(base.samples, head.samples) > 100
+
+
+@pytest.mark.parametrize(
+    ("started", "duration", "wrong"),
+    [
+        (100.0, 1.0, ""),
+        (100.5, 0.5, ""),
+        (99.9, 0.5, "a block began -0.1 s after its order, which it answered after 1"),
+        (101.1, 0.0, "a block began 1.1 s after its order, which it answered after 1"),
+        (100.5, 0.6, "0.6 s of bursts in a block that took 1 s"),
+        (100.5, -0.1, "-0.1 s of bursts in a block that took 1 s"),
+        (100.5, math.nan, "nan s of bursts in a block that took 1 s"),
+    ],
+)
+def test_a_block_lies_between_its_order_and_its_answer(
+    started: float, duration: float, wrong: str
+) -> None:
+    assert wrong_time(Block(1, 1, started, duration), 100.0, 101.0) == wrong

@@ -16,7 +16,8 @@ from perfci.model.settings import MeasureSettings, Quiet
 from perfci.model.worker import WorkerOutput, WorkOrder
 from perfci.session.executor import Processes
 from perfci.session.launch import Launch
-from perfci.session.round import Task, measure_round
+from perfci.session.round import measure_round
+from perfci.session.slot import Task
 from tests.builders.project import Project
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
 from tests.machine.fake_torch import write_torch
