@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
+from perfci.model.modes import ModeMatrix
 from perfci.model.report import MOST_VALUES
 
 MOST_BYTES = 16 << 20
@@ -51,6 +52,10 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Report.durations": Limit(most=20_000),
         "Report.definitions": Limit(most=20_000),
         "Report.past": Limit(most=1_000),
+        "Report.modes": Limit(most=20_000),
+        "ModeMatrix.case": _NAME,
+        "ModeMatrix.memory": _METRIC,
+        "ModeRow.case": _NAME,
         "Report.same_code": Limit(300, most=20_000, keep="name"),
         "Report.injected": Limit(most=20),
         "Verdict.reasons": Limit(5_000, most=1_000),
@@ -90,10 +95,11 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
 
 
 _BESIDE: Mapping[str, Mapping[str, Any]] = {
+    "Report": {"modes": tuple[ModeMatrix, ...]},
     "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str},
     "Verdict": {"reasons": tuple[str, ...]},
 }
-"""What a file has beside a record's fields, all made of these: words, and what to blame."""
+"""What a file has beside a record's fields, all made of these: words, what to blame, modes."""
 
 
 @cache

@@ -13,9 +13,10 @@ from markupsafe import Markup
 
 from perfci.errors import UsageError
 from perfci.model.case import Failure
+from perfci.model.modes import ModeMatrix
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Side
-from perfci.render import rows, statistics
+from perfci.render import modes, rows, statistics
 from perfci.render.chart import chart, past_lines
 from perfci.render.cutting import cut, tidy
 from perfci.render.environment import environment_names, fact_tables
@@ -45,6 +46,7 @@ _MOST_ROWS = 8
 _FEWEST_ROWS = 4
 _MOST_FAILURES = 3
 _MOST_TESTS = 30
+_MOST_MATRICES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class Section:
     more_shown: tuple[Comparison, ...]
     tests: tuple[Comparison, ...]
     more_tests: int
+    modes: tuple[ModeMatrix, ...]
+    more_modes: int
     explanations: tuple[Explanation, ...]
     more_explanations: tuple[Explanation, ...]
     explained_above: int
@@ -168,6 +172,7 @@ def _section(
         for row in (*moved, *found.undecided, *found.unchanged)
         if row.gate != "info" and (row.p is not None or (row.method == "exact" and row in moved))
     )
+    matrices = modes.shown_matrices(report)
     new = tuple(one for one in explanations if one not in before.explanations)
     fresh = tuple(one for one in failures if likeness(one) not in before.failures)
     above = dict.fromkeys(one.case for one in failures if likeness(one) in before.failures)
@@ -183,6 +188,8 @@ def _section(
         more_shown=moved[rows:],
         tests=tests[:_MOST_TESTS],
         more_tests=len(tests) - _MOST_TESTS,
+        modes=matrices[:_MOST_MATRICES],
+        more_modes=len(matrices) - _MOST_MATRICES,
         explanations=new[:MOST_REASONS],
         more_explanations=new[MOST_REASONS:],
         explained_above=len(explanations) - len(new),
@@ -278,6 +285,7 @@ def _template() -> Template:
         "unseen": unseen_text,
         "numbers": rows.has_numbers,
         "statistics": statistics,
+        "matrix": modes,
     }
     return environment.get_template("comment.md.j2")
 

@@ -1,7 +1,7 @@
 """The English in a report file: made of its findings, and kept where a file has nothing else.
 
 ``warnings``, ``doubt`` and ``reasons`` stand beside ``findings`` and ``caveat`` for people to read,
-``cause`` beside the status.
+``cause`` beside the status, ``modes`` beside the rows.
 A file from before there were findings has the words alone.
 """
 
@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, TypeVar
 
+from perfci.model.codec import to_plain
 from perfci.model.finding import IN_WORDS, Finding, Reason
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.words import reason_words, words
 from perfci.render.limits import LIMITS
 from perfci.verdict.cause import cause_of
+from perfci.verdict.modes import mode_matrices
 
 _One = TypeVar("_One", Finding, Reason)
 
@@ -37,7 +39,8 @@ def with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
     ]
     reasons = _cut("Verdict.reasons", report.verdict.reasons)
     verdict = _before(plain["verdict"], findings={"reasons": reasons})
-    return {**plain, "verdict": verdict, "results": rows}
+    modes = [to_plain(matrix) for matrix in mode_matrices(report.results)]
+    return {**plain, "verdict": verdict, "results": rows, "modes": modes}
 
 
 def _before(plain: Mapping[str, Any], **added: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +62,9 @@ def _cut(field: str, texts: Iterable[str]) -> list[str]:
 def without_words(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report's ``plain`` form without its words, where it has findings instead of them."""
     verdict = _verdict(plain["verdict"], plain["results"], plain["failures"])
-    return {**plain, "results": [_row(row) for row in plain["results"]], "verdict": verdict}
+    rows = [_row(row) for row in plain["results"]]
+    kept = {name: value for name, value in plain.items() if name != "modes"}
+    return {**kept, "results": rows, "verdict": verdict}
 
 
 _MADE = frozenset({"warnings", "doubt", "cause"})

@@ -14,6 +14,7 @@ from rich.text import Text
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Report
 from perfci.render.clean import Clean, clean_block, clean_line, clean_styled
+from perfci.render.modes import advice_text, shown_matrices, table, title
 from perfci.render.outline import (
     headline,
     injected_text,
@@ -234,6 +235,7 @@ def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     if same_code:
         told = f"{counted(len(same_code), 'case')} unchanged: the same code on both sides"
         yield from wrapped(f"{told} ({clean_line(', '.join(same_code), 300)})", 0, width, "dim")
+    yield from _modes(report, width, verbose=verbose)
     yield from _skipped(report, width, verbose=verbose)
     yield from _failures(shown_failures(report), width)
     yield from _why(report, width)
@@ -251,6 +253,14 @@ def _by_case(rows: Sequence[Comparison]) -> dict[str, list[Comparison]]:
     for row in rows:
         found.setdefault(row.case, []).append(row)
     return found
+
+
+def _modes(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
+    for matrix in shown_matrices(report, every=verbose):
+        lines = [Line("", tuple(map(clean_line, cells))) for cells in table(matrix)]
+        yield Text()
+        yield from styled([Line(clean_line(title(matrix))), *lines], width)
+        yield from wrapped(clean_line(advice_text(matrix), 600), _INDENT, width)
 
 
 def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:

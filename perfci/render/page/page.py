@@ -19,6 +19,7 @@ from perfci.render.clean import Clean, clean_block, clean_line, clean_lines
 from perfci.render.environment import environment_names
 from perfci.render.escape import Safe
 from perfci.render.markdown import sides_of, status_of
+from perfci.render.modes import advice_text, shown_matrices, table
 from perfci.render.outline import (
     headline,
     injected_text,
@@ -86,6 +87,7 @@ def render_page(report: Report) -> Clean:
     context = {
         **_first(report),
         **_lists(report),
+        **_modes(report),
         **_measured(report),
         "policy": _policy(style, (theme, script)),
         "style": Safe(style),
@@ -234,6 +236,25 @@ def _failure(one: Failure) -> Mapping[str, str]:
 def _pairs(texts: Mapping[str, str]) -> Sequence[tuple[str, str]]:
     every = list(texts.items())[:MOST_LINES]
     return [(clean_line(name), clean_line(text, 1000)) for name, text in every]
+
+
+# The modes of each benchmark; those that changed stand open.
+
+
+def _modes(report: Report) -> dict[str, Any]:
+    found = shown_matrices(report, every=True)
+    return {
+        "modes": [
+            {
+                "case": clean_line(one.case),
+                "open": one.changed or report.is_one_sided,
+                "advice": clean_line(advice_text(one), 600),
+                "table": [tuple(map(clean_line, cells)) for cells in table(one)],
+            }
+            for one in sorted(found, key=lambda one: not one.changed)[:MOST_ROWS]
+        ],
+        "more_modes": max(0, len(found) - MOST_ROWS),
+    }
 
 
 # How it was measured.

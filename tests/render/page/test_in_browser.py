@@ -9,6 +9,7 @@ import pytest
 from perfci.render.page.page import render_page
 from tests.lacking import needed
 from tests.render.conftest import Watched, axe_finds_nothing
+from tests.render.mode_reports import mode_comparison
 from tests.render.page.reports import drawn_report, hostile_page_report, large_report
 
 expect = needed("playwright.sync_api").expect
@@ -19,6 +20,7 @@ PAGES = {
     "drawn": drawn_report,
     "hostile": hostile_page_report,
     "large": lambda: large_report(1000),
+    "modes": mode_comparison,
 }
 
 
@@ -37,6 +39,19 @@ def test_axe_finds_nothing_and_nothing_sticks_out(watched: Watched, pages: Path)
     expect(page.locator(".moved figure")).to_have_count(7)
     page.evaluate(OPEN_ALL)
     expect(page.locator(".pairs").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    axe_finds_nothing(watched)
+
+
+@pytest.mark.parametrize("watched", SCHEMES, indirect=True)
+def test_the_modes_that_changed_stand_open(watched: Watched, pages: Path) -> None:
+    page = watched.open(pages / "modes.html")
+    (changed, same) = page.locator("details.modes").all()
+    assert changed.locator("tbody tr").count() == 4
+    assert "on base it was default" in changed.inner_text()
+    expect(changed.locator("table")).to_be_visible()
+    expect(same.locator("table")).to_be_hidden()
+    page.evaluate(OPEN_ALL)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     axe_finds_nothing(watched)
 
