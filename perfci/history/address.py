@@ -59,7 +59,7 @@ def parse_address(url_or_path: str) -> Address:
     UsageError, which never repeats a password, for what is neither.
     """
     if "://" not in url_or_path:
-        return _file(Path(url_or_path).expanduser())
+        return _file(_path(url_or_path))
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -87,7 +87,8 @@ def files_at(url_or_path: str) -> tuple[Path, ...]:
     """
     if "://" in url_or_path and not url_or_path.startswith("sqlite"):
         return ()
-    path = parse_address(url_or_path).path
+    plain = "://" not in url_or_path  # a compare asks, and has no use for SQLAlchemy
+    path = _path(url_or_path) if plain else parse_address(url_or_path).path
     if path is None:
         return ()
     target = Path(os.path.realpath(path))  # SQLite follows a link, and puts them there
@@ -107,6 +108,10 @@ def shared_file() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("perfci") / "history.sqlite"
+
+
+def _path(written: str) -> Path:
+    return Path(written).expanduser().absolute()
 
 
 def _file(path: Path) -> Address:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import special
-
 from perfci.model.finding import ANCESTORS_DIFFER, found
 from perfci.stats.paired import paired_t
 from perfci.stats.student import CONFIDENCE, TTest, mean, t_quantile, t_test
@@ -82,6 +80,8 @@ def components(groups: Sequence[Sequence[float]], resolution: float = 0.0) -> Co
     ``n_0 = (N - Σ n_i² / N) / (k - 1)`` (Searle, Casella & McCulloch 1992, 3.6). A spread up to
     ``resolution`` counts as none.
     """
+    from scipy import special
+
     values = [value for group in groups for value in group]
     count, center = len(values), mean(values)
     df_between, df_within = len(groups) - 1, count - len(groups)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from scipy import special
-
 from perfci.stats.student import t_quantile
 
 POWER = 0.95
@@ -25,6 +23,8 @@ def detectable_difference(se: float, df: float, alpha: float, power: float = POW
     freedom, many comparisons) δ is too, and the normal part of T nothing beside it: then
     ``δ = critical √(χ²(power; df) / df)``, which the inversion takes milliseconds to find.
     """
+    from scipy import special
+
     critical = t_quantile(1.0 - alpha / 2.0, df)
     if critical > _HUGE:
         return critical * math.sqrt(float(special.chdtri(df, 1.0 - power)) / df) * se

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import special
-
 from perfci.stats.student import CONFIDENCE
 
 _NORMAL = 1.959963984540054
@@ -39,6 +37,8 @@ def upper_bound(spread: Spread, confidence: float = CONFIDENCE) -> float:
     ``s √(df / χ²(1 - confidence; df))`` (Snedecor & Cochran 1989, Statistical Methods, 5.11).
     Assumes about normal values; with heavy tails the bound is too near.
     """
+    from scipy import special
+
     return spread.value * math.sqrt(spread.df / float(special.chdtri(spread.df, confidence)))
 
 
@@ -69,6 +69,8 @@ def spread_ratio(pairs: Sequence[tuple[Spread, Spread]]) -> SpreadRatio | None:
 
 
 def _single(first: Spread, second: Spread) -> SpreadRatio:
+    from scipy import special
+
     tail = (1.0 - CONFIDENCE) / 2.0
     ratio = (first.value / second.value) ** 2
     lower, upper = (float(special.fdtri(first.df, second.df, p)) for p in (1.0 - tail, tail))
@@ -76,8 +78,12 @@ def _single(first: Spread, second: Spread) -> SpreadRatio:
 
 
 def _bias(df: int) -> float:
+    from scipy import special
+
     return float(special.digamma(df / 2.0)) - math.log(df / 2.0)
 
 
 def _variance(df: int) -> float:
+    from scipy import special
+
     return float(special.polygamma(1, df / 2.0))

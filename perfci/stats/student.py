@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import special
-
 from perfci.model.finding import Finding, found
 
 CONFIDENCE = 0.95
@@ -55,11 +53,15 @@ def t_test(estimate: float, se: float, df: float, warnings: tuple[Finding, ...] 
 
 def two_sided_p(t: float, df: float) -> float:
     """Return the probability of ``|T| >= |t|`` for Student's t with ``df`` degrees of freedom."""
+    from scipy import special
+
     return float(2.0 * special.stdtr(df, -abs(t)))
 
 
 def t_quantile(probability: float, df: float) -> float:
     """Return the value that Student's t with ``df`` degrees of freedom stays below so often."""
+    from scipy import special
+
     return float(special.stdtrit(df, probability))
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from scipy import special
+from statistics import NormalDist
 
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
@@ -19,7 +18,7 @@ from perfci.verdict.policy import Policy
 _LIKELY, _HARDLY = 0.5, 0.05
 _UPPER = 0.5 + CONFIDENCE / 2
 _SPREADS = (0.1, 0.3, 0.5, 0.7, 0.9)
-_STEPS = tuple(float(special.ndtri((2 * i + 1) / 18)) for i in range(9))
+_STEPS = tuple(NormalDist().inv_cdf((2 * i + 1) / 18) for i in range(9))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from scipy import special
-
 from perfci.metrics import METRICS
 from perfci.model.calibration import FalseAlarms, Seen, SettingTrial, TwoModes
 from perfci.model.case import Case
@@ -145,6 +143,8 @@ def false_alarms(rows: Sequence[Comparison], alpha: float) -> FalseAlarms:
     ``chance`` is binomial, as if the comparisons were independent; metrics of one case aren't
     quite, so it is a hint, not a test.
     """
+    from scipy import special
+
     tested = [row.p for row in rows if row.p is not None]
     low = sum(p < _NOMINAL for p in tested)
     return FalseAlarms(
