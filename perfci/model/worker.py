@@ -42,7 +42,8 @@ class WorkOrder:
     ``inject`` makes the work worse on purpose, by shares of its own cost. Without ``cold_start``
     its start was disturbed, and isn't reported. Discovery looks for installed copies of what
     ``project`` names (normalised distributions) or ``checkout`` holds. ``devices`` are the kinds of
-    device that it found, ``metrics`` the modules of metrics, with their distributions. Times in s.
+    device that it found, ``metrics`` the modules of metrics, with their distributions. With
+    ``instruments`` nothing is measured: they look inside of the case. Times in s.
     """
 
     root: str
@@ -68,6 +69,7 @@ class WorkOrder:
     checkout: str = ""
     devices: tuple[str, ...] = ()
     metrics: Mapping[str, str] = field(default_factory=dict)
+    instruments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,11 @@ class _Process:
             _discover(order, channel, stage, watch)
             return
         use(order.metrics)
+        if order.instruments:
+            from perfci.worker.explaining import look_inside
+
+            look_inside(order, channel, stage)
+            return
         harness_ns = monotonic_ns()
         stage.enter("import")
         from perfci.worker.building import imported

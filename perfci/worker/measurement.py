@@ -61,7 +61,7 @@ def measure(
     """
     build = builder(order, benchmarks)
     found = kinds(order.devices)
-    _fix_threads_and_seed(order)
+    fix_threads_and_seed(order)
     copies = Copies()
     stage.enter("setup")
     scene = Scene(order, collect)
@@ -75,7 +75,7 @@ def measure(
     scene.compiled = lambda: work.compiled or frames_traced() > traced
     gathering.at_set_up()
     device = named(found, work.device) if work.device else None
-    _fix_threads_and_seed(order, seed=False)
+    fix_threads_and_seed(order, seed=False)
     stage.enter("first_call")
     first = _first_call(order, work, start, found, device)
     copies.require_none()
@@ -202,7 +202,7 @@ def _start_ended(start: Start, called_ns: int, share: float) -> int:
     return monotonic_ns() if share else called_ns
 
 
-def _fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
+def fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
     """Set-up may import torch for the first time: threads are fixed before and after it."""
     torch = sys.modules.get("torch")
     if seed:

@@ -3,7 +3,8 @@
 Orders in: a ``WorkOrder``, then ``{"do": "block", "bursts": …, "calls": …, "lead_in": …, "turn":
 …}`` as often as the parent likes, and ``{"do": "stop"}``, which ends a block early; then ``{"do":
 "finish"}``. Messages out, by their ``say``: ``stage``, ``ready``, ``block``, ``output``,
-``discovery``, ``failed``; a starter's are ``imported``, ``forked`` and ``ended``.
+``discovery``, ``failed``; where instruments look inside ``{"do": "record", "instrument": …}`` is
+answered by ``record``. A starter's are ``imported``, ``forked`` and ``ended``.
 
 The workers of a pair have a socket to each other, too: a byte on it hands over the turn.
 """

@@ -82,6 +82,11 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "history acknowledge": (("history", "acknowledge", BAD),),
     "trend": (("trend", "--no-remember", "--json", "/dev/stdout"),
               ("trend", "--no-remember", "--markdown", "/dev/stdout")),
+    "explain": (
+        ("explain", "HEAD~1", "HEAD", "-q"),
+        ("explain", "bad.json"),
+        ("explain", BAD, "HEAD", "-k", BAD),
+    ),
     "bisect": (
         ("bisect", "HEAD~1..HEAD", "--budget", "8s", "-k", "good", "--json", "-"),
         ("bisect", "HEAD~1..HEAD", "--metric", BAD, "--budget", "8s"),

@@ -1,0 +1,72 @@
+"""``explain``: what differs inside of chosen cases, whether they moved or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfci.app.compare import Request, selected_cases
+from perfci.app.project import Project
+from perfci.app.reports import load_report
+from perfci.errors import UsageError
+from perfci.model.report import Comparison
+from perfci.model.why import Why
+from perfci.session.explaining import explain_case
+from perfci.session.state import case_states
+from perfci.session.workplace import open_workplace
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRequest:
+    """What is to be explained: both revisions, which cases, in which time."""
+
+    base: str
+    head: str
+    selection: str
+    python: str | None
+    within_s: float
+    rows: tuple[Comparison, ...] = ()
+
+
+def of_report(path: Path, selection: str, python: str | None, within_s: float) -> ExplainRequest:
+    """Return the request for the sides of a report file. UsageError where it has only one."""
+    report = load_report(path)
+    if report.base is None or not report.base.sha or not report.head.sha:
+        raise UsageError(
+            "one-side", f"{path} is no report of two commits", "Name one that `compare` wrote."
+        )
+    moved = tuple(row for row in report.results if row.status in {"regressed", "improved"})
+    return ExplainRequest(report.base.sha, report.head.sha, selection, python, within_s, moved)
+
+
+def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
+    """Run the chosen cases of both sides under instruments; of a report, those that moved."""
+    sides = (
+        project.side("base", request.base, request.python),
+        project.side("head", request.head, request.python),
+    )
+    moved: dict[str, list[Comparison]] = {}
+    for row in request.rows:
+        moved.setdefault(row.case, []).append(row)
+    with open_workplace(project.surroundings(), sides) as workplace:
+        chosen = selected_cases(workplace, Request(request.selection))
+        on_base = {case.id for case in workplace.found["base"].discovery.cases}
+        cases = tuple(
+            case
+            for case in chosen
+            if not case.skip and case.id in on_base and (case.id in moved or not moved)
+        )
+        found = []
+        for state in case_states(cases, ("base", "head")):
+            project.caller.step(f"looking inside {state.case.id} …")
+            found.append(
+                explain_case(
+                    workplace.plan,
+                    workplace.executor,
+                    state.case,
+                    state.slug,
+                    moved.get(state.case.id, ()),
+                    within_s=request.within_s,
+                )
+            )
+        return tuple(found)

@@ -1,0 +1,65 @@
+"""``perfci explain``: what differs inside of a case, operator by operator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from perfci.cli.caller import allow_token_option
+from perfci.cli.options import config_option, duration, python_option, select_option
+from perfci.cli.printing import say
+from perfci.errors import EXIT_PASS
+
+
+@click.command(
+    "explain",
+    epilog="Example: perfci explain main HEAD -k encoder\n\n"
+    "Exit codes: 0 done, 2 usage, 3 no benchmark could be run, 4 git or disk.",
+)
+@click.argument("report_or_base", metavar="REPORT|BASE")
+@click.argument("head", default="")
+@select_option
+@config_option
+@python_option
+@allow_token_option
+@click.option(
+    "--within",
+    "within_s",
+    type=duration,
+    default="30s",
+    show_default=True,
+    help="Time for the instruments of a case, beside its own run time.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+def command(
+    report_or_base: str,
+    head: str,
+    selection: str,
+    config_path: Path | None,
+    python: str | None,
+    within_s: float,
+    quiet: bool,
+) -> int:
+    """Look for what differs inside of cases, between BASE and HEAD or the sides of a REPORT.
+
+    Both sides run again, in fresh processes under instruments; nothing is measured and no verdict
+    given. Of a report, only cases that moved are looked at. HEAD defaults to the working tree.
+    """
+    from perfci.app.explain import ExplainRequest, explain, of_report
+    from perfci.app.project import open_project
+    from perfci.cli.caller import calling
+    from perfci.render.why import why_lines
+
+    path = Path(report_or_base)
+    if not head and path.is_file():
+        request = of_report(path, selection, python, within_s)
+    else:
+        request = ExplainRequest(report_or_base, head or ".", selection, python, within_s)
+    with calling(quiet=quiet) as caller:
+        found = explain(open_project(caller, config_path), request)
+    for why in found:
+        say(why.case)
+        for line in why_lines(why):
+            say(f"  {line}")
+    return EXIT_PASS

@@ -1,0 +1,115 @@
+"""What looks inside of a case to say why it moved: a module each, found by being in this package.
+
+Nothing here runs while anything is measured. A module has what ``Instrument`` names; ``record``
+runs in workers, so that a module imports the standard library only, and torch inside of functions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import FrameType
+from typing import Any, Literal
+
+from perfci.metrics import Device
+from perfci.model.why import Difference, Hint
+from perfci.model.worker import WorkOrder
+from perfci.plugins import module_names
+
+Recorded = Mapping[str, Any]
+"""What one recording gave: plain values, which go through JSON."""
+Words = Mapping[str, str | Callable[..., str]]
+_PERFCI = __file__.removesuffix("instruments/__init__.py")
+_LIBRARIES = ("/site-packages/", "/dist-packages/")
+
+
+@dataclass(slots=True)
+class Scene:
+    """What a recorder may know of its worker. Times in s.
+
+    ``call`` and ``once``, which waits for a device too, are there from the end of set-up on;
+    ``device`` and ``compiled`` from the end of the first call, ``call_s`` from that of the warm-up.
+    """
+
+    order: WorkOrder
+    call: Callable[[], Any] = lambda: None
+    once: Callable[[], None] = lambda: None
+    device: Device | None = None
+    compiled: bool = False
+    call_s: float = 0.0
+
+    def place(self, file: str) -> str:
+        """Return the path in the side's tree, or the benchmarks'; nothing for anybody else's."""
+        if file.startswith(_PERFCI) or any(folder in file for folder in _LIBRARIES):
+            return ""
+        for root in (self.order.root, self.order.benchmark_root):
+            if file.startswith(f"{root}/"):
+                return file[len(root) + 1 :]
+        return ""
+
+    def caller(self, frame: FrameType | None) -> tuple[str, int, str]:
+        """Return the file, line and function of the user's that ``frame`` was called from."""
+        while frame is not None:
+            if file := self.place(frame.f_code.co_filename):
+                return file, frame.f_lineno, frame.f_code.co_name
+            frame = frame.f_back
+        return "", 0, ""
+
+
+When = Literal["start", "first_call", "work"]
+Differences = Callable[[Sequence[Recorded], Sequence[Recorded]], Iterable[Difference]]
+Hints = Callable[[Sequence[Recorded]], Iterable[Hint]]
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """One module. ``PLACE`` orders them, and so differences that weigh the same.
+
+    ``WHEN`` is ``work``: ``record(scene)`` is called ``RUNS`` times a side, in turn, once the work
+    is warm, and returns what it recorded. Or it returns a context manager, whose value is a dict
+    that it has filled when it ends: around the import of the benchmark's file and the set-up
+    (``start``), or around the first call. ``differences`` is pure: both sides' recordings in,
+    differences out, none where nothing differs. ``hints`` is given head's alone. ``WORDS`` are
+    templates or functions, by code, of a difference's or hint's arguments.
+    """
+
+    name: str
+    place: int
+    when: When
+    record: Callable[[Scene], Any]
+    differences: Differences
+    words: Words
+    runs: int = 1
+    hints: Hints = field(default=lambda _: ())
+
+
+@cache
+def instruments() -> Mapping[str, Instrument]:
+    """Return the instruments by name, in their order."""
+    names = module_names(sys.modules[__name__])
+    found = (_instrument(name) for name in names)
+    return {one.name: one for one in sorted(found, key=lambda one: one.place)}
+
+
+def _instrument(name: str) -> Instrument:
+    module = importlib.import_module(f"{__name__}.{name}")
+    optional = {"runs": "RUNS", "hints": "hints"}
+    return Instrument(
+        name=name,
+        place=module.PLACE,
+        when=module.WHEN,
+        record=module.record,
+        differences=module.differences,
+        words=module.WORDS,
+        **{key: vars(module)[one] for key, one in optional.items() if one in vars(module)},
+    )
+
+
+def words(one: Difference | Hint) -> str:
+    """Return it in English. KeyError, TypeError or ValueError where it is not perfci's."""
+    wording = instruments()[one.instrument].words[one.code]
+    arguments = one.arguments
+    return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)

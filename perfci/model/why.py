@@ -1,0 +1,54 @@
+"""Why a case moved: what instruments found that differs inside, ranked, and what they could not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from perfci.model.finding import Plain
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What one instrument found to differ between the sides, as a code with its arguments.
+
+    ``seconds`` is how much slower that made a call of head, or its start, and ``bytes`` how much
+    larger; below zero where it is better, 0 where that isn't known. ``metric`` is what such a
+    difference moves, or what the names of its metrics begin with: ``latency``, ``cold_start``,
+    ``import_time``, ``compile_time``, ``peak_host_memory``, ``peak_device_memory``. ``file`` is
+    relative to head's tree, where it is in one, and ``hunk`` says that its line was changed.
+    """
+
+    instrument: str
+    code: str
+    arguments: Mapping[str, Plain] = field(default_factory=dict)
+    seconds: float = 0.0
+    bytes: float = 0.0
+    metric: str = ""
+    file: str = ""
+    line: int = 0
+    hunk: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What a profile of head shows that is often a mistake. It is no reason for any verdict."""
+
+    instrument: str
+    code: str
+    arguments: Mapping[str, Plain] = field(default_factory=dict)
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why one case moved: the differences, the first the likeliest reason.
+
+    ``untold`` says by instrument why it could not say anything, ``""`` standing for all of them.
+    """
+
+    case: str
+    differences: tuple[Difference, ...] = ()
+    hints: tuple[Hint, ...] = ()
+    untold: Mapping[str, str] = field(default_factory=dict)

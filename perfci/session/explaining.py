@@ -1,0 +1,203 @@
+"""Why a case moved: both sides run once more, in fresh processes, under instruments.
+
+Never while anything is measured. Whatever fails here is ``untold``, and no verdict depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from perfci.errors import OutsideError
+from perfci.instruments import Instrument, Recorded, instruments
+from perfci.model.case import Case, Failure
+from perfci.model.report import Comparison
+from perfci.model.why import Difference, Hint, Why
+from perfci.session.conversation import BudgetEnded, Worker, WorkerEnded
+from perfci.session.executor import Executor
+from perfci.session.launch import TreeDeleted
+from perfci.session.plan import SessionPlan
+from perfci.session.slot import Task
+from perfci.verdict.why import changed_lines, ranked, with_hunks
+
+_CALLS = 3
+"""A recording makes about so many calls of what is slow."""
+_ROUND = 1_000_000
+"""A round that never comes: its caches are the warm ones."""
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What is known of one case so far: recordings by instrument and side, and what isn't."""
+
+    waiting: list[Instrument]
+    recorded: dict[str, dict[str, list[Recorded]]] = field(default_factory=dict)
+    untold: dict[str, str] = field(default_factory=dict)
+
+    def give_up(self, chosen: Sequence[Instrument], why: str) -> None:
+        for one in chosen:
+            self.untold[one.name] = why
+            self.recorded.pop(one.name, None)
+            self.waiting.remove(one)
+
+
+def explain_case(
+    plan: SessionPlan,
+    executor: Executor,
+    case: Case,
+    slug: str,
+    moved: Sequence[Comparison],
+    *,
+    within_s: float,
+) -> Why:
+    """Return why the case's ``moved`` rows moved, as far as its instruments say.
+
+    They may take ``within_s``, both sides together, beside the case's own run time.
+
+    The two workers start one after the other, and record in turn. Where one ends under an
+    instrument, that one is untold, and the others go on in new ones as long as there is time.
+    """
+    found = _Findings(list(instruments().values()))
+    explaining = _Explaining(plan, executor, case, slug, within_s)
+    while found.waiting and explaining.left_s > 0:
+        explaining.attempt(found)
+    found.give_up(tuple(found.waiting), f"the {within_s:g} s that a case may take were over")
+    return _concluded(plan, case, found, moved)
+
+
+class _Explaining:
+    """Pairs of workers, one after the other, and the time that they may take."""
+
+    def __init__(
+        self, plan: SessionPlan, executor: Executor, case: Case, slug: str, within_s: float
+    ) -> None:
+        self._plan, self._executor = plan, executor
+        self._case, self._slug = case, slug
+        self.left_s = within_s
+        self._first = True
+
+    def attempt(self, found: _Findings) -> None:
+        """Start both sides and let them record; an instrument or more is done or untold then."""
+        chosen = tuple(found.waiting)
+        began = self._executor.now()
+        with ExitStack() as stack:
+            try:
+                workers = self._started(stack, chosen)
+            except WorkerEnded as ended:
+                self._spent(began)
+                early = tuple(one for one in chosen if one.when != "work")
+                found.give_up(early or chosen, _said(ended.failure))
+                return
+            except (BudgetEnded, TreeDeleted, OSError, OutsideError) as error:
+                found.give_up(chosen, f"it could not be run again: {error or 'no time'}")
+                return
+            if not self._first:
+                self._spent(began)
+            self._first = False
+            call_s = max(one for _, one in workers)
+            for one in chosen:
+                began = self._executor.now()
+                try:
+                    self._record(one, [worker for worker, _ in workers], call_s, found)
+                except WorkerEnded as ended:
+                    found.give_up((one,), _said(ended.failure))
+                    return
+                finally:
+                    self._spent(began)
+            for worker, _ in workers:
+                worker.send({"do": "finish"})
+                worker.stage = "done"
+
+    def _spent(self, since: float) -> None:
+        self.left_s -= self._executor.now() - since
+
+    def _started(
+        self, stack: ExitStack, chosen: Sequence[Instrument]
+    ) -> list[tuple[Worker, float]]:
+        """Start both sides; return each warm worker with the time of a call in s."""
+        names = tuple(one.name for one in chosen)
+        started = []
+        for side in self._plan.sides:
+            task = self._plan.task(side, self._case, _ROUND, self._slug, exact=())
+            if task.watched:
+                stack.callback(task.watched.events.unlink, missing_ok=True)
+            worker = self._worker(replace(task, order=replace(task.order, instruments=names)))
+            stack.callback(worker.close)
+            call_s = worker.field(worker.expect("ready", task.timeout_s), "call_s", float)
+            started.append((worker, call_s))
+        return started
+
+    def _worker(self, task: Task) -> Worker:
+        launch = replace(task.launch, environment={**task.launch.environment, **task.environment})
+        budget_end = self._executor.now() + 4 * task.timeout_s
+        return self._executor.start(task.order, launch, budget_end=budget_end)
+
+    def _record(
+        self, one: Instrument, workers: Sequence[Worker], call_s: float, found: _Findings
+    ) -> None:
+        """Let both sides record in turn, as often as the instrument asks and the time allows."""
+        if one.when == "work" and len(workers) * _CALLS * call_s > self.left_s:
+            found.give_up((one,), f"a call takes {call_s:.2g} s, too long to look inside")
+            return
+        recorded: dict[str, list[Recorded]] = {worker.order.side: [] for worker in workers}
+        end = self._executor.now() + self.left_s
+        for number in range(one.runs):
+            if number and self._executor.now() >= end:
+                break
+            for worker in workers:
+                worker.send({"do": "record", "instrument": one.name})
+                within_s = max(1.0, end - self._executor.now())
+                message = worker.expect("record", within_s)
+                if why := worker.field(message, "why", str):
+                    found.give_up((one,), f"on {worker.order.side}: {why}")
+                    return
+                recorded[worker.order.side].append(
+                    worker.field(message, "recorded", dict[str, Any])
+                )
+        found.recorded[one.name] = recorded
+        found.waiting.remove(one)
+
+
+def _said(failure: Failure) -> str:
+    first = next(iter(failure.message.strip().splitlines()), "")
+    return f"{failure.side} failed under it in {failure.stage} ({failure.kind}): {first}"[:500]
+
+
+# From recordings to differences, and which of them lie on changed lines.
+
+
+def _concluded(plan: SessionPlan, case: Case, found: _Findings, moved: Sequence[Comparison]) -> Why:
+    differences: list[Difference] = []
+    hints: list[Hint] = []
+    for name, recorded in found.recorded.items():
+        one = instruments()[name]
+        try:
+            differences += one.differences(recorded["base"], recorded["head"])
+            hints += one.hints(recorded["head"])
+        except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)
+            found.untold[name] = f"what it recorded can't be read ({type(error).__name__})"
+    changed = {
+        file: _changed(plan, file)
+        for file in dict.fromkeys(one.file for one in differences if one.file)
+    }
+    differences = list(with_hunks(differences, changed))
+    return Why(case.id, ranked(differences, moved), tuple(hints), found.untold)
+
+
+def _changed(plan: SessionPlan, file: str) -> frozenset[int]:
+    """Return the lines of head's file that differ from base's; none where it isn't in the tree."""
+    base, head = (_text(side.root, file) for side in plan.sides)
+    return frozenset() if head is None else changed_lines(base or "", head)
+
+
+def _text(root: Path, file: str) -> str | None:
+    path = root / file
+    if not path.resolve().is_relative_to(root.resolve()):
+        return None
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None

@@ -1,0 +1,79 @@
+"""From what instruments found to why a case moved: what explains most goes first."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from perfci.instruments import instruments
+from perfci.model.report import Comparison
+from perfci.model.why import Difference
+
+MOST_DIFFERENCES = 20
+_LONGEST_FILE = 20_000
+"""Lines of a file that is compared; a longer one is generated."""
+
+
+def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Difference, ...]:
+    """Return the differences, what explains the rows that ``moved`` first.
+
+    What goes their way, before what moves something else; what lies on a changed line before the
+    rest; then what weighs most. An instrument's place decides between what has no weight.
+    """
+    directions = _directions(moved)
+    places = {name: one.place for name, one in instruments().items()}
+
+    def rank(one: Difference) -> tuple[bool, bool, float, float, int]:
+        ways = {way for name, way in directions.items() if one.metric and _is_of(name, one)}
+        gain = one.seconds or one.bytes
+        explains = any(gain * way >= 0 for way in ways) if directions else True
+        return (
+            not explains,
+            not one.hunk,
+            -abs(one.seconds),
+            -abs(one.bytes),
+            places.get(one.instrument, len(places)),
+        )
+
+    return tuple(sorted(found, key=rank)[:MOST_DIFFERENCES])
+
+
+def _directions(moved: Sequence[Comparison]) -> Mapping[str, int]:
+    """Return by metric whether it grew (1) or shrank (-1)."""
+    ways = {}
+    for row in moved:
+        worse = 1 if row.direction == "lower" else -1
+        ways[row.metric] = worse if row.status == "regressed" else -worse
+    return ways
+
+
+def _is_of(metric: str, one: Difference) -> bool:
+    return metric.startswith(one.metric)
+
+
+def changed_lines(base: str, head: str) -> frozenset[int]:
+    """Return the lines of ``head``, from 1, that ``base`` doesn't have so; where lines are gone,
+    those around them.
+    """
+    old, new = base.splitlines(), head.splitlines()
+    if max(len(old), len(new)) > _LONGEST_FILE:
+        return frozenset()
+    changed: set[int] = set()
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for tag, _, _, start, end in matcher.get_opcodes():
+        if tag == "delete":
+            changed |= {start, start + 1}
+        elif tag != "equal":
+            changed |= set(range(start + 1, end + 1))
+    return frozenset(changed)
+
+
+def with_hunks(
+    found: Sequence[Difference], changed: Mapping[str, frozenset[int]]
+) -> tuple[Difference, ...]:
+    """Return the differences; those whose line is ``changed``, by file, say so."""
+    return tuple(
+        replace(one, hunk=one.line in changed.get(one.file, frozenset())) if one.file else one
+        for one in found
+    )

@@ -1,0 +1,75 @@
+"""Which operators differ, of recordings made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perfci.instruments import words
+from perfci.instruments.operators import differences
+from perfci.model.why import Difference
+
+LINE = ["model.py", 12, "forward: y = y.clone()"]
+
+
+def recorded(*operators: tuple[str, str, int, float, float], lines: Any = (LINE,)) -> Any:
+    return {"call_s": 1e-3, "lines": list(lines), "operators": operators, "device": []}
+
+
+def five(*operators: tuple[str, str, int, float, float], lines: Any = (LINE,)) -> list[Any]:
+    return [recorded(*operators, lines=lines)] * 5
+
+
+def found(base: list[Any], head: list[Any]) -> list[Difference]:
+    return list(differences(base, head))
+
+
+MM = ("aten::mm", "float32[8,8] float32[8,8]", -1, 2.0, 4e-4)
+
+
+def test_the_same_operators_say_nothing() -> None:
+    assert found(five(MM), five(MM)) == []
+
+
+def test_more_calls_are_counted_and_named_by_their_line() -> None:
+    (one,) = found(
+        five(MM, ("aten::copy_", "float32[8]", 0, 1.0, 1e-5)),
+        five(MM, ("aten::copy_", "float32[8]", 0, 13.0, 3.51e-4), ("aten::empty", "", 0, 12, 1e-6)),
+    )
+    assert (one.file, one.line, one.metric) == ("model.py", 12, "latency")
+    assert words(one) == "`aten::copy_` 1 → 13 calls, +341 µs, with 1 other operator"
+    assert round(one.seconds, 9) == 3.42e-4
+
+
+def test_a_line_that_moved_down_is_the_same_line() -> None:
+    lower = ["model.py", 40, "forward: y = y.clone()"]
+    copy = ("aten::copy_", "float32[8]", 0, 1.0, 1e-5)
+    assert found(five(copy), five(copy, lines=(lower,))) == []
+
+
+def test_a_line_that_was_rewritten_and_does_the_same_says_nothing() -> None:
+    other = ["model.py", 12, "forward: z = y.clone()"]
+    copy = ("aten::copy_", "float32[8]", 0, 1.0, 1e-5)
+    assert found(five(copy), five(copy, lines=(other,))) == []
+
+
+def test_another_precision_is_said_as_one_change() -> None:
+    (one,) = found(five(MM), five(("aten::mm", "float64[8,8] float64[8,8]", -1, 2.0, 9e-4)))
+    assert one.code == "operator-tensors"
+    assert words(one) == (
+        "`aten::mm` on float64[8,8] float64[8,8], before on float32[8,8] float32[8,8], 2 calls, "
+        "+500 µs"
+    )
+
+
+def test_a_time_counts_where_all_profiles_agree() -> None:
+    slow = ("aten::mm", MM[1], -1, 2.0, 6e-4)
+    (one,) = found(five(MM), five(slow))
+    assert words(one) == "`aten::mm` takes 400 µs → 600 µs in 2 calls"
+    overlapping = [*five(slow)[:4], recorded(("aten::mm", MM[1], -1, 2.0, 3.9e-4))]
+    assert found(five(MM), overlapping) == []
+    assert found(five(MM)[:4], five(slow)[:4]) == []
+
+
+def test_a_count_that_is_luck_is_no_difference() -> None:
+    rehash = [recorded(MM, ("aten::copy_", "", -1, float(one), 1e-5)) for one in (0, 2, 1, 0, 2)]
+    assert found(rehash, list(reversed(rehash))) == []

@@ -1,0 +1,35 @@
+"""What explains most goes first, and which lines were changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfci.model.why import Difference
+from perfci.verdict.why import changed_lines, ranked, with_hunks
+from tests.render.examples import bare
+
+WAYS = ("regressed", "improved")
+SLOW = Difference("operators", "operator-calls", seconds=3e-4, metric="latency")
+SMALL = Difference(
+    "operators", "operator-calls", seconds=1e-5, metric="latency", file="a.py", line=3
+)
+
+
+def test_a_changed_line_goes_before_what_weighs_more() -> None:
+    of_head = with_hunks((SLOW, SMALL), {"a.py": frozenset({3})})
+    assert [one.hunk for one in ranked(of_head, ())] == [True, False]
+    assert ranked((SMALL, SLOW), ()) == (SLOW, SMALL)
+
+
+def test_what_goes_the_other_way_explains_nothing() -> None:
+    faster = Difference("operators", "operator-calls", seconds=-9e-4, metric="latency")
+    worse, better = (replace(bare("a", way, ""), metric="latency_p50") for way in WAYS)
+    assert ranked((faster, SLOW), (worse,)) == (SLOW, faster)
+    assert ranked((SLOW, faster), (better,)) == (faster, SLOW)
+
+
+def test_lines_that_head_has_otherwise_are_changed() -> None:
+    assert changed_lines("a\nb\nc\n", "a\nx\nc\nd\n") == {2, 4}
+    assert changed_lines("a\nb\nc\n", "a\nc\n") == {1, 2}
+    assert changed_lines("a\n", "a\n") == set()
+    assert changed_lines("", "a\nb\n") == {1, 2}
