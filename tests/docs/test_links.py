@@ -34,6 +34,11 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert missing == []
 
 
+def test_every_page_is_in_the_contents_of_the_site() -> None:
+    contents = (ROOT / "docs" / "site" / "contents.md").read_text(encoding="utf-8").splitlines()
+    assert [one.name for one in (ROOT / "docs").glob("*.md") if one.stem not in contents] == []
+
+
 def test_every_page_of_results_is_in_their_table_and_read_from_a_page_of_its_own() -> None:
     table = (ROOT / "docs" / "results" / "README.md").read_text(encoding="utf-8")
     pages = "".join(one.read_text(encoding="utf-8") for one in (ROOT / "docs").glob("*.md"))
