@@ -32,7 +32,7 @@ RUNS_WITH_WORKERS = 14
 """Of so many newest runs of an environment the workers' own values go into the site."""
 _MOST_CHANGES = 200
 """Changes of which both runs' workers are looked up, however long ago they were."""
-_FIRST = "No change was reported before: every change in the history counts as new."
+_FIRST = "No change was reported before: of the older ones, none counts as new."
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def report_trend(
         workers = workers_of(trend, history, config.aliases) if request.html else {}
         _write(trend, workers, request)
         written(trend)
-        changes = seen(trend.changes, request.now)
+        changes = seen(trend, request.now)
         if request.remember:  # what is sent and not remembered would be sent again
             history.try_remember(changes)
         request.notifications.send(trend, say)
@@ -133,6 +133,8 @@ def trend_of(
     from perfci.trend.analysis import analyse
     from perfci.trend.events import group_events
     from perfci.trend.health import health
+    from perfci.trend.matching import settled
+    from perfci.trend.timeline.series import dates_of
     from perfci.trend.timeline.still_measured import replaced_environments, series_gone
     from perfci.trend.timeline.timelines import arrange
 
@@ -148,14 +150,17 @@ def trend_of(
             settings=settings,
             run_all=run_all,
         )
-    new = any(change.status == "new" for change in analysed.changes)
-    first = (_FIRST,) if new and not known else ()
+    changes = analysed.changes
+    first: tuple[str, ...] = ()
+    if changes and not known:
+        newest = max(max(dates_of(line), default="") for line in arranged.timelines.values())
+        changes, first = settled(changes, newest, settings.drift_days), (_FIRST,)
     return Trend(
         created_at=now,
         perfci_version=VERSION,
         timelines=arranged.timelines,
         series=arranged.series,
-        changes=analysed.changes,
+        changes=changes,
         drifts=analysed.drifts,
         health=health(
             history.outcomes(), arranged.timelines, arranged.series, replaced=replaced, now=now
@@ -165,7 +170,8 @@ def trend_of(
         too_few=analysed.too_few,
         reported_before=bool(known),
         gone=series_gone(arranged.timelines, arranged.series, replaced),
-        events=group_events(analysed.changes, arranged.series, arranged.timelines),
+        events=group_events(changes, arranged.series, arranged.timelines, known),
+        recent_days=settings.drift_days,
     )
 
 
@@ -213,11 +219,14 @@ def workers_of(trend: Trend, history: OpenHistory, aliases: Mapping[str, str]) -
     return found
 
 
-def seen(changes: Sequence[Change], now: str) -> tuple[KnownChange, ...]:
+def seen(trend: Trend, now: str) -> tuple[KnownChange, ...]:
     """Return what the history is to remember of a report's changes: where they are.
 
     Acknowledgements are in the history already, and may have been taken back meanwhile.
     """
+    events = {
+        change.id: event.id for event in trend.events for change in (*event.changes, *event.back)
+    }
     return tuple(
         KnownChange(
             id=change.id,
@@ -226,8 +235,9 @@ def seen(changes: Sequence[Change], now: str) -> tuple[KnownChange, ...]:
             sha_after=change.names[1],
             worse=change.worse,
             first_seen_at=change.first_seen_at or now,
+            event=events.get(change.id, ""),
         )
-        for change in changes
+        for change in trend.changes
     )
 
 

@@ -154,7 +154,7 @@ def stats(history: str | None, config_path: Path | None) -> None:
 def acknowledge(
     change: str, note: str, undo: bool, history: str | None, config_path: Path | None
 ) -> None:
-    """Accept the change ID (or the beginning of it) that `perfci trend` names."""
+    """Accept the event or change ID (or the beginning of it) that `perfci trend` names."""
     if undo and note:
         raise UsageError(
             "undo-with-note",

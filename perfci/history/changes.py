@@ -50,6 +50,7 @@ def read_changes(connection: Connection) -> tuple[KnownChange, ...]:
             first_seen_at=row.first_seen_at,
             acknowledged=row.acknowledged,
             note=row.note,
+            event=row.event,
         )
         for row in rows
     )
@@ -66,7 +67,7 @@ def write_changes(connection: Connection, changes: Sequence[KnownChange]) -> Non
     table = schema.known_changes
     statement = insert_into(connection, table)
     new = statement.excluded
-    place = ("environment", "case", "metric", "sha_before", "sha_after", "worse")
+    place = ("environment", "case", "metric", "sha_before", "sha_after", "worse", "event")
     renewed = {name: new[name] for name in place} | {
         "acknowledged": or_(table.c.acknowledged, new.acknowledged),
         "note": case((table.c.note != "", table.c.note), else_=new.note),
@@ -83,6 +84,7 @@ def write_changes(connection: Connection, changes: Sequence[KnownChange]) -> Non
                 "first_seen_at": one.first_seen_at,
                 "acknowledged": one.acknowledged,
                 "note": one.note,
+                "event": one.event,
             }
             for one in sorted(changes, key=lambda one: one.id)
         ],
@@ -101,10 +103,15 @@ def acknowledge_change(
 ) -> str:
     """Mark the change whose id is, or alone begins with, ``given``; return its id.
 
+    The id of an event stands for all of its changes.
+
     Accepted again without a note, it keeps the one that it has.
     """
     table = schema.known_changes
-    every = connection.execute(select(table.c.id).order_by(table.c.first_seen_at)).scalars().all()
+    rows = connection.execute(
+        select(table.c.id, table.c.event).order_by(table.c.first_seen_at)
+    ).all()
+    every = tuple(dict.fromkeys(id_ for row in rows for id_ in row if id_))
     begin = [one for one in every if one.startswith(given)] if len(given) >= _SHORTEST else []
     found = [given] if given in every else begin
     if len(found) != 1:
@@ -118,7 +125,9 @@ def acknowledge_change(
         )
     kept = table.c.note if accepted and not note else note
     connection.execute(
-        update(table).where(table.c.id == found[0]).values(acknowledged=accepted, note=kept)
+        update(table)
+        .where(or_(table.c.id == found[0], table.c.event == found[0]))
+        .values(acknowledged=accepted, note=kept)
     )
     return found[0]
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest migration's. A test holds it to the files in ``migrations/versions``."""
 VERSION_TABLE = "perfci_history_version"
 MIGRATION_LOCK = 7_305_410_326
@@ -138,4 +138,5 @@ known_changes = Table(
     Column("first_seen_at", Text, nullable=False),
     Column("acknowledged", Boolean, nullable=False),
     Column("note", Text, nullable=False),
+    Column("event", Text, nullable=False, server_default="", index=True),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -98,6 +99,7 @@ def _change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> di
 
 def _event(event: Event) -> dict[str, Any]:
     return {
+        "id": event.id,
         "kind": event.kind,
         "status": event.status,
         "environment": event.environment,
@@ -105,8 +107,8 @@ def _event(event: Event) -> dict[str, Any]:
         "series": event.series,
         "measured": event.measured,
         "benchmarks": list(event.benchmarks),
-        "median_ratio": event.median_ratio,
-        "worst_ratio": event.changes[0].ratio,
+        "median_cost": median(event.costs) if event.costs else None,
+        "largest_cost": event.largest_cost,
         "sha_before": event.commits[0],
         "sha_after": event.commits[1],
         "at": event.at,

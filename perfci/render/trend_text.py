@@ -10,9 +10,11 @@ from perfci.render.clean import clean_line
 from perfci.render.cutting import cut, tidy
 from perfci.render.markdown import LIMIT, markdown_environment
 from perfci.render.site import words
-from perfci.render.site.catalogue import catalogue, sort_changes, standings
+from perfci.render.site.catalogue import catalogue, standings
+from perfci.render.site.event_groups import sort_events
+from perfci.render.site.event_rows import event_rows
 from perfci.render.site.health_view import tiles
-from perfci.render.site.moved import Moved, drift_rows, moved_rows
+from perfci.render.site.moved import Moved, drift_rows
 from perfci.render.site.pages import scope_text
 from perfci.trend.change import Trend
 
@@ -22,16 +24,16 @@ _LONGEST = 400
 
 def trend_lines(trend: Trend) -> tuple[str, ...]:
     """Return the lines to print: plain, clean text."""
-    groups = sort_changes(trend)
+    groups = sort_events(trend)
     listed = catalogue(trend, standings(trend))
     several = len(listed.labels) > 1
     first = (words.headline(trend, groups), words.too_early(trend), scope_text(trend, listed))
     lines = [f"{line}." for line in dict.fromkeys(filter(None, first))]
     new = (*groups.new_worse, *groups.new_better)
-    lines += _some(moved_rows(new[:MOST_LINES], trend, listed, drawn=False), len(new), several)
+    lines += _some(event_rows(new[:MOST_LINES], trend, listed, drawn=False), len(new), several)
     if groups.open_worse:
         lines.append("Still worse:")
-        rows = moved_rows(groups.open_worse[:MOST_LINES], trend, listed, drawn=False)
+        rows = event_rows(groups.open_worse[:MOST_LINES], trend, listed, drawn=False)
         lines += _some(rows, len(groups.open_worse), several)
     if groups.drifts_worse:
         lines.append("Slow drift:")
@@ -67,23 +69,24 @@ _MOST_NOTES = 10
 
 def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
     """Return what moved since last time, the worst first; folded, what is open or acknowledged."""
-    groups = sort_changes(trend)
+    groups = sort_events(trend)
     listed = catalogue(trend, standings(trend))
     new = (*groups.new_worse, *groups.new_better)
-    accepted = [change for change in groups.earlier if change.status == "acknowledged"]
+    accepted = [event for event in groups.earlier if event.status == "acknowledged"]
     headline, early = words.headline(trend, groups), words.too_early(trend)
     text = _template().render(
         headline=headline,
         early="" if early == headline else early,
         still=words.still_open(groups),
+        since=trend.reported_before,
         scope=scope_text(trend, listed),
-        new=moved_rows(new[:MOST_ROWS], trend, listed, drawn=False),
+        new=event_rows(new[:MOST_ROWS], trend, listed, drawn=False),
         new_more=max(0, len(new) - MOST_ROWS),
-        open=moved_rows(groups.open_worse[:MOST_ROWS], trend, listed, drawn=False),
+        open=event_rows(groups.open_worse[:MOST_ROWS], trend, listed, drawn=False),
         open_more=max(0, len(groups.open_worse) - MOST_ROWS),
         drifts=drift_rows(groups.drifts_worse[:MOST_ROWS], trend, listed, drawn=False),
         drifts_more=max(0, len(groups.drifts_worse) - MOST_ROWS),
-        accepted=moved_rows(accepted[:MOST_ROWS], trend, listed, drawn=False),
+        accepted=event_rows(accepted[:MOST_ROWS], trend, listed, drawn=False),
         accepted_more=max(0, len(accepted) - MOST_ROWS),
         several=len(listed.labels) > 1,
         tiles=tiles(trend.health),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Literal
 
 from perfci.trend.timeline.series import Series, SeriesKey, Timeline
@@ -59,6 +59,13 @@ class Change:
         return 1.0 - self.q
 
     @property
+    def cost(self) -> float | None:
+        """The ratio, turned so that above 1 is worse; None where there is none."""
+        if not self.ratio:
+            return None
+        return self.ratio if (self.ratio > 1.0) == self.worse else 1.0 / self.ratio
+
+    @property
     def same_commit(self) -> bool:
         """Whether it moved between runs of one commit: then no commit did it."""
         return self.commits_within[0] != "" and self.commits_within[0] == self.commits_within[1]
@@ -68,6 +75,7 @@ class Change:
 class Event:
     """Changes of one place in one environment, told as one; each change is in one event.
 
+    ``id`` stays from report to report, as its changes' do.
     ``changes`` are the worst first. ``back`` are the changes by which an excursion came back.
     ``commits`` and ``rows`` (of the timeline) bound what all ``changes`` have in common: the event
     is in that range, the first not included; ``ended_at`` is when an excursion came back.
@@ -75,6 +83,7 @@ class Event:
     ``evidence`` says why it is taken for the environment's.
     """
 
+    id: str
     kind: EventKind
     environment: str
     changes: tuple[Change, ...]
@@ -108,10 +117,16 @@ class Event:
         return tuple(sorted({benchmark_of(one.series.case) for one in self.changes}))
 
     @property
-    def median_ratio(self) -> float | None:
-        """The median of new ÷ old level; None where no change has a ratio."""
-        ratios = [one.ratio for one in self.changes if one.ratio is not None]
-        return median(ratios) if ratios else None
+    def costs(self) -> tuple[float, ...]:
+        """By how much each changed that moved the event's way; above 1 is worse."""
+        return tuple(
+            one.cost for one in self.changes if one.worse is self.worse and one.cost is not None
+        )
+
+    @property
+    def largest_cost(self) -> float | None:
+        """The one of ``costs`` that is furthest from 1; None where there is none."""
+        return max(self.costs, key=lambda cost: abs(math.log(cost)), default=None)
 
 
 def benchmark_of(case: str) -> str:
@@ -124,7 +139,7 @@ class KnownChange:
     """A change as the history remembers it, to be found again in the next report.
 
     ``sha_before`` and ``sha_after`` are its commits; the ids of its runs where no commit is known,
-    and where both are the same one.
+    and where both are the same one. ``event`` is the id of the event that it was told with.
     """
 
     id: str
@@ -135,6 +150,7 @@ class KnownChange:
     first_seen_at: str
     acknowledged: bool = False
     note: str = ""
+    event: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +214,8 @@ class Trend:
     ``events`` are the changes again, those of one place together; the newest first.
 
     The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
-    measured. ``reported_before``: whether an earlier report named a change; in a first report all
-    changes are new, whenever they happened.
+    measured. ``reported_before``: whether an earlier report named a change; in a first report
+    what moved in the last ``recent_days`` is new.
     """
 
     created_at: str
@@ -215,3 +231,4 @@ class Trend:
     reported_before: bool = True
     gone: frozenset[SeriesKey] = frozenset()
     events: tuple[Event, ...] = ()
+    recent_days: int = 14

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import median_low
 
-from perfci.trend.change import Change, Event, Evidence
+from perfci.trend.change import Change, Event, Evidence, KnownChange
 from perfci.trend.places import Span, common_places
 from perfci.trend.timeline.series import Series, SeriesKey, Timeline, dates_of
 
@@ -40,9 +42,15 @@ class _Placed:
 
 
 def group_events(
-    changes: Sequence[Change], series: Sequence[Series], timelines: Mapping[str, Timeline]
+    changes: Sequence[Change],
+    series: Sequence[Series],
+    timelines: Mapping[str, Timeline],
+    known: Iterable[KnownChange] = (),
 ) -> tuple[Event, ...]:
-    """Return the events that ``changes`` are of, the newest first. Each change is in one."""
+    """Return the events that ``changes`` are of, the newest first. Each change is in one.
+
+    ``known`` are the changes that earlier reports named: their events keep their ids.
+    """
     by_key = {one.key: one for one in series}
     placed: dict[str, list[_Placed]] = {}
     for change in changes:
@@ -57,6 +65,7 @@ def group_events(
             for place, members in _grouped([one for one in some if one.long is long])
         ]
         events += _with_excursions(grouped)
+    events = _with_known_ids(events, {one.id: one.event for one in known if one.event})
     return tuple(sorted(events, key=_newest_first, reverse=True))
 
 
@@ -91,6 +100,7 @@ def _event(
     measured = surroundings.measured(environment, rows)
     evidence = tuple(surroundings.evidence(environment, rows, keys, measured))
     return Event(
+        id=event_id(environment, members[0].change.id),
         kind="environment" if evidence else "code",
         environment=environment,
         changes=tuple(one.change for one in members),
@@ -245,6 +255,27 @@ def _returns(changes: Iterable[Change]) -> dict[int, Change]:
 
 def _excursion(out: Event, back: Event) -> Event:
     return replace(out, kind="excursion", back=back.changes, ended_at=back.at)
+
+
+def event_id(environment: str, change: str) -> str:
+    """Return twelve characters that name an event, of the worst change it was first told with."""
+    text = f"event\n{environment}\n{change}"
+    return "e" + hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:11]
+
+
+def _with_known_ids(events: Sequence[Event], remembered: Mapping[str, str]) -> list[Event]:
+    """Give each event the id that most of its changes had; one that came apart, to its largest."""
+    claims = []
+    for index, event in enumerate(events):
+        had = Counter(remembered.get(change.id, "") for change in event.changes)
+        claims += [(-count, id_, index) for id_, count in had.items() if id_]
+    found: dict[int, str] = {}
+    taken: set[str] = set()
+    for _, id_, index in sorted(claims):
+        if index not in found and id_ not in taken:
+            found[index] = id_
+            taken.add(id_)
+    return [replace(one, id=found.get(index, one.id)) for index, one in enumerate(events)]
 
 
 def _newest_first(event: Event) -> tuple[str, int, str, tuple[int, int]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from perfci.trend.change import ChangeStatus, KnownChange
+from perfci.model.instant import day_of
+from perfci.trend.change import Change, ChangeStatus, KnownChange
 from perfci.trend.detect.moves import SizedMove
 from perfci.trend.timeline.series import SeriesKey
 
@@ -81,6 +82,21 @@ def _distance(place: Place, known: KnownChange, points: Mapping[str, int]) -> in
     distance = min(near, default=WOBBLE + 1)
     may_be_there = after is not None and place.within[0] < after <= place.within[1]
     return distance if distance <= WOBBLE or may_be_there else None
+
+
+def settled(changes: Sequence[Change], newest: str, days: int) -> tuple[Change, ...]:
+    """Return the changes of a first report: what moved ``days`` before ``newest`` is not new."""
+    last = day_of(newest)
+    first = None if last is None else last - days
+
+    def is_old(change: Change) -> bool:
+        day = day_of(change.at)
+        return first is not None and day is not None and day < first
+
+    return tuple(
+        replace(one, status="known") if one.status == "new" and is_old(one) else one
+        for one in changes
+    )
 
 
 def change_id(series: SeriesKey, before: str, after: str) -> str:

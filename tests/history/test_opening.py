@@ -86,7 +86,7 @@ def test_an_older_history_is_upgraded_and_keeps_what_it_holds(place: str) -> Non
         assert history.record([recorded(2), recorded(3)]) == 1
         assert history.record_outcome(outcome())
         history.remember([change()])
-        assert history.statistics().revision == schema.REVISION == "0003"
+        assert history.statistics().revision == schema.REVISION == "0004"
 
 
 def test_a_newer_history_is_refused_and_left_as_it_is(place: str) -> None:

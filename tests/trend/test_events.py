@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.trend.events import score
 from perfci.trend.analysis import analyse
-from perfci.trend.change import Event
+from perfci.trend.change import Event, KnownChange
 from perfci.trend.events import group_events
 from perfci.trend.places import Span, common_places
 from perfci.trend.timeline.series import Series, SeriesKey, Timeline
@@ -47,7 +47,8 @@ def test_changes_between_the_same_commits_are_one_event_and_others_are_their_own
 
     assert (newer.kind, newer.series, newer.rows, newer.worse) == ("code", 6, (69, 70), True)
     assert (older.kind, older.series, older.rows, older.worse) == ("code", 3, (39, 40), False)
-    assert newer.median_ratio == pytest.approx(1.1, rel=0.01)
+    assert newer.costs == pytest.approx([1.1] * 6, rel=0.01)
+    assert older.largest_cost == pytest.approx(0.9, rel=0.01)
     assert newer.measured == 20
     assert newer.benchmarks == ("work",)
 
@@ -110,6 +111,22 @@ def test_what_came_back_after_months_is_a_regression_and_its_end():
     end, begin = events([*gone, of("one", 5)], lines("one"))
 
     assert (begin.kind, begin.status, end.kind, end.worse) == ("code", "fixed", "code", False)
+
+
+def test_an_event_keeps_its_id_though_its_worst_change_is_another():
+    first = [of("one", number, (70, 1.1)) for number in range(3)]
+    (before,) = events(first, lines("one"))
+    known = [
+        KnownChange(one.id, one.series, *one.names, one.worse, NOW, event=before.id)
+        for one in before.changes
+    ]
+    later = [*first, of("one", 9, (70, 1.3))]
+    changes = analyse(later, lines("one"), known=known, now=NOW).changes
+
+    (after,) = group_events(changes, later, lines("one"), known)
+    (without,) = group_events(changes, later, lines("one"))
+
+    assert after.id == before.id != without.id
 
 
 def test_a_wide_range_goes_to_where_others_are_sure_and_not_the_other_way_about():

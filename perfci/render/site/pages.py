@@ -11,15 +11,15 @@ from perfci.render.site.benchmark_data import Attached, benchmark_files
 from perfci.render.site.catalogue import (
     Benchmark,
     Catalogue,
-    Sorted,
     catalogue,
     shown,
-    sort_changes,
     standings,
 )
 from perfci.render.site.data import search_file, timeline_file
+from perfci.render.site.event_groups import SortedEvents, sort_events
+from perfci.render.site.event_rows import event_rows
 from perfci.render.site.health_view import missing_rows, runner_rows, tiles
-from perfci.render.site.moved import drift_rows, moved_rows
+from perfci.render.site.moved import drift_rows
 from perfci.render.templates import read_template, render_html
 from perfci.trend.change import Change, Trend
 from perfci.trend.timeline.series import Distributions, SeriesKey
@@ -34,7 +34,7 @@ ASSETS = (
 )  # fmt: skip
 
 
-def overview_page(trend: Trend, groups: Sorted, listed: Catalogue) -> bytes:
+def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> bytes:
     """Return ``index.html``: what moved since last time first, then search, then health."""
     new = (*groups.new_worse, *groups.new_better)
     headline = words.headline(trend, groups)
@@ -46,13 +46,13 @@ def overview_page(trend: Trend, groups: Sorted, listed: Catalogue) -> bytes:
         "early": "" if words.too_early(trend) == headline else words.too_early(trend),
         "since": trend.reported_before,
         "scope": scope_text(trend, listed),
-        "new": moved_rows(new[:MOST_NEW], trend, listed),
+        "new": event_rows(new[:MOST_NEW], trend, listed),
         "new_more": max(0, len(new) - MOST_NEW),
-        "open": moved_rows(groups.open_worse[:MOST_OPEN], trend, listed),
+        "open": event_rows(groups.open_worse[:MOST_OPEN], trend, listed),
         "open_more": max(0, len(groups.open_worse) - MOST_OPEN),
         "drifts": drift_rows(groups.drifts_worse[:MOST_OPEN], trend, listed),
         "drifts_more": max(0, len(groups.drifts_worse) - MOST_OPEN),
-        "earlier": moved_rows(groups.earlier[:MOST_EARLIER], trend, listed, drawn=False),
+        "earlier": event_rows(groups.earlier[:MOST_EARLIER], trend, listed, drawn=False),
         "earlier_more": max(0, len(groups.earlier) - MOST_EARLIER),
         "one_environment": len(listed.labels) == 1,
         "tiles": tiles(trend.health),
@@ -134,7 +134,7 @@ def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[st
         yield from benchmark_files(benchmark, listed, attached)
         yield f"benchmarks/{benchmark.slug}.html", benchmark_page(benchmark, trend, listed)
     yield search_file(listed, standing)
-    yield "index.html", overview_page(trend, sort_changes(trend), listed)
+    yield "index.html", overview_page(trend, sort_events(trend), listed)
 
 
 def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...]]:

@@ -5,27 +5,30 @@ from __future__ import annotations
 import math
 
 from perfci.render.clean import clean_line
-from perfci.render.site.catalogue import Sorted, series_of, shown
-from perfci.trend.change import Change, Drift, Trend
+from perfci.render.site.catalogue import series_of, shown
+from perfci.render.site.event_groups import SortedEvents, new_changes, open_changes
+from perfci.trend.change import Change, Drift, Event, Evidence, Trend
 from perfci.trend.detect.moves import NOISY_SERIES
-from perfci.units import format_change, format_value
+from perfci.units import counted, format_change, format_value, listed
 
 SHORT = 10
 """Characters of a commit's hash that are shown."""
 SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
 
 
-def headline(trend: Trend, groups: Sorted) -> str:
+def headline(trend: Trend, groups: SortedEvents) -> str:
     """Return what matters first, in one sentence."""
     if not trend.series:
         return "Nothing is recorded yet"
-    worse, better = series_of(groups.new_worse), series_of(groups.new_better)
+    new = new_changes(groups.new_worse, worse=True)
+    worse, better = series_of(new), series_of(new_changes(groups.new_better, worse=False))
     if worse == 1:
-        key = groups.new_worse[0].series
+        key = new[0].series
         return f"{shown(key.metric)} of {shown(key.case)} got worse"
-    since = " since the last report" if trend.reported_before else ""
+    days = f" in the last {trend.recent_days} days" if trend.changes else ""
+    since = " since the last report" if trend.reported_before else days
     if worse:
-        return f"{_series(worse)} got worse{since}"
+        return f"{_series(worse)} got worse{_in_events(len(groups.new_worse), worse)}{since}"
     judged = len(trend.series) - len(trend.too_few)
     those = f" in the {_series(judged)} that can be judged" if trend.too_few else ""
     if better:
@@ -43,11 +46,16 @@ def too_early(trend: Trend) -> str:
     return f"Too early to tell: {few} have fewer than {NOISY_SERIES} runs"
 
 
-def still_open(groups: Sorted) -> str:
+def _in_events(events: int, series: int) -> str:
+    return "" if events == series else f" in {counted(events, 'event')}"
+
+
+def still_open(groups: SortedEvents) -> str:
     """Return what was reported before and still holds; nothing where there is none."""
     parts = []
-    if worse := series_of(groups.open_worse):
-        parts.append(f"{_series(worse)} {'is' if worse == 1 else 'are'} still worse")
+    if worse := series_of(open_changes(groups.open_worse)):
+        events = _in_events(len(groups.open_worse), worse)
+        parts.append(f"{_series(worse)} {'is' if worse == 1 else 'are'} still worse{events}")
     if drifting := series_of(groups.drifts_worse):
         parts.append(f"{_series(drifting)} {'drifts' if drifting == 1 else 'drift'}")
     return " and ".join(parts)
@@ -98,6 +106,29 @@ def meaning(worse: bool) -> str:
 def range_text(change: Change) -> str:
     """Return ``a1b2c3..d4e5f6`` for git, the newer commit alone, or nothing where none is known."""
     return _range(change.commits)
+
+
+def event_range(event: Event) -> str:
+    """Return the range that an event's changes share, as ``range_text`` does."""
+    return _range(event.commits)
+
+
+_EVIDENCE: dict[Evidence, str] = {
+    "same_commit": "between runs of one commit",
+    "runner": "another runner measured from here on",
+    "unmoved_elsewhere": "the same commits moved nothing in another environment",
+}
+
+
+def event_text(event: Event) -> str:
+    """Return what an event is beside its changes: not the code's, or gone again."""
+    if event.kind == "excursion":
+        return f"came back on {day(event.ended_at)}"
+    if event.kind == "environment":
+        return (
+            f"the environment, not the code: {listed([_EVIDENCE[one] for one in event.evidence])}"
+        )
+    return ""
 
 
 def place_text(change: Change) -> str:

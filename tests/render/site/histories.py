@@ -229,6 +229,12 @@ def distributions(trend: Trend, last: int = 14) -> dict[SeriesKey, dict[str, tup
     return found
 
 
+def with_changes(trend: Trend, *changes: Change) -> Trend:
+    """Return ``trend`` with other changes, and the events that they are."""
+    events = group_events(changes, trend.series, trend.timelines)
+    return replace(trend, changes=changes, events=events)
+
+
 def quiet_trend(cases: int = 1, nights: int = 5) -> Trend:
     """Return a trend in which nothing moved."""
     shapes = Shapes(nights=nights)

@@ -25,6 +25,7 @@ from tests.render.site.histories import (
     quiet_trend,
     run,
     timeline,
+    with_changes,
     year,
 )
 from tests.render.site.test_script import hostile
@@ -46,7 +47,7 @@ def test_when_nothing_moved_that_is_said_first(render: Callable[[Trend], str]) -
 
 def test_one_change_is_named_in_the_headline() -> None:
     trend = year()
-    alone = replace(trend, changes=trend.changes[:1])
+    alone = with_changes(trend, trend.changes[0])
     assert "latency_p50 of encoder[batch=1,mode=eager] got worse" in trend_lines(alone)[0]
 
 
@@ -54,7 +55,7 @@ def test_a_hash_that_is_a_command_to_a_runner_is_none_on_the_terminal() -> None:
     trend = year()
     bad = ("\n::error::a", "\n::error::b")
     change = replace(trend.changes[0], commits=bad, commits_within=bad)
-    text = "\n".join(trend_lines(replace(trend, changes=(change,))))
+    text = "\n".join(trend_lines(with_changes(trend, change)))
     assert not re.search(r"^\s*::error::", text, re.MULTILINE)
     assert "error" in text
 
@@ -90,7 +91,7 @@ def test_markdown_lists_what_was_acknowledged_with_its_note() -> None:
         replace(one, note="Meant: <b>safer</b>.") if one.status == "acknowledged" else one
         for one in trend.changes
     )
-    text = render_trend_markdown(replace(trend, changes=noted))
+    text = render_trend_markdown(with_changes(trend, *noted))
     _, _, folded = text.partition("<summary>Acknowledged</summary>")
     listed, _, _ = folded.partition("</details>")
     (line,) = [line for line in listed.splitlines() if line.startswith("- ")]
@@ -298,9 +299,9 @@ def test_a_step_between_nights_of_one_commit_blames_no_commit() -> None:
     at_one = (first.commits[1], first.commits[1])
     same = replace(first, commits=at_one, commits_within=at_one)
     for text in (
-        front(replace(trend, changes=(same,))),
-        render_trend_markdown(replace(trend, changes=(same,))),
-        "\n".join(trend_lines(replace(trend, changes=(same,)))),
+        front(with_changes(trend, same)),
+        render_trend_markdown(with_changes(trend, same)),
+        "\n".join(trend_lines(with_changes(trend, same))),
     ):
         assert "same commit: the machine or something around it moved, not the code" in text
         assert "Pad the vocabulary to a multiple of 64" not in text

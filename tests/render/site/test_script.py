@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from perfci.render.site.data import script
 from perfci.trend.change import Trend, benchmark_of
+from perfci.trend.events import group_events
 from tests.render.conftest import Watched
 from tests.render.hostile import NAMES
 from tests.render.site.conftest import write_site
@@ -54,11 +55,17 @@ def hostile() -> Trend:
         )
         for one, status in zip(all_series, ("new", "known", "acknowledged") * 99, strict=False)
     )  # fmt: skip
+    alone = ((one,) for one in changes[3:])  # a row each, but for one event of three
     return replace(
         quiet_trend(),
         timelines=lines,
         series=all_series,
         changes=changes,
+        events=tuple(
+            event
+            for some in (changes[:3], *alone)
+            for event in group_events(some, all_series, lines)
+        ),
         notes=names,
         releases={one.sha: (name,) for one, name in zip(nights, names[20:], strict=False)},
     )

@@ -23,11 +23,11 @@ from perfci.model.history import Point, RecordedRun
 from perfci.model.run import Environment
 from tests.builders.project import Project
 
-COMMITS, STEP_AT, TAGGED_AT = 40, 25, 11
+COMMITS, STEP_AT, TAGGED_AT = 40, 28, 11
 
 
 class Recorded:
-    """A repository of 40 commits with recorded runs; a step at the 26th, a tag at the 12th."""
+    """A repository of 40 commits with recorded runs; a step at the 29th, a tag at the 12th."""
 
     def __init__(self, project: Project, shas: Sequence[str]) -> None:
         self.project = project
@@ -136,6 +136,39 @@ def test_a_change_is_new_once_and_then_known_until_acknowledged(recorded: Record
         history.acknowledge(first["id"], "meant")
     third = recorded.trend()["changes"][0]
     assert (third["status"], third["note"]) == ("acknowledged", "meant")
+
+
+def test_an_event_is_acknowledged_whole_by_its_id(recorded: Recorded) -> None:
+    recorded.record(
+        [
+            (place, sha, case, size * (1.0 + 0.001 * (place % 4)))
+            for place, sha in enumerate(recorded.shas)
+            for case, size in (("one", 1.0 + 0.2 * (place >= STEP_AT)), ("two", 3.0))
+        ]
+    )
+    (event,) = recorded.trend()["events"]
+    assert (event["status"], event["series"], event["measured"]) == ("new", 2, 6)
+    assert event["benchmarks"] == ["one", "work"]
+    (again,) = recorded.trend()["events"]
+    assert (again["id"], again["status"]) == (event["id"], "known")
+
+    recorded.project.perfci(
+        "history", "acknowledge", event["id"], "--note", "ok", "--history", str(recorded.history)
+    )
+
+    told = recorded.trend()
+    assert [one["status"] for one in told["events"]] == ["acknowledged"]
+    assert {(one["status"], one["note"]) for one in told["changes"]} == {("acknowledged", "ok")}
+
+
+def test_a_first_report_calls_new_only_what_moved_of_late(
+    recorded: Recorded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert recorded.trend("--last-days", "5")["changes"][0]["status"] == "known"
+    told = capsys.readouterr().out
+    assert "Nothing moved in the last 5 days" in told
+    assert "Still worse:" in told
+    assert "since the last report" not in told
 
 
 def test_what_could_not_be_written_was_not_told(recorded: Recorded, tmp_path: Path) -> None:
