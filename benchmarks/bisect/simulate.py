@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
@@ -25,16 +25,20 @@ from perfci.bisect.posterior import Answer
 from perfci.bisect.search import Change, Question, Search, changes, next_question
 from perfci.model.settings import DECIDING_ROUNDS, MeasureSettings
 from perfci.stats.paired import paired_t
+from perfci.stats.student import two_sided_p
 from perfci.verdict.stopping import is_decided
 
-THRESHOLD = 0.05
-"""Of the comparison of the ends: that of latency."""
 ALPHA = 0.01
 LENGTHS = (16, 64, 256)
 SIZES = (0.05, 0.10, 0.50)
-NOISES = (0.01, 0.02, 0.03)
-LAYOUT = 0.002
-"""What a commit's code has of its own, that no round averages away."""
+SEVERAL = (
+    (0.10, 0.20),
+    (0.20, -0.10),
+    (0.10, 0.10, 0.10),
+    (0.20, -0.10, 0.20),
+    (0.10, -0.10, 0.10),
+    (0.10, 0.10, 0.10, 0.10),
+)
 UNBUILDABLE = 0.1
 START = "<!-- simulated: bisect -->"
 END = "<!-- end -->"
@@ -51,22 +55,58 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one search came to. ``exact``: as narrow as the unbuildable commits allow."""
+    """What one search came to. ``exact``: as narrow as the unbuildable commits allow.
 
+    ``begun`` says that the ends were seen to differ, ``false`` that a change was named where there
+    is none.
+    """
+
+    begun: bool
     right: bool
+    false: bool
     exact: bool
     comparisons: int
     rounds: int
     held: bool
 
 
-Draw = Callable[[int], np.ndarray]
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How a metric's rounds scatter, and ``layout``: what a commit's code has of its own.
+
+    ``threshold`` is the metric's, for the comparison of the ends. ``spread`` 0 is exact; ``df``
+    are those of Student's t, with which some rounds are far out.
+    """
+
+    metric: str
+    name: str
+    threshold: float
+    layout: float
+    spread: float
+    df: float = math.inf
+
+    def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return what rounds have of their own."""
+        if self.df < math.inf:
+            return self.spread * math.sqrt(1.0 - 2.0 / self.df) * rng.standard_t(self.df, count)
+        return rng.normal(0.0, self.spread, count)
 
 
-def planted(rng: np.random.Generator, length: int, sizes: tuple[float, ...]) -> History:
+LATENCY = tuple(
+    Noise("latency", f"{one:.0%} normal", 0.05, 0.002, one) for one in (0.01, 0.02, 0.03)
+)
+HEAVY = Noise("latency", "2% heavy-tailed", 0.05, 0.002, 0.02, 3.0)
+HOST = Noise("host memory", "0.05% normal", 0.10, 0.0005, 0.0005)
+DEVICE = Noise("device memory", "exact", 0.10, 0.0, 0.0)
+IMPORT = Noise("import", "3% normal", 0.10, 0.002, 0.03)
+
+
+def planted(
+    rng: np.random.Generator, length: int, sizes: tuple[float, ...], layout: float
+) -> History:
     """Return a history with changes of these sizes, at places that are drawn."""
     culprits = tuple(sorted(int(one) + 1 for one in rng.choice(length, len(sizes), replace=False)))
-    levels = rng.normal(0.0, LAYOUT, length + 1)
+    levels = rng.normal(0.0, layout, length + 1)
     levels[0] = 0.0
     for culprit, size in zip(culprits, sizes, strict=True):
         levels[culprit:] += math.log1p(size)
@@ -74,10 +114,13 @@ def planted(rng: np.random.Generator, length: int, sizes: tuple[float, ...]) -> 
     return History(tuple(levels), culprits, broken - {0, length})
 
 
-def measured(history: History, asked: Question, draw: Draw) -> Answer:
+def measured(history: History, asked: Question, noise: Noise, rng: np.random.Generator) -> Answer:
     """Return the answer of one session: rounds until the rule of every session ends it."""
     settings, levels = MeasureSettings(), history.levels
-    ratios = levels[asked.position] - levels[asked.base] + draw(settings.max_rounds)
+    change = levels[asked.position] - levels[asked.base]
+    if noise.spread == 0.0:
+        return Answer(asked.position, change, 0.0, 1.0, DECIDING_ROUNDS, asked.base)
+    ratios = change + noise.draw(rng, settings.max_rounds)
     for rounds in range(DECIDING_ROUNDS, settings.max_rounds + 1):
         test = paired_t([0.0] * rounds, list(ratios[:rounds]), resolution=1e-12)
         assert test.estimate is not None
@@ -88,25 +131,41 @@ def measured(history: History, asked: Question, draw: Draw) -> Answer:
     return Answer(asked.position, test.estimate, test.se, test.df, rounds, asked.base)
 
 
-def searched(history: History, draw: Draw) -> tuple[Search, tuple[Change, ...]]:
-    """Search ``history`` as the command does."""
+def searched(
+    history: History, noise: Noise, rng: np.random.Generator
+) -> tuple[Search, tuple[Change, ...]]:
+    """Search ``history`` as the command does, which ends where the ends don't differ."""
     length = len(history.levels) - 1
-    answers = [measured(history, Question(length, math.log1p(THRESHOLD)), draw)]
-    skipped: list[int] = []
+    ends = measured(history, Question(length, math.log1p(noise.threshold)), noise, rng)
+    answers, skipped = [ends], list[int]()
+    if ends.se and two_sided_p(ends.change / ends.se, ends.df) >= ALPHA:
+        return Search(length), ()
     while question := next_question(search := Search(length, tuple(answers), tuple(skipped))):
         if question.position in history.unbuildable:
             skipped.append(question.position)
         else:
-            answers.append(measured(history, question, draw))
+            answers.append(measured(history, question, noise, rng))
     return search, changes(search)
 
 
-def outcome(history: History, draw: Draw) -> Outcome:
+def told_apart(history: History) -> list[tuple[int, ...]]:
+    """Return the culprits, those together between which no commit can be built."""
+    groups: list[tuple[int, ...]] = []
+    for one in history.culprits:
+        if groups and history.unbuildable.issuperset(range(groups[-1][-1], one)):
+            groups[-1] = (*groups[-1], one)
+        else:
+            groups.append((one,))
+    return groups
+
+
+def outcome(history: History, noise: Noise, rng: np.random.Generator) -> Outcome:
     """Return how a search went."""
-    search, found = searched(history, draw)
-    right = len(found) == len(history.culprits) and all(
-        one.first <= culprit <= one.last
-        for one, culprit in zip(found, history.culprits, strict=True)
+    search, found = searched(history, noise, rng)
+    wanted = told_apart(history)
+    right = len(found) == len(wanted) and all(
+        one.first <= culprits[0] and culprits[-1] <= one.last
+        for one, culprits in zip(found, wanted, strict=True)
     )
     broken = history.unbuildable
     exact = right and all(
@@ -115,7 +174,9 @@ def outcome(history: History, draw: Draw) -> Outcome:
     )
     true = [history.levels[one.last] - history.levels[one.first - 1] for one in found]
     return Outcome(
+        bool(search.answers),
         right,
+        any(not any(one.first <= at <= one.last for at in history.culprits) for one in found),
         exact,
         len(search.answers),
         sum(one.rounds for one in search.answers),
@@ -126,30 +187,25 @@ def outcome(history: History, draw: Draw) -> Outcome:
     )
 
 
-def gaussian(rng: np.random.Generator, noise: float) -> Draw:
-    return lambda count: rng.normal(0.0, noise, count)
-
-
-def heavy(rng: np.random.Generator, noise: float) -> Draw:
-    """Student's t with three degrees of freedom: some rounds are far out."""
-    return lambda count: noise / math.sqrt(3.0) * rng.standard_t(3, count)
-
-
-def cell(task: tuple[int, tuple[float, ...], float, str, int]) -> str:
+def cell(task: tuple[int, tuple[float, ...], Noise, int]) -> str:
     """Return a row of the table."""
-    length, sizes, noise, kind, count = task
-    seed = [length, *(round(1000 * one) + 1000 for one in sizes), round(1000 * noise), len(kind)]
-    rng = np.random.default_rng(seed)
-    draw = gaussian(rng, noise) if kind == "normal" else heavy(rng, noise)
-    outcomes = [outcome(planted(rng, length, sizes), draw) for _ in range(count)]
-    comparisons = [one.comparisons for one in outcomes]
+    length, sizes, noise, count = task
+    name = int.from_bytes(f"{noise.metric} {noise.name}".encode(), "big")
+    rng = np.random.default_rng([length, *(round(1000 * one) + 1000 for one in sizes), name])
+    outcomes = [
+        outcome(planted(rng, length, sizes, noise.layout), noise, rng) for _ in range(count)
+    ]
+    comparisons = [one.comparisons for one in outcomes if one.begun]
     return (
-        f"| {length} | {' and '.join(f'{one:+.0%}' for one in sizes)} | {noise:.0%} {kind} "
-        f"| {share(not one.right for one in outcomes)} "
+        f"| {noise.metric} | {noise.name} | {length} "
+        f"| {' and '.join(f'{one:+.0%}' for one in sizes)} "
+        f"| {share(one.begun and not one.right for one in outcomes)} "
+        f"| {share(one.false for one in outcomes)} "
+        f"| {share(not one.begun for one in outcomes)} "
         f"| {share(one.right and not one.exact for one in outcomes)} "
         f"| {np.median(comparisons):.0f} | {np.quantile(comparisons, 0.95):.0f} "
         f"| {math.log2(length) + 3:.0f} "
-        f"| {np.median([one.rounds for one in outcomes]):.0f} "
+        f"| {np.median([one.rounds for one in outcomes if one.begun]):.0f} "
         f"| {share(one.held for one in outcomes if one.right)} |"
     )
 
@@ -161,8 +217,8 @@ def share(those: Iterator[bool]) -> str:
 
 
 HEAD = """\
-| commits | change | noise of a pair | wrong | undecided | comparisons, median | 95 % | log2 n + 3 | rounds, median | interval holds |
-|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+| metric | noise of a pair | commits | change | wrong | falsely | not seen | undecided | comparisons, median | 95 % | log2 n + 3 | rounds, median | interval holds |
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 """  # noqa: E501
 
 
@@ -174,15 +230,14 @@ def main() -> None:
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     tasks = [
-        (length, (size,), noise, "normal", options.searches)
-        for length, size, noise in product(LENGTHS, SIZES, NOISES)
+        (length, (size,), noise, options.searches)
+        for noise, length, size in product((*LATENCY, HOST, IMPORT), LENGTHS, SIZES)
     ]
-    tasks += [(64, (size,), 0.02, "heavy-tailed", options.searches) for size in SIZES]
-    tasks += [(64, (-0.10,), 0.02, "normal", options.searches)]
-    tasks += [
-        (64, sizes, 0.02, "normal", options.searches)
-        for sizes in ((0.10, 0.20), (0.20, -0.10), (0.10, 0.10, 0.10))
-    ]
+    tasks += [(length, (SIZES[0],), DEVICE, options.searches) for length in LENGTHS]
+    tasks += [(64, (size,), HEAVY, options.searches) for size in SIZES]
+    tasks += [(64, (-0.10,), noise, options.searches) for noise in (LATENCY[1], HOST, IMPORT)]
+    tasks += [(64, sizes, LATENCY[1], options.searches) for sizes in SEVERAL]
+    tasks += [(64, SEVERAL[2], noise, options.searches) for noise in (HOST, DEVICE, IMPORT)]
     with ProcessPoolExecutor(options.processes) as pool:
         rows = []
         for row in pool.map(cell, tasks):

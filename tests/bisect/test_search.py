@@ -13,11 +13,17 @@ from perfci.bisect.posterior import Answer, believe
 from perfci.bisect.search import Change, Question, Search, changes, most_questions, next_question
 
 SE, DF = 0.004, 19.0
+FEW_ROUNDS = (0.009, 4.0)
 
 
-def answered(levels: Sequence[float], asked: Question, error: float = 0.0) -> Answer:
+def answered(
+    levels: Sequence[float],
+    asked: Question,
+    error: float = 0.0,
+    sure: tuple[float, float] = (SE, DF),
+) -> Answer:
     change = levels[asked.position] - levels[asked.base] + error
-    return Answer(asked.position, change, SE, DF, 10, asked.base)
+    return Answer(asked.position, change, *sure, 10, asked.base)
 
 
 def search_of(
@@ -25,16 +31,17 @@ def search_of(
     broken: frozenset[int] = frozenset(),
     errors: Mapping[int, float] | None = None,
     seen: Callable[[Question], None] = lambda _: None,
+    sure: tuple[float, float] = (SE, DF),
 ) -> tuple[Search, tuple[Change, ...]]:
     """Search; ``errors`` are of the first answers about some positions."""
     length, left = len(levels) - 1, dict(errors or {})
-    answers, skipped = [answered(levels, Question(length, 0.0))], []
+    answers, skipped = [answered(levels, Question(length, 0.0), sure=sure)], []
     while asked := next_question(state := Search(length, tuple(answers), tuple(skipped))):
         seen(asked)
         if asked.position in broken:
             skipped.append(asked.position)
         else:
-            answers.append(answered(levels, asked, left.pop(asked.position, 0.0)))
+            answers.append(answered(levels, asked, left.pop(asked.position, 0.0), sure))
     return state, changes(state)
 
 
@@ -87,6 +94,12 @@ def test_several_changes_are_told_apart(steps: list[tuple[int, float]]) -> None:
     assert [one.size for one in found] == pytest.approx([size for _, size in steps])
 
 
+@pytest.mark.parametrize("last", [62, 63, 64])
+def test_a_change_shortly_before_the_end_is_found_though_few_rounds_show_it(last: int) -> None:
+    _, found = search_of(stepped(64, (17, 0.1), (20, 0.1), (last, 0.1)), sure=FEW_ROUNDS)
+    assert [(one.first, one.last) for one in found] == [(17, 17), (20, 20), (last, last)]
+
+
 def test_margins_lie_between_the_levels_that_are_to_be_told_apart() -> None:
     asked: list[Question] = []
     search_of(stepped(64, (10, 0.1), (40, 0.2)), seen=asked.append)
@@ -118,3 +131,12 @@ def test_a_search_ends_though_its_answers_contradict_each_other() -> None:
         change = 0.1 * (sum(one.position == asked.position for one in answers) % 2)
         answers.append(Answer(asked.position, change, SE, DF, 10, asked.base))
     assert len(answers) <= most_questions(length)
+
+
+def test_ends_that_differ_are_asked_again_before_no_commit_is_named() -> None:
+    """The last commit's level is the ends': one session of few rounds is all that shows it."""
+    answers = [Answer(256, 0.049, 0.0123, 9.0)]
+    answers += [Answer(one, 0.0, 0.007, 9.0) for one in (128, 192, 224, 240, 248, 252, 254, 255)]
+    asked = next_question(Search(256, tuple(answers)))
+    assert asked is not None
+    assert (asked.position, asked.base) == (256, 0)
