@@ -30,6 +30,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @config_option
 @select_option
 @click.option("--metric", default="", help="Of this metric (default: the one that moved most).")
+@click.option("--package", default="", help="GOOD..BAD are releases of this package, by pip.")
 @python_option
 @allow_token_option
 @click.option(
@@ -50,6 +51,7 @@ def command(
     config_path: Path | None,
     selection: str,
     metric: str,
+    package: str,
     python: str | None,
     budget_s: float,
     seed: int | None,
@@ -62,6 +64,7 @@ def command(
     Commits are compared with GOOD until one is known by 99 %; those that can't be built or
     imported are skipped. Each comparison is kept: start it again after a kill, and it goes on.
     CHANGE-ID is a change that `perfci trend` names: its case, its metric and its commits.
+    With --package, the releases of a dependency are compared, each in an environment of its own.
     """
     from perfci.app.bisect.request import BisectRequest, bisect
     from perfci.app.outputs import STANDARD_OUTPUT, write_files
@@ -69,7 +72,9 @@ def command(
     from perfci.cli.caller import calling
     from perfci.render.bisection import render_bisection, render_bisection_json
 
-    request = BisectRequest(wanted, selection, metric, python, budget_s, restart, quiet, history)
+    request = BisectRequest(
+        wanted, selection, metric, python, budget_s, restart, quiet, history, package
+    )
     with calling(quiet=quiet) as caller:
         project = open_project(caller, config_path, seed=seed)
         project.check_outputs({"json": json_path} if json_path else {})

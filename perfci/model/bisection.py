@@ -13,12 +13,26 @@ from perfci.model.version import BISECTION_SCHEMA
 Ended = Literal["done", "budget", "interrupted"]
 
 
+_SHORT = 10
+_SHA = 40
+
+
+def short_name(sha: str) -> str:
+    """Return a commit's sha shortened; a release's version is its name as it is."""
+    return sha[:_SHORT] if len(sha) >= _SHA else sha
+
+
 @dataclass(frozen=True, slots=True)
 class NamedCommit:
-    """A commit, and what it says of itself."""
+    """A commit, and what it says of itself; or a release, named by its version."""
 
     sha: str
     subject: str
+
+    @property
+    def short(self) -> str:
+        """Its name where it is read."""
+        return short_name(self.sha)
 
 
 @dataclass(frozen=True, slots=True)

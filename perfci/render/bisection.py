@@ -6,13 +6,12 @@ import shlex
 
 import msgspec
 
-from perfci.model.bisection import Bisection, Culprit
+from perfci.model.bisection import Bisection, Culprit, short_name
 from perfci.model.codec import to_plain
 from perfci.render.clean import Clean, clean_json, clean_line
 from perfci.render.report_json import encodable
 from perfci.units import counted, format_change, format_value
 
-_SHORT = 10
 _WIDTH = 200
 _MOST = 10
 
@@ -21,7 +20,7 @@ def render_bisection_json(bisection: Bisection) -> Clean:
     """Return the answer as JSON. CodecError on a number that isn't finite."""
     plain = to_plain(bisection)
     culprits = [
-        {**one, "replay": replay(culprit, bisection.case)}
+        {**one, "replay": replay(culprit, bisection)}
         for one, culprit in zip(plain["culprits"], bisection.culprits, strict=True)
     ]
     ordered = {"schema": plain.pop("schema"), **plain, "culprits": culprits}
@@ -34,27 +33,36 @@ def render_bisection(bisection: Bisection) -> list[Clean]:
     whole = _size(bisection.ratio, bisection.difference, bisection.unit)
     lines = [
         (
-            f"{bisection.case}, {bisection.metric}: {whole} from {bisection.good.sha[:_SHORT]} to "
-            f"{bisection.bad.sha[:_SHORT]}, {counted(bisection.commits, 'commit')}"
+            f"{bisection.case}, {bisection.metric}: {whole} from {bisection.good.short} to "
+            f"{bisection.bad.short}, {counted(bisection.commits, _place(bisection))}"
         )
     ]
     for one in bisection.culprits:
         lines += _culprit(one, bisection)
     if not bisection.culprits:
-        lines.append("no commit could be told to have changed it")
+        lines.append(f"no {_place(bisection)} could be told to have changed it")
     for skipped in bisection.skipped:
-        lines.append(f"skipped {skipped.commit.sha[:_SHORT]}: {skipped.why}")
+        lines.append(f"skipped {skipped.commit.short}: {skipped.why}")
     measured = f"{counted(bisection.comparisons, 'comparison')}, {bisection.rounds} rounds"
     left = {"budget": "the time ended", "interrupted": "interrupted"}.get(bisection.ended)
     lines.append(f"{measured}; {left}, and the same command goes on" if left else measured)
     return [clean_line(line, _WIDTH) for line in lines]
 
 
-def replay(culprit: Culprit, case: str) -> str:
+def replay(culprit: Culprit, bisection: Bisection) -> str:
     """Return the command that compares what is before a change with what is after it."""
-    before, after = culprit.before, culprit.commits[-1].sha
-    base = f"{after[:_SHORT]}^" if len(culprit.commits) == 1 else before[:_SHORT]
-    return f"perfci compare {base} {after[:_SHORT]} -k {shlex.quote(case)}"
+    before, after = short_name(culprit.before), culprit.commits[-1].short
+    case = shlex.quote(bisection.case)
+    if bisection.package:
+        releases = shlex.quote(f"{before}..{after}")
+        asked = f"--package {shlex.quote(bisection.package)} {releases} -k {case}"
+        return f"perfci bisect {asked} --metric {shlex.quote(bisection.metric)} --restart"
+    base = f"{after}^" if len(culprit.commits) == 1 else before
+    return f"perfci compare {base} {after} -k {case}"
+
+
+def _place(bisection: Bisection) -> str:
+    return "release" if bisection.package else "commit"
 
 
 def _culprit(one: Culprit, bisection: Bisection) -> list[str]:
@@ -69,17 +77,17 @@ def _culprit(one: Culprit, bisection: Bisection) -> list[str]:
     if one.improved:
         what = "faster" if unit == "s" else "better"
     line = f"{what} {size}, {so_far}probability {_percent(one.probability)}"
-    shown = [f"{commit.sha[:_SHORT]} {commit.subject}" for commit in one.commits[-_MOST:]]
+    shown = [f"{commit.short} {commit.subject}" for commit in one.commits[-_MOST:]]
     if len(one.commits) == 1:
         lines = [f"{line}: {shown[0]}"]
     else:
-        lines = [f"{line}, one of {counted(len(one.commits), 'commit')}:"]
+        lines = [f"{line}, one of {counted(len(one.commits), _place(bisection))}:"]
         lines += [f"- {commit}" for commit in reversed(shown)]
     if len(one.commits) > _MOST:
         lines.append(f"- and {len(one.commits) - _MOST} before them")
     if one.merged_by:
-        lines.append(f"merged by {one.merged_by[:_SHORT]}")
-    return [*lines, f"see it again: {replay(one, bisection.case)}"]
+        lines.append(f"merged by {short_name(one.merged_by)}")
+    return [*lines, f"see it again: {replay(one, bisection)}"]
 
 
 def _size(ratio: float | None, difference: float | None, unit: str) -> str:

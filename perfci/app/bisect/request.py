@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfci.app.bisect.change import change_of_history, target_of
+from perfci.app.bisect.change import Target, change_of_history, target_of
 from perfci.app.bisect.commits import Commits
-from perfci.app.bisect.search import Asked, search
+from perfci.app.bisect.releases import ReleasesOf
+from perfci.app.bisect.search import Asked, Places, search
 from perfci.app.compare import now
 from perfci.app.project import Project
 from perfci.errors import UsageError
@@ -18,7 +19,8 @@ class BisectRequest:
     """What is asked for: ``wanted`` is a range ``GOOD..BAD``, or the id of a change of ``trend``.
 
     ``selection`` and ``metric`` narrow down what is searched for in a range; a change has its own.
-    ``history`` is where the change is. The other fields are as in ``Asked``.
+    ``history`` is where the change is. With ``package`` the range is of its releases. The other
+    fields are as in ``Asked``.
     """
 
     wanted: str
@@ -29,20 +31,37 @@ class BisectRequest:
     restart: bool = False
     quiet: bool = False
     history: str | None = None
+    package: str = ""
 
 
 def bisect(project: Project, request: BisectRequest) -> Bisection:
     """Search what is asked for, going on where an earlier start ended."""
+    case, metric = "", request.metric
+    places: Places
     if ".." in request.wanted:
-        commits, case, metric = request.wanted, "", request.metric
+        if request.package:
+            places = ReleasesOf(project, request.package, request.wanted, request.python)
+        else:
+            places = Commits(project, request.wanted, request.python)
     else:
-        if request.selection or request.metric:
-            raise UsageError(
-                "change-and-case",
-                f"{request.wanted!r} is a change, which has its own case and metric",
-                "Leave out -k and --metric, or give a range GOOD..BAD.",
-            )
-        target = target_of(change_of_history(project, request.wanted, request.history, now()))
-        commits, case, metric = target.commits, target.case, target.metric
+        target = _target(project, request)
+        case, metric = target.case, target.metric
+        places = Commits(project, target.commits, request.python)
     asked = Asked(request.selection, case, metric, request.budget_s, request.restart, request.quiet)
-    return search(project, Commits(project, commits, request.python), asked)
+    return search(project, places, asked)
+
+
+def _target(project: Project, request: BisectRequest) -> Target:
+    if request.package:
+        raise UsageError(
+            "bad-range",
+            f"{request.wanted!r} is no range of releases of {request.package}",
+            "Write OLDER..NEWER: perfci bisect --package torch 2.11..2.13.",
+        )
+    if request.selection or request.metric:
+        raise UsageError(
+            "change-and-case",
+            f"{request.wanted!r} is a change, which has its own case and metric",
+            "Leave out -k and --metric, or give a range GOOD..BAD.",
+        )
+    return target_of(change_of_history(project, request.wanted, request.history, now()))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from perfci.model.report import Report
     from perfci.session.workplace import Wanted
 
+OF_THE_RELEASE = frozenset({"release-not-installed"})
 _LONGEST = 300
 
 
@@ -52,7 +53,7 @@ class Places(Protocol):
         """Return a place as a side to measure."""
         ...
 
-    def branches(self, sha: str) -> tuple[Range, ...]:
+    def branches(self, sha: str, /) -> tuple[Range, ...]:
         """Return the branches that a place merged."""
         ...
 
@@ -189,7 +190,7 @@ class _Search:
         try:
             report = self._report(searched, question, self._request((sought.case,)), policy)
         except PerfciError as error:
-            if error.slug not in OF_THE_COMMIT:
+            if error.slug not in OF_THE_COMMIT | OF_THE_RELEASE:
                 raise
             self._skip(number, question.position, error.message)
             return
@@ -252,7 +253,7 @@ class _Search:
         reasons = {**searched.why, str(position): why[:_LONGEST]}
         self._keep(number, replace(searched, search=search, why=reasons))
         commit = searched.at(position)
-        self._say(f"{commit.sha[:10]}  skipped: {why}")
+        self._say(f"{commit.short}  skipped: {why}")
 
     def _keep(self, number: int, searched: Range, sought: Sought | None = None) -> None:
         ranges = list(self._state.ranges)
@@ -269,7 +270,7 @@ class _Search:
         )
         commit, base = searched.at(question.position), searched.at(question.base)
         rounds = counted(answer.rounds, "round")
-        self._say(f"{commit.sha[:10]}  {size} against {base.sha[:10]}, {rounds}  {commit.subject}")
+        self._say(f"{commit.short}  {size} against {base.short}, {rounds}  {commit.subject}")
 
     def _say(self, text: str) -> None:
         if not self._asked.quiet:
@@ -304,7 +305,7 @@ def _nothing_moved(report: Report, whole: Range, metric: str) -> PerfciError:
             f"the ends can't be compared: {failure.case}, {failure.side}: {failure.message}",
             "Choose ends that can be measured; `perfci compare` of the two shows more.",
         )
-    ends = f"{whole.good.sha[:10]} and {whole.commits[-1].sha[:10]}"
+    ends = f"{whole.good.short} and {whole.commits[-1].short}"
     return MeasureError(
         "nothing-moved",
         f"{metric or 'nothing'} differs between {ends} by more than chance",
