@@ -1,7 +1,8 @@
-"""How long warm calls take: percentiles, mean and jitter, and what the device takes of it."""
+"""How long warm calls take: percentiles, mean, spread, and what the device takes of it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from perfci.metrics import NOTHING, Collector, Reading, Warm
@@ -20,6 +21,8 @@ METRICS = {
         "99th percentile; needs 299 samples a worker"
     ),
     Metric("latency_mean", "s", "sampled", 0.05, "info"): "mean of the same calls",
+    Metric("latency_sd", "s", "sampled", 0.50, "info"): "standard deviation of the same calls",
+    Metric("latency_max", "s", "sampled", 0.50, "info"): "the slowest of the same calls",
     Metric("device_time_p50", "s", "sampled", 0.05, "warn"): (
         "median between two CUDA events around the call; far below the latency, launching is the "
         "bottleneck"
@@ -59,7 +62,10 @@ def reduce(warm: Warm) -> Reading:
             missing[metric] = f"{len(samples)} samples a worker; needs {needed}"
     if samples:
         mean = sum(samples) / len(samples)
-        values["latency_mean"] = mean
+        values |= {"latency_mean": mean, "latency_max": samples[-1]}
+        if len(samples) > 1:
+            squares = math.fsum((one - mean) ** 2 for one in samples)
+            values["latency_sd"] = math.sqrt(squares / (len(samples) - 1))
         if items:
             values["throughput"] = items / mean
         else:

@@ -75,6 +75,14 @@ def test_every_row_of_the_report_stands_somewhere() -> None:
         assert one.head is None or one.metric in page.cells
 
 
+def test_what_only_informs_and_is_unchanged_is_counted_and_not_listed() -> None:
+    same = passing_report()
+    more = row(EAGER, "latency_sd", 1e-5, 1e-5, "unchanged")
+    text = render_markdown(replace(same, results=(*same.results, more)))
+    assert "3 unchanged" in text
+    assert "latency_sd" not in text
+
+
 def test_an_unconfirmed_regression_says_so() -> None:
     report = rich_report(
         results=(row(EAGER, "latency_p50", 1.0, 1.2, "regressed", confirmed=False),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import base64
+import math
 from dataclasses import replace
 from itertools import islice
 
@@ -46,6 +47,15 @@ def test_latencies_come_in_seconds() -> None:
     assert output.values["latency_p99"] == pytest.approx(0.003)
     assert output.values["cold_start"] == 1.5
     assert output.samples == 1000
+
+
+def test_the_spread_and_the_slowest_of_the_calls_inform() -> None:
+    values = reduced(raw([1_000_000, 2_000_000, 6_000_000])).values
+    assert values["latency_sd"] == pytest.approx(math.sqrt(7e-6))  # (4 + 1 + 9) / 2 ms²
+    assert values["latency_max"] == pytest.approx(0.006)
+    alone = reduced(raw([1_000_000])).values
+    assert "latency_sd" not in alone
+    assert alone["latency_max"] == pytest.approx(0.001)
 
 
 def test_a_worker_carries_the_number_of_its_ancestor() -> None:
