@@ -8,7 +8,7 @@ from perfci.api.definition import benchmark, user_frame
 from perfci.api.work import Work, metric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import torch
 
@@ -22,13 +22,15 @@ def inference(
     items: float | None = None,
     device: str | torch.device | None = None,
     compile_options: dict[str, Any] | None = None,
+    shapes: Sequence[Any] | None = None,
     **keyword_inputs: Any,
 ) -> Work:
     """Return the work of one call ``model(*inputs, **keyword_inputs)`` without gradients.
 
     ``mode`` is ``eager``, ``default``, ``reduce-overhead``, ``max-autotune`` or a
     torch.compile backend's name; ``device`` defaults to a CUDA device where there is one;
-    model and inputs are moved there. ``items`` counts what one call handles (throughput).
+    model and inputs are moved there. ``items`` counts what one call handles (throughput). With
+    ``shapes`` (inputs, tuples of inputs, or shapes of the one input) a call is one of each.
     """
     from perfci.api.inference import inference_work
 
@@ -41,6 +43,7 @@ def inference(
         device=device,
         compile_options=compile_options,
         where=user_frame(),
+        shapes=shapes,
     )
 
 

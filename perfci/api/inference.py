@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -9,10 +10,11 @@ import torch
 from perfci.api.modes import in_mode
 from perfci.api.placement import check_callable, check_items, chosen_device, module_of, placed
 from perfci.api.reference import doubled, float64_copy, reference_output
+from perfci.api.shapes import Shaped, variants_of
 from perfci.api.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 
 def inference_work(
@@ -25,6 +27,7 @@ def inference_work(
     device: str | torch.device | None,
     compile_options: Mapping[str, Any] | None,
     where: str,
+    shapes: Sequence[Any] | None = None,
 ) -> Work:
     """Return the work of one inference call; errors begin with ``where``.
 
@@ -38,19 +41,23 @@ def inference_work(
     module = module_of(model)
     if module is not None:
         module.to(place)
-    arguments, keywords = placed((tuple(inputs), dict(keyword_inputs)), place)
+    every = None if shapes is None else variants_of(shapes, tuple(inputs), where)
+    variants, keywords = placed((every or {"": tuple(inputs)}, dict(keyword_inputs)), place)
+    shaped = None if every is None else Shaped(forward, variants, keywords)
+    once = shaped or partial(forward, *variants[""], **keywords)
     inference_mode = torch.inference_mode
 
     def call() -> Any:
         with inference_mode():
-            return forward(*arguments, **keywords)
+            return once()
 
     def accuracy() -> tuple[Any, Any]:
         candidate = call()
         twin = float64_copy(model)
-        wide_arguments, wide_keywords = doubled((arguments, keywords))
+        wide, wide_keywords = doubled((tuple(variants.values()), keywords))
         with torch.no_grad():
-            return candidate, reference_output(lambda: twin(*wide_arguments, **wide_keywords))
+            references = [reference_output(partial(twin, *one, **wide_keywords)) for one in wide]
+        return candidate, references if shaped else references[0]
 
     return Work(
         call=call,
@@ -59,4 +66,17 @@ def inference_work(
         device=str(place),
         items=items,
         accuracy=accuracy,
+        **(_of_shapes(shaped, place, mode, compile_options or {}) if shaped else {}),
     )
+
+
+def _of_shapes(
+    shaped: Shaped, place: torch.device, mode: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what the work of several shapes has besides."""
+    wait = getattr(torch, place.type).synchronize if place.type != "cpu" else lambda: None
+    compiled = mode != "eager"
+    return {
+        "metrics": tuple(shaped.metrics(wait, compiled=compiled)),
+        "advice": lambda: shaped.advice(dynamic=bool(options.get("dynamic"))) if compiled else (),
+    }

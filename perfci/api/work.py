@@ -19,7 +19,7 @@ class Work:
 
     ``device`` is a torch device string, or empty where only the outputs show it. ``items`` is
     how many items one call handles. ``accuracy`` returns (candidate outputs, float64
-    reference outputs) when asked, after the timing.
+    reference outputs) when asked, after the timing; ``advice`` what a reader could change.
     """
 
     call: Callable[[], Any]
@@ -29,6 +29,7 @@ class Work:
     items: float | None = None
     accuracy: Callable[[], tuple[Any, Any]] | None = None
     metrics: tuple[ExtraMetric, ...] = field(default=())
+    advice: Callable[[], tuple[str, ...]] = tuple
 
 
 def metric(

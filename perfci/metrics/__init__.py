@@ -73,6 +73,10 @@ class Work(Protocol):
     def metrics(self) -> Sequence[Any]:
         """The benchmark's own metrics."""
 
+    @property
+    def advice(self) -> Callable[[], tuple[str, ...]]:
+        """What a reader of the numbers could change."""
+
 
 @dataclass(slots=True)
 class Scene:

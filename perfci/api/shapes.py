@@ -1,0 +1,156 @@
+"""One benchmark of several input shapes: which of them compile anew, and what each takes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from perfci.errors import BenchmarkError
+from perfci.metrics.graphs.counters import frames_traced
+from perfci.metrics.graphs.watch import reason_of
+from perfci.metrics.own import ExtraMetric
+from perfci.model.metric import Metric
+from perfci.stats.quantile import median
+
+Variants = Mapping[str, tuple[Any, ...]]
+"""The model's positional inputs, by the label of their shapes."""
+_CALLS, _TIME_S = 5, 0.05
+_LONGEST_LABEL = 60
+_RECOMPILES = ".__recompiles"
+_ADVICE = "Give tensors, tuples of inputs, or shapes of the one input: shapes=[(1, 128), (8, 128)]."
+
+
+def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...], where: str) -> dict[str, Any]:
+    """Return the inputs of each entry of ``shapes``; BenchmarkError, from ``where``, for others.
+
+    A tensor is the only input, a tuple all of them; a tuple of numbers is a shape of the one
+    input that the benchmark gives, drawn anew.
+    """
+    found: dict[str, Any] = {}
+    for entry in shapes if isinstance(shapes, (list, tuple)) else ():
+        arguments = _arguments(entry, inputs, where)
+        label = _label(arguments)
+        if label in found:
+            raise BenchmarkError("repeated-shape", f"{where}: shapes has {label} twice", _ADVICE)
+        found[label] = arguments
+    if len(found) < 2:
+        raise BenchmarkError("bad-shapes", f"{where}: shapes has fewer than two entries", _ADVICE)
+    return found
+
+
+def _arguments(entry: Any, inputs: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+    if isinstance(entry, torch.Tensor):
+        return (entry,)
+    entries = tuple(entry) if isinstance(entry, (list, tuple)) else ()
+    if entries and all(type(size) is int for size in entries):
+        (like,) = inputs if len(inputs) == 1 else (None,)
+        if isinstance(like, torch.Tensor) and like.is_floating_point():
+            return (torch.randn(entries, dtype=like.dtype),)
+    elif entries:
+        return entries
+    raise BenchmarkError("bad-shapes", f"{where}: shapes has {str(entry)[:80]!r}", _ADVICE)
+
+
+def _label(arguments: tuple[Any, ...]) -> str:
+    tensors = (leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor))
+    sizes = ("x".join(map(str, tensor.shape)) or "0d" for tensor in tensors)
+    return "_".join(sizes)[:_LONGEST_LABEL] or "none"
+
+
+class Shaped:
+    """The model, called with each variant in turn; its first calls show what compiled."""
+
+    def __init__(
+        self, forward: Callable[..., Any], variants: Variants, keywords: Mapping[str, Any]
+    ) -> None:
+        self._forward = forward
+        self._keywords = keywords
+        self.variants = variants
+        self._guards: dict[str, str] = {}
+        self._compiled: dict[str, bool] = {}
+
+    def __call__(self) -> list[Any]:
+        """Return the outputs of all variants."""
+        if self._compiled:
+            return [self._forward(*one, **self._keywords) for one in self.variants.values()]
+        return [self._first_call(label) for label in self.variants]
+
+    def _first_call(self, label: str) -> Any:
+        before = frames_traced()
+        with _recompiles_heard() as heard:
+            output = self._forward(*self.variants[label], **self._keywords)
+        self._compiled[label] = frames_traced() > before
+        self._guards |= {label: heard[0]} if heard else {}
+        return output
+
+    def metrics(self, synchronize: Callable[[], None], *, compiled: bool) -> Iterator[ExtraMetric]:
+        """Yield each shape's latency and, of compiled work, whether its first call compiled."""
+        for label in self.variants:
+            metric = Metric(f"latency_{label}", "s", "per_worker", 0.10, "info")
+            yield ExtraMetric(metric, partial(self._latency, label, synchronize))
+        if not compiled:
+            return
+        for label in self.variants:
+            metric = Metric(f"compiles_{label}", "count", "exact", 0.0, "warn", absolute=True)
+            yield ExtraMetric(metric, partial(self._compiled.__getitem__, label))
+        hits = Metric("shape_hit_rate", "ratio", "exact", 0.0, "info", "higher", absolute=True)
+        yield ExtraMetric(hits, self._hit_rate)
+
+    def _hit_rate(self) -> float:
+        return sum(not compiled for compiled in self._compiled.values()) / len(self._compiled)
+
+    def _latency(self, label: str, synchronize: Callable[[], None]) -> float:
+        arguments, taken = self.variants[label], list[float]()
+        ended = perf_counter() + _TIME_S
+        with torch.inference_mode():
+            while len(taken) < _CALLS or perf_counter() < ended:
+                synchronize()
+                begun = perf_counter()
+                self._forward(*arguments, **self._keywords)
+                synchronize()
+                taken.append(perf_counter() - begun)
+        return median(taken)
+
+    def advice(self, *, dynamic: bool) -> tuple[str, ...]:
+        """Return which shapes compiled anew, by which guard, and what would spare that."""
+        first, *others = self._compiled
+        anew = [label for label in others if self._compiled[label]]
+        if not anew:
+            return ()
+        guards = dict.fromkeys(self._guards[label] for label in anew if label in self._guards)
+        why = f" ({'; '.join(guards)})" if guards else ""
+        buckets = ", ".join(self._largest())
+        spare = f"pad to fewer shapes, such as {buckets}"
+        if not dynamic:
+            spare = f"compile_options={{'dynamic': True}} may spare them, or {spare}"
+        return (f"{', '.join(anew)} compiled anew after {first}{why}: {spare}",)
+
+    def _largest(self) -> list[str]:
+        """Return every other label, the last one included: half the shapes hold all of them."""
+        labels = list(self.variants)
+        return labels[len(labels) - 1 :: -2][::-1]
+
+
+@contextmanager
+def _recompiles_heard() -> Iterator[list[str]]:
+    """Give a list of the guards that fail within: what torch logs, where perfci has it log."""
+    heard: list[str] = []
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.name.endswith(_RECOMPILES):
+                heard.append(reason_of(record.getMessage()))
+
+    ear, logger = Ear(), logging.getLogger("torch._dynamo")
+    logger.addHandler(ear)
+    try:
+        yield heard
+    finally:
+        logger.removeHandler(ear)
