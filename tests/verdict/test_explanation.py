@@ -78,3 +78,11 @@ def test_a_metric_of_others_that_cannot_explain_says_so_in_its_place(
     assert phase.kind == "phase"
     assert broken.metric == "cold_start"
     assert "someones-broken can't be used: its explain ended in ZeroDivision" in broken.text
+
+
+def test_more_that_is_compiled_explains_a_slower_compile() -> None:
+    base = (worker("base", 1, {"captured_calls": 8.0, "generated_kernels": 2.0}),)
+    head = (worker("head", 1, {"captured_calls": 8.0, "generated_kernels": 5.0}),)
+    (said,) = explain(case(), base, head, [replace(ROW, metric="compile_time")])
+    assert (said.kind, said.text) == ("compiled", "generated kernels: 2 → 5")
+    assert explain(case(), base, head, [replace(ROW, metric="latency_p50")]) == ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from perfci.model.codec import from_plain
@@ -40,6 +42,20 @@ def test_what_set_up_compiles_is_seen_and_is_no_part_of_the_first_call(bench: Be
     assert measured["values"]["recompiles"] == 4.0
     assert measured["compiled"] is False
     assert "in set-up" in reduced(measured).missing["compile_time"]
+
+
+def test_what_is_compiled_is_counted_and_kernels_where_the_cache_was_empty(
+    bench: Bench, tmp_path: Path
+) -> None:
+    imported = "\ntorch.compile(torch.sin, backend='eager')(torch.ones(3))\n"
+    work = "    return perfci.inference(torch.nn.ReLU(), torch.ones(4), mode='default')\n"
+    source = HEAD.replace("import perfci\n", f"import perfci{imported}") + work
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), "TORCHINDUCTOR_VEC_ISA_OK": "1"}
+    cold = bench.measure(source, cold_cache=True, env=env)
+    assert (cold["values"]["captured_calls"], cold["values"]["generated_kernels"]) == (1.0, 1.0)
+    warm = bench.measure(source, env=env)
+    assert warm["values"]["captured_calls"] == 1.0
+    assert "generated_kernels" not in {**warm["values"], **warm["missing"]}
 
 
 def test_torchs_logs_set_by_set_up_do_not_hide_a_recompile(bench: Bench) -> None:
