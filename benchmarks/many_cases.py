@@ -1,8 +1,10 @@
-"""How long a file of 100 small torch cases takes where a commit changes prose alone.
+"""How long a file of many small torch cases takes where a commit changes prose alone.
 
-    python benchmarks/many_cases.py [--all] [--cases N]
+    python benchmarks/many_cases.py [--all] [--cases N...]
 
-A case that is the same code on both sides has one round; ``--all`` measures it as any other.
+A case that is the same code on both sides has one round; ``--all`` measures it as any other. Of
+files of two sizes the time that each further case takes says what 100 would; ``--cases 100``
+measures them.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 BENCHMARK = """\
@@ -26,17 +29,37 @@ def small(number):
     return lambda: values.mul(2.0).sum()
 """
 
+FILE = 100
+
 
 def main() -> None:
-    """Build the repository, compare its two commits, and print how long that took."""
+    """Compare files of a few and of some more cases, and print what each further one cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--cases", type=int, default=100)
+    parser.add_argument("--cases", type=int, nargs="+", default=[5, 15])
     options = parser.parse_args()
+    found = [measured(cases, everything=options.all) for cases in options.cases]
+    few, many = min(found), max(found)
+    if many.cases > few.cases:
+        each_s = (many.wall_s - few.wall_s) / (many.cases - few.cases)
+        whole_s = few.wall_s + each_s * (FILE - few.cases)
+        print(f"each further case: {each_s:.2f} s; so {FILE} would take {whole_s:.0f} s")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Measured:
+    """How long a file of so many cases took."""
+
+    cases: int
+    wall_s: float
+
+
+def measured(cases: int, *, everything: bool) -> Measured:
+    """Build a repository of so many cases, compare its two commits, and print how that went."""
     with tempfile.TemporaryDirectory() as folder:
         repository, report = Path(folder, "repository"), Path(folder, "report.json")
         (repository / "benchmarks").mkdir(parents=True)
-        text = BENCHMARK.format(cases=options.cases)
+        text = BENCHMARK.format(cases=cases)
         (repository / "benchmarks" / "bench_small.py").write_text(text, encoding="utf-8")
         git(repository, "init", "--quiet", "--initial-branch=main")
         for number in ("one", "two"):
@@ -44,13 +67,18 @@ def main() -> None:
             git(repository, "add", "--all")
             git(repository, "commit", "--quiet", "--message", number)
         command = [sys.executable, "-m", "perfci", "compare", "HEAD~1", "HEAD", "--quiet"]
-        command += ["--budget", "2h", "--json", str(report), *(["--all"] if options.all else [])]
+        command += ["--budget", "2h", "--json", str(report), *(["--all"] if everything else [])]
         cache = {"PERFCI_CACHE_DIR": str(Path(folder, "cache"))}
         subprocess.run(command, cwd=repository, env=os.environ | cache, check=False)
         said = json.loads(report.read_text(encoding="utf-8"))
-        timing = said["timing"]
-        print(f"{options.cases} cases, {timing['rounds']} rounds: {timing['wall_s']:.0f} s")
-        print(f"same code: {len(said['same_code'])}; verdict: {said['verdict']['status']}")
+    timing = said["timing"]
+    share = timing["measured_s"] / timing["wall_s"]
+    print(
+        f"{cases} cases, {timing['rounds']} rounds: {timing['wall_s']:.1f} s, {share:.0%} of it "
+        f"measuring; same code: {len(said['same_code'])}; verdict: {said['verdict']['status']}",
+        flush=True,
+    )
+    return Measured(cases, timing["wall_s"])
 
 
 def git(repository: Path, *arguments: str) -> None:
