@@ -3,9 +3,11 @@
     python benchmarks/ancestor_pairs.py [--rounds N] [--repetitions N] [--way WAY]... [-k KERNEL]
 
 Ways: ``prepared`` (the default: the next ancestor imports on the parent's cores meanwhile),
-``unprepared``, ``starters`` (one of each side). For each kernel the mean log ratio of its pairs
-with its standard error, their standard deviation, and the mean by which side was forked first: a
-side that paid for copied pages would show there, most of all in what is bound by memory.
+``unprepared``, ``starters`` (one of each side), ``beside another`` (while a pair measures, one more
+is forked, set up and warmed up on the parent's cores, as the next one could be). For each kernel
+the mean log ratio of its pairs with its standard error, their standard deviation, and the mean by
+which side was forked first: a side that paid for copied pages would show there, most of all in what
+is bound by memory.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ from benchmarks.observed import be_session, is_session, outputs_of, pairs_of
 from perfci.model.worker import WorkerOutput
 from perfci.verdict.pairs import pair_values
 
-WAYS = ("prepared", "unprepared", "starters")
+WAYS = ("prepared", "unprepared", "starters", "beside another")
 METRICS = ("latency_p50", "cold_start", "import_time")
 KERNELS = """\
 import torch
@@ -78,10 +81,28 @@ def run_session(way: str) -> None:
     from perfci.session import starters
 
     if way == "unprepared":
-        starters.Starters.prepare = lambda *_: None  # type: ignore[method-assign]
+        starters.Starters._prepare = lambda *_: None  # type: ignore[method-assign]
+    if way == "beside another":
+        warm_another_beside()
     if way == "starters":
         starters.preload_of = lambda *_: found("ancestor-python")
     be_session()
+
+
+def warm_another_beside() -> None:
+    """Have one more pair warm up on the parent's cores while each pair measures."""
+    from perfci.session.round import _Turns
+
+    measure = _Turns._blocks
+
+    def beside(turns: _Turns) -> None:
+        with ExitStack() as stack:
+            for slot in turns.slots:
+                other = stack.enter_context(closing(turns.started(slot.task, -1)))
+                os.sched_setaffinity(other.pid, os.sched_getaffinity(0))
+            measure(turns)
+
+    _Turns._blocks = beside  # type: ignore[assignment, method-assign]
 
 
 def changes_of(outputs: Sequence[WorkerOutput]) -> list[dict[str, Any]]:
