@@ -8,6 +8,8 @@ from collections.abc import Sequence
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 _PERCENT = 100.0
+_FACTOR = 3.0
+"""From so many times on, a factor reads better than a percentage."""
 SHARE = 'a share of base, such as "5%" or 0.05'
 """What is expected where a share is written."""
 
@@ -26,12 +28,23 @@ def format_value(value: float | None, unit: str) -> str:
     return number if unit == "ratio" else f"{number} {unit}"
 
 
-def format_change(ratio: float | None) -> str:
-    """Return a ratio head ÷ base as a signed change: ``1.052`` becomes ``+5.2 %``."""
+def format_change(ratio: float | None, *, like: float | None = None) -> str:
+    """Return a ratio head ÷ base as a change: ``1.052`` becomes ``+5.2 %``, ``78`` becomes ``×78``.
+
+    ``like`` is a ratio that this one stands beside: it is written as that is.
+    """
     if ratio is None or not math.isfinite(ratio):
         return "–"
+    if (ratio if like is None else like) >= _FACTOR:
+        return f"×{_three_digits(ratio)}"
     percent = round((ratio - 1.0) * _PERCENT, 1) + 0.0  # so that -0.0 reads +0.0
     return f"{percent:+.1f} %"
+
+
+def format_interval(lo: float | None, hi: float | None, *, like: float | None) -> str:
+    """Return a ratio's interval, ``+4.1 … +6.3 %`` or ``×74.2 … ×81``, as ``like`` is written."""
+    first, last = format_change(lo, like=like), format_change(hi, like=like)
+    return f"{first.removesuffix(' %')} … {last}"
 
 
 def format_share(share: float | None) -> str:

@@ -13,6 +13,7 @@ from perfci.units import (
     counted,
     format_change,
     format_duration,
+    format_interval,
     format_share,
     format_value,
     parse_duration,
@@ -131,3 +132,20 @@ def test_a_share_of_one_and_more_without_its_percent_sign_is_refused(written: ob
 def test_what_is_no_share_is_told_what_one_looks_like(written: object) -> None:
     with pytest.raises(ValueError, match=re.escape('"5%" or 0.05')):
         parse_share(written)
+
+
+@pytest.mark.parametrize(
+    ("lo", "ratio", "hi", "change", "interval"),
+    [
+        (1.04, 1.05, 1.06, "+5.0 %", "+4.0 … +6.0 %"),
+        (74.2, 78.002, 81.0, "×78.0", "×74.2 … ×81.0"),
+        (2.9, 3.1, 3.3, "×3.1", "×2.9 … ×3.3"),
+        (2.8, 2.9, 3.1, "+190.0 %", "+180.0 … +210.0 %"),
+        (0.01, 0.02, 0.03, "-98.0 %", "-99.0 … -97.0 %"),
+    ],
+)
+def test_from_three_times_on_a_change_is_a_factor_and_its_interval_is_written_alike(
+    lo: float, ratio: float, hi: float, change: str, interval: str
+) -> None:
+    assert format_change(ratio) == change
+    assert format_interval(lo, hi, like=ratio) == interval

@@ -23,7 +23,9 @@ def duration(value: str | float) -> float:
     try:
         return parse_duration(str(value))
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no duration; write 90, 90s, 5m or 1h") from None
+        raise click.BadParameter(
+            f"{value!r} can't be read as a time: write 90, 90s, 5m or 1h"
+        ) from None
 
 
 def injection(value: str) -> tuple[str, float]:
@@ -34,9 +36,11 @@ def injection(value: str) -> tuple[str, float]:
     try:
         share = parse_share(text)
     except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no share; write {error}") from None
+        raise click.BadParameter(f"{text!r} can't be read: write {error}") from None
     if not 0.0 < share <= MOST_INJECTED:
-        raise click.BadParameter(f"{text!r} is no share above zero, up to 1000%; write {name}=2%")
+        raise click.BadParameter(
+            f"{text!r} is out of range: give more than 0% and at most 1000%, such as {name}=2%"
+        )
     return name, share
 
 
@@ -45,7 +49,7 @@ def shard(value: str) -> Shard:
     try:
         return parse_shard(value)
     except ValueError as error:
-        raise click.BadParameter(f"{value!r} is no shard: {error}") from None
+        raise click.BadParameter(f"{value!r} can't be read as a part: {error}") from None
 
 
 def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perfci.model.finding import IN_WORDS, Finding, Reason
-from perfci.units import counted, format_change, format_share, format_value
+from perfci.units import counted, format_change, format_interval, format_share, format_value
 
 # Pieces of a sentence.
 
@@ -257,8 +257,7 @@ def _undecided(
 ) -> str:
     seen = ""
     if ratio is not None:
-        least = format_change(lo).removesuffix(" %")
-        seen = f"{format_change(ratio)} ({least} … {format_change(hi)}), "
+        seen = f"{format_change(ratio)} ({format_interval(lo, hi, like=ratio)}), "
     return f"{reason.case}: {reason.metric} {seen}inconclusive{_because(reason)}"
 
 

@@ -8,7 +8,7 @@ import shlex
 
 from perfci.model.report import Comparison, Estimate, Report
 from perfci.render.clean import clean_line
-from perfci.units import counted, format_change, format_share, format_value
+from perfci.units import counted, format_change, format_interval, format_share, format_value
 
 
 def change_text(row: Comparison) -> str:
@@ -29,8 +29,7 @@ def interval_text(row: Comparison) -> str:
         return f"{_signed(lo, row.unit)} … {_signed(hi, row.unit)}"
     if row.ratio_lo is None or row.ratio_hi is None or row.ratio_lo == row.ratio_hi:
         return ""
-    lo_text, hi_text = format_change(row.ratio_lo), format_change(row.ratio_hi)
-    return f"{lo_text.removesuffix(' %')} … {hi_text}"
+    return format_interval(row.ratio_lo, row.ratio_hi, like=row.ratio)
 
 
 def side_text(estimate: Estimate | None, unit: str) -> str:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Report
+from perfci.model.words import words
 from perfci.render.clean import Clean, clean_block, clean_line, clean_styled
 from perfci.render.modes import advice_text, shown_matrices, table, title
 from perfci.render.outline import (
@@ -157,7 +158,10 @@ def _compared(row: Comparison, *, verbose: bool) -> Line:
         sides = side_text(row.head, row.unit)
     interval = _bracketed(clean_line(interval_text(row)).replace(" … ", "…").replace(" %", ""))
     quiet = row.status == "unchanged" and not verbose
-    said = ("" if quiet else _remark(row), statistics_text(row) if verbose else "")
+    said = (
+        _small_change(row) if quiet else _remark(row),
+        statistics_text(row) if verbose else "",
+    )
     return Line(
         "",
         (
@@ -169,6 +173,12 @@ def _compared(row: Comparison, *, verbose: bool) -> Line:
         (interval, "; ".join(one for one in said if one)),
         row.status,
     )
+
+
+def _small_change(row: Comparison) -> str:
+    """Return why a change that is significant, as its interval shows, is none of the verdict's."""
+    small = (one for one in row.findings if one.code in {"below-threshold", "small-effect"})
+    return clean_line("; ".join(map(words, small)), 400)
 
 
 def _remark(row: Comparison) -> str:
@@ -267,11 +277,12 @@ def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     lines = [
         f"{clean_line(case)}  skipped: {clean_line(why)}" for case, why in report.skipped.items()
     ]
-    if verbose:
-        lines += [
-            f"{clean_line(metric)}  not measured: {clean_line(why)}"
-            for metric, why in report.not_measured.items()
-        ]
+    if verbose and report.not_measured:
+        metrics: dict[str, list[str]] = {}
+        for metric, why in report.not_measured.items():
+            metrics.setdefault(clean_line(why), []).append(clean_line(metric))
+        lacking = (f"{', '.join(names)} ({why})" for why, names in metrics.items())
+        lines.append(f"not measured: {'; '.join(lacking)}")
     for line in lines:
         yield from (
             [Text(line, "dim")] if cell_len(line) <= width else wrapped(line, 0, width, "dim")

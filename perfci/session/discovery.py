@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import os
+import re
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -29,6 +31,8 @@ CUT_SHORT = "no_time"
 """The kind of failure of a file that had less than ``timeout``: it may well be a sound one."""
 
 _IMPORT_TIMES = 1 << 22
+_LACKING = re.compile(r"(?:ModuleNotFoundError: )?No module named '([A-Za-z_][A-Za-z0-9_]*)'")
+"""Most likely a distribution of that name; of the side's own packages the message says more."""
 _USERS_ERRORS = {
     "BenchmarkError": "wrong-benchmark",
     "duplicate_id": "duplicate-id",
@@ -289,9 +293,11 @@ def require_cases(
         advice = "Fix the import"
         if first.kind == "timeout":
             advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
-        elif "No module named 'torch'" in first.message:
+        elif lacking := _LACKING.fullmatch(first.message):
+            name = lacking[1]
             advice = (
-                f"{python} measured, and has no torch. Name the Python that has: `python` in "
+                f"{python} measured, and has no {name}. Install it there, `{shlex.quote(python)} "
+                f"-m pip install {name}`, or name the Python that has it: `python` in "
                 "[tool.perfci], or --python"
             )
         raise MeasureError(

@@ -223,7 +223,7 @@ def open_workplace(
         cores, shared = stack.enter_context(_cores_of_its_own(config))
         worktrees = Worktrees(around.cache, around.repository)
         if swept := worktrees.sweep():
-            around.shown.step(f"removed {counted(len(swept), 'folder')} that a killed run left")
+            around.shown.step(f"removed {counted(len(swept), 'folder')} that an earlier run left")
         scratch = Path(stack.enter_context(_scratch(around.cache)))
         journal = Journal(log_folder or scratch / "logs")
         token = secrets.token_hex(8)

@@ -46,4 +46,5 @@ def test_a_python_without_torch_is_named_with_the_key_that_changes_it(project: P
     done = project.perfci("list").without_traceback()
     assert "no-benchmark-imports" in done.err
     assert f"{sys.executable} measured, and has no torch" in " ".join(done.err.split())
+    assert f"{sys.executable} -m pip install torch" in " ".join(done.err.split())
     assert "`python` in [tool.perfci], or --python" in " ".join(done.err.split())

@@ -77,11 +77,11 @@ def test_no_configuration_file_can_ask_for_it(project: Project) -> None:
     ("text", "said"),
     [
         ("speed=2%", "choose from latency"),
-        ("latency", "is no share"),
-        ("latency=0", "is no share"),
-        ("latency=-1%", "is no share"),
-        ("latency=nan", "is no share"),
-        ("latency=2000%", "is no share"),
+        ("latency", "can't be read: write a share of base"),
+        ("latency=0", "out of range: give more than 0%"),
+        ("latency=-1%", "can't be read"),
+        ("latency=nan", "can't be read"),
+        ("latency=2000%", "out of range: give more than 0%"),
         ("latency=2", '"2%" or "200%"'),
     ],
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
 
+from perfci.model.finding import Finding
 from perfci.model.report import Report
 from perfci.render.terminal import render_terminal
 from tests.render.examples import EAGER, alone_report, hostile_report, passing_report, rich_report
@@ -30,7 +32,17 @@ def test_verbose_shows_every_comparison() -> None:
         if row.head is not None:
             assert row.metric in text
     assert len(re.findall(r"latency_p50 ", text)) == 4
-    assert "energy  not measured: no CUDA device" in text
+    assert "not measured: energy (no CUDA device)" in text
+
+
+def test_a_real_change_below_the_threshold_is_called_so_without_verbose() -> None:
+    report = passing_report()
+    small = Finding("below-threshold", {"threshold": 0.05, "unit": ""})
+    slower = replace(report.results[0], findings=(small,))
+    text = render_terminal(replace(report, results=(slower,)), 120, False)
+    assert "unchanged  latency_p50" in text
+    assert "significant, but below the threshold of 5 %" in text
+    assert "significant" not in render_terminal(report, 120, False)
 
 
 def test_verbose_shows_the_statistics_of_what_was_tested() -> None:
