@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,16 +10,17 @@ from pathlib import Path
 from perfci.app.conclusion import conclude, run_of, with_session
 from perfci.checkout.repository import Resolved
 from perfci.config.loading import load_config
+from perfci.config.reading import nearest
 from perfci.errors import UsageError
 from perfci.model.case import Case, Failure
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
 from perfci.session.plan import files_in
-from perfci.session.selection import select
+from perfci.session.selection import select, words_of
 from perfci.session.source import Written, by_name, written_in
 from perfci.session.state import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
-from perfci.units import counted
+from perfci.units import counted, listed
 from perfci.verdict.report import Judged, Measured, build_report, decide_on
 from perfci.verdict.shards import Part, Shard, part_of
 
@@ -108,12 +109,21 @@ def selected_cases(workplace: Workplace, request: Request) -> tuple[Case, ...]:
     selected = workplace.cases(request.selection)
     cases = tuple(case for case in selected if not request.only or case.id in request.only)
     if not cases:
+        near = _nearest(workplace.cases(""), request.selection)
         raise UsageError(
             "nothing-selected",
             f"-k {request.selection!r} selects no case",
-            "`perfci list` shows all cases.",
+            f"{near}`perfci list` shows all cases.",
         )
     return cases
+
+
+def _nearest(cases: Sequence[Case], selection: str) -> str:
+    """Return a question with the benchmark or tag most like each word that no case has."""
+    names = {name for case in cases for name in (case.id.partition("[")[0], *case.tags)}
+    unknown = [word for word in words_of(selection) if not select(cases, word)]
+    meant = [near for word in unknown if (near := nearest(word, names))]
+    return f"Did you mean {listed([f'`{name}`' for name in meant])}? " if meant else ""
 
 
 def selected_part(workplace: Workplace, request: Request) -> Part:

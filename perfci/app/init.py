@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
+from perfci.app.init_benchmark import find_package, first_benchmark, own_python
 from perfci.app.init_github import GitHubOptions, write_workflows
 from perfci.app.notices import Say
 from perfci.checkout.repository import Repository
+from perfci.config.loading import OWN_FILE, PROJECT_FILE
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 
@@ -16,31 +19,18 @@ _CONFIGURATION = """\
 [tool.perfci]
 benchmarks = "{benchmarks}"   # the folder of bench_*.py files
 budget = "10m"              # for everything a command measures
-{python}
+{keys}
 [tool.perfci.metrics.latency_p50]
 threshold = "5%"            # a slow-down of 5 % fails
 """
 
-_BENCHMARK = '''\
-"""A first benchmark. Replace the model by yours; `perfci list` shows the cases."""
-
-import torch
-
-import perfci
-
-
-@perfci.benchmark(batch=[1, 16], mode=["eager"])
-def feed_forward(batch, mode):
-    model = torch.nn.Sequential(
-        torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 256)
-    ).eval()
-    return perfci.inference(model, torch.randn(batch, 256), mode=mode, items=batch)
-'''
-
 _PYTHON = """\
 python = "{path}"   # the Python that has torch; perfci itself can be installed elsewhere
 """
-_ENVIRONMENTS = (".venv", "venv")
+_PYTHON_PATH = """\
+python_path = [{folder}]   # where the package lies
+"""
+_IGNORED = "__pycache__/\n"
 
 
 def initialise(
@@ -59,39 +49,45 @@ def initialise(
             f"{benchmarks} lies outside the repository",
             "Choose a folder inside it, so that its files are part of every commit.",
         )
+    project = _parsed(root / PROJECT_FILE, _text(root / PROJECT_FILE))
+    package = find_package(root, project)
+    python = own_python(root)
     # the jobs that the workflows make have an environment of their own
-    python = "" if github else _own_python(root)
-    _configure(root, folder.relative_to(root.resolve()).as_posix(), python, say)
+    keys = _PYTHON.format(path=python) if python and not github else ""
+    if package and not package.reached:
+        keys += _PYTHON_PATH.format(folder=json.dumps(package.folder, ensure_ascii=False))
+    _configure(root, folder.relative_to(root.resolve()).as_posix(), keys, say)
+    _ignore(root, python, say)
     first = folder / "bench_first.py"
     if any(folder.glob("bench_*.py")):
         say(f"kept     {benchmarks}/ has benchmarks already")
     else:
         folder.mkdir(parents=True, exist_ok=True)
-        first.write_text(_BENCHMARK, encoding="utf-8")
+        first.write_text(first_benchmark(root, package), encoding="utf-8")
         say(f"wrote    {benchmarks}/bench_first.py")
     if github:
         write_workflows(repository, github, say)
 
 
-def _own_python(root: Path) -> str:
-    """Return the Python of the environment in the project's folder, if there is one."""
-    named = (f"{name}/bin/python" for name in _ENVIRONMENTS)
-    return next((one for one in named if os.access(root / one, os.X_OK)), "")
+def _ignore(root: Path, python: str, say: Say) -> None:
+    """Write a first .gitignore: what isn't ignored of a working tree is measured with it."""
+    path = root / ".gitignore"
+    if os.path.lexists(path):
+        return
+    environment = f"/{python.partition('/')[0]}/\n" if python else ""
+    path.write_text(_IGNORED + environment, encoding="utf-8")
+    say("wrote    .gitignore")
 
 
-def _configure(root: Path, benchmarks: str, python: str, say: Say) -> None:
+def _configure(root: Path, benchmarks: str, keys: str, say: Say) -> None:
     """Put a first configuration where none is: into pyproject.toml, where its layout takes it."""
-    from perfci.config.loading import OWN_FILE, PROJECT_FILE
-
     path, own = root / PROJECT_FILE, root / OWN_FILE
     text = _text(path)
     tool = _parsed(path, text).get("tool", {})
     if (isinstance(tool, dict) and "perfci" in tool) or os.path.lexists(own):
         say("kept     the configuration that is there")
         return
-    mine = _CONFIGURATION.format(
-        benchmarks=benchmarks, python=_PYTHON.format(path=python) if python else ""
-    )
+    mine = _CONFIGURATION.format(benchmarks=benchmarks, keys=keys)
     both = text + ("\n" if text else "") + mine
     if "\r\n" in text:
         both = both.replace("\r\n", "\n").replace("\n", "\r\n")

@@ -31,7 +31,7 @@ CUT_SHORT = "no_time"
 """The kind of failure of a file that had less than ``timeout``: it may well be a sound one."""
 
 _IMPORT_TIMES = 1 << 22
-_LACKING = re.compile(r"(?:ModuleNotFoundError: )?No module named '([A-Za-z_][A-Za-z0-9_]*)'")
+_LACKING = re.compile(r"No module named '([A-Za-z_][A-Za-z0-9_]*)'\Z")
 """Most likely a distribution of that name; of the side's own packages the message says more."""
 _USERS_ERRORS = {
     "BenchmarkError": "wrong-benchmark",
@@ -293,7 +293,7 @@ def require_cases(
         advice = "Fix the import"
         if first.kind == "timeout":
             advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
-        elif lacking := _LACKING.fullmatch(first.message):
+        elif lacking := _LACKING.search(first.message):
             name = lacking[1]
             advice = (
                 f"{python} measured, and has no {name}. Install it there, `{shlex.quote(python)} "

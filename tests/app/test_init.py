@@ -21,7 +21,7 @@ OPTIONS = GitHubOptions(install=("pip install .",), report_install=("pip install
     [
         (".venv", None, ".venv/bin/python"),
         ("venv", None, "venv/bin/python"),
-        ("environment", None, None),
+        ("environment", None, "environment/bin/python"),
         (".venv", OPTIONS, None),  # the jobs that it writes have an environment of their own
     ],
 )
@@ -35,6 +35,47 @@ def test_a_virtual_environment_in_the_folder_is_what_measures(
     initialise(open_repository(project.folder), "benchmarks", github, silent)
     written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
     assert written.get("python") == python
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "python_path"),
+    [
+        ("src", "toy-codec", None),
+        (".", "Toy.Codec", None),
+        ("python", "toy-codec", ["python"]),
+        ("libs/codec/src", "another", ["libs/codec/src"]),
+    ],
+)
+def test_the_first_benchmark_is_of_the_projects_own_package_and_runs(
+    project: Project, folder: str, name: str, python_path: list[str] | None
+) -> None:
+    project.write("pyproject.toml", f'[project]\nname = "{name}"\nversion = "1"\n')
+    if python_path:
+        project.write(f"{folder.removesuffix('/src')}/pyproject.toml", "")
+    source = "from torch import nn\nclass Coder(nn.Module): ...\n"
+    project.write(f"{folder}/toy_codec/model.py", source)
+    project.write(f"{folder}/toy_codec/__init__.py", "")
+    project.commit("first")
+    initialise(open_repository(project.folder), "benchmarks", None, silent)
+    written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
+    assert written.get("python_path") == python_path
+    first = (project.folder / "benchmarks" / "bench_first.py").read_text()
+    assert "import toy_codec\n" in first
+    assert "from toy_codec.model import Coder" in first
+    done = project.perfci("list")
+    assert (done.code, done.out.split()[0]) == (0, "importing")
+
+
+def test_of_two_environments_the_one_with_torch_measures(project: Project) -> None:
+    (project.folder / "pyproject.toml").unlink()
+    for name in (".venv", "gpu"):
+        (project.folder / name / "bin").mkdir(parents=True)
+        (project.folder / name / "bin" / "python").symlink_to(sys.executable)
+    project.write("gpu/lib/python3.11/site-packages/torch/__init__.py", "")
+    initialise(open_repository(project.folder), "benchmarks", None, silent)
+    written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
+    assert written["python"] == "gpu/bin/python"
+    assert "/gpu/" in (project.folder / ".gitignore").read_text().splitlines()
 
 
 def test_a_python_without_torch_is_named_with_the_key_that_changes_it(project: Project) -> None:

@@ -77,6 +77,7 @@ def test_listing_what_selects_nothing_is_a_usage_error(small: Project) -> None:
     done = small.perfci("list", "-k", "nope").without_traceback()
     assert done.code == 2
     assert "selects no case" in done.err
+    assert "Did you mean `steady`?" in small.perfci("list", "-k", "stedy").err
 
 
 def test_a_skip_reason_stays_on_its_line(small: Project) -> None:

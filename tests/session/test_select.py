@@ -28,6 +28,9 @@ CASES = (case("encoder[batch=1]"), case("encoder[batch=16]", "slow"), case("toke
         ("*=1]", [0]),
         ("not not cpu", [2]),
         ("encoder AND NOT Slow", [0]),
+        ("encoder and not (slow or cuda)", [0]),
+        ("(slow or cpu) and not (encoder and batch=1)", [2]),
+        ("not (not (tokenise))", [2]),
     ],
 )
 def test_words_select(words: str, expected: list[int]) -> None:
@@ -35,7 +38,8 @@ def test_words_select(words: str, expected: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["and", "a and", "a b", "not", "or a", "a or or b", "(", "(a", "a or (b)"]
+    "words",
+    ["and", "a and", "a b", "not", "or a", "a or or b", "(", "(a", "()", "a)", "a(b)", "(" * 9999],
 )
 def test_what_cannot_be_read_is_an_error(words: str) -> None:
     with pytest.raises(UsageError, match="can't be read"):

@@ -1,0 +1,161 @@
+"""``init`` looks at the project: its package, where that lies, and the first benchmark of it."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+_NO_PACKAGES = frozenset(
+    {"tests", "test", "testing", "docs", "doc", "examples", "example", "scripts", "benchmarks"}
+)
+_MOST_FOLDERS = 200
+"""Of a repository are looked at: more is no project with one package."""
+_LONGEST_SOURCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """What is imported: its name, and the folder of the repository that it lies in."""
+
+    name: str
+    folder: str
+
+    @property
+    def reached(self) -> bool:
+        """Whether it is imported without a `python_path`."""
+        return self.folder in {".", "src"}
+
+
+def find_package(root: Path, project: Mapping[str, Any]) -> Package | None:
+    """Return the package of ``root``, ``project`` being its pyproject.toml; None of no clear one.
+
+    The one with the project's name, else the only one: at the root, in `src`, or, of a monorepo,
+    in a folder with a pyproject.toml, or in its `src`.
+    """
+    table = project.get("project", {})
+    named = str(table.get("name", "")) if isinstance(table, dict) else ""
+    wanted = re.sub(r"[-_.]+", "_", named).lower()
+    found = [Package(name, folder) for folder in _folders(root) for name in _in(root / folder)]
+    same = [one for one in found if one.name.lower() == wanted]
+    near = [one for one in found if one.reached]
+    for some in (same, near, found):
+        if len(some) == 1:
+            return some[0]
+    return None
+
+
+def first_benchmark(root: Path, package: Package | None) -> str:
+    """Return the text of a benchmark that runs as it is: of the package, where there is one."""
+    if package is None:
+        return _OF_A_MODEL
+    model = _model(root / package.folder / package.name, package.name)
+    hint = "" if model is None else _HINT.format(module=model[0], model=model[1])
+    return _OF_A_PACKAGE.format(package=package.name, hint=hint)
+
+
+def own_python(root: Path) -> str:
+    """Return the Python of an environment in the project's folder: of one with torch, if any is."""
+    environments = [
+        entry.name for entry in _entries(root) if os.access(entry / "bin" / "python", os.X_OK)
+    ]
+    environments.sort(key=lambda name: (not _has_torch(root / name), name not in _USUAL, name))
+    return f"{environments[0]}/bin/python" if environments else ""
+
+
+_USUAL = (".venv", "venv")
+
+
+def _has_torch(environment: Path) -> bool:
+    return any(environment.glob("lib/python3.*/site-packages/torch/__init__.py"))
+
+
+def _folders(root: Path) -> Iterator[str]:
+    yield from (folder for folder in (".", "src") if (root / folder).is_dir())
+    apart = [
+        path.parent
+        for pattern in ("*/pyproject.toml", "*/*/pyproject.toml")
+        for path in sorted(root.glob(pattern))[:_MOST_FOLDERS]
+    ]
+    for folder in (part for one in apart for part in (one, one / "src")):
+        inside = PurePosixPath(folder.relative_to(root))
+        if folder.is_dir() and not any(part.startswith(".") for part in inside.parts):
+            yield inside.as_posix()
+
+
+def _in(folder: Path) -> Iterator[str]:
+    for entry in _entries(folder):
+        usable = entry.name.isidentifier() and not keyword.iskeyword(entry.name)
+        if usable and entry.name not in _NO_PACKAGES and (entry / "__init__.py").is_file():
+            yield entry.name
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _model(folder: Path, package: str) -> tuple[str, str] | None:
+    """Return module and name of the package's first class of a torch module, read, not imported."""
+    for path in sorted(folder.rglob("*.py"))[:_MOST_FOLDERS]:
+        if path.stat().st_size > _LONGEST_SOURCE:
+            continue
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (SyntaxError, ValueError):  # of another Python, or none's: nothing to name in it
+            continue
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and any(map(_is_module, node.bases)):
+                parts = [package, *path.relative_to(folder).with_suffix("").parts]
+                return ".".join(part for part in parts if part != "__init__"), node.name
+    return None
+
+
+def _is_module(base: ast.expr) -> bool:
+    return ast.unparse(base) in {"nn.Module", "torch.nn.Module", "Module"}
+
+
+_OF_A_PACKAGE = '''\
+"""The first benchmark of {package}: importing it. `perfci list` shows the cases."""
+
+import {package}
+
+import perfci
+
+
+@perfci.benchmark(metrics=["import_time", "cold_start"])
+def importing():
+    return lambda: {package}.__name__
+{hint}'''
+
+_HINT = """
+
+# A model's latency and memory: return it with inputs of the size that you run it at.
+#
+# from {module} import {model}
+#
+# @perfci.benchmark(batch=[1, 16])
+# def {model}_inference(batch):
+#     model = {model}(...).eval()
+#     return perfci.inference(model, torch.randn(batch, ...), items=batch)
+"""
+
+_OF_A_MODEL = '''\
+"""A first benchmark. Replace the model by yours; `perfci list` shows the cases."""
+
+import torch
+
+import perfci
+
+
+@perfci.benchmark(batch=[1, 16], mode=["eager"])
+def feed_forward(batch, mode):
+    model = torch.nn.Sequential(
+        torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 256)
+    ).eval()
+    return perfci.inference(model, torch.randn(batch, 256), mode=mode, items=batch)
+'''
