@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perfci.app.conclusion import conclude, run_of, with_session
+from perfci.app.notices import Announce, unheard
 from perfci.checkout.repository import Resolved
 from perfci.config.loading import load_config
 from perfci.config.reading import nearest
@@ -15,12 +16,13 @@ from perfci.errors import UsageError
 from perfci.model.case import Case, Failure
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
+from perfci.model.settings import MeasureSettings
 from perfci.session.plan import files_in
 from perfci.session.selection import select, words_of
 from perfci.session.source import Written, by_name, written_in
 from perfci.session.state import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
-from perfci.units import counted, listed
+from perfci.units import counted, format_duration, listed
 from perfci.verdict.report import Judged, Measured, build_report, decide_on
 from perfci.verdict.shards import Part, Shard, part_of
 
@@ -63,20 +65,34 @@ def compare(around: Surroundings, base: Wanted, head: Wanted, request: Request) 
 
 
 def compare_runs(
-    around: Surroundings, base: Wanted, head: Wanted, request: Request
+    around: Surroundings,
+    base: Wanted,
+    head: Wanted,
+    request: Request,
+    announce: Announce = unheard,
 ) -> tuple[tuple[Run, Run], Report]:
-    """Measure both in pairs; return their runs (base's, head's), and the report."""
-    both = measure_both(around, base, head, request)
+    """Measure both in pairs; return their runs (base's, head's), and the report.
+
+    ``announce`` is told what will be measured and by when, before anything is.
+    """
+    both = measure_both(around, base, head, request, announce)
     decided = decide_on(both.measured, both.judged, around.config.policy)
     return both.runs, build_report(both.measured, decided)
 
 
-def measure_both(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> BothSides:
+def measure_both(
+    around: Surroundings,
+    base: Wanted,
+    head: Wanted,
+    request: Request,
+    announce: Announce = unheard,
+) -> BothSides:
     """Measure both in pairs, and judge them."""
     with open_workplace(
         around, (base, head), request.log_folder, benchmarks_of=request.benchmarks_of
     ) as workplace:
         part = selected_part(workplace, request)
+        announce(_announcement(base.resolved, head.resolved, part, around.config.settings))
         result = workplace.measure(
             part.cases,
             fail_fast=request.fail_fast,
@@ -102,6 +118,19 @@ def measure_both(around: Surroundings, base: Wanted, head: Wanted, request: Requ
                 written_on_base(workplace),
             ),
         )
+
+
+def _announcement(base: Resolved, head: Resolved, part: Part, settings: MeasureSettings) -> str:
+    most = f" to {settings.max_rounds}" if settings.max_rounds > settings.rounds else ""
+    return (
+        f"comparing {_named(base)} with {_named(head)}: {counted(len(part.cases), 'case')}, "
+        f"{settings.rounds}{most} rounds of each, within {format_duration(settings.budget)}"
+    )
+
+
+def _named(side: Resolved) -> str:
+    name = "the working tree" if side.rev == "." else side.rev
+    return f"{name} ({side.short})" if side.short not in name else name
 
 
 def selected_cases(workplace: Workplace, request: Request) -> tuple[Case, ...]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
+
+Announce = Callable[[str], None]
+"""Takes one line of what is about to be done, which stays."""
 
 
 class Say(Protocol):
@@ -14,3 +18,7 @@ class Say(Protocol):
 
 def silent(text: str, *, err: bool = False) -> None:
     """Drop a notice."""
+
+
+def unheard(_: object) -> None:
+    """Drop what is said on the way."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from perfci.app.history_place import history_files, history_place
-from perfci.app.notices import Say, silent
+from perfci.app.notices import Announce, Say, silent, unheard
 from perfci.app.outputs import check_writable
 from perfci.checkout.repository import Repository, open_repository
 from perfci.config.loading import Config, load_config
@@ -23,22 +23,20 @@ from perfci.session.state import Progress
 from perfci.session.workplace import Shown, Surroundings, Wanted
 
 
-def _unheard(_: object) -> None:
-    """Drop what is said on the way."""
-
-
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who calls a use case: from which ``folder``, and what hears of its progress.
 
-    ``say`` takes notices, ``step`` what is done besides measuring, ``progress`` each round.
+    ``say`` takes notices, ``announce`` what will be measured, ``step`` what is done besides
+    measuring, ``progress`` each round.
     ``executor`` starts the workers.
     """
 
     folder: Path
     say: Say = silent
-    step: Callable[[str], None] = _unheard
-    progress: Callable[[Progress], None] = _unheard
+    announce: Announce = unheard
+    step: Callable[[str], None] = unheard
+    progress: Callable[[Progress], None] = unheard
     token_allowed: bool = False
     executor: Executor = field(default_factory=Processes)
 

@@ -103,7 +103,9 @@ def compare_revisions(
     say_what_is_left_out(project.repository, project.caller.say, *sides)
     recording = _recorder(project, asked, *sides)
     request = asked.request(fail_fast=fail_fast)
-    runs, report = compare_runs(project.surroundings(), base_side, head_side, request)
+    runs, report = compare_runs(
+        project.surroundings(), base_side, head_side, request, project.caller.announce
+    )
     return Measured(_with_past(project, asked, report), runs, recording)
 
 

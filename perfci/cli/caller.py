@@ -69,6 +69,7 @@ def calling(*, quiet: bool = False) -> Iterator[Caller]:
         yield Caller(
             folder=Path.cwd(),
             say=say_below,
+            announce=line.announce,
             step=line.say,
             progress=line,
             token_allowed=token_allowed(),
@@ -110,6 +111,12 @@ class ProgressLine:
         """Show a step that isn't a round: checking out, building, looking for benchmarks."""
         if not self._quiet:
             self._show(text)
+
+    def announce(self, text: str) -> None:
+        """Show what will be measured, and leave it there."""
+        if not self._quiet:
+            self.close()
+            say(text, err=True)
 
     def __call__(self, progress: Progress) -> None:
         """Show a round that begins; once, what looks worse so far."""

@@ -34,6 +34,16 @@ def slowed(project: Project) -> Project:
     return project
 
 
+def test_what_will_be_measured_is_said_before_the_first_round(slowed: Project) -> None:
+    done = slowed.perfci("compare", "main", "-k", "steady")
+    said, measured = "comparing main (", "[0/5 rounds"
+    assert done.err.index(said) < done.err.index(measured)
+    line = next(one for one in done.err.splitlines() if one.startswith(said))
+    assert "with the working tree (" in line
+    assert line.endswith(": 1 case, 5 to 6 rounds of each, within 1 min 0 s")
+    assert said not in slowed.perfci("compare", "main", "-k", "steady", "-q").err
+
+
 def test_a_slowed_case_fails_and_its_neighbour_does_not(slowed: Project) -> None:
     report = slowed.report("compare", "main", "feature", code=1)
     slow, steady = rows(report, "counting")["latency_p50"], rows(report, "steady")["latency_p50"]
