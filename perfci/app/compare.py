@@ -149,7 +149,7 @@ def selected_cases(workplace: Workplace, request: Request) -> tuple[Case, ...]:
 
 def _nearest(cases: Sequence[Case], selection: str) -> str:
     """Return a question with the benchmark or tag most like each word that no case has."""
-    names = {name for case in cases for name in (case.id.partition("[")[0], *case.tags)}
+    names = sorted({name for case in cases for name in (case.id.partition("[")[0], *case.tags)})
     unknown = [word for word in words_of(selection) if not select(cases, word)]
     meant = [near for word in unknown if (near := nearest(word, names))]
     return f"Did you mean {listed([f'`{name}`' for name in meant])}? " if meant else ""

@@ -147,7 +147,14 @@ def _is_struct(kind: Any) -> bool:
 
 
 def nearest(key: str, names: Iterable[str]) -> str:
-    """Return the name most like ``key``, of those equally like the one that begins most alike."""
+    """Return the name most like ``key``, of those equally like the one that begins most alike.
+
+    Where ``key`` is the first words of names, it is the first of these: `latency` is `latency_p50`.
+    """
+    names = list(names)
+    longer = next((name for name in names if name.startswith(f"{key}_")), "")
+    if longer:
+        return longer
 
     def likeness(name: str) -> tuple[float, int]:
         alike = difflib.SequenceMatcher(None, key, name).ratio()

@@ -80,6 +80,18 @@ def test_listing_what_selects_nothing_is_a_usage_error(small: Project) -> None:
     assert "Did you mean `steady`?" in small.perfci("list", "-k", "stedy").err
 
 
+def test_cases_are_listed_as_json_for_scripts(small: Project) -> None:
+    listed = json.loads(small.perfci("list", "--json", "-k", "steady").out)
+    (case,) = listed["cases"]
+    assert (case["id"], case["tags"], case["skip"], listed["failures"]) == ("steady", [], None, [])
+    assert case["file"].endswith(".py")
+
+
+def test_latency_is_asked_about_as_the_median(small: Project) -> None:
+    small.write("perfci.toml", '[metrics.latency]\nthreshold = "5%"\n')
+    assert "Did you mean `latency_p50`?" in small.perfci("list", "--config", "perfci.toml").err
+
+
 def test_a_skip_reason_stays_on_its_line(small: Project) -> None:
     small.write(
         "benchmarks/bench_more.py",

@@ -69,7 +69,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "check": (("check", "HEAD", "--rounds", "2"),),
     "run": (("run", "HEAD", "--rounds", "2", "--record", "--history", "new.db"), ("run", BAD)),
-    "list": (("list",), ("list", "--config", "bad.toml")),
+    "list": (("list",), ("list", "--json"), ("list", "--config", "bad.toml")),
     "nightly": (
         ("nightly", "--budget", "8s", "--no-same", "--runner", BAD, "--history", "night.db"),
         ("nightly", BAD),
