@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # where bytecode isn't kept, each process that the tests start compiles all it imports anew
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo nightly-demo test test-all test-lowest test-pythons lint docs lock wheel-check gpu-check clean
+.PHONY: demo nightly-demo test test-all test-lowest test-pythons lint docs fuzz lock wheel-check gpu-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make test-lowest  run a part of them with the oldest versions that are allowed"
 	@echo "make test-pythons run a part of them with Python 3.12 and 3.13"
 	@echo "make lint         ruff, mypy, import contracts, the workflows"
+	@echo "make fuzz         hand 100,000 damaged documents to each reader of strangers' bytes"
 	@echo "make docs         build the documentation's site in build/docs"
 	@echo "make lock         write the commenting job's requirements anew, from PyPI"
 	@echo "make wheel-check  build the wheel and try it in a fresh environment"
@@ -60,6 +61,9 @@ lint: $(VENV)/.installed
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+
+fuzz: $(VENV)/.installed
+	$(BIN)/python -m tests.fuzz
 
 docs: $(VENV)/.installed
 	$(BIN)/python docs/site/build.py build/docs

@@ -64,6 +64,7 @@ def parse_address(url_or_path: str) -> Address:
     from sqlalchemy.exc import ArgumentError
 
     try:
+        url_or_path.encode()  # SQLAlchemy shows an address as UTF-8
         url = make_url(url_or_path)
     except (ArgumentError, ValueError):
         raise _unclear("it can't be read as an address") from None  # they may repeat a password
