@@ -18,6 +18,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+
+def expanded(written: str) -> Path:
+    """Return a path with its ``~``; as a shell does, one of nobody stays as it is written."""
+    try:
+        return Path(written).expanduser()
+    except RuntimeError:
+        return Path(written)
+
+
 # Reading: a link to /dev/zero would be read for ever.
 
 MOST_BYTES = 64 << 20

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from perfci.app.notices import Say
 from perfci.config.loading import Config
 from perfci.errors import UsageError
+from perfci.files import expanded
 from perfci.units import counted
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def history_place(given: str | None, config: Config, root: Path, say: Say) -> st
     if given or "://" in config.history:
         return given or config.history
     if config.history:
-        return str(root / Path(config.history).expanduser())
+        return str(root / expanded(config.history))
     own = own_history(config, root)
     take_over(own, root, say)
     return str(own)
@@ -46,7 +47,7 @@ def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, 
     if given or "://" in config.history:
         return files_at(given or config.history)
     if config.history:
-        return files_at(str(root / Path(config.history).expanduser()))
+        return files_at(str(root / expanded(config.history)))
     try:
         return files_at(str(own_history(config, root)))
     except UsageError:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.errors import OutsideError, UsageError
-from perfci.files import read_regular
+from perfci.files import expanded, read_regular
 from perfci.model.settings import INJECTABLE, MOST_INJECTED
 from perfci.units import format_duration, parse_duration
 
@@ -118,7 +118,7 @@ def load(path_or_url: Place) -> Report | Baselines | History:
         return report_in(_fetched(named), named)
     if "://" in named:
         return _history(named, named)
-    path = Path(named).expanduser()
+    path = expanded(named)
     if path.is_dir():
         return _baselines(path)
     from perfci.app.history_import import is_export, is_sqlite, read_beginning

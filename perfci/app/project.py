@@ -17,6 +17,7 @@ from perfci.app.outputs import check_writable
 from perfci.checkout.repository import Repository, open_repository
 from perfci.config.loading import Config, load_config
 from perfci.errors import UsageError
+from perfci.files import expanded
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.session.executor import Executor, Processes
 from perfci.session.state import Progress
@@ -155,7 +156,7 @@ def interpreter(given: str | None, configured: str, root: Path, option: str = "-
         return sys.executable
     named = _of_repository(configured, root) if given is None else given
     shown = configured if given is None else given
-    found = shutil.which(str(Path(named).expanduser()))
+    found = shutil.which(str(expanded(named)))
     if found is None:
         raise UsageError(
             "no-python",
@@ -174,7 +175,7 @@ def interpreter(given: str | None, configured: str, root: Path, option: str = "-
 
 def _of_repository(python: str, root: Path) -> str:
     """Return a path of the configuration as one from here; a bare name is looked up on PATH."""
-    return str(root / Path(python).expanduser()) if os.sep in python else python
+    return str(root / expanded(python)) if os.sep in python else python
 
 
 def _trouble_with(python: str) -> str:

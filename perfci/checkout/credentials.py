@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfci.checkout.command import attempt
+from perfci.files import expanded
 
 _HEADER = re.compile(r"http\.(?:.*\.)?extraheader", re.IGNORECASE | re.DOTALL)
 _SECRET_HEADER = re.compile(r"[\w-]*(auth|token|cookie|secret|key)[\w-]*\s*:\s*\S", re.IGNORECASE)
@@ -69,7 +70,7 @@ def _settings(root: Path) -> Iterator[Setting]:
             place = origin.removeprefix("file:")
             yield Setting(place, name, value)
             if _INCLUDED.fullmatch(name):
-                file = (root / place).parent / Path(value).expanduser()
+                file = (root / place).parent / expanded(value)
                 if file.is_file() and file not in read:
                     read.add(file)
                     waiting.append(("--file", str(file)))

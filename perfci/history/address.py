@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.errors import UsageError
+from perfci.files import expanded
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -112,7 +113,7 @@ def shared_file() -> Path:
 
 
 def _path(written: str) -> Path:
-    return Path(written).expanduser().absolute()
+    return expanded(written).absolute()
 
 
 def _file(path: Path) -> Address:

@@ -344,6 +344,9 @@ def test_a_missing_user_or_database_is_a_usage_error_with_advice(postgres: Serve
 def test_addresses_name_files_and_databases(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert parse_address("a.sqlite").path == tmp_path / "a.sqlite"
+    assert parse_address("~no-such-user/a").path == tmp_path / "~no-such-user" / "a"
+    with pytest.raises(UsageError, match="can't be read as an address"):
+        parse_address("postgresql://\udcb2me@host/database")
     assert parse_address("sqlite:///b/a.sqlite").path == tmp_path / "b" / "a.sqlite"
     for name in ("postgres", "postgresql", "postgresql+psycopg"):
         address = parse_address(f"{name}://me:x@db.example/perf")
