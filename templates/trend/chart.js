@@ -3,6 +3,7 @@
 (() => {
   const HEIGHT = 224;
   const MARGIN = { left: 50, right: 14, top: 40, bottom: 24 };
+  const DATE_WIDTH = 44; // of a date below the axis, with the gap to the next one
   const { drawn } = perfci;
 
   const layout = (series, timeline, width) => {
@@ -33,9 +34,14 @@
     }
     if (name) parts.push(drawn("text", { class: "tick end", x: MARGIN.left - 7, y: MARGIN.top - 9 }, name));
     const room = Math.max(2, Math.floor((place.right - MARGIN.left) / 62));
-    for (const { row, text } of perfci.dateTicks(timeline.dates, place.first, place.last, room)) {
+    const taken = [];
+    const ticks = perfci.dateTicks(timeline.dates, place.first, place.last, room);
+    const isYear = ({ text }) => /^\d{4}$/.test(text);
+    // runs lie unevenly: of dates that would overlap the year stays, or the first
+    for (const { row, text } of [...ticks.filter(isYear), ...ticks.filter((one) => !isYear(one))]) {
       const x = place.x(row);
-      if (x > place.right - 12) continue;
+      if (x > place.right - 12 || taken.some((other) => Math.abs(other - x) < DATE_WIDTH)) continue;
+      taken.push(x);
       parts.push(drawn("line", { class: "grid", x1: x, x2: x, y1: place.bottom, y2: place.bottom + 4 }));
       parts.push(drawn("text", { class: "tick middle", x, y: place.bottom + 17 }, text));
     }

@@ -25,7 +25,7 @@ from perfci.trend.change import Change, Trend
 from perfci.trend.timeline.series import Distributions, SeriesKey
 from perfci.units import counted
 
-MOST_NEW, MOST_OPEN, MOST_EARLIER = 80, 40, 40
+MOST_NEW, MOST_OPEN, MOST_EARLIER = 20, 20, 40
 """Rows drawn on the overview; the search finds the others."""
 ASSETS = (
     "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",

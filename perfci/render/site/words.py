@@ -13,6 +13,8 @@ from perfci.units import counted, format_change, format_value, listed
 
 SHORT = 10
 """Characters of a commit's hash that are shown."""
+_MOST_TIMES = 1_000_000_000
+"""A larger factor is written as more than this."""
 SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
 
 
@@ -84,7 +86,11 @@ def interval_text(lo: float | None, hi: float | None) -> str:
 
 def ratio_text(ratio: float) -> str:
     """Return new ÷ old as a change; from three times on, a factor reads better."""
-    return format_change(ratio) if ratio < 3.0 else f"×{ratio:.3g}"
+    if ratio < 3.0:
+        return format_change(ratio)
+    if ratio > _MOST_TIMES:
+        return f"over ×{_MOST_TIMES:,}"
+    return f"×{float(f'{ratio:.3g}'):,.0f}" if ratio >= 100.0 else f"×{ratio:.3g}"
 
 
 def signed(value: float, unit: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -239,6 +240,46 @@ def test_nothing_hangs_over_at_any_size(watched: Watched, year_site: Path, where
     for card in page.locator("article, #results, .moved").all():
         box = card.bounding_box()
         assert box is None or box["x"] + box["width"] <= shown[0]
+
+
+@pytest.mark.parametrize("watched", [{"width": width} for width in WIDTHS], indirect=True)
+def test_a_large_factor_stands_beside_what_it_is_of(watched: Watched, tmp_path: Path) -> None:
+    trend = year()
+    large = replace(trend.changes[0], ratio=5_039.7, ratio_lo=5_000.0, ratio_hi=5_100.0)
+    page = watched.open(write_site(with_changes(trend, large), tmp_path / "site") / "index.html")
+    size = page.locator(".moved .size strong").first
+    assert "×5,040" in size.inner_text()
+    its, others = size.bounding_box(), page.locator(".moved .what").first.bounding_box()
+    assert its
+    assert others
+    beside = its["x"] + its["width"] <= others["x"] or its["y"] + its["height"] <= others["y"]
+    assert beside
+
+
+def test_the_search_is_one_link_away_from_the_headline(watched: Watched, year_site: Path) -> None:
+    page = watched.open(year_site / "index.html")
+    page.wait_for_selector(RESULTS)
+    page.get_by_role("link", name="Search them all").click()
+    expect(page.get_by_label("Search", exact=True)).to_be_focused()
+
+
+def test_dates_of_unevenly_spaced_runs_do_not_overprint(watched: Watched, tmp_path: Path) -> None:
+    trend = quiet_trend(nights=120)
+    (line,) = trend.timelines.values()
+    days = [f"2022-0{1 + row // 12}-{1 + row % 12:02}T00:00:00Z" for row in range(96)]
+    months = [f"20{23 + row // 12}-{1 + row % 12:02}-03T00:00:00Z" for row in range(24)]
+    runs = tuple(
+        replace(one, committed_at=moment, measured_at=moment)
+        for one, moment in zip(line.runs, (*days, *months), strict=True)
+    )
+    lines = {line.environment: replace(line, runs=runs)}
+    site = write_site(replace(trend, timelines=lines), tmp_path / "site")
+    page = watched.open(page_of(site, "work"))
+    page.wait_for_selector(".card text.tick.middle")
+    boxes = [one.bounding_box() for one in page.locator(".card text.tick.middle").all()]
+    ends = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box)
+    assert len(ends) >= 3
+    assert all(end < begin for (_, end), (begin, _) in pairwise(ends))
 
 
 def test_a_page_without_its_data_says_so(browser: Browser, year_site: Path, tmp_path: Path) -> None:
