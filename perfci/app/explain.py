@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from perfci.app.compare import Request, selected_cases
 from perfci.app.project import Project
 from perfci.app.reports import load_report
 from perfci.errors import UsageError
+from perfci.files import require_writable, write_file
 from perfci.model.report import Comparison
 from perfci.model.why import Why
 from perfci.session.explaining import explain_case
@@ -18,7 +20,10 @@ from perfci.session.workplace import open_workplace
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """What is to be explained: both revisions, which cases, in which time."""
+    """What is to be explained: both revisions, which cases, in which time.
+
+    ``traces`` is the folder that Chrome traces of both sides are written to.
+    """
 
     base: str
     head: str
@@ -26,6 +31,7 @@ class ExplainRequest:
     python: str | None
     within_s: float
     rows: tuple[Comparison, ...] = ()
+    traces: Path | None = None
 
 
 def of_report(path: Path, selection: str, python: str | None, within_s: float) -> ExplainRequest:
@@ -45,6 +51,8 @@ def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
         project.side("base", request.base, request.python),
         project.side("head", request.head, request.python),
     )
+    if request.traces:
+        require_writable(request.traces / "trace.json")
     moved: dict[str, list[Comparison]] = {}
     for row in request.rows:
         moved.setdefault(row.case, []).append(row)
@@ -67,6 +75,11 @@ def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
                     state.slug,
                     moved.get(state.case.id, ()),
                     within_s=request.within_s,
+                    keep_trace=_writer(request.traces, state.slug) if request.traces else None,
                 )
             )
         return tuple(found)
+
+
+def _writer(folder: Path, slug: str) -> Callable[[str, str], None]:
+    return lambda side, text: write_file(folder / f"{slug}.{side}.json", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -31,6 +32,13 @@ from perfci.errors import EXIT_PASS
     show_default=True,
     help="Time for the instruments of a case, beside its own run time.",
 )
+@click.option(
+    "--trace",
+    "traces",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write Chrome traces of both sides, which Perfetto opens.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def command(
     report_or_base: str,
@@ -39,6 +47,7 @@ def command(
     config_path: Path | None,
     python: str | None,
     within_s: float,
+    traces: Path | None,
     quiet: bool,
 ) -> int:
     """Look for what differs inside of cases, between BASE and HEAD or the sides of a REPORT.
@@ -56,6 +65,7 @@ def command(
         request = of_report(path, selection, python, within_s)
     else:
         request = ExplainRequest(report_or_base, head or ".", selection, python, within_s)
+    request = replace(request, traces=traces)
     with calling(quiet=quiet) as caller:
         found = explain(open_project(caller, config_path), request)
     for why in found:

@@ -240,6 +240,7 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
     cores: Annotated[int, about("Cores of a worker; 0: up to four.", ge=0)] = _MEASURE.cores
     threads: Annotated[int, about("Threads of a worker; 0: one a core.", ge=0)] = _MEASURE.threads
     memory_limit: Annotated[Size, about("For a worker's data; 0: none.")] = _MEASURE.memory_limit
+    hints: Annotated[bool, about("Hint at frequent mistakes, beside a why.")] = _MEASURE.hints
     strict: Annotated[bool, about("Exit with 3 when the verdict is inconclusive.")] = _POLICY.strict
     alpha: Annotated[Chance, about("Chance of a false alarm in a report.")] = _POLICY.alpha
     cohens_d: Annotated[float, about("The least effect size.", ge=0)] = _POLICY.cohens_d

@@ -73,7 +73,8 @@ class Instrument:
     that it has filled when it ends: around the import of the benchmark's file and the set-up
     (``start``), or around the first call. ``differences`` is pure: both sides' recordings in,
     differences out, none where nothing differs. ``hints`` is given head's alone. ``WORDS`` are
-    templates or functions, by code, of a difference's or hint's arguments.
+    templates or functions, by code, of a difference's or hint's arguments. One that is
+    ``ON_DEMAND`` records only where it is asked for by name.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Instrument:
     words: Words
     runs: int = 1
     hints: Hints = field(default=lambda _: ())
+    on_demand: bool = False
 
 
 @cache
@@ -96,7 +98,7 @@ def instruments() -> Mapping[str, Instrument]:
 
 def _instrument(name: str) -> Instrument:
     module = importlib.import_module(f"{__name__}.{name}")
-    optional = {"runs": "RUNS", "hints": "hints"}
+    optional = {"runs": "RUNS", "hints": "hints", "on_demand": "ON_DEMAND"}
     return Instrument(
         name=name,
         place=module.PLACE,

@@ -34,7 +34,7 @@ class MeasureSettings:
     ``compile_rounds`` of them start with an empty compile cache. ``budget`` bounds the whole
     session, ``timeout`` each step of a worker. A worker takes bursts of ``burst`` s until it
     has ``round_time`` s of them. ``threads``, ``cores`` and ``memory_limit`` 0 mean: as many
-    as there are, chosen automatically, none.
+    as there are, chosen automatically, none. Without ``hints`` no why has any.
 
     No file can ask for the last two. ``inject`` makes head worse on purpose, by shares of
     ``INJECTABLE``. ``cold_start_rounds`` of a case's rounds measure cold start (None: the least
@@ -53,6 +53,7 @@ class MeasureSettings:
     threads: int = 0
     cores: int = 0
     memory_limit: int = 0
+    hints: bool = True
     inject: Mapping[str, float] = field(default_factory=dict)
     cold_start_rounds: int | None = None
 

@@ -5,7 +5,7 @@ Never while anything is measured. Whatever fails here is ``untold``, and no verd
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 from perfci.errors import OutsideError
 from perfci.instruments import Instrument, Recorded, instruments
+from perfci.instruments.trace import trace_text
 from perfci.model.case import Case, Failure
 from perfci.model.report import Comparison
 from perfci.model.why import Difference, Hint, Why
@@ -52,19 +53,34 @@ def explain_case(
     moved: Sequence[Comparison],
     *,
     within_s: float,
+    keep_trace: Callable[[str, str], None] | None = None,
 ) -> Why:
     """Return why the case's ``moved`` rows moved, as far as its instruments say.
 
     They may take ``within_s``, both sides together, beside the case's own run time.
+    ``keep_trace`` is given each side's name and its Chrome trace, as JSON.
 
     The two workers start one after the other, and record in turn. Where one ends under an
     instrument, that one is untold, and the others go on in new ones as long as there is time.
     """
-    found = _Findings(list(instruments().values()))
+    asked = {"trace"} if keep_trace else set()
+    if plan.settings.hints:
+        asked.add("hints")
+    found = _Findings(
+        [one for one in instruments().values() if one.name in asked or not one.on_demand]
+    )
     explaining = _Explaining(plan, executor, case, slug, within_s)
     while found.waiting and explaining.left_s > 0:
         explaining.attempt(found)
     found.give_up(tuple(found.waiting), f"the {within_s:g} s that a case may take were over")
+    for side, recorded in found.recorded.pop("trace", {}).items():
+        try:
+            text = trace_text(recorded[0])
+        except ValueError as error:
+            found.untold["trace"] = f"on {side}: {error}"
+        else:
+            if keep_trace:
+                keep_trace(side, text)
     return _concluded(plan, case, found, moved)
 
 
@@ -99,6 +115,8 @@ class _Explaining:
             self._first = False
             call_s = max(one for _, one in workers)
             for one in chosen:
+                if one.when == "work" and self.left_s <= 0:
+                    continue
                 began = self._executor.now()
                 try:
                     self._record(one, [worker for worker, _ in workers], call_s, found)

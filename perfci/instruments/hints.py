@@ -1,0 +1,188 @@
+"""What head's calls show that is often a mistake. It is no reason for any verdict."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from perfci.instruments import Recorded, Scene, Words
+from perfci.model.why import Difference, Hint
+from perfci.units import counted, format_share
+
+PLACE = 20
+WHEN = "work"
+ON_DEMAND = True  # `hints = false` switches them off
+
+_SECONDS, _MOST_CALLS, _FEWEST_CALLS = 0.3, 120, 30
+_MOST_PLACES = 20
+_FALLS = 0.10
+"""Calls that get quicker by this share, from the first third of them to the last, are not warm."""
+_MANY_READS = 10
+"""Without a device, reading so few single values a call costs nothing that anyone would see."""
+
+# In the worker.
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one call did: reads of single values and copies between devices, by line."""
+
+    items: Counter[tuple[str, int]] = field(default_factory=Counter)
+    copies: Counter[tuple[str, int]] = field(default_factory=Counter)
+    loads: int = 0
+    backward: bool = False
+
+
+def record(scene: Scene) -> Recorded:
+    """Time some calls one by one, and look at the operators and the outputs of one more."""
+    times = _times(scene)
+    seen, keeps_graph = _Seen(), False
+    if "torch" in sys.modules:
+        with _counting_loads(seen):
+            if scene.compiled:  # under a mode it would be compiled anew, or not at all
+                output = scene.call()
+            else:
+                with _watching(scene, seen):
+                    output = scene.call()
+        keeps_graph = _keeps_graph(output)
+        del output
+    return {
+        "times": times,
+        "device": scene.device is not None,
+        "watched": not scene.compiled,
+        "keeps_graph": keeps_graph,
+        "backward": seen.backward,
+        "items": [[*place, count] for place, count in seen.items.most_common(_MOST_PLACES)],
+        "copies": [[*place, count] for place, count in seen.copies.most_common(_MOST_PLACES)],
+        "loads": seen.loads,
+    }
+
+
+def _times(scene: Scene) -> list[float]:
+    """Return the time of each of some calls, in s."""
+    times: list[float] = []
+    ended = time.perf_counter() + _SECONDS
+    while len(times) < _MOST_CALLS and time.perf_counter() < ended:
+        started = time.perf_counter()
+        scene.once()
+        times.append(time.perf_counter() - started)
+    return times
+
+
+@contextmanager
+def _watching(scene: Scene, seen: _Seen) -> Iterator[None]:
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    aten = torch.ops.aten
+    copies = (aten._to_copy.default, aten.copy_.default)  # noqa: SLF001 (an operator's name)
+
+    class Watching(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, func: Any, _types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            result = func(*args, **(kwargs or {}))
+            seen.backward |= torch._C._current_autograd_node() is not None  # noqa: SLF001 (there is no other way)
+            crosses = func in copies and result.device != args[-1].device
+            if crosses or func is aten._local_scalar_dense.default:  # noqa: SLF001 (an operator's name)
+                file, line, _ = scene.caller(sys._getframe(1))  # noqa: SLF001 (there is no other way)
+                (seen.copies if crosses else seen.items)[file, line] += 1
+            return result
+
+    with Watching():
+        yield
+
+
+@contextmanager
+def _counting_loads(seen: _Seen) -> Iterator[None]:
+    """Count what a DataLoader makes in the process that waits for it."""
+    loader: Any = getattr(
+        sys.modules.get("torch.utils.data.dataloader"), "_SingleProcessDataLoaderIter", None
+    )
+    real = getattr(loader, "_next_data", None)
+    if real is None:
+        yield
+        return
+
+    def counted_load(self: Any) -> Any:
+        batch = real(self)
+        seen.loads += 1
+        return batch
+
+    loader._next_data = counted_load  # noqa: SLF001 (as above)
+    try:
+        yield
+    finally:
+        loader._next_data = real  # noqa: SLF001 (as above)
+
+
+def _keeps_graph(output: Any) -> bool:
+    """Whether an output could be differentiated."""
+    if isinstance(output, dict):
+        return any(map(_keeps_graph, output.values()))
+    if isinstance(output, (list, tuple)):
+        return any(map(_keeps_graph, output))
+    return getattr(output, "grad_fn", None) is not None
+
+
+# In the parent. Pure.
+
+
+def differences(_base: Sequence[Recorded], _head: Sequence[Recorded]) -> Sequence[Difference]:
+    """Return none: a hint is of head alone."""
+    return ()
+
+
+def hints(head: Sequence[Recorded]) -> Iterator[Hint]:
+    """Yield what head's calls show."""
+    seen = head[0]
+    if seen["keeps_graph"] and not seen["backward"] and seen["watched"]:
+        yield Hint("hints", "hint-gradients")
+    for file, line, count in seen["copies"]:
+        yield Hint("hints", "hint-copies", {"count": count}, file, line)
+    for file, line, count in seen["items"]:
+        if seen["device"] or count >= _MANY_READS:
+            yield Hint("hints", "hint-item", {"count": count}, file, line)
+    if seen["loads"]:
+        yield Hint("hints", "hint-loader", {"count": seen["loads"]})
+    if falls := _fall(seen["times"]):
+        yield Hint("hints", "hint-warmup", {"share": falls})
+
+
+def _fall(times: Sequence[float]) -> float:
+    """Return by which share calls still became quicker, 0 where they didn't, or not steadily."""
+    if len(times) < _FEWEST_CALLS:
+        return 0.0
+    third = len(times) // 3
+    first, middle, last = (
+        statistics.median(times[start : start + third]) for start in (0, third, len(times) - third)
+    )
+    return 1 - last / first if first * (1 - _FALLS) > middle > last * (1 + _FALLS / 2) else 0.0
+
+
+WORDS: Words = {
+    "hint-gradients": (
+        "the outputs keep a graph that no call uses: `torch.inference_mode()` saves its time and "
+        "memory"
+    ),
+    "hint-copies": (
+        "copies a call between host and device, each of which may wait for the device: {count}"
+    ),
+    "hint-item": lambda *, count: (
+        f"{counted(count, 'read')} a call of a single value (`.item()`, `float()`, `if tensor`), "
+        "each of which waits for all that was launched"
+    ),
+    "hint-loader": (
+        "a DataLoader without workers makes its batches within the call, {count} of them: "
+        "`num_workers=` makes them beside it"
+    ),
+    "hint-warmup": lambda *, share: (
+        f"warm calls still become quicker by {format_share(share)}: `warmup` may be too short"
+    ),
+}

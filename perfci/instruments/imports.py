@@ -1,0 +1,222 @@
+"""Which modules a start newly imports, and which of the side's own take longer; who asks for them.
+
+A library's module that both sides load from the same file is the same work: what its import takes
+moves with the machine, and with who asks for it first. It is never a difference.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from time import perf_counter, thread_time
+from types import FrameType
+from typing import Any, NamedTuple
+
+from perfci.instruments import Recorded, Scene
+from perfci.model.finding import Plain
+from perfci.model.why import Difference
+from perfci.units import counted, format_value
+
+PLACE = 60
+WHEN = "start"
+
+_IMPORTERS = ("<frozen importlib", f"{os.sep}importlib{os.sep}", __file__)
+_MOST_MODULES, _LONGEST = 4_000, 200
+_LEAST_S = 0.001
+_LEAST_CPU_S, _LEAST_WAIT_S, _LEAST_SHARE = 0.002, 0.02, 0.5
+"""An own module that takes this much longer is slower: on the processor, or, as that may have been
+somebody else's meanwhile, by the clock; and as a share of the other side's.
+"""
+
+# In the worker.
+
+
+@dataclass(slots=True)
+class _Import:
+    """A module, which one asked for it (``by``) and where. Times in s, ``inside`` other imports."""
+
+    name: str
+    by: str
+    file: str
+    line: int
+    inside: float = 0.0
+    inside_cpu: float = 0.0
+    self_s: float = 0.0
+    cpu_s: float = 0.0
+
+
+class _ImportTimes:
+    """Times each import while it is open, in s; its value is what it has recorded by its end."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._way: list[_Import] = []
+        self._found: list[_Import] = []
+        self._recorded: dict[str, Any] = {}
+        self._bootstrap: Any = importlib._bootstrap  # noqa: SLF001
+        self._real = self._bootstrap._find_and_load  # noqa: SLF001
+
+    def __enter__(self) -> dict[str, Any]:
+        self._bootstrap._find_and_load = self._timed  # noqa: SLF001
+        return self._recorded
+
+    def __exit__(self, *_: object) -> None:
+        self._bootstrap._find_and_load = self._real  # noqa: SLF001
+        self._recorded["modules"] = [self._row(one) for one in self._found]
+
+    def _timed(self, name: str, import_: Any) -> Any:
+        one = _Import(name, *_asking())
+        self._way.append(one)
+        started, started_cpu = perf_counter(), thread_time()
+        try:
+            return self._real(name, import_)
+        finally:
+            took, took_cpu = perf_counter() - started, thread_time() - started_cpu
+            self._way.pop()
+            one.self_s, one.cpu_s = took - one.inside, took_cpu - one.inside_cpu
+            if self._way:
+                self._way[-1].inside += took
+                self._way[-1].inside_cpu += took_cpu
+            if name in sys.modules and len(self._found) < _MOST_MODULES:
+                self._found.append(one)
+
+    def _row(self, one: _Import) -> list[Any]:
+        """Return a module: name, importer, its file and line, own times, its file, whose it is."""
+        origin = getattr(sys.modules.get(one.name), "__file__", None)
+        origin = origin if isinstance(origin, str) else ""
+        own = self._scene.place(origin)
+        asked = self._scene.place(one.file)
+        line = one.line if asked else 0
+        names = [text[:_LONGEST] for text in (one.name, one.by, asked)]
+        times = (round(one.self_s, 7), round(one.cpu_s, 7))
+        return [*names, line, *times, own or origin[:_LONGEST], bool(own)]
+
+
+def record(scene: Scene) -> AbstractContextManager[dict[str, Any]]:
+    """Time the imports of the benchmark's file and of its set-up."""
+    return _ImportTimes(scene)
+
+
+def _asking() -> tuple[str, str, int]:
+    """Return the module, the file and the line whose code asks for what is imported now."""
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (there is no other way)
+    while frame and any(part in frame.f_code.co_filename for part in _IMPORTERS):
+        frame = frame.f_back
+    if frame is None:
+        return "", "", 0
+    return str(frame.f_globals.get("__name__", "")), frame.f_code.co_filename, frame.f_lineno
+
+
+# In the parent. Pure.
+
+
+class _Module(NamedTuple):
+    """A module as a worker recorded it: who asked for it, and where; ``own`` is the side's own."""
+
+    name: str
+    by: str
+    file: str
+    line: int
+    self_s: float
+    cpu_s: float
+    origin: str
+    own: bool
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What a line of the side's own asks for, and how much came with it."""
+
+    file: str
+    line: int
+    module: str
+    seconds: float = 0.0
+    modules: int = 0
+
+
+def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
+    """Yield each import that one side alone makes, and each own module that takes longer."""
+    before, after = (
+        {row[0]: _Module(*row) for row in recorded["modules"]} for recorded in (base[0], head[0])
+    )
+    for code, these, others, sign in (
+        ("import-new", after, before, 1.0),
+        ("import-gone", before, after, -1.0),
+    ):
+        for one in _entries(these, others):
+            if one.seconds >= _LEAST_S:
+                yield _difference(
+                    code, sign * one.seconds, one.file, one.line,
+                    module=one.module, others=one.modules - 1, gain=sign * one.seconds,
+                )  # fmt: skip
+    for name in before.keys() & after.keys():
+        was, now = before[name], after[name]
+        if not now.own and now.origin == was.origin:
+            continue
+        if _is_longer(was, now) or _is_longer(now, was):
+            file = now.origin if now.own else ""
+            yield _difference(
+                "import-time", now.self_s - was.self_s, file, 0,
+                module=name, before=was.self_s, after=now.self_s,
+            )  # fmt: skip
+
+
+def _is_longer(quick: _Module, slow: _Module) -> bool:
+    on_cpu, by_clock = slow.cpu_s - quick.cpu_s, slow.self_s - quick.self_s
+    return by_clock >= _LEAST_SHARE * quick.self_s and (
+        by_clock >= _LEAST_WAIT_S or on_cpu >= max(_LEAST_CPU_S, _LEAST_SHARE * quick.cpu_s)
+    )
+
+
+def _difference(code: str, seconds: float, file: str, line: int, **arguments: Plain) -> Difference:
+    return Difference(
+        "imports", code, arguments, seconds, metric="import_time", file=file, line=line
+    )
+
+
+def _entries(these: Mapping[str, _Module], others: Mapping[str, _Module]) -> Collection[_Entry]:
+    """Return what these import and the others don't, by the own line that pulls it in."""
+    found: dict[tuple[str, int, str], _Entry] = {}
+    for one in these.values():
+        if one.name in others:
+            continue
+        top = _pulled_in(one, these)
+        name = top.name if top.own else top.name.partition(".")[0]
+        entry = found.setdefault((top.file, top.line, name), _Entry(top.file, top.line, name))
+        entry.seconds += one.self_s
+        entry.modules += 1
+    return found.values()
+
+
+def _pulled_in(one: _Module, modules: Mapping[str, _Module]) -> _Module:
+    """Return the module, ``one`` or an importer of it, that a line of own code asks for."""
+    climbed = {one.name}
+    while not one.own:
+        importer = modules.get(one.by)
+        if importer is None or importer.own or importer.name in climbed:
+            break
+        climbed.add(importer.name)
+        one = importer
+    return one
+
+
+def _one_sided(verb: str) -> Callable[..., str]:
+    def say(*, module: str, others: int, gain: float) -> str:
+        more = f" with {counted(others, 'other module')}" if others else ""
+        sign = "+" if gain >= 0 else "-"
+        return f"`{module}` is {verb}{more}, {sign}{format_value(abs(gain), 's')}"
+
+    return say
+
+
+WORDS = {
+    "import-new": _one_sided("newly imported"),
+    "import-gone": _one_sided("no longer imported"),
+    "import-time": lambda *, module, before, after: (
+        f"`{module}` takes {format_value(before, 's')} → {format_value(after, 's')} to import"
+    ),
+}

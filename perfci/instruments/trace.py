@@ -1,0 +1,94 @@
+"""A Chrome trace of a few calls, which Perfetto and chrome://tracing open. On demand."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from perfci.errors import Unusable
+from perfci.instruments import Recorded, Scene, Words
+from perfci.model.why import Difference
+
+PLACE = 95
+WHEN = "work"
+ON_DEMAND = True
+WORDS: Words = {}
+
+_MOST_CALLS, _MOST_EVENTS, _LONGEST = 10, 50_000, 200
+MOST_BYTES = 64 << 20
+"""Who reads a trace that is larger refuses it: a worker may send anything."""
+
+
+def record(scene: Scene) -> Recorded:
+    """Profile as many calls as make a trace of a good size. Unusable where one is too many.
+
+    The profiler's own file is no JSON where a name has a quotation mark (seen with torch 2.13).
+    """
+    events = _events(scene, 1)
+    if len(events) > _MOST_EVENTS:
+        raise Unusable(
+            "too_large",
+            f"the trace of a call has {len(events):,} events, more than {_MOST_EVENTS:,}",
+        )
+    events = _events(scene, min(_MOST_CALLS, max(1, _MOST_EVENTS // max(1, len(events)))))
+    packed = zlib.compress(json.dumps({"traceEvents": list(_rows(events))}).encode())
+    return {"trace": base64.b64encode(packed).decode()}
+
+
+def _events(scene: Scene, calls: int) -> Sequence[Any]:
+    from torch.profiler import ProfilerActivity, profile
+
+    activities = [ProfilerActivity.CPU]
+    if scene.device is not None and scene.device.name.startswith("cuda"):  # type: ignore[attr-defined]
+        activities.append(ProfilerActivity.CUDA)
+    with profile(activities=activities, record_shapes=True) as profiler:
+        for _ in range(calls):
+            scene.once()
+    events: Sequence[Any] = profiler.profiler.kineto_results.events()
+    return events
+
+
+def _rows(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the events as the Trace Event Format has them, in µs; a process each is a place."""
+    first_ns = min((event.start_ns() for event in events), default=0)
+    places: dict[str, int] = {}
+    for event in events:
+        device = event.device_type().name
+        on_host = device == "CPU"
+        place = "host" if on_host else f"{device.lower()}:{event.device_index()}"
+        if place not in places:
+            places[place] = len(places) + 1
+            named = {"name": "process_name", "args": {"name": place}}
+            yield {"ph": "M", "pid": places[place], "tid": 0, **named}
+        yield {
+            "ph": "X",
+            "name": event.name()[:_LONGEST],
+            "pid": places[place],
+            "tid": event.start_thread_id() if on_host else event.device_resource_id(),
+            "ts": (event.start_ns() - first_ns) / 1e3,
+            "dur": event.duration_ns() / 1e3,
+            "args": {"shapes": str(event.shapes())[:_LONGEST]} if event.shapes() else {},
+        }
+
+
+def differences(_base: Sequence[Recorded], _head: Sequence[Recorded]) -> Sequence[Difference]:
+    """Return none: a trace is there to be looked at."""
+    return ()
+
+
+def trace_text(recorded: Recorded) -> str:
+    """Return the trace that was recorded. ValueError where it is none, or too large."""
+    unpacking = zlib.decompressobj()
+    try:
+        text = unpacking.decompress(base64.b64decode(recorded["trace"], validate=True), MOST_BYTES)
+    except (KeyError, TypeError, zlib.error) as error:
+        raise ValueError("it is no packed text") from error
+    if not unpacking.eof:
+        raise ValueError(f"it is cut short, or has more than {MOST_BYTES >> 20} MiB")
+    whole: Any = json.loads(text)
+    if not (isinstance(whole, dict) and isinstance(whole.get("traceEvents"), list)):
+        raise ValueError("it has no events")  # noqa: TRY004 (the sender's fault, not the caller's)
+    return json.dumps(whole, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,137 @@
+"""Hints, of calls in real processes: what is often a mistake is said, and what isn't is not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfci.instruments import Recorded, words
+from perfci.instruments.hints import differences, hints
+from tests.builders.project import QUICK, Project
+
+_RECORD = """
+import json, sys
+from perfci.instruments import Scene
+from perfci.instruments.hints import record
+from perfci.model.worker import WorkOrder
+root = sys.argv[1]
+sys.path.insert(0, root)
+import model
+for name in sys.argv[2:]:
+    call = getattr(model, name)
+    recorded = record(Scene(WorkOrder(root, (), root), call=call, once=call))
+    print(json.dumps({**recorded, "times": []}))
+"""
+_MODEL = """\
+import torch
+from torch.utils.data import DataLoader
+
+layer, x = torch.nn.Linear(8, 8), torch.zeros(4, 8)
+loader = DataLoader(torch.zeros(6, 8), batch_size=2)
+
+def careless():
+    return {"out": [layer(x)]}
+
+def careful():
+    with torch.inference_mode():
+        return layer(x)
+
+def training():
+    loss = layer(x).sum()
+    loss.backward()
+    return loss
+
+def reading():
+    with torch.no_grad():
+        return sum(value.item() for value in x[0].repeat(2))
+
+def loading():
+    return [len(batch) for batch in loader]
+"""
+_NAMES = ("careless", "careful", "training", "reading", "loading")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recorded]:
+    root = tmp_path_factory.mktemp("model")
+    (root / "model.py").write_text(_MODEL, encoding="utf-8")
+    command = [sys.executable, "-c", _RECORD, str(root), *_NAMES]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    lines = map(json.loads, done.stdout.splitlines())
+    return dict(zip(_NAMES, lines, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "line"),
+    [
+        ("careless", "hint-gradients", 0),
+        ("reading", "hint-item", 21),
+        ("loading", "hint-loader", 0),
+    ],
+)
+def test_a_mistake_is_named(recorded: dict[str, Recorded], name: str, code: str, line: int) -> None:
+    (one,) = hints([recorded[name]])
+    assert (one.code, one.line) == (code, line)
+    assert words(one)
+    assert not list(differences([recorded["careful"]], [recorded[name]]))
+
+
+@pytest.mark.parametrize("name", ["careful", "training"])
+def test_what_is_no_mistake_gives_no_hint(recorded: dict[str, Recorded], name: str) -> None:
+    assert not list(hints([recorded[name]]))
+
+
+def test_how_much_a_call_does_is_counted(recorded: dict[str, Recorded]) -> None:
+    assert recorded["reading"]["items"] == [["model.py", 21, 16]]
+    (one,) = hints([recorded["loading"]])
+    assert "makes its batches within the call, 3 of them" in words(one)
+
+
+CALM = {"keeps_graph": False, "backward": False, "watched": True, "device": True, "loads": 0,
+        "items": [], "copies": []}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("times", "falls"),
+    [
+        ([3e-3] * 20 + [2e-3] * 20 + [1e-3] * 20, True),
+        ([1e-3] * 60, False),
+        ([3e-3] * 20 + [1e-3] * 40, False),  # one slow stretch is the machine's
+        ([1e-3] * 20 + [2e-3] * 20 + [3e-3] * 20, False),
+        ([3e-3, 2e-3, 1e-3], False),
+    ],
+)
+def test_calls_that_are_not_warm_yet_fall_steadily(times: list[float], falls: bool) -> None:
+    found = [one.code for one in hints([{**CALM, "times": times}])]
+    assert found == ["hint-warmup"] * falls
+
+
+def test_a_copy_between_host_and_device_is_said_with_its_line() -> None:
+    (one,) = hints([{**CALM, "times": [], "copies": [["model.py", 7, 1]]}])
+    assert (one.file, one.line) == ("model.py", 7)
+    assert words(one).endswith("may wait for the device: 1")
+
+
+_BENCHMARK = """\
+import perfci
+import torch
+
+@perfci.benchmark
+def net():
+    layer, x = torch.nn.Linear(8, 8), torch.zeros(4, 8)
+    return lambda: layer(x)
+"""
+
+
+def test_one_key_switches_hints_off(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    project.write("benchmarks/bench_net.py", _BENCHMARK)
+    project.commit("net")
+    explain = ("explain", "HEAD", "HEAD", "--within", "5m")
+    assert "hint: the outputs keep a graph" in project.perfci(*explain).out
+    project.write("pyproject.toml", f"{QUICK}hints = false\n")
+    assert project.perfci(*explain).out == "net\n  nothing differs inside\n"

@@ -1,0 +1,122 @@
+"""Imports timed in real processes, base's tree beside head's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from perfci.instruments import Recorded, words
+from perfci.instruments.imports import differences
+from tests.builders.project import Project
+
+_RECORD = """
+import json, sys
+from perfci.instruments import Scene
+from perfci.instruments.imports import record
+from perfci.model.worker import WorkOrder
+root, installed = sys.argv[1:]
+sys.path[:0] = [root, installed]
+with record(Scene(WorkOrder(root, (), root))) as recorded:
+    import model
+print(json.dumps(recorded))
+"""
+_BUSY = "import time; ended = time.perf_counter() + {}\nwhile time.perf_counter() < ended: pass\n"
+_BENCHMARK = """\
+import perfci
+from model import work
+
+@perfci.benchmark
+def model():
+    return work
+"""
+
+
+def tree(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(dedent(text), encoding="utf-8")
+    return root
+
+
+def record(root: Path, installed: Path) -> list[Recorded]:
+    command = [sys.executable, "-c", _RECORD, str(root), str(installed)]
+    done = subprocess.run(command, check=True, capture_output=True)
+    return [json.loads(done.stdout)]
+
+
+def libraries(tmp_path: Path) -> Path:
+    files = {
+        "heavy/__init__.py": "import heavy.inner\n" + _BUSY.format(0.01),
+        "heavy/inner.py": "import leaf\n",
+        "leaf.py": _BUSY.format(0.02),
+        "light.py": "import leaf\n",
+    }
+    return tree(tmp_path / "lib" / "site-packages", files)
+
+
+def told(base: dict[str, str], head: dict[str, str], tmp_path: Path) -> list[tuple[Any, ...]]:
+    installed = libraries(tmp_path)
+    sides = [
+        record(tree(tmp_path / name, files), installed)
+        for name, files in (("a", base), ("b", head))
+    ]
+    return [(one.code, one.arguments["module"], one.file, one.line) for one in differences(*sides)]
+
+
+def test_a_new_library_is_named_by_the_own_line_that_pulls_it_in(tmp_path: Path) -> None:
+    base = {"model.py": "import part.table\n", "part/__init__.py": "", "part/table.py": "x = 1\n"}
+    head = {**base, "part/table.py": "x = 1\nimport heavy.inner\n"}
+    assert told(base, head, tmp_path) == [("import-new", "heavy", "part/table.py", 2)]
+
+
+def test_what_a_new_library_brings_counts_with_it(tmp_path: Path) -> None:
+    installed = libraries(tmp_path)
+    base = record(tree(tmp_path / "a", {"model.py": ""}), installed)
+    head = record(tree(tmp_path / "b", {"model.py": "import heavy\n"}), installed)
+    (one,) = differences(base, head)
+    assert words(one).startswith("`heavy` is newly imported with 2 other modules, +")
+    (gone,) = differences(head, base)
+    assert (gone.code, gone.file, gone.seconds) == ("import-gone", "model.py", -one.seconds)
+    assert words(gone).startswith("`heavy` is no longer imported with 2 other modules, -")
+
+
+def test_a_library_asked_for_elsewhere_is_no_difference(tmp_path: Path) -> None:
+    base = {"model.py": "import light\nimport heavy\n"}
+    head = {"model.py": "import heavy\nimport light\n"}
+    assert told(base, head, tmp_path) == []
+
+
+def test_own_code_that_takes_longer_to_import_is_named(tmp_path: Path) -> None:
+    base = {"model.py": "import table\nimport light\n", "table.py": ""}
+    head = {**base, "table.py": _BUSY.format(0.05)}
+    assert told(base, head, tmp_path) == [("import-time", "table", "table.py", 0)]
+
+
+def test_an_import_by_name_and_one_that_fails_are_seen_right(tmp_path: Path) -> None:
+    head = {
+        "model.py": """
+            import importlib
+            try:
+                import no_such_module
+            except ImportError:
+                pass
+            importlib.import_module("heavy")
+        """
+    }
+    assert told({"model.py": ""}, head, tmp_path) == [("import-new", "heavy", "model.py", 7)]
+
+
+def test_a_worker_names_the_line_that_pulls_a_module_in(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    project.write("benchmarks/bench_model.py", _BENCHMARK)
+    project.commit("base", **{"model.py": "def work(): return 1\n"})
+    project.commit("slower", **{"model.py": "import xmlrpc.server\ndef work(): return 1\n"})
+    done = project.perfci("explain", "HEAD~1", "HEAD", "-k", "model")
+    assert done.code == 0, done.text
+    (imported,) = (line for line in done.out.splitlines() if "`xmlrpc`" in line)
+    assert imported.startswith("  `xmlrpc` is newly imported with "), done.out
+    assert imported.endswith(", model.py:1 (a changed line)"), done.out

@@ -1,0 +1,93 @@
+"""Who holds memory, in real processes: a buffer of a call, one of a module, each by its line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfci.instruments import Recorded, words
+from perfci.instruments.memory import differences
+from perfci.model.why import Difference
+
+_RECORD = """
+import gc, json, sys
+from perfci.instruments import Scene
+from perfci.instruments.memory import record
+from perfci.model.worker import WorkOrder
+root = sys.argv[1]
+sys.path.insert(0, root)
+import model
+gc.freeze()
+model.call()
+print(json.dumps(record(Scene(WorkOrder(root, (), root), once=model.call))))
+"""
+_MODEL = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(64, 64)
+        self.register_buffer("cache", torch.zeros({rows}, 1024))
+
+    def forward(self, x):
+        y = self.inner(x)
+        scratch = torch.zeros({scratch}, 1024)
+        del scratch
+        return self.last(y)
+
+    def last(self, y):
+        return torch.relu(y) + 1
+
+model, x = Model(), torch.zeros(1024, 64)
+
+def call():
+    with torch.inference_mode():
+        return model(x)
+"""
+
+
+def recorded(root: Path, text: str) -> Sequence[Recorded]:
+    root.mkdir()
+    (root / "model.py").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-c", _RECORD, str(root)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [json.loads(done.stdout)]
+
+
+def place(one: Difference) -> tuple[str, str, int, float]:
+    return one.code, one.file, one.line, one.bytes
+
+
+def test_what_a_call_holds_at_its_peak_is_named_by_its_line(tmp_path: Path) -> None:
+    base = recorded(tmp_path / "a", _MODEL.format(rows=16, scratch=256))
+    head = recorded(tmp_path / "b", "# moved\n" + _MODEL.format(rows=1024, scratch=4096))
+    first, second = sorted(differences(base, head), key=lambda one: -one.bytes)
+    assert place(first) == ("memory-peak", "model.py", 13, float((4096 - 256) * 4096))
+    assert words(first) == (
+        "`forward` holds 1.25 MiB → 16.2 MiB of the host's memory at a call's peak"
+    )
+    assert place(second) == ("memory-held", "model.py", 9, float((1024 - 16) * 4096))
+    assert words(second) == "`Model.cache` takes 64.0 KiB → 4 MiB of the host's memory"
+    assert first.metric == "peak_host_memory"
+    assert not list(differences(head, head))
+
+
+def peak(device: str, **held: int) -> Recorded:
+    rows = [["m.py", name, line, name, size] for line, (name, size) in enumerate(held.items(), 1)]
+    return {"held": [], "peaks": [[device, sum(held.values()), rows]]}
+
+
+def test_what_moved_into_another_function_is_no_gain() -> None:
+    base, head = peak("cpu", whole=1 << 30), peak("cpu", whole=1 << 20, part=1 << 30)
+    assert not list(differences([base], [head]))
+
+
+def test_a_devices_memory_is_the_devices() -> None:
+    (one,) = differences([peak("cuda", f=1 << 20)], [peak("cuda", f=1 << 30)])
+    assert (one.metric, one.line) == ("peak_device_memory", 1)
+    assert "of the device's memory" in words(one)
+    assert not list(differences([peak("cpu", f=1 << 20)], [peak("cuda", f=1 << 30)]))

@@ -1,0 +1,107 @@
+"""Host time by line, sampled in real processes: a loop that grew is named, an operator is not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from perfci.instruments import Recorded, words
+from perfci.instruments.python import differences
+
+_RECORD = """
+import json, sys
+from perfci.instruments import Scene
+from perfci.instruments.python import record
+from perfci.model.worker import WorkOrder
+root = sys.argv[1]
+sys.path.insert(0, root)
+import model
+scene = Scene(WorkOrder(root, (), root), once=model.call)
+for _ in range(3):
+    print(json.dumps(record(scene)))
+"""
+_LOOP = """
+def loop(count):
+    total = 0
+    total += sum([number * number for number in range(count)])
+    return total
+
+def other():
+    return sum(range(2000))
+
+def call():
+    {before}
+    other()
+    return loop({count})
+"""
+_OPERATORS = """
+import torch
+x = torch.zeros(300, 300)
+
+def call():
+    for _ in range({count}):
+        y = x @ x
+    return y
+"""
+
+
+def recorded(root: Path, text: str) -> Sequence[Recorded]:
+    root.mkdir()
+    (root / "model.py").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-c", _RECORD, str(root)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_slower_loop_is_named_by_its_line_wherever_that_moved(tmp_path: Path) -> None:
+    base = recorded(tmp_path / "a", _LOOP.format(count=2_000, before="pass"))
+    head = recorded(tmp_path / "b", "# longer\n" + _LOOP.format(count=20_000, before="pass"))
+    (one,) = differences(base, head)
+    assert (one.file, one.arguments["function"], one.metric) == ("model.py", "loop", "latency")
+    assert one.line == 5
+    assert words(one).startswith("`loop` takes ")
+    (back,) = differences(head, base)
+    assert back.seconds < 0 < one.seconds
+    assert not list(differences(head, head))
+
+
+def test_an_operators_time_is_not_pythons(tmp_path: Path) -> None:
+    base, head = (
+        recorded(tmp_path / name, _OPERATORS.format(count=count))
+        for name, count in (("a", 2), ("b", 8))
+    )
+    assert not list(differences(base, head))
+    operators = {operator for run in head for _, operator, _ in run["stacks"]}
+    assert "aten::matmul" in operators
+
+
+def run_of(call_s: float, **shares: int) -> Recorded:
+    """A run of 100 samples, so many in each function."""
+    frames = [["m.py", line, name, name, True] for line, name in enumerate(shares, 1)]
+    stacks = [[[number], "", count] for number, count in enumerate(shares.values())]
+    return {"call_s": call_s, "samples": 100, "frames": frames, "stacks": stacks}
+
+
+def test_code_that_moved_into_a_function_of_its_own_is_no_gain() -> None:
+    base = [run_of(1e-3, work=100)] * 3
+    head = [run_of(1.02e-3, work=40, inner=60)] * 3
+    assert not list(differences(base, head))
+
+
+@pytest.mark.parametrize("noisy", [0, 1, 2])
+def test_runs_that_overlap_are_no_evidence(noisy: int) -> None:
+    base = [run_of(1e-3, work=50, other=50)] * 3
+    slow, same = run_of(2e-3, work=80, other=20), run_of(1e-3, work=50, other=50)
+    head = [same if number == noisy else slow for number in range(3)]
+    assert not list(differences(base, head))
+    assert [one.arguments["function"] for one in differences(base, [slow] * 3)] == ["work"]
+
+
+def test_too_few_samples_say_nothing() -> None:
+    few = {**run_of(1.0, work=4), "samples": 4}
+    assert not list(differences([run_of(1e-3, other=100)] * 3, [few] * 3))

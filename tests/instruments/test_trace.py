@@ -1,0 +1,93 @@
+"""Chrome traces: of a real process, and what a process may send instead of one."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from perfci.instruments.trace import MOST_BYTES, trace_text
+from tests.builders.project import Project
+
+_RECORD = """
+import json, torch
+from perfci.instruments import Scene, trace
+from perfci.model.worker import WorkOrder
+x = torch.zeros(8)
+
+def call():
+    with torch.profiler.record_function('a "name" \\\\ of\\nits </script> own'):
+        return x + 1
+
+call()
+scene = Scene(WorkOrder("/", (), "/"), call=call, once=call)
+print(json.dumps(trace.record(scene)))
+trace._MOST_EVENTS = 1
+try:
+    trace.record(scene)
+except Exception as error:
+    print(error)
+"""
+_BENCHMARK = """\
+import perfci
+import torch
+
+@perfci.benchmark(batch=[1])
+def net(batch):
+    x = torch.zeros(batch, 8)
+    return lambda: torch.relu(x)
+"""
+
+
+def packed(text: bytes) -> str:
+    return base64.b64encode(zlib.compress(text)).decode()
+
+
+def test_a_trace_is_json_whatever_its_names_are_and_has_a_limit() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _RECORD], check=True, capture_output=True, text=True
+    )
+    recorded, refused = done.stdout.splitlines()
+    names = {one["name"] for one in json.loads(trace_text(json.loads(recorded)))["traceEvents"]}
+    assert "aten::add" in names
+    assert 'a "name" \\ of\nits </script> own' in names
+    assert "the trace of a call has " in refused
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"trace": 3},
+        {"trace": "no base64!"},
+        {"trace": base64.b64encode(b"nothing packed").decode()},
+        {"trace": packed(b"[1]")},
+        {"trace": packed(b'{"traceEvents": 1}')},
+        {"trace": packed(b'{"traceEvents": [NaN]}')},
+        {"trace": packed(b"{")},
+        {"trace": packed(b'{"traceEvents": [1]}')[:-8]},
+        {"trace": packed(b" " * (MOST_BYTES + 1))},
+    ],
+)
+def test_what_is_no_trace_is_refused(sent: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        trace_text(sent)
+
+
+def test_explain_writes_a_trace_of_each_side(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    project.write("benchmarks/bench_net.py", _BENCHMARK)
+    project.commit("net")
+    folder = tmp_path / "deep" / "traces"
+    done = project.perfci("explain", "HEAD", "HEAD", "--within", "5m", "--trace", str(folder))
+    assert done.code == 0, done.text
+    base, head = sorted(folder.iterdir())
+    assert (base.suffixes[-2:], head.suffixes[-2:]) == ([".base", ".json"], [".head", ".json"])
+    for file in (base, head):
+        names = {one["name"] for one in json.loads(file.read_text())["traceEvents"]}
+        assert "aten::relu" in names
