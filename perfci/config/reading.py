@@ -149,12 +149,10 @@ def _is_struct(kind: Any) -> bool:
 def nearest(key: str, names: Iterable[str]) -> str:
     """Return the name most like ``key``, of those equally like the one that begins most alike.
 
-    Where ``key`` is the first words of names, it is the first of these: `latency` is `latency_p50`.
+    Where that one begins with ``key`` as its first words, so may others, and it is the first of
+    these: `latency` is `latency_p50`, and `round` is `rounds`, not `round_time`.
     """
     names = list(names)
-    longer = next((name for name in names if name.startswith(f"{key}_")), "")
-    if longer:
-        return longer
 
     def likeness(name: str) -> tuple[float, int]:
         alike = difflib.SequenceMatcher(None, key, name).ratio()
@@ -162,4 +160,6 @@ def nearest(key: str, names: Iterable[str]) -> str:
         return (alike, len(list(same)))
 
     near = difflib.get_close_matches(key, names)
-    return max(near, key=likeness, default="")
+    best = max(near, key=likeness, default="")
+    longer = [name for name in names if name.startswith(f"{key}_")]
+    return longer[0] if best in longer else best

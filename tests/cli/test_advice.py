@@ -33,7 +33,7 @@ def test_listing_says_nothing_besides_its_lines(small: Project) -> None:
 
 
 def test_sweeping_is_told_only_where_something_was_swept(small: Project) -> None:
-    assert "killed run" not in small.perfci("run", "-k", "steady").err
+    assert "earlier run" not in small.perfci("run", "-k", "steady").err
     left = next(small.cache.glob("*/trees")) / "perfci-left"
     left.mkdir()
     assert "removed 1 folder that an earlier run left" in small.perfci("run", "-k", "steady").err
