@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from perfci.model.version import BISECTION_SCHEMA
+from perfci.model.why import Why
 
 Ended = Literal["done", "budget", "interrupted"]
 
@@ -43,7 +44,8 @@ class Culprit:
     down; else the search ended before. ``ratio`` is the new level ÷ the old one with its 95 %
     interval, or ``difference`` stands, in the metric's unit; without an interval it is an estimate
     from comparisons of others. ``before`` is the commit before them. ``merged_by`` is the merge
-    that brought them, or empty.
+    that brought them, or empty. ``why`` is what instruments found to differ inside of the case
+    between ``before`` and the last; None while the search goes on.
     """
 
     commits: tuple[NamedCommit, ...]
@@ -58,6 +60,7 @@ class Culprit:
     difference_lo: float | None = None
     difference_hi: float | None = None
     merged_by: str = ""
+    why: Why | None = None
 
 
 @dataclass(frozen=True, slots=True)

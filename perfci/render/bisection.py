@@ -10,6 +10,7 @@ from perfci.model.bisection import Bisection, Culprit, short_name
 from perfci.model.codec import to_plain
 from perfci.render.clean import Clean, clean_json, clean_line
 from perfci.render.report_json import encodable
+from perfci.render.why import first_line
 from perfci.units import counted, format_change, format_value
 
 _WIDTH = 200
@@ -87,6 +88,8 @@ def _culprit(one: Culprit, bisection: Bisection) -> list[str]:
         lines.append(f"- and {len(one.commits) - _MOST} before them")
     if one.merged_by:
         lines.append(f"merged by {short_name(one.merged_by)}")
+    if one.why is not None and one.why.differences:
+        lines.append(f"why: {first_line(one.why)}")
     return [*lines, f"see it again: {replay(one, bisection)}"]
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from perfci.app.bisect.change import Target, change_of_history, target_of
 from perfci.app.bisect.commits import Commits
+from perfci.app.bisect.places import Places
 from perfci.app.bisect.releases import ReleasesOf
-from perfci.app.bisect.search import Asked, Places, search
+from perfci.app.bisect.search import Asked, search
 from perfci.app.compare import now
 from perfci.app.project import Project
 from perfci.errors import UsageError

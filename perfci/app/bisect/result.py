@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from perfci.app.bisect.state import Range, Sought, State
 from perfci.bisect.search import Change, Question, changes, next_question
@@ -110,3 +111,9 @@ def _culprit(searched: Range, change: Change, sought: Sought) -> Culprit:
         difference_hi=difference(change.hi),
         merged_by=searched.merged_by,
     )
+
+
+def with_whys(found: Bisection, state: State) -> Bisection:
+    """Return an answer with what is known of why each culprit is one."""
+    culprits = (replace(one, why=state.whys.get(one.commits[-1].sha)) for one in found.culprits)
+    return replace(found, culprits=tuple(culprits))

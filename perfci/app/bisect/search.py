@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from perfci.app.bisect.answers import (
     answer_of,
@@ -15,47 +15,26 @@ from perfci.app.bisect.answers import (
     threshold_of,
     why_no_answer,
 )
-from perfci.app.bisect.result import changes_of, next_of, result_of
+from perfci.app.bisect.places import Places
+from perfci.app.bisect.result import changes_of, next_of, result_of, with_whys
 from perfci.app.bisect.state import Range, Sought, State, StateFile, state_file
+from perfci.app.bisect.why import why_of
 from perfci.app.compare import Request, compare
 from perfci.app.nightly_scope import OF_THE_COMMIT
 from perfci.bisect.posterior import Answer
 from perfci.bisect.search import Question, Search
 from perfci.errors import MeasureError, PerfciError, UsageError
-from perfci.model.bisection import Bisection, Ended, NamedCommit
+from perfci.model.bisection import Bisection, Culprit, Ended
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.units import counted, format_change, format_value
 from perfci.verdict.policy import Policy
 
 if TYPE_CHECKING:
     from perfci.app.project import Project
-    from perfci.checkout.repository import Resolved
     from perfci.model.report import Report
-    from perfci.session.workplace import Wanted
 
 OF_THE_RELEASE = frozenset({"release-not-installed"})
 _LONGEST = 300
-
-
-class Places(Protocol):
-    """What a search runs over, from good to bad: commits, or releases of a package.
-
-    ``identity`` names it in the cache folder; ``package`` is empty for commits. ``benchmarks_of``
-    is the commit whose benchmark files all run.
-    """
-
-    package: str
-    whole: Range
-    identity: tuple[str, ...]
-    benchmarks_of: Resolved
-
-    def side(self, name: str, commit: NamedCommit) -> Wanted:
-        """Return a place as a side to measure."""
-        ...
-
-    def branches(self, sha: str, /) -> tuple[Range, ...]:
-        """Return the branches that a place merged."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +237,9 @@ class _Search:
     def _keep(self, number: int, searched: Range, sought: Sought | None = None) -> None:
         ranges = list(self._state.ranges)
         ranges[number] = searched
-        self._state = State(tuple(ranges), sought or self._state.sought)
+        self._state = replace(
+            self._state, ranges=tuple(ranges), sought=sought or self._state.sought
+        )
         self._file.write(self._state)
 
     def _notify(self, number: int, question: Question, answer: Answer) -> None:
@@ -283,7 +264,18 @@ class _Search:
                 "the time ended before both ends were compared",
                 "Raise --budget, or choose fewer cases with -k.",
             )
-        return result_of(self._state, self._sought, ended, self._places.package)
+        found = result_of(self._state, self._sought, ended, self._places.package)
+        if found.is_answered:
+            for culprit in found.culprits:
+                self._explain(found, culprit)
+        return with_whys(found, self._state)
+
+    def _explain(self, found: Bisection, culprit: Culprit) -> None:
+        newest = culprit.commits[-1].sha
+        if newest not in self._state.whys:
+            why = why_of(self._project, self._places, found, culprit)
+            self._state = replace(self._state, whys={**self._state.whys, newest: why})
+            self._file.write(self._state)
 
 
 def _environment_of_good(report: Report) -> str:

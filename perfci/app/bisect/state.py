@@ -16,6 +16,7 @@ from perfci.errors import DamagedFile, OutsideError
 from perfci.files import read_regular, write_file
 from perfci.model.bisection import NamedCommit
 from perfci.model.codec import CodecError, decode, encode
+from perfci.model.why import Why
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,14 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that a search knows. ``sought`` is None until the ends were compared."""
+    """All that a search knows. ``sought`` is None until the ends were compared.
+
+    ``whys`` are those of culprits, by the newest commit of each.
+    """
 
     ranges: tuple[Range, ...]
     sought: Sought | None = None
+    whys: Mapping[str, Why] = field(default_factory=dict)
 
 
 class StateFile:
