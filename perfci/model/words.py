@@ -45,10 +45,11 @@ def _excluded(*, excluded: int, rounds: int, which: str, p: float) -> str:
 
 
 def _bursts_excluded(*, excluded: int, bursts: int, reason: str) -> str:
-    return (
-        f"{format_share(excluded / bursts)} of bursts were excluded ({excluded:,} of {bursts:,}), "
-        f"most often because of this: {reason}"
-    )
+    how_many = f"{excluded:,} bursts were excluded"
+    if bursts:  # a worker of an older perfci doesn't say of how many
+        share = format_share(excluded / bursts)
+        how_many = f"{share} of bursts were excluded ({excluded:,} of {bursts:,})"
+    return f"{how_many}, most often because of this: {reason}"
 
 
 def _bursts_disturbed(*, workers: int, reason: str) -> str:
