@@ -16,7 +16,7 @@ from perfci.cli.options import (
     select_option,
     showing_options,
 )
-from perfci.cli.printing import is_terminal, say, show
+from perfci.cli.printing import is_coloured, say, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _show(calibration: Calibration, *, verbose: bool, quiet: bool, err: bool) ->
         say(clean_line(reasons or headline(calibration), 1000), err=err)
         return
     width = shutil.get_terminal_size((100, 24)).columns
-    color = is_terminal(err=err)
+    color = is_coloured(err=err)
     show(render_calibration(calibration, width, color, verbose=verbose), err=err)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from perfci.app.outputs import STANDARD_OUTPUT, rendered, write_files
-from perfci.cli.printing import discard, flush, is_terminal, show
+from perfci.cli.printing import discard, flush, is_coloured, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, UsageError
 from perfci.model.report import Report
 from perfci.render.clean import Clean
@@ -55,7 +55,7 @@ def show_report(report: Report, *, verbose: bool, quiet: bool, err: bool = False
         text = clean_lines(clean_line(line, 2000) + "\n")
     else:
         width = shutil.get_terminal_size((100, 24)).columns
-        text = render_terminal(report, width, is_terminal(err=err), verbose=verbose)
+        text = render_terminal(report, width, is_coloured(err=err), verbose=verbose)
     if err:
         show(text, err=True)
     else:

@@ -41,9 +41,11 @@ def show_all(texts: Iterable[Clean]) -> None:
 
 
 def styled(text: str, *, fg: str | None = None, dim: bool | None = None) -> Clean:
-    """Return ``text`` on one line, cleaned; only a terminal is sent its colour."""
+    """Return ``text`` on one line, cleaned; only a terminal is sent its colour, if it wants any."""
     line = one_line(text)
-    return clean_styled(click.style(line, fg=fg, dim=dim)) if fg or dim else line
+    return (
+        clean_styled(click.style(line, fg=fg, dim=dim)) if (fg or dim) and _wants_colour() else line
+    )
 
 
 def rewrite(text: str, *, width: int) -> None:
@@ -60,6 +62,15 @@ def _echo(text: str, *, err: bool) -> None:
 def is_terminal(*, err: bool = False) -> bool:
     """Return whether somebody looks at what is printed."""
     return (sys.stderr if err else sys.stdout).isatty()
+
+
+def is_coloured(*, err: bool = False) -> bool:
+    """Return whether what is printed may be coloured: on a terminal, but not under NO_COLOR."""
+    return is_terminal(err=err) and _wants_colour()
+
+
+def _wants_colour() -> bool:
+    return not os.environ.get("NO_COLOR")  # https://no-color.org
 
 
 def flush() -> None:

@@ -13,7 +13,7 @@ import click
 
 from perfci.app.outputs import STANDARD_OUTPUT, unwritable
 from perfci.cli.exporting import FormatsCommand
-from perfci.cli.printing import is_terminal, say, show
+from perfci.cli.printing import is_coloured, say, show
 from perfci.files import write_file
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
         report = load_report(file)
     if form == TERMINAL:
         width = shutil.get_terminal_size((100, 24)).columns
-        color = is_terminal() and (output is None or output == STANDARD_OUTPUT)
+        color = is_coloured() and (output is None or output == STANDARD_OUTPUT)
         shown = render_terminal(report, width=width, color=color, verbose=verbose)
         text: str = shown
     else:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +16,8 @@ from perfci.cli.output import deliver, show_report
 from perfci.errors import OutsideError
 from perfci.model.finding import stated
 from perfci.model.report import Verdict
+from perfci.render.report_json import render_json
+from tests.builders.project import Project
 from tests.render.examples import rich_report
 
 
@@ -44,3 +51,33 @@ def test_quiet_tells_what_was_injected_and_the_headline_where_nothing_is_wrong(
     assert out.startswith("pass: injected into head on purpose: latency +2 %")
     assert "no regression in " in out
     assert out.count("\n") == 1
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_no_color_is_heeded_on_a_terminal(
+    project: Project, tmp_path: Path, no_color: str, coloured: bool
+) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(render_json(rich_report()), encoding="utf-8")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "perfci", "report", str(path)],
+        cwd=project.folder,
+        env=project.environment(NO_COLOR=no_color, TERM="xterm"),
+        stdout=theirs,
+    ):
+        os.close(theirs)
+        printed = _read_all(ours)
+    assert b"perfci: fail" in printed
+    assert (b"\x1b[" in printed) is coloured
+
+
+def _read_all(terminal: int) -> bytes:
+    read = b""
+    with (
+        suppress(OSError),
+        os.fdopen(terminal, "rb", buffering=0) as file,
+    ):  # EIO: the other is gone
+        while part := file.read(4096):
+            read += part
+    return read
