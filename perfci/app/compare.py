@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,7 +35,8 @@ class Request:
     ``only`` names cases by their ids, besides the user's ``selection``; empty for all. ``shard``
     asks for a part of what is selected, split by ``durations`` in s by case; None for the whole.
     The report is of ``command``, and of ``created_at``: the moment it is made where that is empty.
-    Both sides run head's benchmark files, or those of ``benchmarks_of``.
+    Both sides run head's benchmark files, or those of ``benchmarks_of``. ``why``: cases that moved
+    are looked into.
     """
 
     selection: str = ""
@@ -48,6 +49,7 @@ class Request:
     command: str = ""
     created_at: str = ""
     benchmarks_of: Resolved | None = None
+    why: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +105,24 @@ def measure_both(
         removed = (*removed_cases(workplace, request), *gone)
         measured = measured_of(request.command or "compare", workplace, request, result, part)
         environments = workplace.environments
+        judged = conclude(
+            measured,
+            result,
+            tuple(name for name in removed if part.reports(name)),
+            tuple(name for name in new if part.reports(name)),
+            around.config.policy,
+            written_on_base(workplace),
+        )
+        if request.why and not result.cut_short and not any(measured.injected.values()):
+            looked = workplace.explain(result.states, judged.rows)
+            judged = replace(judged, why=looked.why, notes=(*judged.notes, *looked.notes))
         return BothSides(
             (
                 run_of(result, "base", measured, environments["base"]),
                 run_of(result, "head", measured, environments["head"]),
             ),
             measured,
-            conclude(
-                measured,
-                result,
-                tuple(name for name in removed if part.reports(name)),
-                tuple(name for name in new if part.reports(name)),
-                around.config.policy,
-                written_on_base(workplace),
-            ),
+            judged,
         )
 
 

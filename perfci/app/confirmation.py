@@ -97,6 +97,7 @@ def _joined_rows(judged: Judged, again: _Again, cases: Sequence[str], policy: Po
             ),
         ),
         (*judged.notes, *([said] if cases else [])),
+        tuple(each for one in again.commits for each in one.judged.why if each.case in cases),
     )
 
 

@@ -43,6 +43,7 @@ def compare(
     inject: Mapping[str, float] | None = None,
     same: bool = False,
     everything: bool = False,
+    why: bool | None = None,
     record: bool = False,
     history: str | None = None,
     log_folder: Place | None = None,
@@ -54,7 +55,8 @@ def compare(
     ``base`` and ``head`` are git revisions of ``repository``; ``"."`` is its working tree. The
     other arguments are the options of ``perfci compare``: ``select`` is ``-k``, ``budget`` is in
     seconds or as ``"10m"``, ``inject`` maps a metric to a share, ``everything`` is ``--all``.
-    ``progress`` is called with a line of text for each step, round and notice.
+    ``why`` is ``--why``. ``progress`` is called with a line of text for each step, round and
+    notice.
     """
     from perfci.app.revisions import Asked, compare_revisions
 
@@ -62,7 +64,13 @@ def compare(
     project = _project(caller, config, rounds, budget, seed, inject)
     folder = _path(log_folder)
     asked = Asked(
-        select, python, record=record, history=history, log_folder=folder, everything=everything
+        select,
+        python,
+        record=record,
+        history=history,
+        log_folder=folder,
+        everything=everything,
+        why=why,
     )
     measured = compare_revisions(
         project, base, head, asked, base_python=base_python, head_python=head_python, same=same

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ class Asked:
     ``durations`` in s by case. ``everything``, and all that is recorded, is measured even where
     both sides are the same code. ``record`` adds what was measured to the ``history``. ``outputs``
     are the files that the caller is going to write: refused before measuring where they can't be.
+    ``why`` says whether cases that moved are looked into; None: as it is configured.
     """
 
     selection: str = ""
@@ -44,6 +45,7 @@ class Asked:
     outputs: Mapping[str, Path] = field(default_factory=dict)
     log_folder: Path | None = None
     everything: bool = False
+    why: bool | None = None
 
     def request(self, *, fail_fast: bool = False) -> Request:
         """Return the part of it that a session is asked for."""
@@ -102,7 +104,10 @@ def compare_revisions(
     sides = (base_side.resolved, head_side.resolved)
     say_what_is_left_out(project.repository, project.caller.say, *sides)
     recording = _recorder(project, asked, *sides)
-    request = asked.request(fail_fast=fail_fast)
+    request = replace(
+        asked.request(fail_fast=fail_fast),
+        why=project.config.why if asked.why is None else asked.why,
+    )
     runs, report = compare_runs(
         project.surroundings(), base_side, head_side, request, project.caller.announce
     )

@@ -50,6 +50,11 @@ from perfci.verdict.shards import Shard
     is_flag=True,
     help="Measure although both sides are one commit (an A/A); `calibrate` shows more.",
 )
+@click.option(
+    "--why/--no-why",
+    default=None,
+    help="Look into cases that moved (default: `why` in the configuration, else yes).",
+)
 @shard_options
 @inject_option
 @strict_option
@@ -65,6 +70,7 @@ def command(
     fail_fast: bool,
     everything: bool,
     same: bool,
+    why: bool | None,
     shard: Shard | None,
     durations_path: Path | None,
     record: bool,
@@ -88,7 +94,7 @@ def command(
 
     durations = durations_of_shard(shard, durations_path)
     asked = Asked(
-        selection, python, shard, durations, record, history, outputs, log_dir, everything
+        selection, python, shard, durations, record, history, outputs, log_dir, everything, why
     )
     with calling(quiet=quiet) as caller:
         project = open_project(caller, **options)

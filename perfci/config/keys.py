@@ -242,6 +242,7 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
     memory_limit: Annotated[Size, about("For a worker's data; 0: none.")] = _MEASURE.memory_limit
     hints: Annotated[bool, about("Hint at frequent mistakes, beside a why.")] = _MEASURE.hints
     strict: Annotated[bool, about("Exit with 3 when the verdict is inconclusive.")] = _POLICY.strict
+    why: Annotated[bool, about("`compare` looks into cases that moved.")] = True
     alpha: Annotated[Chance, about("Chance of a false alarm in a report.")] = _POLICY.alpha
     cohens_d: Annotated[float, about("The least effect size.", ge=0)] = _POLICY.cohens_d
     aliases: Annotated[dict[str, Text], about("New names of benchmarks or cases, by the old.")] = {}

@@ -51,6 +51,7 @@ class Config:
     baselines: str = "baselines"
     history: str = ""
     project: str = ""
+    why: bool = True
     aliases: Mapping[str, str] = field(default_factory=dict)
     settings: MeasureSettings = field(default_factory=MeasureSettings)
     quiet: Quiet = field(default_factory=Quiet)

@@ -15,6 +15,7 @@ from perfci.model.metric import Gate
 from perfci.model.ran import Ran
 from perfci.model.run import Environment, Side
 from perfci.model.version import REPORT_SCHEMA
+from perfci.model.why import Why
 from perfci.model.words import reason_words, words
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ class Report:
     functions in a file. ``past`` is what the history says of the rows that moved, where there is a
     history. ``ran`` is what the workers ran; of the cases in ``same_code`` nothing that ran differs
     between the sides. ``findings`` are those of ``notes`` that have a code.
+    ``why`` is what instruments found to differ inside of cases that moved.
     """
 
     perfci_version: str
@@ -211,6 +213,7 @@ class Report:
     ran: Ran | None = None
     same_code: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    why: tuple[Why, ...] = ()
     schema: str = REPORT_SCHEMA
 
     @property

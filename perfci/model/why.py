@@ -16,7 +16,8 @@ class Difference:
     larger; below zero where it is better, 0 where that isn't known. ``metric`` is what such a
     difference moves, or what the names of its metrics begin with: ``latency``, ``cold_start``,
     ``import_time``, ``compile_time``, ``peak_host_memory``, ``peak_device_memory``. ``file`` is
-    relative to head's tree, where it is in one, and ``hunk`` says that its line was changed.
+    relative to head's tree, where it is in one, and ``hunk`` says that its line was changed. One
+    that is not ``exact`` may be variance between processes, of which a side has one here.
     """
 
     instrument: str
@@ -28,6 +29,7 @@ class Difference:
     file: str = ""
     line: int = 0
     hunk: bool = False
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)

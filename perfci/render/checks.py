@@ -11,7 +11,7 @@ from perfci.model.case import Failure
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Estimate, Report
 from perfci.render.limits import LONGEST_NAME
-from perfci.render.report_words import why_unsayable
+from perfci.render.report_words import why_unsayable, why_untellable
 from perfci.render.row_checks import why_untrue
 from perfci.verdict.decision import is_new_for, was_measured
 from perfci.verdict.shards import parse_shard
@@ -168,6 +168,11 @@ def _reasons(report: Report) -> Iterator[str]:
         ("timing.rounds", timing.rounds),
         *((f"durations.{case}", spent) for case, spent in report.durations.items()),
     )
+    if unsayable := why_untellable(report):
+        yield f"why: {unsayable}"
+    for why in report.why:
+        lines = (*(one.line for one in why.differences), *(one.line for one in why.hints))
+        yield from _below_zero(f"why of {why.case}", *(("line", line) for line in lines))
     for number, explanation in enumerate(report.explanations):
         yield from _below_zero(f"explanations[{number}]", ("line", explanation.line))
     for number, definition in enumerate(report.definitions):

@@ -74,6 +74,17 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Failure.case": _NAME,
         "Failure.message": Limit(4_000),
         "Failure.log_tail": Limit(20_000, keep="end"),
+        "Report.why": Limit(most=1_000),
+        "Why.case": _NAME,
+        "Why.differences": Limit(most=100),
+        "Why.hints": Limit(most=50),
+        "Why.untold": Limit(1_000, most=50),
+        "Difference.arguments": Limit(800, most=20),
+        "Difference.text": Limit(4_000),
+        "Difference.file": _PATH,
+        "Hint.arguments": Limit(800, most=20),
+        "Hint.text": Limit(4_000),
+        "Hint.file": _PATH,
         "Explanation.case": _NAME,
         "Explanation.metric": _METRIC,
         "Explanation.text": Limit(4_000),
@@ -98,6 +109,8 @@ _BESIDE: Mapping[str, Mapping[str, Any]] = {
     "Report": {"modes": tuple[ModeMatrix, ...]},
     "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str},
     "Verdict": {"reasons": tuple[str, ...]},
+    "Difference": {"text": str},
+    "Hint": {"text": str},
 }
 """What a file has beside a record's fields, all made of these: words, what to blame, modes."""
 

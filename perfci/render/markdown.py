@@ -36,6 +36,7 @@ from perfci.render.outline import (
     unseen_text,
 )
 from perfci.render.templates import read_template
+from perfci.render.why import CaseWhy, other_explanations, whys
 from perfci.units import counted, format_duration, format_share
 
 # What a comment says of each report: what moved stands open, all else is folded.
@@ -72,6 +73,7 @@ class Section:
     more_modes: int
     explanations: tuple[Explanation, ...]
     more_explanations: tuple[Explanation, ...]
+    whys: tuple[CaseWhy, ...]
     explained_above: int
     failures: tuple[Failure, ...]
     more_failures: tuple[Failure, ...]
@@ -85,12 +87,18 @@ class Section:
     more_same_code: int
 
     @property
+    def inside(self) -> tuple[CaseWhy, ...]:
+        """Return the whys that say more than their first line."""
+        return tuple(one for one in self.whys if one.more)
+
+    @property
     def folded(self) -> str:
         """Return what the section's fold holds, nothing where there is none."""
         found = self.found
         parts: tuple[tuple[Collection[Any], str], ...] = (
             (self.more_shown, "more that moved"),
             (self.more_explanations, "more reasons why"),
+            (self.inside, "more that differ inside"),
             (self.more_failures, "more failed"),
             (found.undecided, "not decided"),
             (found.unseen, "too noisy to say"),
@@ -165,7 +173,7 @@ def _section(
     found = outline(report)
     moved = tuple(row for row in found.moved if not (row.status == "failed" and row.case in failed))
     reasons = tuple(reason for reason in other_reasons(report) if reason not in said)
-    explanations = dict.fromkeys(report.explanations)
+    explanations = other_explanations(report)
     same_code = same_code_cases(report)
     tests = tuple(
         row
@@ -192,6 +200,7 @@ def _section(
         more_modes=len(matrices) - _MOST_MATRICES,
         explanations=new[:MOST_REASONS],
         more_explanations=new[MOST_REASONS:],
+        whys=whys(report),
         explained_above=len(explanations) - len(new),
         failures=fresh[:_MOST_FAILURES],
         more_failures=fresh[_MOST_FAILURES:],

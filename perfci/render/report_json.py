@@ -72,6 +72,7 @@ def _leave_out_what_has_no_row(fitted: dict[str, Any]) -> None:
     """What else is known of a case goes with its rows: a reader takes it for a damaged report."""
     shown = {one["case"] for one in (*fitted["results"], *fitted["failures"])}
     benchmarks = {case.partition("[")[0] for case in shown}
+    fitted["why"] = [one for one in fitted["why"] if one["case"] in shown]
     fitted["same_code"] = [case for case in fitted["same_code"] if case in shown]
     fitted["definitions"] = [one for one in fitted["definitions"] if one["benchmark"] in benchmarks]
     for holder, name in (

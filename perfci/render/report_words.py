@@ -11,15 +11,17 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, TypeVar
 
+from perfci.instruments import words as inside
 from perfci.model.codec import to_plain
 from perfci.model.finding import IN_WORDS, Finding, Reason
 from perfci.model.report import Comparison, Report, Verdict
+from perfci.model.why import Difference, Hint
 from perfci.model.words import reason_words, words
 from perfci.render.limits import LIMITS
 from perfci.verdict.cause import cause_of
 from perfci.verdict.modes import mode_matrices
 
-_One = TypeVar("_One", Finding, Reason)
+_One = TypeVar("_One", Finding, Reason, Difference, Hint)
 
 
 # Writing.
@@ -40,7 +42,24 @@ def with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
     reasons = _cut("Verdict.reasons", report.verdict.reasons)
     verdict = _before(plain["verdict"], findings={"reasons": reasons})
     modes = [to_plain(matrix) for matrix in mode_matrices(report.results)]
-    return {**plain, "verdict": verdict, "results": rows, "modes": modes}
+    why = [
+        {
+            **of_case,
+            "differences": _said("Difference.text", of_case["differences"], one.differences),
+            "hints": _said("Hint.text", of_case["hints"], one.hints),
+        }
+        for of_case, one in zip(plain["why"], report.why, strict=True)
+    ]
+    return {**plain, "verdict": verdict, "results": rows, "modes": modes, "why": why}
+
+
+def _said(
+    field: str, plain: Iterable[Mapping[str, Any]], found: Iterable[Difference | Hint]
+) -> list[dict[str, Any]]:
+    return [
+        _before(one, arguments={"text": "".join(_cut(field, [inside(each)]))})
+        for one, each in zip(plain, found, strict=True)
+    ]
 
 
 def _before(plain: Mapping[str, Any], **added: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,7 +83,18 @@ def without_words(plain: Mapping[str, Any]) -> dict[str, Any]:
     verdict = _verdict(plain["verdict"], plain["results"], plain["failures"])
     rows = [_row(row) for row in plain["results"]]
     kept = {name: value for name, value in plain.items() if name != "modes"}
-    return {**kept, "results": rows, "verdict": verdict}
+    why = [
+        {
+            **of_case,
+            **{
+                name: [{k: v for k, v in one.items() if k != "text"} for one in of_case[name]]
+                for name in ("differences", "hints")
+                if name in of_case
+            },
+        }
+        for of_case in plain.get("why", ())
+    ]
+    return {**kept, "results": rows, "verdict": verdict, "why": why}
 
 
 _MADE = frozenset({"warnings", "doubt", "cause"})
@@ -117,6 +147,14 @@ def why_unsayable(findings: Comparison | Verdict | Report) -> str:
         return _first(reason_words, findings.findings)
     caveat = (findings.caveat,) if isinstance(findings, Comparison) and findings.caveat else ()
     return _first(words, (*findings.findings, *caveat))
+
+
+def why_untellable(report: Report) -> str:
+    """Return what is wrong with the whys of what may be a stranger's, or nothing."""
+    differences = (one for why in report.why for one in why.differences)
+    return _first(inside, differences) or _first(
+        inside, (one for why in report.why for one in why.hints)
+    )
 
 
 def _first(say: Callable[[_One], str], findings: Iterable[_One]) -> str:

@@ -35,6 +35,7 @@ from perfci.render.rows import (
     side_text,
 )
 from perfci.render.statistics import statistics_text
+from perfci.render.why import other_explanations, whys
 from perfci.units import counted, format_duration, format_share
 
 # A case's lines on a terminal, as cells first: their columns are as wide as all of them need.
@@ -248,7 +249,7 @@ def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     yield from _modes(report, width, verbose=verbose)
     yield from _skipped(report, width, verbose=verbose)
     yield from _failures(shown_failures(report), width)
-    yield from _why(report, width)
+    yield from _why(report, width, verbose=verbose)
     yield from _notes(report, width)
     if verbose:
         for line in ran_lines(report):
@@ -299,11 +300,17 @@ def _failures(failures: Sequence[Failure], width: int) -> Iterator[Text]:
             yield Text(f"    {line}", "dim")
 
 
-def _why(report: Report, width: int) -> Iterator[Text]:
-    if report.explanations:
+def _why(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
+    found, explanations = whys(report), other_explanations(report)
+    if found or explanations:
         yield Text()
         yield Text("Why", "bold")
-    for one in report.explanations:
+    for why in found:
+        place = f", {why.place}" if why.place else ""
+        yield from wrapped(clean_line(f"{why.case}: {why.text}{place}", 600), 2, width)
+        for line in why.more if verbose else ():
+            yield from wrapped(clean_line(line, 600), 4, width, "dim")
+    for one in explanations:
         place = f" ({one.file}:{one.line})" if one.file else ""
         text = f"{one.case} {one.metric}: {one.text}{place}"
         yield from wrapped(clean_line(text, 600), 2, width)

@@ -1,22 +1,73 @@
-"""A why as lines of text, which each renderer escapes for itself."""
+"""A why as lines of text, and how it stands with what the workers themselves explain.
+
+Each renderer escapes the lines for itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from perfci.instruments import words
+from perfci.model.report import Explanation, Report
 from perfci.model.why import Difference, Hint, Why
 
 
-def difference_text(one: Difference | Hint) -> str:
-    """Return it in English, with its place in the code."""
-    place = f", {one.file}:{one.line}" if one.file and one.line else ""
-    return f"{words(one)}{place}"
+@dataclass(frozen=True, slots=True)
+class CaseWhy:
+    """Of one case the likeliest reason, and all else that is known; ``place`` is file:line."""
+
+    case: str
+    text: str
+    place: str
+    more: tuple[str, ...]
+
+
+def whys(report: Report) -> tuple[CaseWhy, ...]:
+    """Return why cases moved, of those of which instruments say it.
+
+    What the workers explain of them goes with the rest; what is at the line of a difference is that
+    difference.
+    """
+    found = []
+    for why in report.why:
+        if not why.differences:
+            continue
+        first, *others = why.differences
+        lines = {(one.file, one.line) for one in why.differences if one.file}
+        explained = (
+            one
+            for one in dict.fromkeys(report.explanations)
+            if one.case == why.case and (one.file, one.line) not in lines
+        )
+        more = (
+            *map(_with_place, others),
+            *(f"{one.metric}: {one.text}{_at(one.file, one.line)}" for one in explained),
+            *(f"hint: {_with_place(one)}" for one in why.hints),
+            *untold_lines(why),
+        )
+        place = f"{first.file}:{first.line}" if first.file and first.line else ""
+        found.append(CaseWhy(why.case, words(first), place, more))
+    return tuple(found)
+
+
+def other_explanations(report: Report) -> tuple[Explanation, ...]:
+    """Return what the workers explain of cases that have no why, each once."""
+    said = {why.case for why in report.why if why.differences}
+    return tuple(one for one in dict.fromkeys(report.explanations) if one.case not in said)
+
+
+def _at(file: str, line: int) -> str:
+    return f", {file}:{line}" if file and line else ""
+
+
+def _with_place(one: Difference | Hint) -> str:
+    return f"{words(one)}{_at(one.file, one.line)}"
 
 
 def first_line(why: Why) -> str:
-    """Return the likeliest reason, or nothing where there is none."""
-    return difference_text(why.differences[0]) if why.differences else ""
+    """Return the likeliest reason with its place, or nothing where there is none."""
+    return _with_place(why.differences[0]) if why.differences else ""
 
 
 def untold_lines(why: Why) -> Iterator[str]:
@@ -25,7 +76,7 @@ def untold_lines(why: Why) -> Iterator[str]:
     for name, reason in why.untold.items():
         by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
-        yield f"{', '.join(filter(None, names)) or 'why'}: {reason}"
+        yield f"not told by {', '.join(names)}: {reason}"
 
 
 def why_lines(why: Why) -> Iterator[str]:
@@ -33,8 +84,7 @@ def why_lines(why: Why) -> Iterator[str]:
     if not why.differences and not why.untold:
         yield "nothing differs inside"
     for one in why.differences:
-        yield f"{difference_text(one)}{' (a changed line)' if one.hunk else ''}"
+        yield f"{_with_place(one)}{' (a changed line)' if one.hunk else ''}"
     for hint in why.hints:
-        yield f"hint: {difference_text(hint)}"
-    for line in untold_lines(why):
-        yield f"not told by {line}"
+        yield f"hint: {_with_place(hint)}"
+    yield from untold_lines(why)

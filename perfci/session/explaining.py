@@ -19,11 +19,16 @@ from perfci.model.report import Comparison
 from perfci.model.why import Difference, Hint, Why
 from perfci.session.conversation import BudgetEnded, Worker, WorkerEnded
 from perfci.session.executor import Executor
+from perfci.session.interrupts import measuring_begins, measuring_ended
 from perfci.session.launch import TreeDeleted
 from perfci.session.plan import SessionPlan
 from perfci.session.slot import Task
-from perfci.verdict.why import changed_lines, ranked, with_hunks
+from perfci.session.state import CaseState
+from perfci.verdict.why import changed_lines, ranked, size, with_hunks
 
+EXPLAIN_S = 10.0
+"""What the instruments of a case take at most in ``compare``, beside its own run time."""
+MOST_CASES = 8
 _CALLS = 3
 """A recording makes about so many calls of what is slow."""
 _ROUND = 1_000_000
@@ -219,3 +224,55 @@ def _text(root: Path, file: str) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
+
+
+# After a verdict.
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What looking into the cases that moved gave, and what to know of it."""
+
+    why: tuple[Why, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def explain_moved(
+    plan: SessionPlan,
+    executor: Executor,
+    states: Sequence[CaseState],
+    rows: Sequence[Comparison],
+    step: Callable[[str], None],
+) -> Looked:
+    """Look into the cases that got worse or better, those that moved most first.
+
+    A case of which nothing can be said has no why. A signal ends this, and nothing else.
+    """
+    moved: dict[str, list[Comparison]] = {}
+    for row in sorted(rows, key=size, reverse=True):
+        if row.status in {"regressed", "improved"} and row.gate != "info":
+            moved.setdefault(row.case, []).append(row)
+    chosen = list(moved)[:MOST_CASES]
+    notes = []
+    if len(moved) > MOST_CASES:
+        notes.append(
+            f"{MOST_CASES} of {len(moved)} cases that moved were looked into, those that moved "
+            "most; `perfci explain` looks into the others."
+        )
+    by_case = {state.case.id: state for state in states if not state.failures}
+    found = []
+    try:
+        measuring_begins()
+        for state in (by_case[case] for case in chosen if case in by_case):
+            step(f"looking inside {state.case.id} …")
+            of_case = tuple(moved[state.case.id])
+            found.append(
+                explain_case(plan, executor, state.case, state.slug, of_case, within_s=EXPLAIN_S)
+            )
+    except KeyboardInterrupt:
+        notes.append("Interrupted while it was looked into why cases moved: some have no why.")
+    finally:
+        measuring_ended()
+    return Looked(
+        tuple(one for one in found if one.differences or one.hints or one.untold), tuple(notes)
+    )

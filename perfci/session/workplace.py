@@ -31,6 +31,7 @@ from perfci.machine.quiet import (
 )
 from perfci.machine.tokens import refuse_secrets
 from perfci.model.case import Case, Failure
+from perfci.model.report import Comparison
 from perfci.model.run import Environment, Side
 from perfci.session.discovery import (
     Discovered,
@@ -42,13 +43,14 @@ from perfci.session.discovery import (
     without_benchmark,
 )
 from perfci.session.executor import Executor, Processes
+from perfci.session.explaining import Looked, explain_moved
 from perfci.session.interrupts import measuring_begins, measuring_ended
 from perfci.session.journal import Journal
 from perfci.session.leftovers import SESSION_VARIABLE
 from perfci.session.plan import SessionPlan, SidePlan
 from perfci.session.selection import select
 from perfci.session.session import Session
-from perfci.session.state import Progress, SessionResult
+from perfci.session.state import CaseState, Progress, SessionResult
 from perfci.units import counted
 
 
@@ -146,6 +148,10 @@ class Workplace:
             return session.measure(chosen, self.found)
         finally:
             measuring_ended()
+
+    def explain(self, states: Sequence[CaseState], rows: Sequence[Comparison]) -> Looked:
+        """Look into the cases that moved, of those in ``states``."""
+        return explain_moved(self.plan, self.executor, states, rows, self.shown.step)
 
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
         """Return discovery's failures, and one for each case that base's library can't import.

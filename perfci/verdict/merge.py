@@ -147,7 +147,9 @@ def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy
     regressed = {row.case for row in rows if row.status == "regressed"}
     explanations = (one for part in parts for one in part.explanations if one.case in regressed)
     measured = _as_one_session(parts, rows, _strays(missing, environments))
-    judged = Judged(rows, tuple(dict.fromkeys(explanations)))
+    moved = {row.case for row in rows if row.status in {"regressed", "improved"}}
+    why = (one for part in parts for one in part.why if one.case in moved)
+    judged = Judged(rows, tuple(dict.fromkeys(explanations)), why=tuple(why))
     decided = decide_on(measured, judged, policy)
     report = build_report(
         measured,

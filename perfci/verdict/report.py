@@ -12,6 +12,7 @@ from perfci.model.ran import Ran
 from perfci.model.report import Comparison, Definition, Explanation, Past, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.model.version import VERSION
+from perfci.model.why import Why
 from perfci.verdict.decision import decide, require_gate
 from perfci.verdict.policy import Policy
 
@@ -53,6 +54,7 @@ class Judged:
     rows: tuple[Comparison, ...]
     explanations: tuple[Explanation, ...] = ()
     notes: tuple[str, ...] = ()
+    why: tuple[Why, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ def build_report(measured: Measured, decided: Decided) -> Report:
         verdict=decided.verdict,
         results=decided.judged.rows,
         explanations=decided.judged.explanations,
+        why=decided.judged.why,
         notes=(*measured.notes, *decided.judged.notes),
         missing=decided.missing,
         past=decided.past,
@@ -101,5 +104,5 @@ def build_report(measured: Measured, decided: Decided) -> Report:
 def opened(report: Report) -> tuple[Measured, Decided]:
     """Return what a report was built from; all its notes are among what was measured."""
     measured = Measured(**{one.name: getattr(report, one.name) for one in fields(Measured)})
-    judged = Judged(report.results, report.explanations)
+    judged = Judged(report.results, report.explanations, why=report.why)
     return measured, Decided(judged, report.verdict, report.missing, report.past)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,24 +20,28 @@ def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Di
     """Return the differences, what explains the rows that ``moved`` first.
 
     What goes their way, before what moves something else; what lies on a changed line before the
-    rest; then what weighs most. An instrument's place decides between what has no weight.
+    rest; then what weighs most. An instrument's place decides between what has no weight. What
+    isn't exact counts only where it goes the way of a row: that was measured in many processes.
     """
     directions = _directions(moved)
     places = {name: one.place for name, one in instruments().items()}
 
-    def rank(one: Difference) -> tuple[bool, bool, float, float, int]:
+    def explains(one: Difference) -> bool:
         ways = {way for name, way in directions.items() if one.metric and _is_of(name, one)}
         gain = one.seconds or one.bytes
-        explains = any(gain * way >= 0 for way in ways) if directions else True
+        return any(gain * way >= 0 for way in ways)
+
+    def rank(one: Difference) -> tuple[bool, bool, float, float, int]:
         return (
-            not explains,
+            bool(directions) and not explains(one),
             not one.hunk,
             -abs(one.seconds),
             -abs(one.bytes),
             places.get(one.instrument, len(places)),
         )
 
-    return tuple(sorted(found, key=rank)[:MOST_DIFFERENCES])
+    believed = (one for one in found if one.exact or explains(one))
+    return tuple(sorted(believed, key=rank)[:MOST_DIFFERENCES])
 
 
 def _directions(moved: Sequence[Comparison]) -> Mapping[str, int]:
@@ -50,6 +55,11 @@ def _directions(moved: Sequence[Comparison]) -> Mapping[str, int]:
 
 def _is_of(metric: str, one: Difference) -> bool:
     return metric.startswith(one.metric)
+
+
+def size(row: Comparison) -> float:
+    """Return how large a change is, for an order of cases: a share of base."""
+    return 0.0 if row.ratio is None or row.ratio <= 0 else abs(math.log(row.ratio))
 
 
 def changed_lines(base: str, head: str) -> frozenset[int]:

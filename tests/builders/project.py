@@ -22,6 +22,7 @@ burst = 0.004
 warmup = 0.05
 timeout = 20
 budget = "60s"
+why = false
 """
 
 COUNTING = """\

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from perfci.model.worker import WorkOrder
 from tests.builders.project import Project
+from tests.builders.simulated import Simulated
 
 MODEL = """\
 import torch
@@ -80,3 +84,27 @@ def test_a_file_that_is_no_report_is_refused(grown: Project) -> None:
     done = grown.perfci("explain", "odd.json")
     assert done.code == 4, done.text
     assert "[other-report]" in done.text
+
+
+def test_compare_says_why_a_case_moved(grown: Project) -> None:
+    report = grown.report("compare", "HEAD~1", "HEAD", "-k", "net", "--why", code=1)
+    (why,) = report["why"]
+    assert why["case"] == "net"
+    if "operators" not in why["untold"]:  # a machine that is too busy for ten seconds of profiles
+        assert why["differences"][0]["file"] == "model.py"
+
+
+def test_no_verdict_depends_on_what_fails_under_an_instrument(tmp_path: Path) -> None:
+    def dies(order: WorkOrder, _number: int) -> tuple[str, str] | None:
+        return ("SIGABRT", "crashed with SIGABRT") if order.instruments else None
+
+    project = Project(tmp_path / "project", Simulated(before=dies))
+    project.counting(2_000)
+    project.commit("base")
+    project.counting(4_000)
+    project.commit("slower")
+    report = project.report("compare", "HEAD~1", "HEAD", "--why", code=1)
+    (why,) = report["why"]
+    assert why["untold"]["operators"].endswith("(SIGABRT): crashed with SIGABRT")
+    assert project.report("compare", "HEAD~1", "HEAD", "--no-why", code=1)["why"] == []
+    assert project.report("compare", "HEAD", "HEAD", "--same", "--why")["why"] == []

@@ -11,6 +11,7 @@ from perfci.model.case import Failure
 from perfci.model.finding import IN_WORDS, Reason, found, stated
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
+from perfci.model.why import Difference, Why
 from perfci.model.words import words
 from perfci.render.exporters import TERMINAL, formats, named
 from perfci.render.terminal import render_terminal
@@ -225,6 +226,27 @@ def alone_report() -> Report:
     )  # fmt: skip
 
 
+def why_of(case: str) -> Why:
+    """Return a why in which every string of a stranger's is ``case``."""
+    counts = {"before": 1.0, "after": 13.0, "seconds": 3.41e-4, "others": 0}
+    copies = Difference(
+        "operators",
+        "operator-calls",
+        {"operator": case, **counts},
+        seconds=3.41e-4,
+        metric="latency",
+        file=case,
+        line=3,
+        hunk=True,
+    )
+    slower = {"operator": case, "calls": 2.0, "before": 1e-4, "after": 2e-4}
+    return Why(
+        case,
+        (copies, Difference("operators", "operator-time", slower, seconds=1e-4)),
+        untold={case: case},
+    )
+
+
 def hostile_report(name: str) -> Report:
     """Return a report in which every string of a stranger's is ``name``."""
     failure = Failure(name, "head", "setup", name, name, f"log {name}\n{name}")
@@ -266,7 +288,8 @@ def hostile_report(name: str) -> Report:
             replace(bare(name, "not_comparable", name), metric="latency_mean"),
         ),
         failures=(failure,) * 4,
-        explanations=(Explanation(name, name, name, name, name, 3),),
+        explanations=(Explanation(name, name, name, name, name, 4),),
+        why=(why_of(name),),
         notes=(name,),
         findings=(),
         skipped={name: name},

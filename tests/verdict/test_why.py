@@ -28,6 +28,14 @@ def test_what_goes_the_other_way_explains_nothing() -> None:
     assert ranked((SLOW, faster), (better,)) == (faster, SLOW)
 
 
+def test_a_time_counts_only_where_a_measured_row_goes_its_way() -> None:
+    worse, better = (replace(bare("a", way, ""), metric="latency_p50") for way in WAYS)
+    time = replace(SLOW, code="operator-time", exact=False)
+    assert ranked((time,), ()) == ()
+    assert ranked((time,), (better,)) == ()
+    assert ranked((time,), (worse,)) == (time,)
+
+
 def test_lines_that_head_has_otherwise_are_changed() -> None:
     assert changed_lines("a\nb\nc\n", "a\nx\nc\nd\n") == {2, 4}
     assert changed_lines("a\nb\nc\n", "a\nc\n") == {1, 2}

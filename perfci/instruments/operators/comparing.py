@@ -160,4 +160,5 @@ def _slower(before: _Side, after: _Side, said: set[str]) -> Iterator[Difference]
                 metric="latency",
                 file=key.file,
                 line=after.lines.get((key.file, key.text), 0),
+                exact=False,
             )

@@ -36,6 +36,7 @@ from perfci.render.rows import change_text, has_numbers, interval_text, note, si
 from perfci.render.site.data import literal
 from perfci.render.site.sparkline import Spark, spark
 from perfci.render.templates import read_template, render_html
+from perfci.render.why import other_explanations, whys
 from perfci.units import counted, format_duration
 from perfci.verdict.cause import cause_of
 
@@ -172,9 +173,13 @@ class _Lines:
         self._places = {id(row): place for place, row in enumerate(report.results)}
         self._same_code = frozenset(report.same_code)
         self._past = {(one.case, one.metric): one.values for one in report.past}
-        self._reasons: dict[str, list[Explanation]] = {}
-        for one in dict.fromkeys(report.explanations):
-            self._reasons.setdefault(one.case, []).append(one)
+        self._reasons: dict[str, list[Reason]] = {}
+        for why in whys(report):
+            first = Reason("", clean_line(why.text, 1000), clean_line(why.place, 1000))
+            more = (Reason("", clean_line(line, 1000), "") for line in why.more)
+            self._reasons[why.case] = [first, *more]
+        for one in other_explanations(report):
+            self._reasons.setdefault(one.case, []).append(_reason(one))
 
     def of(self, row: Comparison) -> Line:
         """Return the line of a row."""
@@ -192,7 +197,7 @@ class _Lines:
             after=clean_line(side_text(row.head, row.unit)),
             note=clean_line(note(row), 600),
             cause=cause_of(row, self._same_code),
-            why=tuple(map(_reason, self._reasons.pop(row.case, ())[:MOST_LINES])),
+            why=tuple(self._reasons.pop(row.case, ())[:MOST_LINES]),
             past=self._spark(row),
         )
 
@@ -207,9 +212,7 @@ class _Lines:
 
     def unshown(self) -> list[tuple[str, Reason]]:
         """Return the reasons whose rows do not stand open, with their cases."""
-        return [
-            (clean_line(case), _reason(one)) for case, of in self._reasons.items() for one in of
-        ]
+        return [(clean_line(case), one) for case, of in self._reasons.items() for one in of]
 
 
 def _rises(row: Comparison) -> bool | None:
