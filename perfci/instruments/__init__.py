@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, Literal
 
 from perfci.metrics import Device
-from perfci.model.why import Difference, Hint
+from perfci.model.why import Difference, Hint, Stack
 from perfci.model.worker import WorkOrder
 from perfci.plugins import module_names
 
@@ -61,6 +61,7 @@ class Scene:
 
 When = Literal["start", "first_call", "work"]
 Differences = Callable[[Sequence[Recorded], Sequence[Recorded]], Iterable[Difference]]
+Stacks = Callable[[Sequence[Recorded], Sequence[Recorded]], Iterable[Stack]]
 Hints = Callable[[Sequence[Recorded]], Iterable[Hint]]
 
 
@@ -72,9 +73,9 @@ class Instrument:
     is warm, and returns what it recorded. Or it returns a context manager, whose value is a dict
     that it has filled when it ends: around the import of the benchmark's file and the set-up
     (``start``), or around the first call. ``differences`` is pure: both sides' recordings in,
-    differences out, none where nothing differs. ``hints`` is given head's alone. ``WORDS`` are
-    templates or functions, by code, of a difference's or hint's arguments. One that is
-    ``ON_DEMAND`` records only where it is asked for by name.
+    differences out, none where nothing differs. ``hints`` is given head's alone, ``stacks`` both
+    sides'. ``WORDS`` are templates or functions, by code, of a difference's or hint's arguments.
+    One that is ``ON_DEMAND`` records only where it is asked for by name.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Instrument:
     words: Words
     runs: int = 1
     hints: Hints = field(default=lambda _: ())
+    stacks: Stacks = field(default=lambda *_: ())
     on_demand: bool = False
 
 
@@ -98,7 +100,7 @@ def instruments() -> Mapping[str, Instrument]:
 
 def _instrument(name: str) -> Instrument:
     module = importlib.import_module(f"{__name__}.{name}")
-    optional = {"runs": "RUNS", "hints": "hints", "on_demand": "ON_DEMAND"}
+    optional = {"runs": "RUNS", "hints": "hints", "stacks": "stacks", "on_demand": "ON_DEMAND"}
     return Instrument(
         name=name,
         place=module.PLACE,

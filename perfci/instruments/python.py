@@ -9,6 +9,7 @@ on the next operator's line (seen with torch 2.13).
 from __future__ import annotations
 
 import linecache
+import math
 import re
 import sys
 import threading
@@ -21,7 +22,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from perfci.instruments import Recorded, Scene
-from perfci.model.why import Difference
+from perfci.model.why import Difference, Stack
 from perfci.units import format_value
 
 PLACE = 40
@@ -34,6 +35,8 @@ _DEEPEST, _MOST_STACKS, _LONGEST = 60, 400, 160
 _LEAST_OF_CALL, _LEAST_GROWTH = 0.05, 0.25
 """A function that takes so much more, as a share of base's call and of its own time, is named."""
 _FEWEST_SAMPLES = 30
+_MOST_FOLDED = 150
+"""Stacks of a flame graph; there are rarely more that take 0.1 % of a call."""
 
 _COMPREHENSION = re.compile(r"(?:\.<locals>)?\.?<(?:(?:list|dict|set)comp|genexpr)>")
 """A frame of its own before Python 3.12; its time is the function's."""
@@ -210,7 +213,33 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
                 metric="latency",
                 file=function[0],
                 line=line,
+                exact=abs(gain) >= min(_middle(was), _middle(now)),  # no variance doubles a time
             )
+
+
+def stacks(base: Sequence[Recorded], head: Sequence[Recorded]) -> tuple[Stack, ...]:
+    """Return both sides' stacks of functions, without their lines, those that take most first.
+
+    Raises ValueError where a worker sent what is no time.
+    """
+    sides = [_folded(runs) for runs in (base, head)]
+    if not all(0.0 <= time < math.inf for side in sides for time in side.values()):
+        raise ValueError("a time that is none")
+    every = dict.fromkeys(name for side in sides for name in side)
+    found = [Stack(frames, *(side.get(frames, 0.0) for side in sides)) for frames in every]
+    found.sort(key=lambda one: -(one.base + one.head))
+    return tuple(found[:_MOST_FOLDED])
+
+
+def _folded(runs: Sequence[Recorded]) -> Mapping[tuple[str, ...], float]:
+    found: dict[tuple[str, ...], float] = defaultdict(float)
+    for run in runs:
+        each_s = run["call_s"] / max(1, run["samples"]) / len(runs)
+        names = [f"{function} ({file})" for file, _, _, function, _ in run["frames"]]
+        for numbers, operator, count in run["stacks"]:
+            frames = [names[number] for number in numbers] + [str(operator)] * bool(operator)
+            found[tuple(frames)] += count * each_s
+    return found
 
 
 def _by_function(runs: Sequence[Recorded]) -> Mapping[tuple[str, str], tuple[float, ...]]:

@@ -44,9 +44,19 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True)
+class Stack:
+    """A stack of functions, the outermost first, and what it takes of a call on each side, in s."""
+
+    frames: tuple[str, ...]
+    base: float
+    head: float
+
+
+@dataclass(frozen=True, slots=True)
 class Why:
     """Why one case moved: the differences, the first the likeliest reason.
 
+    ``stacks`` are where both sides' calls spend their time on the host, those that take most.
     ``untold`` says by instrument why it could not say anything, ``""`` standing for all of them.
     """
 
@@ -54,3 +64,4 @@ class Why:
     differences: tuple[Difference, ...] = ()
     hints: tuple[Hint, ...] = ()
     untold: Mapping[str, str] = field(default_factory=dict)
+    stacks: tuple[Stack, ...] = ()

@@ -172,7 +172,8 @@ def _reasons(report: Report) -> Iterator[str]:
         yield f"why: {unsayable}"
     for why in report.why:
         lines = (*(one.line for one in why.differences), *(one.line for one in why.hints))
-        yield from _below_zero(f"why of {why.case}", *(("line", line) for line in lines))
+        times = (("stacks", time) for one in why.stacks for time in (one.base, one.head))
+        yield from _below_zero(f"why of {why.case}", *(("line", line) for line in lines), *times)
     for number, explanation in enumerate(report.explanations):
         yield from _below_zero(f"explanations[{number}]", ("line", explanation.line))
     for number, definition in enumerate(report.definitions):

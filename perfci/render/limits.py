@@ -79,6 +79,8 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Why.differences": Limit(most=100),
         "Why.hints": Limit(most=50),
         "Why.untold": Limit(1_000, most=50),
+        "Why.stacks": Limit(most=150),
+        "Stack.frames": Limit(400, most=70),
         "Difference.arguments": Limit(800, most=20),
         "Difference.text": Limit(4_000),
         "Difference.file": _PATH,

@@ -16,7 +16,7 @@ from perfci.instruments import Instrument, Recorded, instruments
 from perfci.instruments.trace import trace_text
 from perfci.model.case import Case, Failure
 from perfci.model.report import Comparison
-from perfci.model.why import Difference, Hint, Why
+from perfci.model.why import Difference, Hint, Stack, Why
 from perfci.session.conversation import BudgetEnded, Worker, WorkerEnded
 from perfci.session.executor import Executor
 from perfci.session.interrupts import measuring_begins, measuring_ended
@@ -195,11 +195,13 @@ def _said(failure: Failure) -> str:
 def _concluded(plan: SessionPlan, case: Case, found: _Findings, moved: Sequence[Comparison]) -> Why:
     differences: list[Difference] = []
     hints: list[Hint] = []
+    stacks: list[Stack] = []
     for name, recorded in found.recorded.items():
         one = instruments()[name]
         try:
             differences += one.differences(recorded["base"], recorded["head"])
             hints += one.hints(recorded["head"])
+            stacks += one.stacks(recorded["base"], recorded["head"])
         except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)
             found.untold[name] = f"what it recorded can't be read ({type(error).__name__})"
     changed = {
@@ -207,7 +209,7 @@ def _concluded(plan: SessionPlan, case: Case, found: _Findings, moved: Sequence[
         for file in dict.fromkeys(one.file for one in differences if one.file)
     }
     differences = list(with_hunks(differences, changed))
-    return Why(case.id, ranked(differences, moved), tuple(hints), found.untold)
+    return Why(case.id, ranked(differences, moved), tuple(hints), found.untold, tuple(stacks))
 
 
 def _changed(plan: SessionPlan, file: str) -> frozenset[int]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfci.instruments import Recorded, words
-from perfci.instruments.python import differences
+from perfci.instruments.python import differences, stacks
 
 _RECORD = """
 import json, sys
@@ -105,3 +105,19 @@ def test_runs_that_overlap_are_no_evidence(noisy: int) -> None:
 def test_too_few_samples_say_nothing() -> None:
     few = {**run_of(1.0, work=4), "samples": 4}
     assert not list(differences([run_of(1e-3, other=100)] * 3, [few] * 3))
+
+
+def test_stacks_are_of_functions_and_of_both_sides() -> None:
+    base, head = run_of(1e-3, work=75, gone=25), run_of(2e-3, work=50, inner=50)
+    found = {one.frames: (one.base, one.head) for one in stacks([base], [head, head])}
+    assert found == {
+        ("work (m.py)",): (7.5e-4, 1e-3),
+        ("inner (m.py)",): (0.0, 1e-3),
+        ("gone (m.py)",): (2.5e-4, 0.0),
+    }
+
+
+@pytest.mark.parametrize("call_s", [float("nan"), float("inf"), -1.0])
+def test_what_is_no_time_is_no_stack(call_s: float) -> None:
+    with pytest.raises(ValueError, match="no"):
+        stacks([run_of(1e-3, work=1)], [run_of(call_s, work=1)])

@@ -31,6 +31,7 @@ from perfci.render.outline import (
     shown_failures,
 )
 from perfci.render.page.drawing import payload
+from perfci.render.page.flame import flame_of
 from perfci.render.page.words import BLAME
 from perfci.render.rows import change_text, has_numbers, interval_text, note, side_text
 from perfci.render.site.data import literal
@@ -152,6 +153,7 @@ def _lists(report: Report) -> dict[str, Any]:
     lines = _Lines(report)
     shown = tuple(map(lines.of, moved[:MOST_ROWS]))
     undecided = tuple(map(lines.of, found.undecided[:MOST_ROWS]))
+    flames = tuple(filter(None, map(flame_of, report.why)))
     return {
         "moved": shown,
         "more_moved": max(0, len(moved) - MOST_ROWS),
@@ -160,6 +162,8 @@ def _lists(report: Report) -> dict[str, Any]:
         "failures": tuple(map(_failure, failures[:MOST_FAILURES])),
         "more_failures": max(0, len(failures) - MOST_FAILURES),
         "elsewhere": lines.unshown()[:MOST_LINES],
+        "flames": flames[:MOST_ROWS],
+        "more_flames": max(0, len(flames) - MOST_ROWS),
         "skipped": _pairs(report.skipped),
         "more_skipped": max(0, len(report.skipped) - MOST_LINES),
         "not_measured": _pairs(report.not_measured),
