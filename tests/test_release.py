@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 import subprocess
 import sys
@@ -82,16 +80,3 @@ def test_the_index_shows_what_somebody_looks_for() -> None:
     assert project["keywords"]
     pythons = {one for one in project["classifiers"] if "Python :: 3." in one}
     assert {one.rpartition(" ")[2] for one in pythons} == {"3.11", "3.12", "3.13"}
-
-
-def test_no_link_and_no_image_of_the_index_page_is_relative() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "hatchling", "metadata", "--compact"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    readme = json.loads(done.stdout)["readme"]["text"]
-    links = re.findall(r"\]\(([^)\s]+)\)", readme)
-    source = "https://github.com/OWNER/perfci"
-    assert f"{source}/raw/v0.1.0/docs/images/comments/one-regression.png" in links
-    assert f"{source}/blob/v0.1.0/docs/github.md#linters" in links
-    assert [one for one in links if not one.startswith((source, "#"))] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -157,7 +158,8 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> Imported:
             break
     if trouble is not None:
         raise trouble
-    known = f", {runs - new} were there already" if runs > new else ""
+    old = runs - new
+    known = f", {old} {'was' if old == 1 else 'were'} there already" if old else ""
     return Imported(f"{counted(new, 'new run')}{known}")
 
 
@@ -181,15 +183,39 @@ def _folder_parts(path: Path) -> Iterator[Foreign]:
         except OSError as error:
             raise _unreadable(path / name, error) from error
 
-    found = (file for ending in ("*.json", "*.json.gz") for file in path.rglob(ending))
-    names = [file.relative_to(path).as_posix() for file in found]
+    names = [file.relative_to(path).as_posix() for file in _result_files(path)]
     if not names:
         raise UsageError(
             "nothing-to-import",
-            f"{path} holds no .json file",
+            f"{path} holds no .json file within {_DEEPEST} folders",
             "Name the folder of results, such as asv's .asv/results.",
         )
     return foreign_parts(names, content_of, path.name)
+
+
+_DEEPEST = 3
+"""Folders below the one that is named: asv's results lie one below, .benchmarks' two."""
+_HIDDEN_RESULTS = {".asv", ".benchmarks"}
+
+
+def _result_files(path: Path) -> Iterator[Path]:
+    """Yield the JSON files near ``path``: a home or a checkout's node_modules is not read through.
+
+    OutsideError for a folder that can't be looked into.
+    """
+
+    def unreadable(error: OSError) -> None:
+        raise _unreadable(Path(error.filename or path), error)
+
+    for folder, below, files in os.walk(path, onerror=unreadable):
+        here = Path(folder)
+        deep = len(here.relative_to(path).parts) >= _DEEPEST
+        below[:] = () if deep else sorted(name for name in below if _may_hold_results(name))
+        yield from (here / name for name in files if name.endswith((".json", ".json.gz")))
+
+
+def _may_hold_results(folder: str) -> bool:
+    return folder in _HIDDEN_RESULTS or not (folder.startswith(".") or folder == "node_modules")
 
 
 def _unreadable(path: Path, error: OSError) -> OutsideError:
