@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import mmap
 import os
+import time
 
 from perfci.errors import Unusable
+from perfci.worker.clock import monotonic_ns
+
+_LAST_WAIT_NS = 250_000_000
+"""A copy that the system has not let run yet is a moment late; a pool's children never return."""
 
 
 class Copies:
@@ -33,3 +38,17 @@ class Copies:
                 "it forked, and both copies of the process went on after it: end the child inside, "
                 "with os._exit",
             )
+
+    def require_none_at_last(self) -> None:
+        """Do so once nothing is called more: a child that still runs may be about to return."""
+        until = monotonic_ns() + _LAST_WAIT_NS
+        while not self._returned[0] and _child_runs() and monotonic_ns() < until:
+            time.sleep(0.005)
+        self.require_none()
+
+
+def _child_runs() -> bool:
+    try:
+        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except ChildProcessError:
+        return False

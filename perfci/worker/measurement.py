@@ -110,7 +110,7 @@ def measure(
         warnings=tuple(gathering.warnings),
         extra_metrics=(*(extra.metric for extra in work.metrics), *gathering.of_others()),
     )
-    copies.require_none()
+    copies.require_none_at_last()
     look()  # last of all: what a later call loads counts too
     channel.send("output", measurement=asdict(measurement))
 
