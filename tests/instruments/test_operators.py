@@ -73,3 +73,16 @@ def test_a_time_counts_where_all_profiles_agree() -> None:
 def test_a_count_that_is_luck_is_no_difference() -> None:
     rehash = [recorded(MM, ("aten::copy_", "", -1, float(one), 1e-5)) for one in (0, 2, 1, 0, 2)]
     assert found(rehash, list(reversed(rehash))) == []
+
+
+def test_a_value_that_is_read_stands_for_what_computes_it() -> None:
+    (one,) = found(
+        five(MM),
+        five(
+            MM,
+            ("aten::sum", "float32[8]", 0, 1.0, 7e-5),
+            ("aten::_local_scalar_dense", "float32[]", 0, 1.0, 1e-6),
+        ),
+    )
+    assert words(one).startswith("`aten::_local_scalar_dense` 0 → 1 calls, ")
+    assert round(one.seconds, 9) == 7.1e-5

@@ -17,6 +17,8 @@ RUNS = 5
 _LEAST_RATIO = 1.1
 _LEAST_SHARE = 0.03
 """Of a call's time, before an operator's own is worth a word."""
+_READS = frozenset({"aten::item", "aten::_local_scalar_dense"})
+"""They read one value of a tensor, and wait for a device and for all that it does."""
 
 
 class _Key(NamedTuple):
@@ -63,7 +65,10 @@ def _side(recorded: Sequence[Recorded]) -> _Side:
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[Difference]:
-    """Return a difference a line: the operator that weighs most there stands for the others."""
+    """Return a difference a line: the operator that weighs most there stands for the others.
+
+    A value that is read stands for what computes it.
+    """
     before, after = _side(base), _side(head)
     changed = dict(_changed(before, after))
     by_place: dict[tuple[str, str], list[_Key]] = defaultdict(list)
@@ -117,7 +122,7 @@ def _of_a_place(
         old = changed[key] or key
         return after.time(key) - before.time(old)
 
-    lead = max(keys, key=lambda key: (abs(gain(key)), key))
+    lead = max(keys, key=lambda key: (key.name in _READS, abs(gain(key)), key))
     arguments: dict[str, Plain] = {
         "operator": lead.name,
         "before": before.count(lead),
@@ -130,11 +135,13 @@ def _of_a_place(
         code = "operator-tensors"
         arguments |= {"before": old.signature, "after": lead.signature, "calls": after.count(lead)}
     side = after if place in after.lines else before
+    seconds = sum(map(gain, keys))
+    known = abs(seconds) >= _LEAST_SHARE * min(before.call_s, after.call_s)
     return Difference(
         "operators",
         code,
         arguments,
-        seconds=sum(map(gain, keys)),
+        seconds=seconds if known else 0.0,
         metric="latency",
         file=place[0],
         line=side.lines.get(place, 0),

@@ -1,0 +1,76 @@
+"""Graphs counted in real processes, which differ in a line; and counts made by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from perfci.instruments import words
+from perfci.instruments.graphs import differences
+
+_RECORD = """
+import json, sys
+from perfci.instruments import Scene
+from perfci.instruments.graphs import record
+from perfci.model.worker import WorkOrder
+root = sys.argv[1]
+sys.path.insert(0, root)
+import torch, model
+with record(Scene(WorkOrder(root, (), root))) as recorded:
+    model.forward(torch.ones(8))
+print(json.dumps(recorded))
+"""
+_MODEL = """\
+import torch
+
+@torch.compile(backend="eager")
+def forward(x):
+    y = torch.relu(x)
+    {}
+    return y + 1
+"""
+
+
+def recorded(root: Path, line: str) -> list[Any]:
+    root.mkdir()
+    (root / "model.py").write_text(_MODEL.format(line), encoding="utf-8")
+    command = [sys.executable, "-c", _RECORD, str(root)]
+    done = subprocess.run(command, check=True, capture_output=True)
+    return [json.loads(done.stdout)]
+
+
+def test_nodes_and_breaks_are_named_by_their_line(tmp_path: Path) -> None:
+    base = recorded(tmp_path / "base", "y = y.tanh()")
+    (node,) = differences(base, recorded(tmp_path / "head", "y = y.tanh().tanh()"))
+    assert (node.file, node.line) == ("model.py", 6)
+    assert words(node) == "the graphs call `tanh` 0 → 2 times"
+    broken = recorded(tmp_path / "broken", "y = y.tanh(); print(end='')")
+    found = [one for one in differences(base, broken) if one.code == "graph-new"]
+    assert [(one.file, one.line) for one in found] == [("model.py", 6)]
+    assert words(found[0]).startswith("new graph break: ")
+    assert not [*differences(base, recorded(tmp_path / "same", "y = y.tanh()"))]
+
+
+def side(kernels: int | None, *nodes: tuple[str, int]) -> list[Any]:
+    rows = [[name, "model.py", line, f"forward: {name}()", 1] for name, line in nodes]
+    return [{"events": [], "nodes": rows, "kernels": kernels}]
+
+
+def test_kernels_have_the_only_line_that_differs() -> None:
+    *_, kernels = differences(side(1, ("relu", 3)), side(3, ("relu", 3), ("squash", 4)))
+    assert words(kernels) == "Inductor generates 1 → 3 kernels: what it fuses has changed"
+    assert (kernels.file, kernels.line) == ("model.py", 4)
+
+
+def test_what_one_side_does_not_say_is_not_compared() -> None:
+    silent = [{"events": [], "nodes": None, "kernels": None}]
+    assert not [*differences(silent, side(3, ("relu", 3)))]
+
+
+def test_a_node_that_moved_to_another_line_is_no_difference() -> None:
+    moved = side(1)
+    moved[0]["nodes"] = [["relu", "model.py", 9, "other: relu()", 1]]
+    assert not [*differences(side(1, ("relu", 3)), moved)]
