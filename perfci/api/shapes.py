@@ -33,8 +33,11 @@ def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...], where: str) -> d
     A tensor is the only input, a tuple all of them; a tuple of numbers is a shape of the one
     input that the benchmark gives, drawn anew.
     """
+    if not isinstance(shapes, (list, tuple)):
+        kind = type(shapes).__name__
+        raise BenchmarkError("bad-shapes", f"{where}: shapes is a {kind}, no list", _ADVICE)
     found: dict[str, Any] = {}
-    for entry in shapes if isinstance(shapes, (list, tuple)) else ():
+    for entry in shapes:
         arguments = _arguments(entry, inputs, where)
         label = _label(arguments)
         if label in found:
@@ -49,11 +52,11 @@ def _arguments(entry: Any, inputs: tuple[Any, ...], where: str) -> tuple[Any, ..
     if isinstance(entry, torch.Tensor):
         return (entry,)
     entries = tuple(entry) if isinstance(entry, (list, tuple)) else ()
-    if entries and all(type(size) is int for size in entries):
+    if entries and all(type(size) is int and size >= 0 for size in entries):
         (like,) = inputs if len(inputs) == 1 else (None,)
         if isinstance(like, torch.Tensor) and like.is_floating_point():
             return (torch.randn(entries, dtype=like.dtype),)
-    elif entries:
+    elif entries and not any(type(one) is int for one in entries):
         return entries
     raise BenchmarkError("bad-shapes", f"{where}: shapes has {str(entry)[:80]!r}", _ADVICE)
 

@@ -22,7 +22,8 @@ from perfci.session.workplace import open_workplace
 class ExplainRequest:
     """What is to be explained: both revisions, which cases, in which time.
 
-    ``traces`` is the folder that Chrome traces of both sides are written to.
+    ``rows`` are those of a report that moved, None where none is given; ``traces`` is the folder
+    that Chrome traces of both sides are written to.
     """
 
     base: str
@@ -30,7 +31,7 @@ class ExplainRequest:
     selection: str
     python: str | None
     within_s: float
-    rows: tuple[Comparison, ...] = ()
+    rows: tuple[Comparison, ...] | None = None
     traces: Path | None = None
 
 
@@ -41,12 +42,21 @@ def of_report(path: Path, selection: str, python: str | None, within_s: float) -
         raise UsageError(
             "one-side", f"{path} is no report of two commits", "Name one that `compare` wrote."
         )
+    if report.base.dirty or report.head.dirty:
+        raise UsageError(
+            "working-tree",
+            f"{path} is of a working tree, which nothing but its commit is kept of",
+            "Name both sides: perfci explain BASE . -k CASE",
+        )
     moved = tuple(row for row in report.results if row.status in {"regressed", "improved"})
     return ExplainRequest(report.base.sha, report.head.sha, selection, python, within_s, moved)
 
 
 def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
     """Run the chosen cases of both sides under instruments; of a report, those that moved."""
+    if request.rows is not None and not request.rows:
+        project.caller.say("perfci: nothing moved in the report.", err=True)
+        return ()
     sides = (
         project.side("base", request.base, request.python),
         project.side("head", request.head, request.python),
@@ -54,15 +64,19 @@ def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
     if request.traces:
         require_writable(request.traces / "trace.json")
     moved: dict[str, list[Comparison]] = {}
-    for row in request.rows:
+    for row in request.rows or ():
         moved.setdefault(row.case, []).append(row)
     with open_workplace(project.surroundings(), sides) as workplace:
         chosen = selected_cases(workplace, Request(request.selection))
         on_base = {case.id for case in workplace.found["base"].discovery.cases}
+        for case in chosen:
+            if case.id not in on_base:
+                why = f"perfci: {case.id} is on head alone: there is nothing to compare it with."
+                project.caller.say(why, err=True)
         cases = tuple(
             case
             for case in chosen
-            if not case.skip and case.id in on_base and (case.id in moved or not moved)
+            if not case.skip and case.id in on_base and (request.rows is None or case.id in moved)
         )
         found = []
         for state in case_states(cases, ("base", "head")):

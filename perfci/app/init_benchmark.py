@@ -136,6 +136,7 @@ _HINT = """
 
 # A model's latency and memory: return it with inputs of the size that you run it at.
 #
+# import torch
 # from {module} import {model}
 #
 # @perfci.benchmark(batch=[1, 16])

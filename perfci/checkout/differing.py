@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 from collections.abc import Iterator
+from glob import escape
 from pathlib import Path
 
 from perfci.checkout.command import git
@@ -64,4 +65,4 @@ def _is_bytecode(name: str) -> bool:
 def bytecode_of(source: Path) -> Iterator[Path]:
     """Yield the files of bytecode that Python has made of ``source``, and reads in its place."""
     if source.suffix == ".py":
-        yield from (source.parent / _BYTECODE).glob(f"{source.stem}.*.pyc")
+        yield from (source.parent / _BYTECODE).glob(f"{escape(source.stem)}.*.pyc")

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from perfci.model.finding import Plain
 
+MOST_STACK_S = 1e9
+"""Longer than any call: a page adds stacks up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:

@@ -10,6 +10,7 @@ from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Estimate, Report
+from perfci.model.why import MOST_STACK_S
 from perfci.render.limits import LONGEST_NAME
 from perfci.render.report_words import why_unsayable, why_untellable
 from perfci.render.row_checks import why_untrue
@@ -174,6 +175,8 @@ def _reasons(report: Report) -> Iterator[str]:
         lines = (*(one.line for one in why.differences), *(one.line for one in why.hints))
         times = (("stacks", time) for one in why.stacks for time in (one.base, one.head))
         yield from _below_zero(f"why of {why.case}", *(("line", line) for line in lines), *times)
+        if any(one.base + one.head > MOST_STACK_S for one in why.stacks):
+            yield f"why of {why.case}: a stack takes longer than {MOST_STACK_S:g} s"
     for number, explanation in enumerate(report.explanations):
         yield from _below_zero(f"explanations[{number}]", ("line", explanation.line))
     for number, definition in enumerate(report.definitions):

@@ -5,18 +5,19 @@ Never while anything is measured. Whatever fails here is ``untold``, and no verd
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from perfci.errors import OutsideError
-from perfci.instruments import Instrument, Recorded, instruments
+from perfci.files import read_regular
+from perfci.instruments import Instrument, Recorded, instruments, words
 from perfci.instruments.trace import trace_text
 from perfci.model.case import Case, Failure
 from perfci.model.report import Comparison
-from perfci.model.why import Difference, Hint, Stack, Why
+from perfci.model.why import MOST_STACK_S, Difference, Hint, Stack, Why
 from perfci.session.conversation import BudgetEnded, Worker, WorkerEnded
 from perfci.session.executor import Executor
 from perfci.session.interrupts import measuring_begins, measuring_ended
@@ -81,7 +82,7 @@ def explain_case(
     for side, recorded in found.recorded.pop("trace", {}).items():
         try:
             text = trace_text(recorded[0])
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             found.untold["trace"] = f"on {side}: {error}"
         else:
             if keep_trace:
@@ -199,17 +200,33 @@ def _concluded(plan: SessionPlan, case: Case, found: _Findings, moved: Sequence[
     for name, recorded in found.recorded.items():
         one = instruments()[name]
         try:
-            differences += one.differences(recorded["base"], recorded["head"])
-            hints += one.hints(recorded["head"])
-            stacks += one.stacks(recorded["base"], recorded["head"])
+            of_one = tuple(one.differences(recorded["base"], recorded["head"]))
+            hinted = tuple(one.hints(recorded["head"]))
+            stacked = tuple(one.stacks(recorded["base"], recorded["head"]))
+            _require_sound((*of_one, *hinted), stacked)
         except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)
             found.untold[name] = f"what it recorded can't be read ({type(error).__name__})"
+            continue
+        differences += of_one
+        hints += hinted
+        stacks += stacked
     changed = {
         file: _changed(plan, file)
         for file in dict.fromkeys(one.file for one in differences if one.file)
     }
     differences = list(with_hunks(differences, changed))
     return Why(case.id, ranked(differences, moved), tuple(hints), found.untold, tuple(stacks))
+
+
+def _require_sound(found: Iterable[Difference | Hint], stacks: Iterable[Stack]) -> None:
+    """Raise where something of it could not be shown, or written and read again."""
+    for one in found:
+        words(one)
+        if one.line < 0 or "\0" in one.file:
+            raise ValueError(f"{one.file!r} has no line {one.line}")
+    for stack in stacks:
+        if not 0.0 <= stack.base + stack.head <= MOST_STACK_S:
+            raise ValueError(f"a stack takes {stack.base} and {stack.head} s")
 
 
 def _changed(plan: SessionPlan, file: str) -> frozenset[int]:
@@ -219,12 +236,12 @@ def _changed(plan: SessionPlan, file: str) -> frozenset[int]:
 
 
 def _text(root: Path, file: str) -> str | None:
-    path = root / file
-    if not path.resolve().is_relative_to(root.resolve()):
-        return None
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+    try:  # the name is a stranger's: it may hold a zero byte, or name a pipe or a circle of links
+        path = (root / file).resolve()
+        if not path.is_relative_to(root.resolve()):
+            return None
+        return read_regular(path).decode("utf-8", "replace")
+    except (OSError, ValueError, RuntimeError):
         return None
 
 

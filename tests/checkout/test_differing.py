@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.differing import differing_files
+from perfci.checkout.differing import bytecode_of, differing_files
 from perfci.checkout.repository import open_repository
 from perfci.checkout.worktree import Worktrees
 from tests.builders.project import Project
@@ -94,3 +94,13 @@ def test_another_repository_in_a_tree_is_not_looked_into(
     for root in sides.roots:
         Project(root / "cloned").commit("one")
     assert sides.differing() is None
+
+
+def test_of_a_name_with_wildcards_only_its_own_bytecode_is_found(tmp_path: Path) -> None:
+    kept = tmp_path / "__pycache__"
+    kept.mkdir()
+    for name in ("x**", "[x]", "x"):
+        (kept / f"{name}.cpython-311.pyc").touch()
+    for name in ("x**", "[x]", "x"):
+        found = list(bytecode_of(tmp_path / f"{name}.py"))
+        assert found == [kept / f"{name}.cpython-311.pyc"]

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from perfci.model.why import Difference, Stack
 from perfci.model.worker import WorkOrder
+from perfci.render.report_json import render_json
+from perfci.session.explaining import _require_sound, _text
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
+from tests.render.examples import passing_report
+
+TIMES = {"operator": "aten::mm", "calls": 1.0, "before": 1e-3, "after": 2e-3}
 
 MODEL = """\
 import torch
@@ -108,3 +116,49 @@ def test_no_verdict_depends_on_what_fails_under_an_instrument(tmp_path: Path) ->
     assert why["untold"]["operators"].endswith("(SIGABRT): crashed with SIGABRT")
     assert project.report("compare", "HEAD~1", "HEAD", "--no-why", code=1)["why"] == []
     assert project.report("compare", "HEAD", "HEAD", "--same", "--why")["why"] == []
+
+
+def test_a_report_in_which_nothing_moved_has_nothing_to_explain(grown: Project) -> None:
+    quiet = passing_report()
+    assert quiet.base is not None
+    quiet = replace(
+        quiet, base=replace(quiet.base, dirty=False), head=replace(quiet.head, dirty=False)
+    )
+    (grown.folder / "quiet.json").write_text(render_json(quiet))
+    done = grown.perfci("explain", "quiet.json").without_traceback()
+    assert (done.code, done.err) == (0, "perfci: nothing moved in the report.\n"), done.text
+    dirty = replace(quiet, head=replace(quiet.head, dirty=True))
+    (grown.folder / "quiet.json").write_text(render_json(dirty))
+    refused = grown.perfci("explain", "quiet.json").without_traceback()
+    assert (refused.code, "of a working tree" in refused.err) == (2, True), refused.text
+
+
+@pytest.mark.parametrize("file", ["a\0b.py", "pipe", "circle", "/dev/zero", "../outside.py"])
+def test_a_file_that_a_benchmark_made_up_has_no_text(file: str, tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    root.mkdir()
+    (tmp_path / "outside.py").write_text("secret = 1")
+    os.mkfifo(root / "pipe")  # nobody will ever write into it
+    (root / "circle").symlink_to(root / "circle")
+    assert _text(root, file) is None
+
+
+@pytest.mark.parametrize(
+    "made_up",
+    [
+        Difference("operators", "operator-calls", {}, file="model.py", line=1),
+        Difference("operators", "operator-time", dict(TIMES), file="model.py", line=-5),
+        Difference("operators", "operator-time", dict(TIMES), file="a\0b.py", line=1),
+        Difference("operators", "operator-time", TIMES | {"after": 10**400}, file="a", line=1),
+    ],
+)
+def test_what_could_not_be_shown_is_refused(made_up: Difference) -> None:
+    _require_sound([Difference("operators", "operator-time", dict(TIMES), file="a", line=1)], [])
+    with pytest.raises((KeyError, TypeError, ValueError, ArithmeticError)):
+        _require_sound([made_up], [])
+
+
+@pytest.mark.parametrize("time", [1e308, -1.0, float("nan")])
+def test_stacks_that_no_page_could_add_up_are_refused(time: float) -> None:
+    with pytest.raises(ValueError, match="a stack takes"):
+        _require_sound([], [Stack(("a",), time, time)])

@@ -52,6 +52,17 @@ def test_a_line_that_was_rewritten_and_does_the_same_says_nothing() -> None:
     assert found(five(copy), five(copy, lines=(other,))) == []
 
 
+def test_of_an_edited_line_the_calls_that_were_there_before_are_counted() -> None:
+    twice = ["model.py", 12, "forward: y = y.clone().clone()"]
+    one = ("aten::copy_", "float32[8]", 0, 1.0, 1e-5)
+    two = ("aten::copy_", "float32[8]", 0, 2.0, 3e-5)
+    (more,) = found(five(one), five(two, lines=(twice,)))
+    assert words(more) == "`aten::copy_` 1 → 2 calls, +20.0 µs"
+    assert more.line == 12
+    (fewer,) = found(five(two, lines=(twice,)), five(one))
+    assert words(fewer) == "`aten::copy_` 2 → 1 calls, -20.0 µs"
+
+
 def test_another_precision_is_said_as_one_change() -> None:
     (one,) = found(five(MM), five(("aten::mm", "float64[8,8] float64[8,8]", -1, 2.0, 9e-4)))
     assert one.code == "operator-tensors"

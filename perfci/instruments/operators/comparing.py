@@ -80,7 +80,8 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[
 
 
 def _changed(before: _Side, after: _Side) -> Iterator[tuple[_Key, _Key | None]]:
-    """Yield what has another count, with what it replaced: the same operator on other tensors.
+    """Yield what has another count, with what it replaced: the same operator on other tensors, or
+    on a line that was edited.
 
     What moved to another line, as often as before, is no change. What one profile of a side counts
     and another doesn't is no exact count, and compared only where the sides don't overlap.
@@ -92,10 +93,19 @@ def _changed(before: _Side, after: _Side) -> Iterator[tuple[_Key, _Key | None]]:
         total[key[:2]] += round(after.count(key) - before.count(key), 6)
     more: dict[str, list[_Key]] = defaultdict(list)
     fewer: dict[str, list[_Key]] = defaultdict(list)
+    edited: dict[tuple[str, str, str], list[_Key]] = defaultdict(list)
     for key in sorted(apart):
         change = after.count(key) - before.count(key)
         if total[key[:2]] * change > 0:
             (more if change > 0 else fewer)[key.name].append(key)
+        elif total[key[:2]]:
+            edited[key[:3]].append(key)
+    for group in (more, fewer):
+        for name, ones in group.items():
+            paired = {key: edited[key[:3]].pop() for key in ones if edited[key[:3]]}
+            group[name] = [key for key in ones if key not in paired]
+            for key, other in paired.items():
+                yield (key, other) if after.count(key) else (other, key)
     for name in sorted({*more, *fewer}):
         gone = fewer[name]
         for key in more[name]:
@@ -111,6 +121,10 @@ def _apart(one: Sequence[float] | None, other: Sequence[float] | None) -> bool:
     return max(low) < min(high) - 1e-9
 
 
+def _is_edited(key: _Key, old: _Key) -> bool:
+    return key != old and key.signature == old.signature
+
+
 def _of_a_place(
     place: tuple[str, str],
     keys: Sequence[_Key],
@@ -120,7 +134,8 @@ def _of_a_place(
 ) -> Difference:
     def gain(key: _Key) -> float:
         old = changed[key] or key
-        return after.time(key) - before.time(old)
+        stayed = after.time(old) - before.time(key) if _is_edited(key, old) else 0.0
+        return after.time(key) - before.time(old) + stayed
 
     lead = max(keys, key=lambda key: (key.name in _READS, abs(gain(key)), key))
     arguments: dict[str, Plain] = {
@@ -131,7 +146,11 @@ def _of_a_place(
         "others": len(keys) - 1,
     }
     code = "operator-kernel" if lead.text == "device" else "operator-calls"
-    if old := changed[lead]:
+    old = changed[lead]
+    if old and _is_edited(lead, old):
+        arguments["before"] = before.count(lead) + before.count(old)
+        arguments["after"] = after.count(lead) + after.count(old)
+    elif old:
         code = "operator-tensors"
         arguments |= {"before": old.signature, "after": lead.signature, "calls": after.count(lead)}
     side = after if place in after.lines else before
