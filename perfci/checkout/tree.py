@@ -13,6 +13,7 @@ PREFIX = "perfci-"
 """Begins the last part of each path, after which git names the registration."""
 
 _PROBE_BYTES = 1 << 20
+_TRIES = 3
 
 
 def new_name() -> str:
@@ -29,16 +30,25 @@ def add_tree(repository: Repository, path: Path, commit: str) -> None:
     OutsideError where that fails; ``remove_tree`` then removes what there is.
     """
     # In two steps, so that nothing is locked in the repository while files are written.
-    git(
-        repository.root,
-        *("worktree", "add", "--quiet", "--detach", "--no-checkout", str(path), commit),
-    )
+    _register(repository, path, commit)
     filled = attempt(path, "reset", "--hard", "--quiet")
     if filled.status != 0:
         with explaining(f"checking out at {path}"):
             # git names a file that it can't write, but gives no reason.
             (path / f"{PREFIX}probe").write_bytes(bytes(_PROBE_BYTES))
         raise failure(filled, "reset", "--hard")
+
+
+def _register(repository: Repository, path: Path, commit: str) -> None:
+    """Try again where it fails: a git that runs beside this one can take a folder from under it.
+
+    ``git worktree prune`` removes the folder of all registrations while it is empty, for instance.
+    """
+    arguments = ("worktree", "add", "--quiet", "--detach", "--no-checkout", str(path), commit)
+    for _ in range(_TRIES - 1):
+        if attempt(repository.root, *arguments).status == 0:
+            return
+    git(repository.root, *arguments)
 
 
 def remove_tree(repository: Repository, path: Path) -> None:

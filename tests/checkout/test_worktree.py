@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -242,3 +243,21 @@ def test_large_files_that_would_be_pointers_are_noted(project: Project) -> None:
     worktrees = worktrees_of(project)
     with worktrees.side(opened(project).resolve("HEAD")):
         assert worktrees.notes == []
+
+
+def test_a_registration_that_another_git_swept_away_is_made_again(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = shutil.which("git")
+    once = tmp_path / "once"
+    script = tmp_path / "bin" / "git"
+    script.parent.mkdir()
+    script.write_text(
+        f'#!/bin/sh\nif [ ! -e {once} ] && echo "$*" | grep -q "worktree add"; then\n'
+        f"  touch {once}; echo 'fatal: Invalid path' >&2; exit 128\nfi\nexec {real} \"$@\"\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+    with worktrees_of(project).side(opened(project).resolve("HEAD")) as path:
+        assert (path / "value").read_text() == "three"
+    assert once.exists()

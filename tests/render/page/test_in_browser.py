@@ -80,7 +80,7 @@ def test_the_keyboard_opens_a_row_and_copies_what_replays_it(watched: Watched, p
     assert summary.evaluate(outline) == "solid2px"
     page.keyboard.press("Enter")
     expect(row.locator("figure")).to_have_count(3)
-    assert row.locator("circle.worker").count() == 14
+    expect(row.locator("circle.worker")).to_have_count(14)
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert row.locator(".pairs tbody tr").nth(2).inner_text().endswith("outlier, excluded")
