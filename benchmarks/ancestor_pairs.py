@@ -13,7 +13,6 @@ is bound by memory.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import statistics
@@ -27,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.observed import be_session, is_session, outputs_of, pairs_of
+from benchmarks.observed import be_session, is_session, outputs_of, pairs_of, show
 from perfci.model.worker import WorkerOutput
 from perfci.verdict.pairs import pair_values
 
@@ -165,10 +164,7 @@ def main() -> int:
                 )
                 pairs[way] += changes_of(outputs)
     found = {"load_before": load, **{way: summary(pairs[way]) for way in ways}}
-    text = json.dumps(found, indent=1)
-    print(text)
-    if options.json:
-        options.json.write_text(text + "\n", encoding="utf-8")
+    show(found, options.json)
     return 0
 
 

@@ -68,6 +68,14 @@ def be_session() -> None:
         print(json.dumps([to_plain(one) for one in outputs]), file=sys.stderr)
 
 
+def show(found: Any, file: Path | None) -> None:
+    """Print what was found as JSON, and write it to ``file`` where one is named."""
+    text = json.dumps(found, indent=1)
+    print(text)
+    if file:
+        file.write_text(text + "\n", encoding="utf-8")
+
+
 def pairs_of(outputs: Sequence[WorkerOutput], metrics: Iterable[str] = ()) -> Pairs:
     """Return each case's pairs, base's and head's worker of a round that has all ``metrics``."""
     rounds: dict[tuple[str, int], dict[str, WorkerOutput]] = defaultdict(dict)

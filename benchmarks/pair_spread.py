@@ -9,7 +9,6 @@ of the same rounds of the demo's four eager cases. Run it quietly, and again bes
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import statistics
@@ -21,7 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.observed import be_session, is_session, outputs_of, pairs_of
+from benchmarks.observed import be_session, is_session, outputs_of, pairs_of, show
 from perfci.verdict.pairs import pair_values
 
 METRIC = "latency_p50"
@@ -90,10 +89,7 @@ def main() -> int:
             load = os.getloadavg()[0]
             rounds = session(repository, Path(scratch), options.rounds, burst)
             found.append({"burst_s": burst, "load_before": load, "spread": spreads(rounds)})
-    text = json.dumps(found, indent=1)
-    print(text)
-    if options.json:
-        options.json.write_text(text + "\n", encoding="utf-8")
+    show(found, options.json)
     return 0
 
 

@@ -9,7 +9,6 @@ all of its blocks and by the first of them: the same pairs of processes say what
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import statistics
@@ -22,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.observed import be_session, is_session, outputs_of, pairs_of
+from benchmarks.observed import be_session, is_session, outputs_of, pairs_of, show
 from perfci.model.worker import WorkerOutput
 
 METRIC = "latency_p50"
@@ -98,10 +97,7 @@ def main() -> int:
             *("compare", "main", "main", "--same", "--all", "--quiet"),
             *("-k", "attention or mixer", "--config", str(configuration)),
         )
-    text = json.dumps({"load_before": load, "spread": spreads(outputs)}, indent=1)
-    print(text)
-    if options.json:
-        options.json.write_text(text + "\n", encoding="utf-8")
+    show({"load_before": load, "spread": spreads(outputs)}, options.json)
     return 0
 
 

@@ -22,7 +22,8 @@ from perfci.plugins import module_names
 Recorded = Mapping[str, Any]
 """What one recording gave: plain values, which go through JSON."""
 Words = Mapping[str, str | Callable[..., str]]
-_PERFCI = __file__.removesuffix("instruments/__init__.py")
+PERFCI = __file__.removesuffix("instruments/__init__.py")
+"""How the paths of perfci's own files begin."""
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
 
 
@@ -41,9 +42,21 @@ class Scene:
     compiled: bool = False
     call_s: float = 0.0
 
+    def profiled(self, calls: int) -> Any:
+        """Return torch's profiler of so many calls, with shapes, and what ran on a card."""
+        from torch.profiler import ProfilerActivity, profile
+
+        activities = [ProfilerActivity.CPU]
+        if self.device is not None and self.device.name.startswith("cuda"):  # type: ignore[attr-defined]
+            activities.append(ProfilerActivity.CUDA)
+        with profile(activities=activities, record_shapes=True) as profiler:
+            for _ in range(calls):
+                self.once()
+        return profiler
+
     def place(self, file: str) -> str:
         """Return the path in the side's tree, or the benchmarks'; nothing for anybody else's."""
-        if file.startswith(_PERFCI) or any(folder in file for folder in _LIBRARIES):
+        if file.startswith(PERFCI) or any(folder in file for folder in _LIBRARIES):
             return ""
         for root in (self.order.root, self.order.benchmark_root):
             if file.startswith(f"{root}/"):

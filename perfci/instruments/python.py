@@ -21,8 +21,9 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from perfci.instruments import Recorded, Scene
+from perfci.instruments import PERFCI, Recorded, Scene
 from perfci.model.why import Difference, Stack
+from perfci.stats.quantile import upper_median
 from perfci.units import format_value
 
 PLACE = 40
@@ -166,7 +167,7 @@ class _Frames:
 
     def _new(self, code: CodeType, line: int) -> int:
         file = code.co_filename
-        if file.startswith(_PERFCI):
+        if file.startswith(PERFCI):
             return -1
         function = getattr(code, "co_qualname", code.co_name)
         function = _COMPREHENSION.sub("", function)[:_LONGEST] or function
@@ -177,8 +178,6 @@ class _Frames:
             row = ("/".join(file.split("/")[-3:])[:_LONGEST], 0, "", function, False)
         return self._numbers.setdefault(row, len(self._numbers))
 
-
-_PERFCI = __file__.removesuffix("instruments/python.py")
 
 # In the parent. Pure.
 
@@ -196,24 +195,25 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
         return
     before, after = (_by_function(runs) for runs in (base, head))
     call_s = min(run["call_s"] for run in base)
-    grown = sum(map(_middle, after.values())) - sum(map(_middle, before.values()))
+    grown = sum(map(upper_median, after.values())) - sum(map(upper_median, before.values()))
     for function in before.keys() | after.keys():
         was, now = before.get(function, (0.0,)), after.get(function, (0.0,))
-        gain = _middle(now) - _middle(was)
+        before_s, after_s = upper_median(was), upper_median(now)
+        gain = after_s - before_s
         apart = min(now) > max(was) if gain > 0 else min(was) > max(now)
-        least = max(_LEAST_OF_CALL * call_s, _LEAST_GROWTH * min(_middle(was), _middle(now)))
+        least = max(_LEAST_OF_CALL * call_s, _LEAST_GROWTH * min(before_s, after_s))
         # what moved into another function is no gain
         if apart and abs(gain) >= least and gain * grown > 0 and abs(grown) >= abs(gain) / 2:
             line = _line_that_moved(function, base, head, gain)
             yield Difference(
                 "python",
                 "python-time",
-                {"function": function[1], "before": _middle(was), "after": _middle(now)},
+                {"function": function[1], "before": before_s, "after": after_s},
                 gain,
                 metric="latency",
                 file=function[0],
                 line=line,
-                exact=abs(gain) >= min(_middle(was), _middle(now)),  # no variance doubles a time
+                exact=abs(gain) >= min(before_s, after_s),  # no variance doubles a time
             )
 
 
@@ -281,10 +281,6 @@ def _line_that_moved(
                         lines[line.text] = line.line
     here = {text: gains[text] for text in lines}
     return lines[max(here, key=lambda text: here[text] * gain)] if here else 0
-
-
-def _middle(values: Sequence[float]) -> float:
-    return sorted(values)[len(values) // 2]
 
 
 WORDS = {

@@ -39,15 +39,7 @@ def record(scene: Scene) -> Recorded:
 
 
 def _events(scene: Scene, calls: int) -> Sequence[Any]:
-    from torch.profiler import ProfilerActivity, profile
-
-    activities = [ProfilerActivity.CPU]
-    if scene.device is not None and scene.device.name.startswith("cuda"):  # type: ignore[attr-defined]
-        activities.append(ProfilerActivity.CUDA)
-    with profile(activities=activities, record_shapes=True) as profiler:
-        for _ in range(calls):
-            scene.once()
-    events: Sequence[Any] = profiler.profiler.kineto_results.events()
+    events: Sequence[Any] = scene.profiled(calls).profiler.kineto_results.events()
     return events
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+from jinja2 import Environment, Template
 from markupsafe import Markup
 
 from perfci.errors import UsageError
@@ -35,7 +35,7 @@ from perfci.render.outline import (
     shown_failures,
     unseen_text,
 )
-from perfci.render.templates import read_template
+from perfci.render.templates import template_environment
 from perfci.render.why import CaseWhy, other_explanations, whys
 from perfci.units import counted, format_duration, format_share
 
@@ -261,16 +261,10 @@ def render_comment(reports: Sequence[Report], limit: int = LIMIT, head_sha: str 
 
 def markdown_environment() -> Environment:
     """Return the environment of Markdown templates: whatever isn't Markup is escaped."""
-    environment = Environment(
+    environment = template_environment(
         # escaping is the rule and not a filter to remember: what isn't Markup is a stranger's,
         # and Markdown's escaping comes before HTML's, which then finds nothing left to do
         finalize=lambda value: value if isinstance(value, Markup) else escape(str(value)),
-        autoescape=True,
-        loader=FunctionLoader(read_template),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
     )
     environment.filters |= {"code": code, "fence": fence, "unbroken": _unbroken}
     return environment

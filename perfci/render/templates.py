@@ -48,6 +48,11 @@ def render_html(name: str, context: Mapping[str, Any]) -> bytes:
 
 @cache
 def _html() -> Environment:
+    return template_environment()
+
+
+def template_environment(**more: Any) -> Environment:
+    """Return an environment of our templates: what isn't Markup is escaped, and all is defined."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     return Environment(
@@ -57,4 +62,5 @@ def _html() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        **more,
     )

@@ -39,17 +39,9 @@ class _Event(NamedTuple):
 
 def record(scene: Scene) -> Recorded:
     """Profile some calls. Unusable where there are more events than can be looked at."""
-    from torch.profiler import ProfilerActivity, profile
-
-    activities = [ProfilerActivity.CPU]
-    if scene.device is not None and scene.device.name.startswith("cuda"):  # type: ignore[attr-defined]
-        activities.append(ProfilerActivity.CUDA)
-    lines = [] if scene.compiled else _lines(scene, profile, activities[:1])
+    lines = [] if scene.compiled else _lines(scene)
     calls = max(1, min(_MOST_CALLS, int(_SECONDS / scene.call_s) if scene.call_s else 1))
-    with profile(activities=activities, record_shapes=True) as profiler:
-        for _ in range(calls):
-            scene.once()
-    host, device = _events(profiler)
+    host, device = _events(scene.profiled(calls))
     where = _Where(lines)
     totals: dict[tuple[str, str, int], list[float]] = {}
     seen: Counter[tuple[str, str]] = Counter()
@@ -85,12 +77,13 @@ class _Where:
         return found[seen % len(found)] if found else -1
 
 
-def _lines(
-    scene: Scene, profile: Any, activities: Sequence[Any]
-) -> list[tuple[tuple[str, str], tuple[str, int, str]]]:
+def _lines(scene: Scene) -> list[tuple[tuple[str, str], tuple[str, int, str]]]:
     """Return each operator of one call with its place: file, line and the function's name."""
+    from torch.profiler import ProfilerActivity, profile
+
     places: list[tuple[str, int, str]] = []
-    with profile(activities=activities, record_shapes=True) as profiler, _naming(scene, places):
+    alone = profile(activities=[ProfilerActivity.CPU], record_shapes=True)
+    with alone as profiler, _naming(scene, places):
         scene.once()
     events, _ = _events(profiler, hidden=())
     below: list[int] = [-1] * len(events)  # the place of the first mark under each
