@@ -25,7 +25,7 @@ from perfci.bisect.posterior import Answer
 from perfci.bisect.search import Change, Question, Search, changes, next_question
 from perfci.model.settings import DECIDING_ROUNDS, MeasureSettings
 from perfci.stats.paired import paired_t
-from perfci.stats.student import two_sided_p
+from perfci.stats.student import Resolution, two_sided_p
 from perfci.verdict.stopping import is_decided
 
 ALPHA = 0.01
@@ -122,7 +122,7 @@ def measured(history: History, asked: Question, noise: Noise, rng: np.random.Gen
         return Answer(asked.position, change, 0.0, 1.0, DECIDING_ROUNDS, asked.base)
     ratios = change + noise.draw(rng, settings.max_rounds)
     for rounds in range(DECIDING_ROUNDS, settings.max_rounds + 1):
-        test = paired_t([0.0] * rounds, list(ratios[:rounds]), resolution=1e-12)
+        test = paired_t([0.0] * rounds, list(ratios[:rounds]), resolution=Resolution(1e-12))
         assert test.estimate is not None
         assert test.se is not None
         assert test.df is not None

@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.statistics.noise import MODELS
 from benchmarks.statistics.scoring import markdown, rng_of
 from perfci.stats.paired import paired_t
+from perfci.stats.student import Resolution
 from perfci.verdict.margin import is_within
 
 ROUNDS = (2, 3, 4, 5, 6)
@@ -18,7 +19,7 @@ CHANGE = 0.10
 LEFT_OUT = ("layout, 1 % a side", "head: one process in 5 slow", "zero variance")
 """Where no number of rounds helps, or there is no interval."""
 TASKS = tuple(f"few: {model.name}" for model in MODELS if model.name not in LEFT_OUT)
-_RESOLUTION = 1e-12
+_RESOLUTION = Resolution(1e-12)
 
 
 def rows(task: str, runs: int) -> list[dict[str, object]]:

@@ -6,6 +6,7 @@ The host's is from /proc. Never ru_maxrss: a child inherits its parent's.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import sys
 import time
 from array import array
@@ -17,6 +18,7 @@ from perfci.metrics import NOTHING, Collector, Reading, Scene
 from perfci.model.metric import Metric
 
 PLACE = 4
+_PAGE = float(mmap.PAGESIZE)
 METRICS = {
     Metric("peak_device_memory", "bytes", "exact", 0.10, "fail", undecided="inconclusive"): (
         "most that torch's allocator had handed out during warm calls"
@@ -30,6 +32,7 @@ METRICS = {
         "per_worker",
         0.10,
         "fail",
+        step=_PAGE,
         undecided="inconclusive",
         always=True,
     ): (
@@ -44,6 +47,7 @@ METRICS = {
         "fail",
         absolute=True,
         share=0.10,
+        step=_PAGE,
         undecided="inconclusive",
         always=True,
     ): (

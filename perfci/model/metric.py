@@ -25,8 +25,10 @@ class Metric:
 
     ``threshold`` is a share of base (0.05: five per cent), or an amount in ``unit`` where
     ``absolute`` is set (metrics whose base may be zero); then never less than ``share`` of base.
-    ``floor``: smaller values count as this much. ``undecided`` says what an inconclusive gating
-    comparison makes of the verdict. ``rounds_setting`` is the setting that gives it more rounds.
+    ``floor``: smaller values count as this much. ``step``: its instrument counts in multiples of
+    it, in ``unit``: values that don't vary are known no better than that. ``undecided`` says what
+    an inconclusive gating comparison makes of the verdict. ``rounds_setting`` is the setting that
+    gives it more rounds.
     A metric of the kind ``exact`` is tested, too, where the workers of a side disagree. ``always``:
     every case that is measured has it, where the machine can measure it at all.
     """
@@ -40,6 +42,7 @@ class Metric:
     absolute: bool = False
     share: float = 0.0
     floor: float | None = None
+    step: float = 0.0
     undecided: Undecided = "pass"
     rounds_setting: str = "rounds"
     always: bool = False
@@ -59,6 +62,7 @@ def why_unfit(metric: Metric) -> str:
         ("direction", metric.direction, metric.direction in _DIRECTIONS, "lower or higher"),
         ("gate", metric.gate, metric.gate in _GATES, "fail, warn or info"),
         ("threshold", share, _is_number(share) and 0.0 <= share < math.inf, "a share of base"),
+        ("step", metric.step, _is_number(metric.step) and 0.0 <= metric.step < math.inf, "a size"),
     )
     wrong = (
         f"its `{option}` is {value!r}, not {wanted}"

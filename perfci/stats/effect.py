@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from perfci.stats.student import mean, no_evidence, variance
+from perfci.stats.student import EXACT, Resolution, mean, no_evidence, variance
 
 Magnitude = Literal["negligible", "small", "medium", "large"]
 _LARGE, _MEDIUM, _SMALL = 0.8, 0.5, 0.2
 
 
 def cohens_d(
-    base: Sequence[float], head: Sequence[float], *, resolution: float = 0.0
+    base: Sequence[float], head: Sequence[float], *, resolution: Resolution = EXACT
 ) -> float | None:
     """Return Cohen's d of head against base, or None where there is no spread to compare with.
 

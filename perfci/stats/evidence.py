@@ -12,7 +12,7 @@ from perfci.stats.effect import cohens_d
 from perfci.stats.nested import how_many, nested_t
 from perfci.stats.outliers import outlier_indices
 from perfci.stats.power import detectable_difference
-from perfci.stats.student import TTest, mean, no_evidence
+from perfci.stats.student import Resolution, TTest, mean, no_evidence
 from perfci.stats.summary import bounded_exp
 from perfci.stats.welch import welch_t, welch_t_of_sessions
 
@@ -59,6 +59,7 @@ def paired_evidence(
     *,
     alpha: float,
     absolute: bool = False,
+    step: float = 0.0,
     fewest: int = 2,
     ancestors: Sequence[int] = (),
     fewest_ancestors: int = 2,
@@ -72,11 +73,12 @@ def paired_evidence(
     On logarithms, so that the estimate is a ratio and swapping the sides inverts it. Values of
     zero or below have no logarithm: their change is then of arithmetic means, as a share of
     base's, which is taken as exact (and said so). ``absolute`` asks for the difference itself.
-    Fewer pairs than ``fewest``, or of fewer ancestors, give the estimate alone.
+    ``step`` is that of the instrument, in the values' unit. Fewer pairs than ``fewest``, or of
+    fewer ancestors, give the estimate alone.
     """
     if problem := no_evidence((*base, *head)):
         return Evidence("paired_t", warnings=(problem,))
-    scale = _Scale.of(base, head, absolute=absolute)
+    scale = _Scale.of(base, head, absolute=absolute, step=step)
     before, after = scale.to(base), scale.to(head)
     groups = list(ancestors or [0] * len(before))
     outliers: tuple[int, ...] = ()
@@ -111,16 +113,18 @@ def unpaired_evidence(
     *,
     alpha: float,
     absolute: bool = False,
+    step: float = 0.0,
     fewest: int = 2,
 ) -> Evidence:
     """Return the evidence of head against a stored baseline of one or several sessions.
 
+    ``step`` is that of the instrument, in the values' unit.
     Fewer values than ``fewest`` on a side give the estimate alone.
     """
     base = [value for session in base_sessions for value in session]
     if problem := no_evidence((*base, *head)):
         return Evidence("welch_t", warnings=(problem,))
-    scale = _Scale.of(base, head, absolute=absolute)
+    scale = _Scale.of(base, head, absolute=absolute, step=step)
     sessions = [scale.to(session) for session in base_sessions]
     after = scale.to(head)
     test = welch_t_of_sessions(sessions, after, resolution=scale.resolution)
@@ -146,19 +150,22 @@ class _Scale:
     """How values enter the test, and how its estimate comes back."""
 
     kind: Literal["log", "share", "difference"]
-    resolution: float
+    resolution: Resolution
     base_mean: float | None
 
     @classmethod
-    def of(cls, base: Sequence[float], head: Sequence[float], *, absolute: bool) -> _Scale:
+    def of(
+        cls, base: Sequence[float], head: Sequence[float], *, absolute: bool, step: float
+    ) -> _Scale:
         values = (*base, *head)
         largest = max(map(abs, values), default=0.0)
         base_mean = mean(base) if base else None
+        plain = Resolution(_ROUNDING * largest, step)
         if absolute:
-            return cls("difference", _ROUNDING * largest, base_mean)
-        if min(values, default=0.0) > 0.0:
-            return cls("log", _ROUNDING, base_mean)
-        return cls("share", _ROUNDING * largest, base_mean)
+            return cls("difference", plain, base_mean)
+        if (least := min(values, default=0.0)) > 0.0:
+            return cls("log", Resolution(_ROUNDING, step / least), base_mean)
+        return cls("share", plain, base_mean)
 
     def to(self, values: Sequence[float]) -> list[float]:
         return [math.log(value) for value in values] if self.kind == "log" else list(values)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from perfci.model.finding import ANCESTORS_DIFFER, found
 from perfci.stats.paired import paired_t
-from perfci.stats.student import CONFIDENCE, TTest, mean, t_quantile, t_test
+from perfci.stats.student import CONFIDENCE, EXACT, Resolution, TTest, mean, t_quantile, t_test
 
 POOLED_UNLESS = 0.25
 """The p of the F test below which ancestors are not pooled."""
@@ -20,7 +20,7 @@ def nested_t(
     head: Sequence[float],
     ancestors: Sequence[int],
     *,
-    resolution: float = 0.0,
+    resolution: Resolution = EXACT,
 ) -> TTest:
     """Test the mean of ``head - base`` against zero, where pairs of one ancestor may be alike.
 
@@ -71,14 +71,14 @@ class Components:
     p: float
 
 
-def components(groups: Sequence[Sequence[float]], resolution: float = 0.0) -> Components:
+def components(groups: Sequence[Sequence[float]], resolution: Resolution = EXACT) -> Components:
     """Return the components of variance of grouped values: two groups at least, one of two values.
 
     Notes
     -----
     The ANOVA estimators ``s_e² = MSE``, ``s_a² = max(0, (MSA - MSE) / n_0)`` with
-    ``n_0 = (N - Σ n_i² / N) / (k - 1)`` (Searle, Casella & McCulloch 1992, 3.6). A spread up to
-    ``resolution`` counts as none.
+    ``n_0 = (N - Σ n_i² / N) / (k - 1)`` (Searle, Casella & McCulloch 1992, 3.6). A mean square
+    is never less than what ``resolution`` hides.
     """
     from scipy import special
 
@@ -87,9 +87,8 @@ def components(groups: Sequence[Sequence[float]], resolution: float = 0.0) -> Co
     df_between, df_within = len(groups) - 1, count - len(groups)
     between = math.fsum(len(group) * (mean(group) - center) ** 2 for group in groups) / df_between
     within = math.fsum((v - mean(group)) ** 2 for group in groups for v in group) / df_within
-    if math.sqrt(within) <= resolution:
-        within = 0.0
-    if math.sqrt(between) <= resolution:
+    within = max(within if math.sqrt(within) > resolution.rounding else 0.0, resolution.least)
+    if math.sqrt(between) <= resolution.rounding:
         return Components(0.0, within, 1.0)
     size = (count - sum(len(group) ** 2 for group in groups) / count) / df_between
     p = float(special.fdtrc(df_between, df_within, between / within)) if within else 0.0

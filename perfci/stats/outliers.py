@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from perfci.stats.student import mean, no_evidence, t_quantile, variance
+from perfci.stats.student import EXACT, Resolution, mean, no_evidence, t_quantile, variance
 
 SIGNIFICANCE = 0.001
 LEAST_KEPT = 5
 ONE_IN = 5
 
 
-def outlier_indices(values: Sequence[float], *, resolution: float = 0.0) -> tuple[int, ...]:
+def outlier_indices(values: Sequence[float], *, resolution: Resolution = EXACT) -> tuple[int, ...]:
     """Return the indices of the outliers, ascending; often none.
 
     Notes

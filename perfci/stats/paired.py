@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 
 from perfci.model.finding import found
-from perfci.stats.student import TTest, mean, no_evidence, t_test, variance
+from perfci.stats.student import EXACT, Resolution, TTest, mean, no_evidence, t_test, variance
 
 
-def paired_t(base: Sequence[float], head: Sequence[float], *, resolution: float = 0.0) -> TTest:
+def paired_t(
+    base: Sequence[float], head: Sequence[float], *, resolution: Resolution = EXACT
+) -> TTest:
     """Test the mean of ``head - base``, pair by pair, against zero.
 
     Notes
@@ -36,12 +38,12 @@ def paired_t(base: Sequence[float], head: Sequence[float], *, resolution: float 
     return t_test(estimate, math.sqrt(spread) / math.sqrt(count), count - 1)
 
 
-def without_spread(estimate: float, resolution: float) -> TTest:
+def without_spread(estimate: float, resolution: Resolution) -> TTest:
     """Return what values without any spread say: nothing of a change, even where they differ.
 
     Sides that agree to the last digit bound the change at zero; sides that differ by a
     constant may be a clock or a counter that is stuck, and bound nothing.
     """
-    if abs(estimate) <= resolution:
+    if abs(estimate) <= resolution.rounding:
         return TTest(0.0, lo=0.0, hi=0.0, warnings=(found("same-values"),))
     return TTest(estimate, warnings=(found("no-spread"),))

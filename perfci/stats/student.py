@@ -30,6 +30,32 @@ class TTest:
     warnings: tuple[Finding, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """How finely values are known, in their own unit.
+
+    A spread up to ``rounding`` is what floats do to a constant, and counts as none. An instrument
+    that counts in steps of ``step`` (pages, ticks) may show the same value, or the same change,
+    every time: the spread that such rounding hides is never taken as less than ``least``.
+    """
+
+    rounding: float = 0.0
+    step: float = 0.0
+
+    @property
+    def least(self) -> float:
+        """The variance of a difference of two values that are each rounded to a step.
+
+        Notes
+        -----
+        ``step² / 12`` for each of the two (Sheppard 1898, Proc. London Math. Soc. 29:353-380).
+        """
+        return self.step**2 / 6.0
+
+
+EXACT = Resolution()
+
+
 def t_test(estimate: float, se: float, df: float, warnings: tuple[Finding, ...] = ()) -> TTest:
     """Test ``estimate`` with standard error ``se`` against zero.
 
@@ -81,15 +107,14 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def variance(values: Sequence[float], resolution: float = 0.0) -> float:
-    """Return the unbiased sample variance; a spread up to ``resolution`` counts as none.
+def variance(values: Sequence[float], resolution: Resolution = EXACT) -> float:
+    """Return the unbiased sample variance, but no less than what ``resolution`` hides.
 
     Notes
     -----
-    ``Σ (x - mean)² / (n - 1)``, in two passes. Needs two values. ``resolution`` is what
-    rounding alone can do to the values: without it a constant times 1.1 shows a spread of 1e-16
-    and any change of it would be "significant".
+    ``Σ (x - mean)² / (n - 1)``, in two passes. Needs two values. Without ``resolution`` a
+    constant times 1.1 shows a spread of 1e-16 and any change of it would be "significant".
     """
     center = mean(values)
     spread = math.fsum((value - center) ** 2 for value in values) / (len(values) - 1)
-    return spread if math.sqrt(spread) > resolution else 0.0
+    return max(spread if math.sqrt(spread) > resolution.rounding else 0.0, resolution.least)

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 from perfci.model.finding import found
 from perfci.stats.paired import without_spread
-from perfci.stats.student import TTest, mean, no_evidence, t_test, variance
+from perfci.stats.student import EXACT, Resolution, TTest, mean, no_evidence, t_test, variance
 
 
-def welch_t(base: Sequence[float], head: Sequence[float], *, resolution: float = 0.0) -> TTest:
+def welch_t(
+    base: Sequence[float], head: Sequence[float], *, resolution: Resolution = EXACT
+) -> TTest:
     """Test ``mean(head) - mean(base)`` against zero, the two spreads being unequal.
 
     Notes
@@ -39,7 +41,10 @@ def welch_t(base: Sequence[float], head: Sequence[float], *, resolution: float =
 
 
 def welch_t_of_sessions(
-    base_sessions: Sequence[Sequence[float]], head: Sequence[float], *, resolution: float = 0.0
+    base_sessions: Sequence[Sequence[float]],
+    head: Sequence[float],
+    *,
+    resolution: Resolution = EXACT,
 ) -> TTest:
     """Test head, one new session, against the mean of base's sessions.
 

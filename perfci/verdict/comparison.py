@@ -222,6 +222,7 @@ def _paired(
         head.values,
         alpha=alpha,
         absolute=metric.absolute,
+        step=metric.step,
         fewest=DECIDING_ROUNDS,
         ancestors=[_common_ancestor(before[number], after[number]) for number in rounds],
         fewest_ancestors=DECIDING_ANCESTORS,
@@ -265,7 +266,12 @@ def _unpaired(
     if metric.floor is not None:
         sessions = [[max(value, metric.floor) for value in one] for one in sessions]
     evidence = unpaired_evidence(
-        sessions, head.values, alpha=alpha, absolute=metric.absolute, fewest=DECIDING_ROUNDS
+        sessions,
+        head.values,
+        alpha=alpha,
+        absolute=metric.absolute,
+        step=metric.step,
+        fewest=DECIDING_ROUNDS,
     )
     row = _tested(empty, evidence, base, head)
     return replace(

@@ -15,6 +15,7 @@ from perfci.model.finding import ANCESTORS_DIFFER, found
 from perfci.stats.evidence import paired_evidence
 from perfci.stats.nested import components, grouped, how_many, nested_t
 from perfci.stats.paired import paired_t
+from perfci.stats.student import Resolution
 
 values = st.integers(-999, 999).map(lambda whole: whole / 7.0)
 ancestors = st.integers(0, 4)
@@ -107,7 +108,10 @@ def test_the_order_of_pairs_within_an_ancestor_does_not_matter(pairs: list, rng:
 @given(nested_pairs)
 def test_any_test_is_the_paired_one_or_has_the_ancestors_degrees_of_freedom(pairs: list) -> None:
     base, head, of = zip(*pairs, strict=True)
-    test, plain = nested_t(base, head, of, resolution=1e-9), paired_t(base, head, resolution=1e-9)
+    test, plain = (
+        nested_t(base, head, of, resolution=Resolution(1e-9)),
+        paired_t(base, head, resolution=Resolution(1e-9)),
+    )
     assert test.estimate == plain.estimate
     if test.p is None or test == plain:
         return

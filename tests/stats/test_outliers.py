@@ -7,6 +7,7 @@ import pytest
 
 from perfci.stats.evidence import paired_evidence
 from perfci.stats.outliers import outlier_indices
+from perfci.stats.student import Resolution
 
 # Rosner 1983, as in the NIST Engineering Statistics Handbook 1.3.5.17.3: three outliers at 5 %
 ROSNER = (
@@ -36,7 +37,16 @@ def test_five_rounds_are_never_made_fewer() -> None:
 
 
 def test_what_rounding_does_is_not_far_out() -> None:
-    assert outlier_indices((0.0, 0.0, 1e-16, 0.0, 0.0, 0.0, 0.0), resolution=1e-12) == ()
+    assert (
+        outlier_indices((0.0, 0.0, 1e-16, 0.0, 0.0, 0.0, 0.0), resolution=Resolution(1e-12)) == ()
+    )
+
+
+def test_one_step_of_a_counter_beside_identical_values_is_no_outlier() -> None:
+    values = (0.0,) * 7 + (4096.0,)
+    assert outlier_indices(values) == (7,)
+    assert outlier_indices(values, resolution=Resolution(step=4096.0)) == ()
+    assert outlier_indices((*values[:7], 81920.0), resolution=Resolution(step=4096.0)) == (7,)
 
 
 def test_chance_alone_is_set_aside_about_once_in_a_thousand_samples() -> None:

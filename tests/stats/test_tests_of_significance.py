@@ -122,6 +122,20 @@ def test_sides_equal_to_the_last_digit_bound_the_change_at_zero_without_a_p() ->
     assert (evidence.p, evidence.ratio_lo, evidence.ratio_hi) == (None, 1.0, 1.0)
 
 
+@pytest.mark.parametrize("absolute", [True, False])
+def test_the_same_change_in_whole_steps_every_round_is_a_change(absolute: bool) -> None:
+    base, head = (8_445_952.0,) * 8, (16_834_560.0,) * 8
+    assert paired_evidence(base, head, alpha=0.01, absolute=absolute).p is None
+    paired = paired_evidence(base, head, alpha=0.01, absolute=absolute, step=4096.0)
+    unpaired = unpaired_evidence([base], head, alpha=0.01, absolute=absolute, step=4096.0)
+    for evidence in (paired, unpaired):
+        assert evidence.p is not None
+        assert evidence.p < 1e-9
+    if absolute:
+        assert paired.difference_lo < 8 << 20 < paired.difference_hi
+        assert paired.difference_hi - paired.difference_lo < 4096.0
+
+
 def test_values_of_zero_fall_back_to_arithmetic_means_and_say_so() -> None:
     evidence = paired_evidence((0.0, 1.0, 2.0, 1.0), (1.0, 2.0, 3.5, 2.0), alpha=0.01)
     assert evidence.ratio == pytest.approx(8.5 / 4.0)

@@ -52,7 +52,7 @@ from perfci.verdict.stopping import undecided_metrics
 
 KEPT = Path(__file__).parents[1] / "data" / "kept" / "demo.json.xz"
 OLD = KEPT.parent / "reports.json.xz"
-"""The reports that perfci made of it at commit 5ab4c6e, by name."""
+"""The reports that perfci made of it, by name: commit 5ab4c6e, but host memory to a page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from dataclasses import replace
 
 import pytest
@@ -134,13 +135,20 @@ def test_one_round_is_no_evidence(count: int) -> None:
 
 
 def test_a_change_without_any_spread_is_not_called_significant() -> None:
-    row = exact("peak_host_memory", [100.0] * 5, [200.0] * 5)
+    row = exact("latency_p50", [0.1] * 5, [0.2] * 5)
     assert (row.status, row.p, row.p_adjusted) == ("inconclusive", None, None)
     assert "do not vary" in row.warnings[0]
 
 
+def test_memory_without_any_spread_is_known_to_a_page() -> None:
+    pages = float(mmap.PAGESIZE)
+    more = exact("peak_host_memory", [2000 * pages] * 5, [4000 * pages] * 5)
+    within = exact("peak_host_memory", [pages] * 5, [2 * pages] * 5)
+    assert (more.status, within.status) == ("regressed", "inconclusive")
+
+
 def test_values_that_agree_to_the_last_digit_are_unchanged() -> None:
-    row = exact("peak_host_memory", [4096.0] * 5, [4096.0] * 5)
+    row = exact("latency_p50", [0.1] * 5, [0.1] * 5)
     assert (row.status, row.p) == ("unchanged", None)
 
 

@@ -1,4 +1,4 @@
-"""The demo's kept measurements give the facts that they gave at commit 5ab4c6e."""
+"""The demo's kept measurements give the facts that they gave when they were last kept."""
 
 from __future__ import annotations
 

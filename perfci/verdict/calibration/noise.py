@@ -15,7 +15,7 @@ from perfci.stats.evidence import without
 from perfci.stats.modes import two_modes
 from perfci.stats.outliers import outlier_indices
 from perfci.stats.spread import Spread, spread_ratio, upper_bound
-from perfci.stats.student import variance
+from perfci.stats.student import Resolution, variance
 from perfci.verdict.calibration.promise import (
     PROMISED_METRIC,
     SessionRounds,
@@ -33,7 +33,7 @@ _NOT_CALIBRATED = frozenset({"compile_time", "compile_time_cached"})
 """Each value costs a compile: too few of them to know a spread."""
 _TAILS = frozenset({"latency_p95", "latency_p99"})
 _LEAST_PAIRS = 3
-_RESOLUTION = 1e-12
+_RESOLUTION = Resolution(1e-12)
 """Spread of logarithms below this is rounding."""
 _NOMINAL = 0.05
 
