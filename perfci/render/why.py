@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfci.instruments import words
-from perfci.model.report import Explanation, Report
+from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.why import Difference, Hint, Why
+from perfci.verdict.why import leading
 
 
 @dataclass(frozen=True, slots=True)
 class CaseWhy:
-    """Of one case the likeliest reason, and all else that is known; ``place`` is file:line."""
+    """A reason why a case moved; ``place`` is file:line, ``more`` all else that is known."""
 
     case: str
     text: str
@@ -24,7 +25,8 @@ class CaseWhy:
 
 
 def whys(report: Report) -> tuple[CaseWhy, ...]:
-    """Return why cases moved, of those of which instruments say it.
+    """Return why cases moved, of those of which instruments say it: the likeliest reason, and one
+    more where that explains no row of another metric that moved.
 
     What the workers explain of them goes with the rest; what is at the line of a difference is that
     difference.
@@ -33,7 +35,7 @@ def whys(report: Report) -> tuple[CaseWhy, ...]:
     for why in report.why:
         if not why.differences:
             continue
-        first, *others = why.differences
+        leads = leading(why.differences, (row for row in report.results if _moved(row, why.case)))
         lines = {(one.file, one.line) for one in why.differences if one.file}
         explained = (
             one
@@ -41,14 +43,19 @@ def whys(report: Report) -> tuple[CaseWhy, ...]:
             if one.case == why.case and (one.file, one.line) not in lines
         )
         more = (
-            *map(_with_place, others),
+            *(_with_place(one) for one in why.differences if one not in leads),
             *(f"{one.metric}: {one.text}{_at(one.file, one.line)}" for one in explained),
             *(f"hint: {_with_place(one)}" for one in why.hints),
             *untold_lines(why),
         )
-        place = f"{first.file}:{first.line}" if first.file and first.line else ""
-        found.append(CaseWhy(why.case, words(first), place, more))
+        for number, lead in enumerate(leads):
+            place = f"{lead.file}:{lead.line}" if lead.file and lead.line else ""
+            found.append(CaseWhy(why.case, words(lead), place, () if number else more))
     return tuple(found)
+
+
+def _moved(row: Comparison, case: str) -> bool:
+    return row.case == case and row.status in {"regressed", "improved"} and row.gate != "info"
 
 
 def other_explanations(report: Report) -> tuple[Explanation, ...]:

@@ -14,6 +14,14 @@ from perfci.model.why import Difference
 MOST_DIFFERENCES = 20
 _LONGEST_FILE = 20_000
 """Lines of a file that is compared; a longer one is generated."""
+_MOVES = {
+    "import_time": ("import_time", "cold_start"),
+    "compile_time": ("compile_time", "cold_start"),
+    "peak_host_memory": ("peak_host_memory", "host_memory_over_setup"),
+    "graph-new": ("graph_breaks", "recompiles", "latency", "compile_time"),
+    "graph-gone": ("graph_breaks", "recompiles", "latency", "compile_time"),
+}
+"""How the names of the metrics begin that a difference moves, by its code, or else its metric."""
 
 
 def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Difference, ...]:
@@ -23,17 +31,14 @@ def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Di
     rest; then what weighs most. An instrument's place decides between what has no weight. What
     isn't exact counts only where it goes the way of a row: that was measured in many processes.
     """
-    directions = _directions(moved)
     places = {name: one.place for name, one in instruments().items()}
 
     def explains(one: Difference) -> bool:
-        ways = {way for name, way in directions.items() if one.metric and _is_of(name, one)}
-        gain = one.seconds or one.bytes
-        return any(gain * way >= 0 for way in ways)
+        return any(_explains(one, row) for row in moved)
 
     def rank(one: Difference) -> tuple[bool, bool, float, float, int]:
         return (
-            bool(directions) and not explains(one),
+            bool(moved) and not explains(one),
             not one.hunk,
             -abs(one.seconds),
             -abs(one.bytes),
@@ -44,17 +49,19 @@ def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Di
     return tuple(sorted(believed, key=rank)[:MOST_DIFFERENCES])
 
 
-def _directions(moved: Sequence[Comparison]) -> Mapping[str, int]:
-    """Return by metric whether it grew (1) or shrank (-1)."""
-    ways = {}
-    for row in moved:
-        worse = 1 if row.direction == "lower" else -1
-        ways[row.metric] = worse if row.status == "regressed" else -worse
-    return ways
+def leading(found: Sequence[Difference], moved: Iterable[Comparison]) -> tuple[Difference, ...]:
+    """Return of ranked differences the first, and of each row that moved the first of its own."""
+    own = (next((one for one in found if _explains(one, row)), None) for row in moved)
+    leads = [*found[:1], *(one for one in own if one is not None)]
+    return tuple(one for number, one in enumerate(leads) if one not in leads[:number])
 
 
-def _is_of(metric: str, one: Difference) -> bool:
-    return metric.startswith(one.metric)
+def _explains(one: Difference, row: Comparison) -> bool:
+    """Whether it moves the row's metric, the way that the row moved."""
+    metrics = _MOVES.get(one.code) or _MOVES.get(one.metric) or (one.metric or "?",)
+    worse = 1 if row.direction == "lower" else -1
+    way = worse if row.status == "regressed" else -worse
+    return row.metric.startswith(metrics) and (one.seconds or one.bytes) * way >= 0
 
 
 def size(row: Comparison) -> float:

@@ -61,3 +61,24 @@ def test_a_file_has_the_words_beside_the_codes_and_is_read_back() -> None:
     text = render_json(REPORT)
     assert '"text": "`aten::copy_` 1 → 13 calls, +341 µs"' in text
     assert read_report(text) == REPORT
+
+
+def test_each_metric_that_moved_has_an_open_line_of_its_own() -> None:
+    grew = why_of(EAGER).differences[0]
+    grew = replace(grew, metric="peak_host_memory", seconds=0.0, bytes=9e6, line=77)
+    slower, *others = REPORT.results
+    larger = replace(slower, metric="host_memory_over_setup", unit="bytes")
+    why = replace(WHY, differences=(*WHY.differences, grew))
+    both = replace(REPORT, why=(why,), results=(slower, larger, *others))
+    assert (slower.case, slower.status) == (EAGER, "regressed")
+    above, _, folded = render_markdown(both).partition("<summary>All else")
+    assert "encoder.py:41" in above
+    assert ":77" in above
+    assert ":77" not in folded
+    assert ":77" in rendered(both, "html")
+    assert (
+        ":77"
+        not in render_markdown(replace(both, results=(slower, *others))).partition(
+            "<summary>All else"
+        )[0]
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.model.why import Difference
-from perfci.verdict.why import changed_lines, ranked, with_hunks
+from perfci.verdict.why import changed_lines, leading, ranked, with_hunks
 from tests.render.examples import bare
 
 WAYS = ("regressed", "improved")
@@ -41,3 +41,36 @@ def test_lines_that_head_has_otherwise_are_changed() -> None:
     assert changed_lines("a\nb\nc\n", "a\nc\n") == {1, 2}
     assert changed_lines("a\n", "a\n") == set()
     assert changed_lines("", "a\nb\n") == {1, 2}
+
+
+MEMORY = Difference(
+    "memory", "memory-peak", bytes=4 << 20, metric="peak_host_memory", file="a.py", line=9
+)
+
+
+def test_working_memory_that_grew_is_explained_by_memory_not_by_time() -> None:
+    grew = replace(bare("a", "regressed", ""), metric="host_memory_over_setup")
+    assert ranked((SLOW, MEMORY), (grew,)) == (MEMORY, SLOW)
+
+
+def test_a_slow_start_is_explained_by_imports_and_a_break_by_its_line() -> None:
+    late = Difference("imports", "import-new", seconds=1e-4, metric="import_time")
+    cut = Difference("graphs", "graph-new", metric="latency", file="a.py", line=2)
+    of = {
+        metric: replace(bare("a", "regressed", ""), metric=metric)
+        for metric in ("cold_start", "graph_breaks")
+    }
+    assert ranked((SLOW, cut, late), (of["cold_start"],))[0] == late
+    assert ranked((SLOW, cut, late), (of["graph_breaks"],))[0] == cut
+
+
+def test_each_metric_that_moved_has_the_first_reason_of_its_own() -> None:
+    slower, larger = (
+        replace(bare("a", "regressed", ""), metric=metric)
+        for metric in ("latency_p50", "host_memory_over_setup")
+    )
+    found = ranked((SMALL, MEMORY, SLOW), (slower, larger))
+    assert found == (SLOW, SMALL, MEMORY)
+    assert leading(found, (slower, larger)) == (SLOW, MEMORY)
+    assert leading(found, (slower,)) == (SLOW,)
+    assert leading((), (slower,)) == ()

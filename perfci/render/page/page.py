@@ -181,7 +181,7 @@ class _Lines:
         for why in whys(report):
             first = Reason("", clean_line(why.text, 1000), clean_line(why.place, 1000))
             more = (Reason("", clean_line(line, 1000), "") for line in why.more)
-            self._reasons[why.case] = [first, *more]
+            self._reasons.setdefault(why.case, []).extend((first, *more))
         for one in other_explanations(report):
             self._reasons.setdefault(one.case, []).append(_reason(one))
 
