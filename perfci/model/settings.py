@@ -43,7 +43,7 @@ class MeasureSettings:
 
     rounds: int = 5
     max_rounds: int = 20
-    compile_rounds: int = 2
+    compile_rounds: int = 1
     budget: float = 600.0
     round_time: float = 0.3
     burst: float = 0.0025

@@ -50,7 +50,7 @@ def test_the_demo_fails_for_the_two_changed_models_and_says_why(tmp_path: Path) 
     cold, cached = compiling["compile_time"], compiling["compile_time_cached"]
     for side in ("base", "head"):
         assert cold[side]["center"] > 2 * cached[side]["center"] > 0
-        assert cold[side]["workers"] == 2 <= cached[side]["workers"]  # no more are worth the time
+        assert cold[side]["workers"] == 1 < cached[side]["workers"]  # no more are worth the time
     comment = (tmp_path / "out" / "comment.md").read_text()
     assert "zoo/gate.py:15" in comment
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {
