@@ -47,7 +47,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A named piece of work with axes. Made by ``@perfci.benchmark`` only."""
+    """A named piece of work with axes.
+
+    The ``function`` returns what is to be measured; where the benchmark ``hands_over``, it calls
+    its first argument with that.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -60,6 +64,7 @@ class Benchmark:
     metrics: tuple[str, ...] | None
     file: str
     line: int
+    hands_over: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, so that a benchmark stays usable in tests."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from perfci.api.definition import Benchmark
+from perfci.api.definition import Benchmark, Point
 from perfci.api.work import Work
 from perfci.errors import Unusable
 from perfci.metrics import METRICS
@@ -24,20 +25,34 @@ def imported(order: WorkOrder) -> tuple[Benchmark, ...]:
     return ()
 
 
-def builder(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[], Any]:
-    """Return the benchmark at the order's point of its axes, ready to be called for set-up."""
+GoOn = Callable[[Work], None]
+"""What is done with the work, once it is set up."""
+
+
+def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[GoOn], None]:
+    """Return the set-up at the order's point of its benchmark's axes; it goes on with the work.
+
+    A benchmark that hands its work over does so within its own frames, with all that it holds open.
+    """
     if not order.benchmark_file:
         for saved in order.saved:
             for mode in saved.modes:
                 if order.case == f"{saved.name}[mode={mode}]":
                     from perfci.api.saved import saved_work
 
-                    return lambda: saved_work(saved, mode)
+                    return lambda go_on: go_on(_work(saved_work(saved, mode)))
     for benchmark in benchmarks:
         for point in benchmark.points():
             if point.id == order.case:
-                return lambda: _checked(benchmark, benchmark.function(**point.values))
+                return partial(_set_up, benchmark, point)
     raise Unusable("no_such_case", f"`{order.case}` is not in {order.benchmark_file}")
+
+
+def _set_up(benchmark: Benchmark, point: Point, go_on: GoOn) -> None:
+    if benchmark.hands_over:
+        benchmark.function(lambda made: go_on(_work(made)), **point.values)
+    else:
+        go_on(_work(_checked(benchmark, benchmark.function(**point.values))))
 
 
 def _checked(benchmark: Benchmark, made: Any) -> Any:
@@ -52,9 +67,8 @@ def _checked(benchmark: Benchmark, made: Any) -> Any:
     )
 
 
-def built_work(build: Callable[[], Any]) -> Work:
-    """Set up, and return the work with the metrics that were returned beside it."""
-    made = build()
+def _work(made: Any) -> Work:
+    """Return the work with the metrics that were returned beside it."""
     call, *extras = made if isinstance(made, tuple) else (made,)
     work = call if isinstance(call, Work) else Work(call)
     metrics = (*work.metrics, *extras)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from perfci.api.work import Work
 from perfci.errors import Unusable
 from perfci.instruments import Instrument, Recorded, Scene, instruments
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.model.worker import WorkOrder
-from perfci.worker.building import builder, built_work, imported
+from perfci.worker.building import imported, set_up
 from perfci.worker.bursts import Bursts, warm_up
 from perfci.worker.clock import monotonic_ns
 from perfci.worker.copies import Copies
-from perfci.worker.devices import kinds, named, used
+from perfci.worker.devices import Device, Kind, kinds, named, used
 from perfci.worker.garbage import collect, stop_collecting
 from perfci.worker.measurement import fix_threads_and_seed
 
@@ -34,34 +35,49 @@ def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
     recordings = _Recordings(scene)
     stage.enter("import")
     found = kinds(order.devices)
-    with recordings.of(one for one in all_of_them if one.when == "start"):
+    with ExitStack() as starting:
+        starting.enter_context(recordings.of(one for one in all_of_them if one.when == "start"))
         benchmarks = imported(order)
         fix_threads_and_seed(order)
         stage.enter("setup")
         traced = frames_traced()
-        work = built_work(builder(order, benchmarks))
-    fix_threads_and_seed(order, seed=False)
-    copies = Copies()
-    scene.call = work.call
-    stage.enter("first_call")
-    device = named(found, work.device) if work.device else None
-    with recordings.of(one for one in all_of_them if one.when == "first_call"):
-        called_ns = monotonic_ns()
-        output = work.call()
-        device = device or used(found, output)
-        if device:
-            device.synchronize()
-    first_s = (monotonic_ns() - called_ns) / 1e9
-    del output
-    copies.require_none()
-    scene.device, scene.compiled = device, work.compiled or frames_traced() > traced
-    bursts = Bursts(work.call, device, copies)
-    scene.once = bursts.once
-    stage.enter("warmup")
-    scene.call_s = warm_up(bursts.warm, first_s, order.warmup_s)
-    stop_collecting()
-    stage.enter("record")
-    channel.send("ready", call_s=scene.call_s)
+
+        def go_on(work: Work) -> None:
+            starting.close()
+            fix_threads_and_seed(order, seed=False)
+            copies = Copies()
+            scene.call = work.call
+            stage.enter("first_call")
+            device = named(found, work.device) if work.device else None
+            with recordings.of(one for one in all_of_them if one.when == "first_call"):
+                device, first_s = _first_call(work, device, found)
+            copies.require_none()
+            scene.device, scene.compiled = device, work.compiled or frames_traced() > traced
+            bursts = Bursts(work.call, device, copies)
+            scene.once = bursts.once
+            stage.enter("warmup")
+            scene.call_s = warm_up(bursts.warm, first_s, order.warmup_s)
+            stop_collecting()
+            stage.enter("record")
+            channel.send("ready", call_s=scene.call_s)
+            _record_as_ordered(channel, recordings, copies)
+
+        set_up(order, benchmarks)(go_on)
+
+
+def _first_call(
+    work: Work, device: Device | None, found: Sequence[Kind]
+) -> tuple[Device | None, float]:
+    """Make the first call, to its end; return the device that it ran on, and its time in s."""
+    called_ns = monotonic_ns()
+    output = work.call()
+    device = device or used(found, output)
+    if device:
+        device.synchronize()
+    return device, (monotonic_ns() - called_ns) / 1e9
+
+
+def _record_as_ordered(channel: Channel, recordings: _Recordings, copies: Copies) -> None:
     while line := channel.receive():
         asked = json.loads(line)
         if asked["do"] == "finish":

@@ -18,7 +18,7 @@ from perfci.metrics import Reading, Scene, families
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.model.metric import Metric
 from perfci.model.worker import GraphEvent, Measurement, WorkOrder
-from perfci.worker.building import builder, built_work
+from perfci.worker.building import set_up
 from perfci.worker.bursts import Bursts, encoded, warm_up
 from perfci.worker.clock import monotonic_ns
 from perfci.worker.copies import Copies
@@ -57,9 +57,9 @@ def measure(
 ) -> None:
     """Measure the order's case; blocks of bursts are run as the parent orders.
 
-    ``look`` is called once all of it has run.
+    ``look`` is called once all of it has run, set-up's own end included.
     """
-    build = builder(order, benchmarks)
+    build = set_up(order, benchmarks)
     found = kinds(order.devices)
     fix_threads_and_seed(order)
     copies = Copies()
@@ -67,11 +67,36 @@ def measure(
     scene = Scene(order, collect)
     gathering = _Gathering(scene)
     gathering.before_setup()
-    traced = frames_traced()
-    before_setup_ns = monotonic_ns()
-    scene.work = work = built_work(build)
+    parts = _Parts(channel, stage, start, found, copies, scene, gathering)
+    traced, before_ns = frames_traced(), monotonic_ns()
+    made: list[Measurement] = []
+    build(lambda work: made.append(_measurement(work, parts, traced, before_ns)))
+    copies.require_none_at_last()
+    look()  # last of all: what a later call loads counts too
+    channel.send("output", measurement=asdict(made[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What one worker measures with."""
+
+    channel: Channel
+    stage: Stage
+    start: Start
+    found: Sequence[Kind]
+    copies: Copies
+    scene: Scene
+    gathering: _Gathering
+
+
+def _measurement(work: Work, parts: _Parts, traced: int, before_setup_ns: int) -> Measurement:
+    """Measure the work that set-up, begun at ``before_setup_ns``, made just now."""
+    channel, stage, start = parts.channel, parts.stage, parts.start
+    found, copies, scene, gathering = parts.found, parts.copies, parts.scene, parts.gathering
+    order = scene.order
     copies.require_none()
     set_up_ns = monotonic_ns()
+    scene.work = work
     scene.compiled = lambda: work.compiled or frames_traced() > traced
     gathering.at_set_up()
     device = named(found, work.device) if work.device else None
@@ -96,7 +121,7 @@ def measure(
     del kept
     stage.enter("finish")
     gathering.finish()
-    measurement = Measurement(
+    return Measurement(
         samples_ns=tuple(map(encoded, session.samples)),
         device_samples_ns=tuple(map(encoded, session.device_samples)),
         blocks=(),
@@ -110,9 +135,6 @@ def measure(
         warnings=tuple(gathering.warnings),
         extra_metrics=(*(extra.metric for extra in work.metrics), *gathering.of_others()),
     )
-    copies.require_none_at_last()
-    look()  # last of all: what a later call loads counts too
-    channel.send("output", measurement=asdict(measurement))
 
 
 @dataclass(frozen=True, slots=True)

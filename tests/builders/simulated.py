@@ -27,7 +27,7 @@ from perfci.api.work import Work
 from perfci.model.worker import Measurement, WorkOrder
 from perfci.session.conversation import Lost, Worker, WorkerEnded
 from perfci.session.launch import Launch, TreeDeleted
-from perfci.worker.building import builder, built_work, imported
+from perfci.worker.building import imported, set_up
 from perfci.worker.bursts import encoded
 from perfci.worker.discovery import discover
 from perfci.worker.failure import kind_of, way_to, where_it_failed
@@ -249,7 +249,12 @@ class SimulatedChannel:
             raise _OfTheSession(error) from error
         if ended:
             raise _Ended(*ended)
-        work = built_work(builder(order, imported(order)))
+        set_up(order, imported(order))(self._go_on)
+
+    def _go_on(self, work: Work) -> None:
+        order, executor = self._order, self._executor
+        key = order.case, order.side
+        number = executor.started[key]
         before_s, self._slept_s = self._slept_s, 0.0
         work.call()
         cost_s = cost_of(work) + self._slept_s
