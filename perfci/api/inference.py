@@ -78,5 +78,5 @@ def _of_shapes(
     compiled = mode != "eager"
     return {
         "metrics": tuple(shaped.metrics(wait, compiled=compiled)),
-        "advice": lambda: shaped.advice(dynamic=bool(options.get("dynamic"))) if compiled else (),
+        "remarks": lambda: shaped.remarks(dynamic=bool(options.get("dynamic"))) if compiled else {},
     }

@@ -6,16 +6,18 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten, tree_leaves
 
 from perfci.errors import BenchmarkError
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.metrics.graphs.watch import reason_of
 from perfci.metrics.own import ExtraMetric
+from perfci.model.finding import Finding, found
 from perfci.model.metric import Metric
 from perfci.stats.quantile import median
 
@@ -24,6 +26,7 @@ Variants = Mapping[str, tuple[Any, ...]]
 _CALLS, _TIME_S = 5, 0.05
 _LONGEST_LABEL = 60
 _RECOMPILES = ".__recompiles"
+_HIT_RATE = "shape_hit_rate"
 _ADVICE = "Give tensors, tuples of inputs, or shapes of the one input: shapes=[(1, 128), (8, 128)]."
 
 
@@ -36,16 +39,16 @@ def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...], where: str) -> d
     if not isinstance(shapes, (list, tuple)):
         kind = type(shapes).__name__
         raise BenchmarkError("bad-shapes", f"{where}: shapes is a {kind}, no list", _ADVICE)
-    found: dict[str, Any] = {}
+    variants: dict[str, Any] = {}
     for entry in shapes:
         arguments = _arguments(entry, inputs, where)
         label = _label(arguments)
-        if label in found:
+        if label in variants:
             raise BenchmarkError("repeated-shape", f"{where}: shapes has {label} twice", _ADVICE)
-        found[label] = arguments
-    if len(found) < 2:
+        variants[label] = arguments
+    if len(variants) < 2:
         raise BenchmarkError("bad-shapes", f"{where}: shapes has fewer than two entries", _ADVICE)
-    return found
+    return variants
 
 
 def _arguments(entry: Any, inputs: tuple[Any, ...], where: str) -> tuple[Any, ...]:
@@ -103,7 +106,7 @@ class Shaped:
         for label in self.variants:
             metric = Metric(f"compiles_{label}", "count", "exact", 0.0, "warn", absolute=True)
             yield ExtraMetric(metric, partial(self._compiled.__getitem__, label))
-        hits = Metric("shape_hit_rate", "ratio", "exact", 0.0, "info", "higher", absolute=True)
+        hits = Metric(_HIT_RATE, "ratio", "exact", 0.0, "info", "higher", absolute=True)
         yield ExtraMetric(hits, self._hit_rate)
 
     def _hit_rate(self) -> float:
@@ -121,24 +124,63 @@ class Shaped:
                 taken.append(perf_counter() - begun)
         return median(taken)
 
-    def advice(self, *, dynamic: bool) -> tuple[str, ...]:
-        """Return which shapes compiled anew, by which guard, and what would spare that."""
-        first, *others = self._compiled
-        anew = [label for label in others if self._compiled[label]]
-        if not anew:
-            return ()
-        guards = dict.fromkeys(self._guards[label] for label in anew if label in self._guards)
-        why = f" ({'; '.join(guards)})" if guards else ""
-        buckets = ", ".join(self._largest())
-        spare = f"pad to fewer shapes, such as {buckets}"
-        if not dynamic:
-            spare = f"compile_options={{'dynamic': True}} may spare them, or {spare}"
-        return (f"{', '.join(anew)} compiled anew after {first}{why}: {spare}",)
+    def remarks(self, *, dynamic: bool) -> dict[str, Finding]:
+        """Return the guard by which each shape compiled anew, and one thing that would spare it."""
+        others = list(self._compiled)[1:]
+        guards = {
+            f"compiles_{label}": found("guard-failed", guard=self._guards[label])
+            for label in others
+            if self._compiled[label] and label in self._guards
+        }
+        spared = None if dynamic else self._by_dynamic()
+        spared = spared or self._by_buckets()
+        return {**guards, _HIT_RATE: spared} if spared else guards
 
-    def _largest(self) -> list[str]:
-        """Return every other label, the last one included: half the shapes hold all of them."""
-        labels = list(self.variants)
-        return labels[len(labels) - 1 :: -2][::-1]
+    def _by_dynamic(self) -> Finding | None:
+        """Say what dynamic sizes may spare: compiles of shapes that differ in sizes above 1 alone.
+
+        torch.compile makes sizes of 0 and 1 part of its code in any case.
+        """
+        spared = [
+            label
+            for group in self._alike(of_one_apart=True)
+            for label in [one for one in group if self._compiled[one]][1:]
+        ]
+        return found("spare-dynamic", shapes=", ".join(spared)) if spared else None
+
+    def _by_buckets(self) -> Finding | None:
+        """Say what padding may spare: to every other shape, where each of them holds the last."""
+        for group in self._alike(of_one_apart=False):
+            compiles = sum(self._compiled[label] for label in group)
+            buckets = group[len(group) - 1 :: -2][::-1]
+            holds = all(
+                small <= large
+                for label, next_label in pairwise(group)
+                for small, large in zip(self._sizes(label), self._sizes(next_label), strict=True)
+            )
+            if holds and len(group) > 2 and len(buckets) < compiles:
+                spared = compiles - len(buckets)
+                return found("spare-buckets", buckets=", ".join(buckets), compiles=spared)
+        return None
+
+    def _alike(self, *, of_one_apart: bool) -> Iterator[list[str]]:
+        """Yield the labels of inputs that differ in nothing but sizes, the smallest first."""
+        groups: dict[Any, list[str]] = {}
+        for label, arguments in self.variants.items():
+            leaves, structure = tree_flatten(arguments)
+            of = [
+                (leaf.dtype, leaf.dim(), [size < 2 and size for size in leaf.shape] * of_one_apart)
+                if isinstance(leaf, torch.Tensor)
+                else repr(leaf)
+                for leaf in leaves
+            ]
+            groups.setdefault(f"{structure} {of}", []).append(label)
+        for group in groups.values():
+            yield sorted(group, key=self._sizes)
+
+    def _sizes(self, label: str) -> list[int]:
+        tensors = (one for one in tree_leaves(self.variants[label]) if hasattr(one, "shape"))
+        return [size for tensor in tensors for size in tensor.shape]
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from perfci.api.definition import user_frame
 from perfci.errors import BenchmarkError
 from perfci.metrics.own import ExtraMetric
+from perfci.model.finding import Finding
 from perfci.model.metric import Direction, Gate, Kind, Metric, why_unfit
 from perfci.units import parse_share
 
@@ -19,7 +20,8 @@ class Work:
 
     ``device`` is a torch device string, or empty where only the outputs show it. ``items`` is
     how many items one call handles. ``accuracy`` returns (candidate outputs, float64
-    reference outputs) when asked, after the timing; ``advice`` what a reader could change.
+    reference outputs) when asked, after the timing; ``remarks`` what to know beside metrics, by
+    metric.
     """
 
     call: Callable[[], Any]
@@ -29,7 +31,7 @@ class Work:
     items: float | None = None
     accuracy: Callable[[], tuple[Any, Any]] | None = None
     metrics: tuple[ExtraMetric, ...] = field(default=())
-    advice: Callable[[], tuple[str, ...]] = tuple
+    remarks: Callable[[], Mapping[str, Finding]] = dict
 
 
 def metric(

@@ -74,8 +74,8 @@ class Work(Protocol):
         """The benchmark's own metrics."""
 
     @property
-    def advice(self) -> Callable[[], tuple[str, ...]]:
-        """What a reader of the numbers could change."""
+    def remarks(self) -> Callable[[], Mapping[str, Finding]]:
+        """What to know beside metrics, by metric."""
 
 
 @dataclass(slots=True)
@@ -111,6 +111,7 @@ class Scene:
 class Reading:
     """What a hook found: values in base units, why others are missing, and what to say.
 
+    ``remarks`` are what to know beside metrics, by metric: codes of ``finding.OF_WORKERS``.
     ``bursts`` are for ``reduce`` alone: of a metric that bursts side by side are compared by, the
     median of each burst in turn, None for one that was excluded.
     """
@@ -120,6 +121,7 @@ class Reading:
     events: tuple[GraphEvent, ...] = ()
     warnings: tuple[str, ...] = ()
     bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    remarks: Mapping[str, Finding] = field(default_factory=dict)
 
 
 NOTHING = Reading()

@@ -41,7 +41,7 @@ class Own(Collector):
                 values[name] = number
             else:
                 missing[name] = f"the benchmark gave {number}"
-        return Reading(values, missing, warnings=self.scene.work.advice())
+        return Reading(values, missing, remarks=self.scene.work.remarks())
 
 
 COLLECTOR = Own

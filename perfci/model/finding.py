@@ -54,10 +54,14 @@ def because(code: str, why: Finding) -> Finding:
 ANCESTORS_DIFFER = "ancestors-differ"
 """The code of an interval that variance between ancestors has widened."""
 
+OF_WORKERS = frozenset({"guard-failed", "spare-dynamic", "spare-buckets"})
+"""Codes of what a worker may remark beside a metric: all else of it is not believed."""
+
 REMARKS = frozenset(
     {
         "round-on-one-side", "rounds-excluded", "below-floor", "no-ratio", "no-ratio-of-mean",
         "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
+        *OF_WORKERS,
     }
 )  # fmt: skip
 """Codes of what a reader has to know of the numbers; they are no reason for a status."""

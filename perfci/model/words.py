@@ -136,6 +136,12 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "the {ancestors} ancestors of the rounds differ, which makes the interval "
         "{wider:.1f} times as wide"
     ),
+    # of shapes and torch.compile
+    "guard-failed": "the guard that failed: {guard}",
+    "spare-dynamic": lambda *, shapes: (
+        f"compile_options={{'dynamic': True}} may spare compiling {shapes} anew"
+    ),
+    "spare-buckets": "padding to {buckets} may spare {compiles} of its compiles",
     # of a session's workers
     "bursts-excluded": _bursts_excluded,
     "bursts-disturbed": _bursts_disturbed,
@@ -218,6 +224,15 @@ def words(finding: Finding) -> str:
     """Return ``finding`` in English. KeyError, TypeError or ValueError where it is not perfci's."""
     wording, arguments = WORDS[finding.code], finding.arguments
     return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)
+
+
+def sayable(finding: Finding) -> bool:
+    """Say whether ``words`` has any for what may be a stranger's."""
+    try:
+        words(finding)
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return False
+    return True
 
 
 # Reasons for a verdict: a function is given the reason, and its arguments by name.

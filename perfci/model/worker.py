@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from perfci.model.case import Failure
+from perfci.model.finding import Finding
 from perfci.model.metric import Metric
 
 UNLIKE_FRESH = "unlike_fresh"
@@ -112,7 +113,8 @@ class Measurement:
 
     ``samples_ns`` (and ``device_samples_ns``, where there is a device) have each block's samples as
     base64 of little-endian signed 64-bit integers. ``values`` holds the
-    metrics that are not derived from samples, in base units; ``missing`` says why one is absent.
+    metrics that are not derived from samples, in base units; ``missing`` says why one is absent,
+    ``remarks`` what to know beside one.
     """
 
     samples_ns: tuple[str, ...]
@@ -127,13 +129,15 @@ class Measurement:
     graph_events: tuple[GraphEvent, ...] = ()
     warnings: tuple[str, ...] = ()
     extra_metrics: tuple[Metric, ...] = ()
+    remarks: Mapping[str, Finding] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOutput:
     """One worker's measurement of one case: each metric reduced to one value.
 
-    ``values`` holds metrics in base units; ``missing`` says why a metric is absent.
+    ``values`` holds metrics in base units; ``missing`` says why a metric is absent, ``remarks``
+    what to know beside one.
     ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
     ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call.
     ``beside`` holds, for metrics whose bursts lay side by side with those of the round's other
@@ -163,6 +167,7 @@ class WorkerOutput:
     ancestor: int = 0
     beside: Mapping[str, float] = field(default_factory=dict)
     bursts_measured: int = 0
+    remarks: Mapping[str, Finding] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import msgspec
 
 from perfci.model.modes import ModeMatrix
 from perfci.model.report import MOST_VALUES
+from perfci.model.shapes import ShapeTable
 
 MOST_BYTES = 16 << 20
 LARGEST_WHOLE = (1 << 63) - 1
@@ -56,6 +57,10 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "ModeMatrix.case": _NAME,
         "ModeMatrix.memory": _METRIC,
         "ModeRow.case": _NAME,
+        "Report.shapes": Limit(most=20_000),
+        "ShapeTable.case": _NAME,
+        "ShapeRow.shape": _METRIC,
+        "ShapeRow.guard": Limit(800),
         "Report.same_code": Limit(300, most=20_000, keep="name"),
         "Report.injected": Limit(most=20),
         "Verdict.reasons": Limit(5_000, most=1_000),
@@ -108,13 +113,13 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
 
 
 _BESIDE: Mapping[str, Mapping[str, Any]] = {
-    "Report": {"modes": tuple[ModeMatrix, ...]},
+    "Report": {"modes": tuple[ModeMatrix, ...], "shapes": tuple[ShapeTable, ...]},
     "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str},
     "Verdict": {"reasons": tuple[str, ...]},
     "Difference": {"text": str},
     "Hint": {"text": str},
 }
-"""What a file has beside a record's fields, all made of these: words, what to blame, modes."""
+"""What a file has beside a record's fields, all made of these: words, what to blame, tables."""
 
 
 @cache

@@ -16,7 +16,8 @@ from perfci.model.case import Failure
 from perfci.model.modes import ModeMatrix
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Side
-from perfci.render import modes, rows, statistics
+from perfci.model.shapes import ShapeTable
+from perfci.render import modes, rows, shapes, statistics
 from perfci.render.chart import chart, past_lines
 from perfci.render.cutting import cut, tidy
 from perfci.render.environment import environment_names, fact_tables
@@ -71,6 +72,8 @@ class Section:
     more_tests: int
     modes: tuple[ModeMatrix, ...]
     more_modes: int
+    shapes: tuple[ShapeTable, ...]
+    more_shapes: int
     explanations: tuple[Explanation, ...]
     more_explanations: tuple[Explanation, ...]
     whys: tuple[CaseWhy, ...]
@@ -180,7 +183,7 @@ def _section(
         for row in (*moved, *found.undecided, *found.unchanged)
         if row.gate != "info" and (row.p is not None or (row.method == "exact" and row in moved))
     )
-    matrices = modes.shown_matrices(report)
+    matrices, by_shape = modes.shown(report), shapes.shown(report)
     new = tuple(one for one in explanations if one not in before.explanations)
     fresh = tuple(one for one in failures if likeness(one) not in before.failures)
     above = dict.fromkeys(one.case for one in failures if likeness(one) in before.failures)
@@ -198,6 +201,8 @@ def _section(
         more_tests=len(tests) - _MOST_TESTS,
         modes=matrices[:_MOST_MATRICES],
         more_modes=len(matrices) - _MOST_MATRICES,
+        shapes=by_shape[:_MOST_MATRICES],
+        more_shapes=len(by_shape) - _MOST_MATRICES,
         explanations=new[:MOST_REASONS],
         more_explanations=new[MOST_REASONS:],
         whys=whys(report),
@@ -288,7 +293,8 @@ def _template() -> Template:
         "unseen": unseen_text,
         "numbers": rows.has_numbers,
         "statistics": statistics,
-        "matrix": modes,
+        "mode_words": modes,
+        "shape_words": shapes,
     }
     return environment.get_template("comment.md.j2")
 

@@ -10,9 +10,11 @@ from perfci.units import format_share, format_value
 from perfci.verdict.modes import mode_matrices
 
 HEADS = ("mode", "latency", "speed-up", "peak", "compile", "cached", "pays at")
+TEXTS: frozenset[str] = frozenset()
+"""Columns of words beside the first."""
 
 
-def shown_matrices(report: Report, *, every: bool = False) -> tuple[ModeMatrix, ...]:
+def shown(report: Report, *, every: bool = False) -> tuple[ModeMatrix, ...]:
     """Return the matrices to show: of a comparison those that changed, unless ``every``."""
     found = mode_matrices(report.results)
     if every or report.is_one_sided:

@@ -1,7 +1,7 @@
 """The English in a report file: made of its findings, and kept where a file has nothing else.
 
 ``warnings``, ``doubt`` and ``reasons`` stand beside ``findings`` and ``caveat`` for people to read,
-``cause`` beside the status, ``modes`` beside the rows.
+``cause`` beside the status, ``modes`` and ``shapes`` beside the rows.
 A file from before there were findings has the words alone.
 """
 
@@ -20,6 +20,7 @@ from perfci.model.words import reason_words, words
 from perfci.render.limits import LIMITS
 from perfci.verdict.cause import cause_of
 from perfci.verdict.modes import mode_matrices
+from perfci.verdict.shapes import shape_tables
 
 _One = TypeVar("_One", Finding, Reason, Difference, Hint)
 
@@ -41,7 +42,10 @@ def with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
     ]
     reasons = _cut("Verdict.reasons", report.verdict.reasons)
     verdict = _before(plain["verdict"], findings={"reasons": reasons})
-    modes = [to_plain(matrix) for matrix in mode_matrices(report.results)]
+    tables = {
+        "modes": [to_plain(matrix) for matrix in mode_matrices(report.results)],
+        "shapes": [to_plain(table) for table in shape_tables(report.results)],
+    }
     why = [
         {
             **of_case,
@@ -50,7 +54,7 @@ def with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
         }
         for of_case, one in zip(plain["why"], report.why, strict=True)
     ]
-    return {**plain, "verdict": verdict, "results": rows, "modes": modes, "why": why}
+    return {**plain, "verdict": verdict, "results": rows, **tables, "why": why}
 
 
 def _said(
@@ -82,7 +86,7 @@ def without_words(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report's ``plain`` form without its words, where it has findings instead of them."""
     verdict = _verdict(plain["verdict"], plain["results"], plain["failures"])
     rows = [_row(row) for row in plain["results"]]
-    kept = {name: value for name, value in plain.items() if name != "modes"}
+    kept = {name: value for name, value in plain.items() if name not in {"modes", "shapes"}}
     why = [
         {
             **of_case,

@@ -14,8 +14,8 @@ from rich.text import Text
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Report
 from perfci.model.words import words
+from perfci.render import modes, shapes
 from perfci.render.clean import Clean, clean_block, clean_line, clean_styled
-from perfci.render.modes import advice_text, shown_matrices, table, title
 from perfci.render.outline import (
     headline,
     injected_text,
@@ -246,7 +246,7 @@ def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     if same_code:
         told = f"{counted(len(same_code), 'case')} unchanged: the same code on both sides"
         yield from wrapped(f"{told} ({clean_line(', '.join(same_code), 300)})", 0, width, "dim")
-    yield from _modes(report, width, verbose=verbose)
+    yield from _tables(report, width, verbose=verbose)
     yield from _skipped(report, width, verbose=verbose)
     yield from _failures(shown_failures(report), width)
     yield from _why(report, width, verbose=verbose)
@@ -266,12 +266,28 @@ def _by_case(rows: Sequence[Comparison]) -> dict[str, list[Comparison]]:
     return found
 
 
-def _modes(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
-    for matrix in shown_matrices(report, every=verbose):
-        lines = [Line("", tuple(map(clean_line, cells))) for cells in table(matrix)]
-        yield Text()
-        yield from styled([Line(clean_line(title(matrix))), *lines], width)
-        yield from wrapped(clean_line(advice_text(matrix), 600), _INDENT, width)
+def _tables(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
+    """A benchmark's modes and shapes; a guard goes to the end of its line, or underneath."""
+    for matrix in modes.shown(report, every=verbose):
+        lines = [Line("", tuple(map(clean_line, cells))) for cells in modes.table(matrix)]
+        yield from _table(modes.title(matrix), lines, modes.advice_text(matrix), width)
+    for of in shapes.shown(report, every=verbose):
+        (*heads, last), *rows = shapes.table(of)
+        guarded = last in shapes.TEXTS
+        lines = [
+            Line("", tuple(map(clean_line, cells[:-1])), (clean_line(cells[-1], 300),))
+            if guarded
+            else Line("", tuple(map(clean_line, cells)))
+            for cells in ((*heads, last), *rows)
+        ]
+        yield from _table(shapes.title(of), lines, shapes.advice_text(of), width)
+
+
+def _table(title: str, lines: Sequence[Line], advice: str, width: int) -> Iterator[Text]:
+    yield Text()
+    yield from styled([Line(clean_line(title)), *lines], width)
+    if advice:
+        yield from wrapped(clean_line(advice, 600), _INDENT, width)
 
 
 def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:

@@ -11,7 +11,9 @@ from perfci.errors import UsageError
 from perfci.machine.gpu_watch import GpuState, GpuWatch, GpuWatches, set_aside_reason
 from perfci.metrics import METRICS
 from perfci.model.codec import to_plain
+from perfci.model.finding import OF_WORKERS
 from perfci.model.metric import why_unfit
+from perfci.model.words import sayable
 from perfci.model.worker import Block, Measurement, WorkerFailure, WorkerResult, WorkOrder
 from perfci.session.conversation import Worker
 from perfci.session.executor import Executor, OpenStarters
@@ -160,6 +162,9 @@ class Slot:
                     f"{what}: {metric}, and {known}\n"
                     "Install the same version in both, or rename one."
                 )
+        for remark in raw.remarks.values():
+            if remark.code not in OF_WORKERS or not sayable(remark):
+                raise self.living.nonsense(f"a remark that no worker makes: {remark.code[:100]!r}")
         order = self.task.order
         try:
             output = reduce(

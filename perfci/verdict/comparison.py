@@ -117,10 +117,16 @@ def compare_case(
     each. A gating metric that head's workers no longer give is reported as inconclusive.
     """
     rows = []
-    ruled = rulings(base, head)
+    ruled, remarks = rulings(base, head), _remarks(head)
     disturbance = _disturbance((*base, *head))
     for metric in _metrics(case, (*base, *head)):
-        empty = empty_row(case.id, metric, policy.for_metric(metric, case), "inconclusive")
+        empty = empty_row(
+            case.id,
+            metric,
+            policy.for_metric(metric, case),
+            "inconclusive",
+            *remarks.get(metric.name, ()),
+        )
         before, after = _Values.of(base, metric.name), _Values.of(head, metric.name)
         if metric.name in ruled:
             sides = (side.exact_estimate() if side.values else None for side in (before, after))
@@ -151,10 +157,12 @@ def number_rows(
 ) -> tuple[Comparison, ...]:
     """Return the metrics of a side that was measured alone: numbers, with nothing beside them."""
     rows = []
+    remarks = _remarks(outputs)
     for metric in _metrics(case, outputs):
         side = _Values.of(outputs, metric.name)
         if side.values:
-            row = empty_row(case.id, metric, policy.for_metric(metric, case), "new")
+            rule = policy.for_metric(metric, case)
+            row = empty_row(case.id, metric, rule, "new", *remarks.get(metric.name, ()))
             exact = (
                 metric.kind == "exact"
                 and all(map(math.isfinite, side.values))
@@ -189,6 +197,15 @@ def left_out(
             row = empty_row(case.id, metric, policy.for_metric(metric, case), "removed", LEFT_OUT)
             rows.append(replace(row, base=side.estimate(logarithmic=not metric.absolute)))
     return tuple(rows)
+
+
+def _remarks(outputs: Iterable[WorkerOutput]) -> dict[str, tuple[Finding, ...]]:
+    """Return what workers remark beside each metric: the first one's words, as all are alike."""
+    found: dict[str, tuple[Finding, ...]] = {}
+    for output in outputs:
+        for metric, remark in output.remarks.items():
+            found.setdefault(metric, (remark,))
+    return found
 
 
 def _metrics(case: Case, outputs: Sequence[WorkerOutput]) -> Iterator[Metric]:

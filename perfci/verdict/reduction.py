@@ -78,6 +78,7 @@ def reduce(
         disturbance=next((reason for reason, _ in reasons.most_common(1)), ""),
         bursts=_union(one.bursts for one in readings),
         warnings=raw.warnings,
+        remarks=raw.remarks,
         extra_metrics=tuple(extra.values()),
         ancestor=ancestor,
     )

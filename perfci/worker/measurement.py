@@ -16,6 +16,7 @@ from perfci.api.work import Work
 from perfci.errors import Unusable
 from perfci.metrics import Reading, Scene, families
 from perfci.metrics.graphs.counters import frames_traced
+from perfci.model.finding import Finding
 from perfci.model.metric import Metric
 from perfci.model.worker import GraphEvent, Measurement, WorkOrder
 from perfci.worker.building import set_up
@@ -133,6 +134,7 @@ def _measurement(work: Work, parts: _Parts, traced: int, before_setup_ns: int) -
         compiled=first.compiled,
         graph_events=tuple(gathering.events),
         warnings=tuple(gathering.warnings),
+        remarks=gathering.remarks,
         extra_metrics=(*(extra.metric for extra in work.metrics), *gathering.of_others()),
     )
 
@@ -251,6 +253,7 @@ class _Gathering:
         self.missing: dict[str, str] = {}
         self.events: list[GraphEvent] = []
         self.warnings: list[str] = []
+        self.remarks: dict[str, Finding] = {}
 
     def before_setup(self) -> None:
         """Say that set-up is next."""
@@ -291,3 +294,4 @@ class _Gathering:
         self.missing |= reading.missing
         self.events += reading.events
         self.warnings += reading.warnings
+        self.remarks |= reading.remarks

@@ -10,7 +10,9 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 import perfci  # noqa: E402
+from perfci.api.shapes import Shaped  # noqa: E402
 from perfci.errors import BenchmarkError  # noqa: E402
+from perfci.model.finding import Finding, found  # noqa: E402
 from tests.worker.driver import Bench  # noqa: E402
 
 SOURCE = """\
@@ -33,34 +35,65 @@ def bench(tmp_path: Any) -> Bench:
 
 
 @pytest.mark.parametrize(
-    ("options", "compiled", "rate", "advised"),
+    ("options", "compiled", "spared"),
     [
-        ("None", (1.0, 1.0, 0.0), 1 / 3, "compile_options={'dynamic': True} may spare"),
-        ("{'dynamic': False}", (1.0, 1.0, 1.0), 0.0, "4x3, 8x3 compiled anew after 2x3"),
-        ("{'dynamic': True}", (1.0, 0.0, 0.0), 2 / 3, ""),
+        ("None", (1.0, 1.0, 0.0), "4x3"),
+        ("{'dynamic': False}", (1.0, 1.0, 1.0), "4x3, 8x3"),
+        ("{'dynamic': True}", (1.0, 0.0, 0.0), ""),
     ],
 )
-def test_each_shape_that_compiles_anew_is_named_with_its_guard(
-    bench: Bench, options: str, compiled: tuple[float, ...], rate: float, advised: str
+def test_each_shape_that_compiles_anew_has_its_guard_and_what_would_spare_it(
+    bench: Bench, options: str, compiled: tuple[float, ...], spared: str
 ) -> None:
     measured = bench.measure(SOURCE.format(mode="backend:eager", options=options))
-    values = measured["values"]
+    values, remarks = measured["values"], measured["remarks"]
     assert tuple(values[name] for name in COMPILES) == compiled
-    assert values["shape_hit_rate"] == pytest.approx(rate)
+    assert values["shape_hit_rate"] == pytest.approx(compiled.count(0.0) / 3)
     assert all(values[name.replace("compiles", "latency")] > 0.0 for name in COMPILES)
-    said = [one for one in measured["warnings"] if "compiled anew" in one]
-    assert len(said) == bool(advised)
-    for one in said:
-        assert advised in one
-        assert "size mismatch at index 0. expected 2, actual 4" in one
-        assert one.endswith("pad to fewer shapes, such as 2x3, 8x3")
+    guarded = [name for name, one in remarks.items() if one["code"] == "guard-failed"]
+    assert guarded == [name for name in COMPILES[1:] if values[name]]
+    for name in guarded:
+        assert "size mismatch at index 0" in remarks[name]["arguments"]["guard"]
+    found = remarks.get("shape_hit_rate")
+    assert found == ({"code": "spare-dynamic", "arguments": {"shapes": spared}} if spared else None)
+    assert measured["warnings"] == []
+
+
+class Anew:
+    """Stands for what torch.compile specialises whatever is asked: each shape is compiled."""
+
+    def __init__(self, *sizes: tuple[int, ...]) -> None:
+        variants = {"x".join(map(str, size)): (torch.ones(size),) for size in sizes}
+        self.shaped = Shaped(torch.relu, variants, {})
+        self.shaped._compiled = dict.fromkeys(variants, True)
+
+    def suggested(self, *, dynamic: bool) -> Finding | None:
+        return self.shaped.remarks(dynamic=dynamic).get("shape_hit_rate")
+
+
+def test_padding_is_suggested_where_dynamic_sizes_are_asked_for_already() -> None:
+    buckets = Anew((2, 3), (4, 3), (8, 3), (16, 3)).suggested(dynamic=True)
+    assert buckets == found("spare-buckets", buckets="4x3, 16x3", compiles=2)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        ((2,), (2, 3), (2, 3, 4)),  # neither makes one rank of three
+        ((1, 3), (8, 3)),  # a size of 1 is compiled anew in any case
+        ((2, 16), (4, 8), (8, 4)),  # none holds the others
+    ],
+)
+def test_nothing_is_suggested_where_nothing_helps(sizes: tuple[tuple[int, ...], ...]) -> None:
+    dynamic = sizes[0] == (2, 16)
+    assert Anew(*sizes).suggested(dynamic=dynamic) is None
 
 
 def test_eager_shapes_have_latencies_and_nothing_that_compiles(bench: Bench) -> None:
     measured = bench.measure(SOURCE.format(mode="eager", options="None"))
     own = [name for name in measured["values"] if "x3" in name or "shape" in name]
     assert own == ["latency_2x3", "latency_4x3", "latency_8x3"]
-    assert measured["warnings"] == []
+    assert measured["remarks"] == {}
 
 
 def test_a_call_is_one_of_each_and_so_is_its_reference() -> None:

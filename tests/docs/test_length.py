@@ -1,16 +1,16 @@
 """The pages stay short enough to be read. Generated tables belong in docs/results, uncounted.
 
-28,000 words, and what came since: ancestors, the same code, bisect, why, modes, pages, a tutorial.
+28,000 words, and what came since: ancestors, the same code, bisect, why, modes, shapes, pages.
 """
 
 from __future__ import annotations
 
 from tests.docs.pages import ROOT
 
-MOST = 31_300
+MOST = 31_400
 
 
-def test_readme_and_pages_have_at_most_31_300_words() -> None:
+def test_readme_and_pages_have_at_most_31_400_words() -> None:
     pages = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     words = {one.name: len(one.read_text(encoding="utf-8").split()) for one in pages}
     assert sum(words.values()) <= MOST, words

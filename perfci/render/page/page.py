@@ -15,11 +15,11 @@ from typing import Any
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Environment
+from perfci.render import modes, shapes
 from perfci.render.clean import Clean, clean_block, clean_line, clean_lines
 from perfci.render.environment import environment_names
 from perfci.render.escape import Safe
 from perfci.render.markdown import sides_of, status_of
-from perfci.render.modes import advice_text, shown_matrices, table
 from perfci.render.outline import (
     headline,
     injected_text,
@@ -89,7 +89,7 @@ def render_page(report: Report) -> Clean:
     context = {
         **_first(report),
         **_lists(report),
-        **_modes(report),
+        **_tables(report),
         **_measured(report),
         "policy": _policy(style, (theme, script)),
         "style": Safe(style),
@@ -245,23 +245,35 @@ def _pairs(texts: Mapping[str, str]) -> Sequence[tuple[str, str]]:
     return [(clean_line(name), clean_line(text, 1000)) for name, text in every]
 
 
-# The modes of each benchmark; those that changed stand open.
+# The modes and shapes of each benchmark; those that changed stand open.
 
 
-def _modes(report: Report) -> dict[str, Any]:
-    found = shown_matrices(report, every=True)
+def _tables(report: Report) -> dict[str, Any]:
+    tables: dict[str, Any] = {}
+    for name, words, found in _found_tables(report):
+        first = sorted(found, key=lambda one: not one.changed)[:MOST_ROWS]
+        tables[name] = [_table(one, words, open_=report.is_one_sided) for one in first]
+        tables[f"more_{name}"] = max(0, len(found) - MOST_ROWS)
+    return tables
+
+
+def _table(of: Any, words: Any, *, open_: bool) -> dict[str, Any]:
+    lines = [tuple(map(clean_line, cells)) for cells in words.table(of)]
     return {
-        "modes": [
-            {
-                "case": clean_line(one.case),
-                "open": one.changed or report.is_one_sided,
-                "advice": clean_line(advice_text(one), 600),
-                "table": [tuple(map(clean_line, cells)) for cells in table(one)],
-            }
-            for one in sorted(found, key=lambda one: not one.changed)[:MOST_ROWS]
-        ],
-        "more_modes": max(0, len(found) - MOST_ROWS),
+        "case": clean_line(of.case),
+        "open": of.changed or open_,
+        "advice": clean_line(words.advice_text(of), 600),
+        "table": lines,
+        "numbers": [at for at, head in enumerate(lines[0]) if at and head not in words.TEXTS],
     }
+
+
+def _found_tables(report: Report) -> tuple[tuple[str, Any, Sequence[Any]], ...]:
+    """Return what tables of cases there are, each with the module of its words."""
+    return (
+        ("modes", modes, modes.shown(report, every=True)),
+        ("shapes", shapes, shapes.shown(report, every=True)),
+    )
 
 
 # How it was measured.

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from perfci.model.report import Report
 from perfci.render.page.page import render_page
 from tests.lacking import needed
 from tests.render.conftest import Watched, axe_finds_nothing
 from tests.render.mode_reports import mode_comparison
 from tests.render.page.reports import drawn_report, hostile_page_report, large_report
 from tests.render.page.test_flame import WHY
+from tests.render.shape_reports import GUARD, shape_rows
 
 expect = needed("playwright.sync_api").expect
+
+
+def tables_report() -> Report:
+    """Return a comparison of modes, with a case of shapes."""
+    report = mode_comparison()
+    return replace(report, results=(*report.results, *shape_rows(slower=1.5)))
+
 
 SCHEMES = [{"scheme": "light", "width": 1280}, {"scheme": "dark", "width": 390}]
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
@@ -21,7 +31,7 @@ PAGES = {
     "drawn": lambda: drawn_report(why=(WHY,)),
     "hostile": hostile_page_report,
     "large": lambda: large_report(1000),
-    "modes": mode_comparison,
+    "tables": tables_report,
 }
 
 
@@ -45,9 +55,12 @@ def test_axe_finds_nothing_and_nothing_sticks_out(watched: Watched, pages: Path)
 
 
 @pytest.mark.parametrize("watched", SCHEMES, indirect=True)
-def test_the_modes_that_changed_stand_open(watched: Watched, pages: Path) -> None:
-    page = watched.open(pages / "modes.html")
-    (changed, same) = page.locator("details.modes").all()
+def test_the_modes_and_shapes_that_changed_stand_open(watched: Watched, pages: Path) -> None:
+    page = watched.open(pages / "tables.html")
+    (changed, same, shapes) = page.locator("details.modes").all()
+    assert "may spare compiling 32x128 anew" in shapes.inner_text()
+    assert shapes.locator("tbody tr").nth(1).inner_text().endswith(f"1\t{GUARD}")
+    assert shapes.locator("td.number").count() == 3 * 4
     assert changed.locator("tbody tr").count() == 4
     assert "on base it was default" in changed.inner_text()
     expect(changed.locator("table")).to_be_visible()
