@@ -72,6 +72,7 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Comparison.unit": Limit(50),
         "Comparison.warnings": Limit(1_000, most=50),
         "Comparison.doubt": Limit(1_000),
+        "Comparison.replay": Limit(2_000),
         "Comparison.outliers": Limit(most=MOST_VALUES),
         "Estimate.values": Limit(most=MOST_VALUES),
         "Estimate.quantiles": Limit(most=9),
@@ -114,7 +115,7 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
 
 _BESIDE: Mapping[str, Mapping[str, Any]] = {
     "Report": {"modes": tuple[ModeMatrix, ...], "shapes": tuple[ShapeTable, ...]},
-    "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str},
+    "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str, "replay": str},
     "Verdict": {"reasons": tuple[str, ...]},
     "Difference": {"text": str},
     "Hint": {"text": str},

@@ -1,7 +1,7 @@
 """The English in a report file: made of its findings, and kept where a file has nothing else.
 
 ``warnings``, ``doubt`` and ``reasons`` stand beside ``findings`` and ``caveat`` for people to read,
-``cause`` beside the status, ``modes`` and ``shapes`` beside the rows.
+``cause`` and ``replay`` beside the status, ``modes`` and ``shapes`` beside the rows.
 A file from before there were findings has the words alone.
 """
 
@@ -18,6 +18,7 @@ from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.why import Difference, Hint
 from perfci.model.words import reason_words, words
 from perfci.render.limits import LIMITS
+from perfci.render.rows import replay_of
 from perfci.verdict.cause import cause_of
 from perfci.verdict.modes import mode_matrices
 from perfci.verdict.shapes import shape_tables
@@ -31,10 +32,11 @@ _One = TypeVar("_One", Finding, Reason, Difference, Hint)
 def with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """Return ``plain``, which is ``report``, with its words before its findings."""
     same_code = frozenset(report.same_code)
+    again = {case: replay_of(report, case) for case in {row.case for row in report.results}}
     rows = [
         _before(
             row,
-            gate={"cause": cause_of(one, same_code)},
+            gate={"cause": cause_of(one, same_code), "replay": again[one.case]},
             findings={"warnings": _cut("Comparison.warnings", one.warnings)},
             caveat={"doubt": "".join(_cut("Comparison.doubt", [one.doubt]))},
         )
@@ -101,7 +103,7 @@ def without_words(plain: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, "results": rows, "verdict": verdict, "why": why}
 
 
-_MADE = frozenset({"warnings", "doubt", "cause"})
+_MADE = frozenset({"warnings", "doubt", "cause", "replay"})
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:

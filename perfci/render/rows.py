@@ -130,3 +130,9 @@ def selection_of(case: str) -> str:
         and case.lower() not in _JOINING
     )
     return shlex.quote(case) if plain else ""
+
+
+def replay_of(report: Report, case: str) -> str:
+    """Return the line that measures ``case`` again, or nothing."""
+    again, selected = replay_command(report), selection_of(case)
+    return again + selected if again and selected else ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -31,12 +32,14 @@ from perfci.render.rows import (
     has_numbers,
     interval_text,
     note,
+    replay_of,
     side_interval,
     side_text,
 )
 from perfci.render.statistics import statistics_text
 from perfci.render.why import other_explanations, whys
 from perfci.units import counted, format_duration, format_share
+from perfci.verdict.cause import Cause, cause_of
 
 # A case's lines on a terminal, as cells first: their columns are as wide as all of them need.
 
@@ -71,12 +74,18 @@ class Line:
 class Group:
     """The lines of one case, and whether anything in it moved."""
 
+    case: str
     lines: tuple[Line, ...]
     moved: bool
 
 
-def case_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Group:
-    """Return a case's lines: every row that moved, the main metric, and a count of the rest."""
+def case_lines(
+    case: str, rows: Sequence[Comparison], *, verbose: bool, same_code: Container[str] = ()
+) -> Group:
+    """Return a case's lines: every row that moved, the main metric, and a count of the rest.
+
+    ``verbose`` has all rows, and what to blame for each.
+    """
     moved = [row for row in rows if row.status in {"regressed", "improved", "failed"}]
     loud = [row for row in moved if row.gate != "info"]
     shown = list(rows) if verbose else loud
@@ -84,12 +93,15 @@ def case_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Group
     if not verbose and main not in loud and not any(row.status == "failed" for row in loud):
         shown = [*loud, main]
     rest = [row for row in rows if row not in shown]
-    lines = [Line(clean_line(case)), *(_compared(row, verbose=verbose) for row in shown)]
+    lines = [Line(clean_line(case))]
+    for row in shown:
+        cause = cause_of(row, same_code) if verbose else ""
+        lines.append(_compared(row, cause, verbose=verbose))
     undecided = [row for row in rest if row.status == "inconclusive" and row.gate == "fail"]
     if undecided:
         names = ", ".join(clean_line(row.metric) for row in undecided)
         lines.append(Line("", extras=(f"not decided: {names}",), status="inconclusive"))
-    return Group(tuple(lines), bool(loud))
+    return Group(case, tuple(lines), bool(loud))
 
 
 def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Group:
@@ -103,7 +115,7 @@ def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Grou
         )
         for row in shown
     )
-    return Group((Line(clean_line(case)), *lines), moved=False)
+    return Group(case, (Line(clean_line(case)), *lines), moved=False)
 
 
 def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:
@@ -150,16 +162,18 @@ def wrapped(text: str, indent: int, width: int, style: str = "") -> Iterator[Tex
     yield Text(" " * indent + line, style)
 
 
-def _compared(row: Comparison, *, verbose: bool) -> Line:
+def _compared(row: Comparison, cause: Cause, *, verbose: bool) -> Line:
+    blame = f"blame: {cause}" if cause else ""
     if not has_numbers(row):
         remark = f"{row.status.replace('_', ' ')}: {clean_line(note(row), 400)}"
-        return Line("", extras=(remark.removesuffix(": "),), status=row.status)
+        return Line("", extras=(remark.removesuffix(": "), blame), status=row.status)
     sides = f"{side_text(row.base, row.unit)} → {side_text(row.head, row.unit)}"
     if row.base is None:
         sides = side_text(row.head, row.unit)
     interval = _bracketed(clean_line(interval_text(row)).replace(" … ", "…").replace(" %", ""))
     quiet = row.status == "unchanged" and not verbose
     said = (
+        blame,
         _small_change(row) if quiet else _remark(row),
         statistics_text(row) if verbose else "",
     )
@@ -239,10 +253,11 @@ def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     )
     for case in same_code:
         rows_of[case] = [row for row in rows_of[case] if row.status != "unchanged"]
-    build = alone_lines if alone else case_lines
+    build = alone_lines if alone else partial(case_lines, same_code=frozenset(report.same_code))
     groups = [build(case, rows, verbose=verbose) for case, rows in rows_of.items() if rows]
     groups.sort(key=lambda group: not group.moved)
-    yield from styled([line for group in groups for line in group.lines], width)
+    again = partial(replay_of, report) if verbose else lambda _: ""
+    yield from styled([line for group in groups for line in _with_replay(group, again)], width)
     if same_code:
         told = f"{counted(len(same_code), 'case')} unchanged: the same code on both sides"
         yield from wrapped(f"{told} ({clean_line(', '.join(same_code), 300)})", 0, width, "dim")
@@ -257,6 +272,13 @@ def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     yield Text()
     yield from _verdict(report, width, alone=alone)
     yield from wrapped(_timing(report), 0, width, "dim")
+
+
+def _with_replay(group: Group, again: Callable[[str], str]) -> Iterator[Line]:
+    """Yield a case's lines, and last what measures it again, where that is known."""
+    yield from group.lines
+    if line := again(group.case):
+        yield Line("", extras=(f"again: {clean_line(line, 2000)}",), status="unchanged")
 
 
 def _by_case(rows: Sequence[Comparison]) -> dict[str, list[Comparison]]:

@@ -57,6 +57,15 @@ def test_the_field_names_of_the_design_are_all_there_in_order() -> None:
     assert plain["failures"][0].keys() >= {"case", "side", "stage", "kind", "message"}
 
 
+def test_a_row_of_two_commits_has_what_measures_it_again() -> None:
+    report = rich_report()
+    assert {one["replay"] for one in json.loads(render_json(report))["results"]} == {""}
+    commits = replace(report, head=replace(report.head, dirty=False))
+    first = json.loads(render_json(commits))["results"][0]
+    line = f"perfci compare {'a' * 40} {'b' * 40} -k '{first['case']}'"
+    assert (first["replay"], first["cause"]) == (line, "code")
+
+
 @pytest.mark.parametrize("report", [rich_report(), alone_report(), hostile_report("a\n\x00|é")])
 def test_what_is_written_is_read_back(report: Any) -> None:
     assert read_report(render_json(report)) == report

@@ -35,6 +35,19 @@ def test_verbose_shows_every_comparison() -> None:
     assert "not measured: device_time_p50, energy (no CUDA device)" in text
 
 
+def test_verbose_says_what_to_blame_and_what_measures_a_case_again() -> None:
+    report = rich_report()
+    commits = replace(report, head=replace(report.head, dirty=False))
+    text = render_terminal(commits, 400, False, verbose=True)
+    again = f"    again: perfci compare {'a' * 40} {'b' * 40} -k 'encoder[batch=1,mode=eager]'"
+    assert again.strip() in text
+    failed = {one.case for one in report.failures}
+    assert text.count("again: ") == len({one.case for one in report.results} - failed)
+    assert set(re.findall("blame: ([a-z]+)", text)) == {"code", "noise", "method"}
+    assert "again: " not in render_terminal(report, 400, False, verbose=True)  # a working tree
+    assert "blame" not in render_terminal(commits, 400, False)
+
+
 def test_a_real_change_below_the_threshold_is_called_so_without_verbose() -> None:
     report = passing_report()
     small = Finding("below-threshold", {"threshold": 0.05, "unit": ""})
