@@ -31,11 +31,13 @@ _LIBRARIES = ("/site-packages/", "/dist-packages/")
 class Scene:
     """What a recorder may know of its worker. Times in s.
 
-    ``call`` and ``once``, which waits for a device too, are there from the end of set-up on;
-    ``device`` and ``compiled`` from the end of the first call, ``call_s`` from that of the warm-up.
+    ``set_up`` says that set-up has ended. From then on ``call`` is there, and from the end of the
+    first call ``once``, which waits for a device too, ``device`` and ``compiled``; ``call_s`` from
+    that of the warm-up.
     """
 
     order: WorkOrder
+    set_up: bool = False
     call: Callable[[], Any] = lambda: None
     once: Callable[[], None] = lambda: None
     device: Device | None = None
@@ -84,11 +86,11 @@ class Instrument:
 
     ``WHEN`` is ``work``: ``record(scene)`` is called ``RUNS`` times a side, in turn, once the work
     is warm, and returns what it recorded. Or it returns a context manager, whose value is a dict
-    that it has filled when it ends: around the import of the benchmark's file and the set-up
-    (``start``), or around the first call. ``differences`` is pure: both sides' recordings in,
-    differences out, none where nothing differs. ``hints`` is given head's alone, ``stacks`` both
-    sides'. ``WORDS`` are templates or functions, by code, of a difference's or hint's arguments.
-    One that is ``ON_DEMAND`` records only where it is asked for by name.
+    that it has filled when it ends: around the first call (``first_call``), or around the import of
+    the benchmark's file, the set-up and the first call (``start``). ``differences`` is pure: both
+    sides' recordings in, differences out, none where nothing differs. ``hints`` is given head's
+    alone, ``stacks`` both sides'. ``WORDS`` are templates or functions, by code, of a difference's
+    or hint's arguments. One that is ``ON_DEMAND`` records only where it is asked for by name.
     """
 
     name: str

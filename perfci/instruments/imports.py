@@ -1,4 +1,4 @@
-"""Which modules a start newly imports, and which of the side's own take longer; who asks for them.
+"""Which modules a start or the first call newly imports, which own ones take longer; who asks.
 
 A library's module that both sides load from the same file is the same work: what its import takes
 moves with the machine, and with who asks for it first. It is never a difference.
@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter, thread_time
 from types import FrameType
 from typing import Any, NamedTuple
@@ -28,8 +28,8 @@ _IMPORTERS = ("<frozen importlib", f"{os.sep}importlib{os.sep}", __file__)
 _MOST_MODULES, _LONGEST = 4_000, 200
 _LEAST_S = 0.001
 _LEAST_CPU_S, _LEAST_WAIT_S, _LEAST_SHARE = 0.002, 0.02, 0.5
-"""An own module that takes this much longer is slower: on the processor, or, as that may have been
-somebody else's meanwhile, by the clock; and as a share of the other side's.
+"""An own module that takes this much longer is slower: on the processor, or by the clock, and as a
+share of the other side's. By the clock alone it may have been somebody else's: that isn't exact.
 """
 
 # In the worker.
@@ -37,12 +37,15 @@ somebody else's meanwhile, by the clock; and as a share of the other side's.
 
 @dataclass(slots=True)
 class _Import:
-    """A module, which one asked for it (``by``) and where. Times in s, ``inside`` other imports."""
+    """A module, which one asked for it (``by``) and where; ``late``, after set-up. Times in s,
+    ``inside`` other imports.
+    """
 
     name: str
     by: str
     file: str
     line: int
+    late: bool
     inside: float = 0.0
     inside_cpu: float = 0.0
     self_s: float = 0.0
@@ -69,7 +72,7 @@ class _ImportTimes:
         self._recorded["modules"] = [self._row(one) for one in self._found]
 
     def _timed(self, name: str, import_: Any) -> Any:
-        one = _Import(name, *_asking())
+        one = _Import(name, *_asking(), late=self._scene.set_up)
         self._way.append(one)
         started, started_cpu = perf_counter(), thread_time()
         try:
@@ -85,7 +88,7 @@ class _ImportTimes:
                 self._found.append(one)
 
     def _row(self, one: _Import) -> list[Any]:
-        """Return a module: name, importer, its file and line, own times, its file, whose it is."""
+        """Return a module: name, importer, its file and line, times, its file, if own, if late."""
         origin = getattr(sys.modules.get(one.name), "__file__", None)
         origin = origin if isinstance(origin, str) else ""
         own = self._scene.place(origin)
@@ -93,11 +96,11 @@ class _ImportTimes:
         line = one.line if asked else 0
         names = [text[:_LONGEST] for text in (one.name, one.by, asked)]
         times = (round(one.self_s, 7), round(one.cpu_s, 7))
-        return [*names, line, *times, own or origin[:_LONGEST], bool(own)]
+        return [*names, line, *times, own or origin[:_LONGEST], bool(own), one.late]
 
 
 def record(scene: Scene) -> AbstractContextManager[dict[str, Any]]:
-    """Time the imports of the benchmark's file and of its set-up."""
+    """Time the imports of the benchmark's file, of its set-up and of the first call."""
     return _ImportTimes(scene)
 
 
@@ -115,7 +118,9 @@ def _asking() -> tuple[str, str, int]:
 
 
 class _Module(NamedTuple):
-    """A module as a worker recorded it: who asked for it, and where; ``own`` is the side's own."""
+    """A module as a worker recorded it: who asked for it, and where; ``own`` is the side's own,
+    ``late`` what the first call asked for.
+    """
 
     name: str
     by: str
@@ -125,6 +130,7 @@ class _Module(NamedTuple):
     cpu_s: float
     origin: str
     own: bool
+    late: bool = False
 
 
 @dataclass(slots=True)
@@ -158,18 +164,22 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
         if not now.own and now.origin == was.origin:
             continue
         if _is_longer(was, now) or _is_longer(now, was):
-            file = now.origin if now.own else ""
-            yield _difference(
-                "import-time", now.self_s - was.self_s, file, 0,
+            found = _difference(
+                "import-time", now.self_s - was.self_s, now.origin if now.own else "", 0,
                 module=name, before=was.self_s, after=now.self_s,
             )  # fmt: skip
+            yield replace(found, exact=_computes_longer(was, now) or _computes_longer(now, was))
 
 
 def _is_longer(quick: _Module, slow: _Module) -> bool:
-    on_cpu, by_clock = slow.cpu_s - quick.cpu_s, slow.self_s - quick.self_s
+    by_clock = slow.self_s - quick.self_s
     return by_clock >= _LEAST_SHARE * quick.self_s and (
-        by_clock >= _LEAST_WAIT_S or on_cpu >= max(_LEAST_CPU_S, _LEAST_SHARE * quick.cpu_s)
+        by_clock >= _LEAST_WAIT_S or _computes_longer(quick, slow)
     )
+
+
+def _computes_longer(quick: _Module, slow: _Module) -> bool:
+    return slow.cpu_s - quick.cpu_s >= max(_LEAST_CPU_S, _LEAST_SHARE * quick.cpu_s)
 
 
 def _difference(code: str, seconds: float, file: str, line: int, **arguments: Plain) -> Difference:
@@ -185,6 +195,8 @@ def _entries(these: Mapping[str, _Module], others: Mapping[str, _Module]) -> Col
         if one.name in others:
             continue
         top = _pulled_in(one, these)
+        if one.late and not top.file:  # what a library puts off until its first use
+            continue
         name = top.name if top.own else top.name.partition(".")[0]
         entry = found.setdefault((top.file, top.line, name), _Entry(top.file, top.line, name))
         entry.seconds += one.self_s
@@ -193,11 +205,11 @@ def _entries(these: Mapping[str, _Module], others: Mapping[str, _Module]) -> Col
 
 
 def _pulled_in(one: _Module, modules: Mapping[str, _Module]) -> _Module:
-    """Return the module, ``one`` or an importer of it, that a line of own code asks for."""
+    """Return the module, ``one`` or an importer of it as late, that a line of own code asks for."""
     climbed = {one.name}
     while not one.own:
         importer = modules.get(one.by)
-        if importer is None or importer.own or importer.name in climbed:
+        if importer is None or importer.own or importer.name in climbed or importer.late < one.late:
             break
         climbed.add(importer.name)
         one = importer

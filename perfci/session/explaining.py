@@ -120,7 +120,7 @@ class _Explaining:
                 self._spent(began)
             self._first = False
             call_s = max(one for _, one in workers)
-            for one in chosen:
+            for one in sorted(chosen, key=lambda one: one.when == "work"):  # what is there first
                 if one.when == "work" and self.left_s <= 0:
                     continue
                 began = self._executor.now()

@@ -14,6 +14,9 @@ from perfci.model.why import Difference
 MOST_DIFFERENCES = 20
 _LONGEST_FILE = 20_000
 """Lines of a file that is compared; a longer one is generated."""
+_TIMED = {"operator-calls", "operator-tensors", "python-time"}
+_LEAST_OF_MOST = 0.02
+"""What is timed on a changed line and takes less of what the heaviest difference does is light."""
 _MOVES = {
     "import_time": ("import_time", "cold_start"),
     "compile_time": ("compile_time", "cold_start"),
@@ -28,24 +31,31 @@ def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Di
     """Return the differences, what explains the rows that ``moved`` first.
 
     What goes their way, before what moves something else; what lies on a changed line before the
-    rest; then what weighs most. An instrument's place decides between what has no weight. What
-    isn't exact counts only where it goes the way of a row: that was measured in many processes.
+    rest, unless it is light; then what weighs most. An instrument's place decides between what has
+    no weight. What isn't exact counts only where it goes the way of a row: that was measured in
+    many processes.
     """
     places = {name: one.place for name, one in instruments().items()}
 
     def explains(one: Difference) -> bool:
         return any(_explains(one, row) for row in moved)
 
+    believed = [one for one in found if one.exact or explains(one)]
+    exact = [one for one in believed if one.exact and (explains(one) or not moved)]
+    most_s = max((abs(one.seconds) for one in exact), default=0.0)
+
+    def is_light(one: Difference) -> bool:
+        return one.code in _TIMED and abs(one.seconds) < _LEAST_OF_MOST * most_s
+
     def rank(one: Difference) -> tuple[bool, bool, float, float, int]:
         return (
             bool(moved) and not explains(one),
-            not one.hunk,
+            not one.hunk or is_light(one),
             -abs(one.seconds),
             -abs(one.bytes),
             places.get(one.instrument, len(places)),
         )
 
-    believed = (one for one in found if one.exact or explains(one))
     return tuple(sorted(believed, key=rank)[:MOST_DIFFERENCES])
 
 

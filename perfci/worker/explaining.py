@@ -43,14 +43,14 @@ def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
         traced = frames_traced()
 
         def go_on(work: Work) -> None:
-            starting.close()
             fix_threads_and_seed(order, seed=False)
             copies = Copies()
-            scene.call = work.call
+            scene.call, scene.set_up = work.call, True
             stage.enter("first_call")
             device = named(found, work.device) if work.device else None
             with recordings.of(one for one in all_of_them if one.when == "first_call"):
                 device, first_s = _first_call(work, device, found)
+            starting.close()
             copies.require_none()
             scene.device, scene.compiled = device, work.compiled or frames_traced() > traced
             bursts = Bursts(work.call, device, copies)

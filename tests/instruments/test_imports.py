@@ -20,8 +20,11 @@ from perfci.instruments.imports import record
 from perfci.model.worker import WorkOrder
 root, installed = sys.argv[1:]
 sys.path[:0] = [root, installed]
-with record(Scene(WorkOrder(root, (), root))) as recorded:
+scene = Scene(WorkOrder(root, (), root))
+with record(scene) as recorded:
     import model
+    scene.set_up = True
+    getattr(model, "work", int)()
 print(json.dumps(recorded))
 """
 _BUSY = "import time; ended = time.perf_counter() + {}\nwhile time.perf_counter() < ended: pass\n"
@@ -54,6 +57,7 @@ def libraries(tmp_path: Path) -> Path:
         "heavy/inner.py": "import leaf\n",
         "leaf.py": _BUSY.format(0.02),
         "light.py": "import leaf\n",
+        "lazy.py": "def use(): import heavy\n",
     }
     return tree(tmp_path / "lib" / "site-packages", files)
 
@@ -64,7 +68,8 @@ def told(base: dict[str, str], head: dict[str, str], tmp_path: Path) -> list[tup
         record(tree(tmp_path / name, files), installed)
         for name, files in (("a", base), ("b", head))
     ]
-    return [(one.code, one.arguments["module"], one.file, one.line) for one in differences(*sides)]
+    exact = (one for one in differences(*sides) if one.exact)
+    return [(one.code, one.arguments["module"], one.file, one.line) for one in exact]
 
 
 def test_a_new_library_is_named_by_the_own_line_that_pulls_it_in(tmp_path: Path) -> None:
@@ -90,10 +95,27 @@ def test_a_library_asked_for_elsewhere_is_no_difference(tmp_path: Path) -> None:
     assert told(base, head, tmp_path) == []
 
 
+def test_what_the_first_call_imports_is_named_where_own_code_asks(tmp_path: Path) -> None:
+    base = {"model.py": "import lazy\ndef work(): pass\n"}
+    asks = {"model.py": "import lazy\ndef work():\n    import heavy\n"}
+    uses = {"model.py": "import lazy\ndef work(): lazy.use()\n"}
+    assert told(base, asks, tmp_path) == [("import-new", "heavy", "model.py", 3)]
+    assert told(base, uses, tmp_path) == []  # a library puts it off until its first use
+
+
 def test_own_code_that_takes_longer_to_import_is_named(tmp_path: Path) -> None:
     base = {"model.py": "import table\nimport light\n", "table.py": ""}
     head = {**base, "table.py": _BUSY.format(0.05)}
     assert told(base, head, tmp_path) == [("import-time", "table", "table.py", 0)]
+
+
+def test_what_takes_longer_by_the_clock_alone_may_be_the_machine() -> None:
+    def recorded(took_s: float, cpu_s: float) -> list[Recorded]:
+        return [{"modules": [["table", "", "", 0, took_s, cpu_s, "table.py", True]]}]
+
+    (waited,) = differences(recorded(0.001, 0.001), recorded(0.05, 0.001))
+    (computed,) = differences(recorded(0.001, 0.001), recorded(0.05, 0.04))
+    assert (waited.exact, computed.exact) == (False, True)
 
 
 def test_an_import_by_name_and_one_that_fails_are_seen_right(tmp_path: Path) -> None:

@@ -63,6 +63,19 @@ def test_of_an_edited_line_the_calls_that_were_there_before_are_counted() -> Non
     assert words(fewer) == "`aten::copy_` 2 → 1 calls, -20.0 µs"
 
 
+def test_an_edited_line_that_calls_as_often_is_no_difference_beside_a_new_one() -> None:
+    was = ["model.py", 12, "forward: y = torch.cat([x, z])"]
+    lines = (
+        ["model.py", 12, "forward: y = torch.cat([x, z], -1)"],
+        ["model.py", 30, "backward: grown = torch.cat(parts)"],
+    )
+    old = ("aten::cat", "float32[8]", 0, 1.0, 1e-5)
+    new = (old, ("aten::cat", "float32[8]", 1, 1.0, 2e-5))
+    (one,) = found(five(old, lines=(was,)), five(*new, lines=lines))
+    assert words(one) == "`aten::cat` 0 → 1 calls, +20.0 µs"
+    assert one.line == 30
+
+
 def test_another_precision_is_said_as_one_change() -> None:
     (one,) = found(five(MM), five(("aten::mm", "float64[8,8] float64[8,8]", -1, 2.0, 9e-4)))
     assert one.code == "operator-tensors"

@@ -74,3 +74,15 @@ def test_each_metric_that_moved_has_the_first_reason_of_its_own() -> None:
     assert leading(found, (slower, larger)) == (SLOW, MEMORY)
     assert leading(found, (slower,)) == (SLOW,)
     assert leading((), (slower,)) == ()
+
+
+def test_a_light_change_on_an_edited_line_goes_behind_what_takes_the_time() -> None:
+    edited = replace(SMALL, hunk=True)
+    heavy = replace(SLOW, seconds=4e-2)
+    assert ranked((edited, SLOW), ()) == (edited, SLOW)
+    assert ranked((edited, heavy), ()) == (heavy, edited)
+    unsure = replace(heavy, code="operator-time", exact=False)
+    slower = replace(bare("a", "regressed", ""), metric="latency_p50")
+    assert ranked((edited, unsure), (slower,)) == (edited, unsure)
+    cut = Difference("graphs", "graph-new", metric="latency", hunk=True)  # its cost isn't known
+    assert ranked((heavy, cut), ()) == (cut, heavy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -102,10 +103,19 @@ def _changed(before: _Side, after: _Side) -> Iterator[tuple[_Key, _Key | None]]:
             edited[key[:3]].append(key)
     for group in (more, fewer):
         for name, ones in group.items():
-            paired = {key: edited[key[:3]].pop() for key in ones if edited[key[:3]]}
+            paired = _paired(ones, edited)
             group[name] = [key for key in ones if key not in paired]
             for key, other in paired.items():
-                yield (key, other) if after.count(key) else (other, key)
+                if (
+                    abs(
+                        before.count(key)
+                        + before.count(other)
+                        - after.count(key)
+                        - after.count(other)
+                    )
+                    > 1e-9
+                ):
+                    yield (key, other) if after.count(key) else (other, key)
     for name in sorted({*more, *fewer}):
         gone = fewer[name]
         for key in more[name]:
@@ -114,6 +124,27 @@ def _changed(before: _Side, after: _Side) -> Iterator[tuple[_Key, _Key | None]]:
                 gone.remove(like)
             yield key, like
         yield from ((key, None) for key in gone)
+
+
+def _paired(
+    ones: Sequence[_Key], edited: Mapping[tuple[str, str, str], Sequence[_Key]]
+) -> Mapping[_Key, _Key]:
+    """Return for each key the edited one that its line was, or is: of the same function, alike."""
+    alike = [
+        (_likeness(key.text, other.text), key, other)
+        for key in ones
+        for other in edited.get(key[:3], ())
+    ]
+    found: dict[_Key, _Key] = {}
+    for _, key, other in sorted(alike, reverse=True):
+        if key not in found and other not in found.values():
+            found[key] = other
+    return found
+
+
+def _likeness(text: str, other: str) -> tuple[bool, float]:
+    (function, _, line), (of, _, was) = text.partition(": "), other.partition(": ")
+    return function == of, difflib.SequenceMatcher(None, line, was).ratio()
 
 
 def _apart(one: Sequence[float] | None, other: Sequence[float] | None) -> bool:
