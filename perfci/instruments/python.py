@@ -35,7 +35,10 @@ _INTERVAL_S, _SWITCH_S = 0.0005, 1e-5
 _DEEPEST, _MOST_STACKS, _LONGEST = 60, 400, 160
 _LEAST_OF_CALL, _LEAST_GROWTH = 0.05, 0.25
 """A function that takes so much more, as a share of base's call and of its own time, is named."""
-_FEWEST_SAMPLES = 30
+_LEAST_OF_GROWTH = 0.1
+"""What explains less of what all functions grew by is none of its reasons."""
+_FEWEST_SAMPLES, _ERRORS = 30, 3.0
+"""A gain of fewer standard errors, those of counting samples, is none."""
 _MOST_FOLDED = 150
 """Stacks of a flame graph; there are rarely more that take 0.1 % of a call."""
 
@@ -61,7 +64,7 @@ def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
             now = time.time_ns()
             stack: list[tuple[CodeType, int]] = []
             while frame is not None and len(stack) < _DEEPEST:
-                stack.append((frame.f_code, frame.f_lineno))
+                stack.append((frame.f_code, frame.f_lineno or 0))  # made code may have no lines
                 frame = frame.f_back
             seen.append((now, tuple(reversed(stack))))
 
@@ -194,14 +197,21 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
     if any(run["samples"] < _FEWEST_SAMPLES for run in (*base, *head)):
         return
     before, after = (_by_function(runs) for runs in (base, head))
+    each_s = [run["call_s"] / run["samples"] for run in (*base, *head)]
     call_s = min(run["call_s"] for run in base)
     grown = sum(map(upper_median, after.values())) - sum(map(upper_median, before.values()))
     for function in before.keys() | after.keys():
-        was, now = before.get(function, (0.0,)), after.get(function, (0.0,))
+        was = before.get(function, (0.0,) * len(base))
+        now = after.get(function, (0.0,) * len(head))
         before_s, after_s = upper_median(was), upper_median(now)
         gain = after_s - before_s
         apart = min(now) > max(was) if gain > 0 else min(was) > max(now)
-        least = max(_LEAST_OF_CALL * call_s, _LEAST_GROWTH * min(before_s, after_s))
+        least = max(
+            _LEAST_OF_CALL * call_s,
+            _LEAST_GROWTH * min(before_s, after_s),
+            _LEAST_OF_GROWTH * abs(grown),
+            _ERRORS * _standard_error((*was, *now), each_s),
+        )
         # what moved into another function is no gain
         if apart and abs(gain) >= least and gain * grown > 0 and abs(grown) >= abs(gain) / 2:
             line = _line_that_moved(function, base, head, gain)
@@ -215,6 +225,13 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
                 line=line,
                 exact=abs(gain) >= min(before_s, after_s),  # no variance doubles a time
             )
+
+
+def _standard_error(times: Sequence[float], each_s: Sequence[float]) -> float:
+    """Return that of the difference of two sides' means, in s; a sample stands for ``each_s``."""
+    runs = len(times) / 2
+    pairs = zip(times, each_s, strict=True)
+    return math.sqrt(sum(max(time, one_s) * one_s for time, one_s in pairs)) / runs
 
 
 def stacks(base: Sequence[Recorded], head: Sequence[Recorded]) -> tuple[Stack, ...]:

@@ -110,3 +110,19 @@ def test_a_value_that_is_read_stands_for_what_computes_it() -> None:
     )
     assert words(one).startswith("`aten::_local_scalar_dense` 0 → 1 calls, ")
     assert round(one.seconds, 9) == 7.1e-5
+
+
+def test_what_an_edited_line_no_longer_calls_belongs_to_it_and_a_read_leads_it() -> None:
+    was = ["model.py", 9, "total: return torch.stack(found).sum()"]
+    now = ["model.py", 12, "<genexpr>: return sum(float(one) for one in found)"]
+    (one,) = found(
+        five(("aten::unsqueeze", "float32[]", 0, 12.0, 4e-5), lines=(was,)),
+        five(("aten::item", "float32[]", 0, 12.0, 1e-5), lines=(now,)),
+    )
+    assert words(one) == "`aten::item` 0 → 12 calls, +10.0 µs, with 1 other operator"
+    assert (one.line, round(one.seconds, 9)) == (12, -3e-5)
+    (back,) = found(
+        five(("aten::item", "float32[]", 0, 12.0, 1e-5), lines=(now,)),
+        five(("aten::unsqueeze", "float32[]", 0, 12.0, 4e-5), lines=(was,)),
+    )
+    assert words(back).startswith("`aten::unsqueeze` 0 → 12 calls, ")

@@ -102,6 +102,34 @@ def test_runs_that_overlap_are_no_evidence(noisy: int) -> None:
     assert [one.arguments["function"] for one in differences(base, [slow] * 3)] == ["work"]
 
 
+def of_samples(samples: int, call_s: float, **shares: int) -> list[Recorded]:
+    return [{**run_of(call_s, **shares), "samples": samples}] * 3
+
+
+def test_what_explains_little_of_the_growth_is_no_reason() -> None:
+    base = of_samples(10_000, 1e-3, work=8_000, other=2_000)  # other: 200 µs
+    head = of_samples(10_000, 9e-3, work=9_600, other=400)  # and 360 µs, of 8 ms
+    assert [one.arguments["function"] for one in differences(base, head)] == ["work"]
+
+
+def test_what_few_samples_hit_by_chance_is_no_reason() -> None:
+    base, head = of_samples(50, 1e-3, work=50), of_samples(50, 1.1e-3, work=47, rare=3)
+    assert not list(differences(base, head))
+    many = of_samples(5_000, 1e-3, work=5_000), of_samples(5_000, 1.1e-3, work=4_700, rare=300)
+    assert [one.arguments["function"] for one in differences(*many)] == ["rare"]
+
+
+def test_a_frame_without_lines_is_sampled_like_any_other(tmp_path: Path) -> None:
+    text = """
+import types
+def work():
+    return sum(number * number for number in range(20_000))
+call = types.FunctionType(work.__code__.replace(co_linetable=b""), globals())
+"""
+    runs = recorded(tmp_path / "a", text)
+    assert all(run["samples"] for run in runs)
+
+
 def test_too_few_samples_say_nothing() -> None:
     few = {**run_of(1.0, work=4), "samples": 4}
     assert not list(differences([run_of(1e-3, other=100)] * 3, [few] * 3))

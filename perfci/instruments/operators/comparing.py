@@ -68,13 +68,14 @@ def _side(recorded: Sequence[Recorded]) -> _Side:
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[Difference]:
     """Return a difference a line: the operator that weighs most there stands for the others.
 
-    A value that is read stands for what computes it.
+    A value that is read stands for what computes it. What a line called before it was edited, or
+    replaced, belongs to the line that it is now.
     """
     before, after = _side(base), _side(head)
     changed = dict(_changed(before, after))
     by_place: dict[tuple[str, str], list[_Key]] = defaultdict(list)
     for key in changed:
-        by_place[key.file, key.text].append(key)
+        by_place[_home((key.file, key.text), before, after)].append(key)
     for place, keys in by_place.items():
         yield _of_a_place(place, keys, changed, before, after)
     yield from _slower(before, after, {key.name for key in changed})
@@ -143,13 +144,29 @@ def _paired(
 
 
 def _likeness(text: str, other: str) -> tuple[bool, float]:
+    """Whether both lines may be of one function, of which a comprehension is part; how alike."""
     (function, _, line), (of, _, was) = text.partition(": "), other.partition(": ")
-    return function == of, difflib.SequenceMatcher(None, line, was).ratio()
+    together = function == of or "<" in (function[:1], of[:1])
+    return together, difflib.SequenceMatcher(None, line, was).ratio()
 
 
 def _apart(one: Sequence[float] | None, other: Sequence[float] | None) -> bool:
     low, high = sorted((one or [0.0], other or [0.0]), key=max)
     return max(low) < min(high) - 1e-9
+
+
+def _home(place: tuple[str, str], before: _Side, after: _Side) -> tuple[str, str]:
+    """Return the place, or of a line that head has no more the one most alike that base had not."""
+    if place not in before.lines or place in after.lines:
+        return place
+    file, text = place
+    new = [
+        (likeness, one)
+        for one in after.lines.keys() - before.lines.keys()
+        for likeness in [_likeness(text, one[1])]
+        if one[0] == file and likeness[0]
+    ]
+    return max(new)[1] if new else place
 
 
 def _is_edited(key: _Key, old: _Key) -> bool:
@@ -168,7 +185,9 @@ def _of_a_place(
         stayed = after.time(old) - before.time(key) if _is_edited(key, old) else 0.0
         return after.time(key) - before.time(old) + stayed
 
-    lead = max(keys, key=lambda key: (key.name in _READS, abs(gain(key)), key))
+    seconds = sum(map(gain, keys))
+    way = 1 if seconds >= 0 else -1
+    lead = max(keys, key=lambda key: (_is_read(key, before, after), way * gain(key), key))
     arguments: dict[str, Plain] = {
         "operator": lead.name,
         "before": before.count(lead),
@@ -185,7 +204,6 @@ def _of_a_place(
         code = "operator-tensors"
         arguments |= {"before": old.signature, "after": lead.signature, "calls": after.count(lead)}
     side = after if place in after.lines else before
-    seconds = sum(map(gain, keys))
     known = abs(seconds) >= _LEAST_SHARE * min(before.call_s, after.call_s)
     return Difference(
         "operators",
@@ -196,6 +214,10 @@ def _of_a_place(
         file=place[0],
         line=side.lines.get(place, 0),
     )
+
+
+def _is_read(key: _Key, before: _Side, after: _Side) -> bool:
+    return key.name in _READS and after.count(key) >= before.count(key)
 
 
 def _slower(before: _Side, after: _Side, said: set[str]) -> Iterator[Difference]:
