@@ -50,7 +50,7 @@ class Benchmark:
     """A named piece of work with axes.
 
     The ``function`` returns what is to be measured; where the benchmark ``hands_over``, it calls
-    its first argument with that.
+    its first argument with that. ``sources`` are files that hold it beside its own.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Benchmark:
     file: str
     line: int
     hands_over: bool = False
+    sources: tuple[str, ...] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, so that a benchmark stays usable in tests."""

@@ -146,7 +146,7 @@ def _broken(order: WorkOrder, error: UsageError) -> Failure:
 
 
 def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:
-    digest = _source_hash(file)
+    digest = _source_hash(file, *benchmark.sources)
     return [
         Case(
             id=point.id,
@@ -204,10 +204,13 @@ def _without_twins(cases: list[Case], order: WorkOrder) -> tuple[list[Case], lis
     return [case for case in cases if len(places[case.id]) == 1], failures
 
 
-def _source_hash(file: str) -> str:
-    """Return the version of a benchmark's meaning: a hash of its whole file."""
-    with Path(file).open("rb") as source:  # a saved model may be larger than memory
-        return hashlib.file_digest(source, "sha256").hexdigest()[:16]
+def _source_hash(*files: str) -> str:
+    """Return the version of a benchmark's meaning: a hash of the whole files that it is in."""
+    digest = hashlib.sha256()
+    for file in files:
+        with Path(file).open("rb") as source:  # a saved model may be larger than memory
+            hashlib.file_digest(source, lambda: digest)
+    return digest.hexdigest()[:16]
 
 
 def _relative(file: str, order: WorkOrder) -> str:

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import sys
 from binascii import crc32
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
@@ -47,11 +48,15 @@ def forget_neighbours(folder: str) -> None:
 
 
 def benchmarks_in(module: ModuleType) -> tuple[Benchmark, ...]:
-    """Return the benchmarks that the module's own file defines, in the order of their lines."""
+    """Return the benchmarks that the module's own file defines, in the order of their lines.
+
+    It may have them one by one, or several as a tuple.
+    """
     here = os.path.realpath(module.__file__ or "")
+    values = [value if isinstance(value, tuple) else (value,) for value in vars(module).values()]
     own = {
         id(value): value
-        for value in vars(module).values()
+        for value in chain.from_iterable(values)
         if isinstance(value, Benchmark) and os.path.realpath(value.file) == here
     }
     return tuple(sorted(own.values(), key=lambda benchmark: benchmark.line))
