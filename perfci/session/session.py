@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
@@ -41,6 +42,8 @@ from perfci.verdict.stopping import (
 
 _FIRST = 2
 """Rounds of each case after which a session says what looks worse."""
+_AHEAD = 2
+"""So many ancestors are prepared: beside a measurement an import takes longer than a round."""
 
 
 class Session:
@@ -232,24 +235,28 @@ class Session:
             while waiting:
                 if not self._has_time_for(waiting[0]):
                     return "budget"
-                next_group = groups[index + 1] if index + 1 < len(groups) else group
                 with self._starters.of(
                     [state.case for state in waiting],
                     self._sweeps,
                     at_once=self._may_start_at_once(waiting),
-                    following=self._following(next_group),
+                    following=self._following(groups, index),
                 ) as starters:
                     imported = self._openings.taken()
                     if ended := self._measure_group(waiting, planned, starters, imported):
                         return ended
         return ""
 
-    def _following(self, group: Sequence[CaseState]) -> list[Case]:
-        """Return the cases of ``group`` if they may have another ancestor after this one."""
+    def _following(
+        self, groups: Sequence[Sequence[CaseState]], index: int
+    ) -> tuple[list[Case], ...]:
+        """Return the cases of the ancestors after this group's, which may still be wanted."""
         most = self._plan.settings.max_rounds
-        if any(most > state.rounds + self._rounds_of_ancestor(state) for state in group):
-            return [state.case for state in group]
-        return []
+        ahead = itertools.islice(itertools.cycle(groups), index + 1, index + 1 + _AHEAD)
+        return tuple(
+            [state.case for state in group]
+            for group in ahead
+            if any(most > state.rounds + self._rounds_of_ancestor(state) for state in group)
+        )
 
     def _measure_group(
         self,
@@ -271,6 +278,7 @@ class Session:
                     return "budget"
                 if starters and not starters.alive():
                     return ""
+                self._starters.prepare()
                 if not self._round(state, planned, starters, imported):
                     return ""
                 if self._fail_fast and self._is_bad():

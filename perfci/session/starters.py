@@ -42,7 +42,8 @@ class Starters:
         self._unfit: dict[str, str] = {}
         self._unshared: dict[str, Finding] = {}
         self._ancestors = 0
-        self._prepared: _Prepared | None = None
+        self._prepared: list[_Prepared] = []
+        self._following: Sequence[Sequence[Case]] = ()
 
     @contextmanager
     def of(
@@ -51,79 +52,90 @@ class Starters:
         sweep: int,
         *,
         at_once: bool = False,
-        following: Sequence[Case] = (),
+        following: Sequence[Sequence[Case]] = (),
     ) -> Iterator[OpenStarters | None]:
         """Yield what forks both sides' workers, or None where each has to start afresh.
 
         ``cases`` are of one file. Both sides are started alike: a forked worker beside a fresh
         one would compare the ways to start. ``at_once``: starters start beside each other, the
         second one on the parent's cores, which have nothing else to do. ``following`` are the cases
-        that an ancestor will be wanted for next: it starts on these cores at once.
-        Raises BudgetEnded.
+        of the next ancestors, which ``prepare`` starts there. Raises BudgetEnded.
         """
         file = cases[0].file
+        self._following = ()
         if not self._plan.quiet.fork or file in self._unfit:
             yield None
             return
         with ExitStack() as stack:
-            ancestor = self._ancestor_of(cases, stack, following)
+            ancestor = self._ancestor_of(cases, stack)
             if ancestor is None:
                 yield self._starters_of(cases, sweep, stack, at_once=at_once)
                 return
             self._ancestors += 1
+            self._following = following
             yield OpenStarters(
                 {side.name: ancestor for side in self._plan.sides},
                 ancestor=self._ancestors,
                 fresh_states=self._fresh_states(cases),
             )
 
-    def _prepare(self, cases: Sequence[Case]) -> None:
-        """Start the ancestor that ``of`` will be asked for next, on the parent's idle cores.
+    def prepare(self) -> None:
+        """Start one more of the ancestors that follow, on the parent's idle cores; call each round.
 
-        Without a fixed number of threads it would take its own from the cores that it starts on.
+        One at a time: an import beside a measurement may take longer than a round, and two at once
+        would both come late. Without a fixed number of threads it would take its own from the cores
+        that it starts on.
         """
-        idle = self._plan.cores.parent and self._plan.quiet.threads
-        if not idle or self._prepared or not cases:
+        if not (self._plan.cores.parent and self._plan.quiet.threads):
             return
-        if cases[0].file in self._unfit or isinstance(preload := self._preload_of(cases), Finding):
-            return
-        launch = replace(self._plan.ancestor_launch(), affinity=self._plan.cores.parent)
-        starter = self._executor.starter(
-            self._plan.ancestor_order(preload), launch, budget_end=self._budget_end
-        )
-        self._prepared = _Prepared(cases[0].file, starter)
+        unused, missing = list(self._prepared), []
+        for cases in self._following:
+            if there := next((one for one in unused if one.file == cases[0].file), None):
+                unused.remove(there)
+            else:
+                missing.append(cases)
+        self._close(unused)
+        for cases in missing[:1]:
+            preload = self._preload_of(cases)
+            if cases[0].file in self._unfit or isinstance(preload, Finding):
+                return
+            launch = replace(self._plan.ancestor_launch(), affinity=self._plan.cores.parent)
+            starter = self._executor.starter(
+                self._plan.ancestor_order(preload), launch, budget_end=self._budget_end
+            )
+            self._prepared.append(_Prepared(cases[0].file, starter))
 
     def unshare(self, file: str, why: Finding) -> None:
         """Give the sides of ``file`` starters of their own from now on."""
         self._unshared[file] = why
-        if self._prepared and self._prepared.file == file:
-            self.close()
+        self._close([one for one in self._prepared if one.file == file])
         self._journal.note(f"{file}: no common ancestor: {words(why)}")
 
     def close(self) -> None:
         """End what was prepared for nothing."""
-        if self._prepared:
-            self._prepared.starter.close()
-            self._prepared = None
+        self._close(self._prepared)
 
-    def _ancestor_of(
-        self, cases: Sequence[Case], stack: ExitStack, following: Sequence[Case]
-    ) -> Starter | None:
+    def _close(self, prepared: Sequence[_Prepared]) -> None:
+        for one in tuple(prepared):
+            self._prepared.remove(one)
+            one.starter.close()
+
+    def _ancestor_of(self, cases: Sequence[Case], stack: ExitStack) -> Starter | None:
         """Return a living ancestor, which ``stack`` ends; None where there can't be one.
 
         The next one starts when this one has imported: beside each other both would take longer,
         and a session of one round needs no second.
         """
         file = _imported_file(cases)
-        if self._prepared and self._prepared.file != cases[0].file:
-            self.close()
         preload = self._preload_of(cases)
         if isinstance(preload, Finding):
             if cases[0].file not in self._unshared:
                 self.unshare(cases[0].file, preload)
             return None
-        if self._prepared:
-            starter, self._prepared = self._prepared.starter, None
+        ready = next((one for one in self._prepared if one.file == cases[0].file), None)
+        if ready:
+            self._prepared.remove(ready)
+            starter = ready.starter
         else:
             starter = self._executor.starter(
                 self._plan.ancestor_order(preload),
@@ -140,7 +152,6 @@ class Starters:
             self.unshare(cases[0].file, why)
             stack.pop_all().close()
             return None
-        self._prepare(following)
         return starter
 
     def _preload_of(self, cases: Sequence[Case]) -> tuple[str, ...] | Finding:

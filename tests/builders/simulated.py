@@ -68,7 +68,7 @@ class Simulated:
     replaces what the code says. ``before`` is called as a worker starts, with its order and how
     many of its case and side there were: what it raises, the session meets; where it returns the
     kind and message of a failure, the worker ends with them. ``growth`` is what a worker that
-    measures it finds. ``ancestors`` is what these did.
+    measures it finds. ``ancestors`` is what these did, ``living`` how many have not ended.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class Simulated:
         self.growth = growth
         self.started: Counter[tuple[str, str]] = Counter()
         self.ancestors: list[str] = []
+        self.living = 0
         self.time = 1000.0
 
     def now(self) -> float:
@@ -110,6 +111,7 @@ class Simulated:
 
     def starter(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> SimulatedStarter:
         self.ancestors.append("starts")
+        self.living += 1
         return SimulatedStarter(self, order, budget_end)
 
 
@@ -150,6 +152,7 @@ class SimulatedStarter:
 
     def close(self) -> None:
         self._worker.close()
+        self._executor.living -= 1
 
 
 class SimulatedChannel:

@@ -37,6 +37,20 @@ def hangs():
         file.write(str(child.pid))
     os.rename("child.new", "child")
     time.sleep(600)
+
+@perfci.benchmark
+def takes_memory():
+    return [bytearray(1 << 26) for _ in range(1 << 10)]
+"""
+LIMIT = 1 << 29
+SLOW_LIBRARY = """\
+import os, time
+from pathlib import Path
+
+told = Path(__file__).with_name("importing.new")
+told.write_text(str(os.getpid()))
+told.rename(told.with_name("importing"))
+time.sleep(600)
 """
 
 
@@ -47,19 +61,21 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.fixture
 def launch() -> Launch:
-    return Launch(sys.executable, dict(os.environ))
+    return Launch(sys.executable, dict(os.environ), memory_limit=LIMIT)
 
 
-@pytest.fixture(params=["forked", "fresh"])
+@pytest.fixture(params=["forked", "of an ancestor", "fresh"])
 def start(
     request: pytest.FixtureRequest, bench: Bench, launch: Launch
 ) -> Iterator[Callable[[ChildEnds], Started]]:
-    """Start workers of the only benchmark file, both ways."""
+    """Start workers of the only benchmark file, each way."""
     path = bench.write(LEAVES_A_CHILD)
     if request.param == "fresh":
         yield partial(Executed, launch, str(bench.root))
         return
     order = replace(bench.order(), benchmark_files=(), benchmark_file=str(path))
+    if request.param == "of an ancestor":
+        order = replace(bench.order(), benchmark_files=(), preload=("subprocess",))
     starter = StarterProcess(order, launch, budget_end=math.inf)
     try:
         assert starter.imported(WITHIN_S) == ""
@@ -125,3 +141,28 @@ def test_a_worker_that_lives_is_killed_with_its_group(
     worker.close()
     assert is_gone(worker.pid)
     until(lambda: is_gone(int(told.read_text())), "its child lives on")
+
+
+def test_a_worker_fails_at_its_memory_limit(
+    bench: Bench, start: Callable[[ChildEnds], Started]
+) -> None:
+    worker = Worker(order_of(bench, "takes_memory"), Pipes(start), math.inf)
+    with pytest.raises(WorkerEnded) as ended:
+        worker.expect("ready", WITHIN_S)
+    assert (ended.value.failure.kind, ended.value.failure.stage) == ("MemoryError", "setup")
+    assert worker.close() == 0
+
+
+def test_an_ancestor_that_imports_still_ends_when_it_is_closed(
+    bench: Bench, launch: Launch, tmp_path: Path
+) -> None:
+    (tmp_path / "slow_library.py").write_text(SLOW_LIBRARY)
+    launch = replace(launch, environment={**launch.environment, "PYTHONPATH": str(tmp_path)})
+    order = replace(bench.order(), benchmark_files=(), preload=("slow_library",))
+    ancestor = StarterProcess(order, launch, budget_end=math.inf)
+    told = tmp_path / "importing"
+    try:
+        until(told.exists, "it never imported the library")
+    finally:
+        ancestor.close()
+    until(lambda: is_gone(int(told.read_text())), "it lives on")

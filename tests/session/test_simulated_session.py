@@ -111,11 +111,26 @@ def test_an_ancestor_serves_several_rounds_of_what_is_undecided(
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
-def test_the_next_ancestor_starts_once_the_first_has_imported(
+def test_the_next_ancestors_start_round_by_round_once_the_first_has_imported(
     project: Project, workers: Simulated
 ) -> None:
     project.report(*SAME, "--rounds", "5", "-k", "steady")
-    assert workers.ancestors[:3] == ["starts", "imported", "starts"]
+    assert workers.ancestors[:5] == ["starts", "imported", "starts", "starts", "imported"]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
+def test_ctrl_c_ends_the_ancestors_that_import_for_later_rounds(
+    project: Project, workers: Simulated
+) -> None:
+    def at_the_third(work: WorkOrder, number: int) -> None:
+        if number == 3:
+            assert workers.living == 3, workers.ancestors
+            raise KeyboardInterrupt
+
+    workers.before = at_the_third
+    report = project.report(*SAME, "-k", "steady", code=3)
+    assert report["interrupted"]
+    assert workers.living == 0
 
 
 def test_a_case_that_no_round_left_could_decide_gets_none_and_is_named(
