@@ -32,6 +32,7 @@ class Request:
     """What a command asks of a session, besides the configuration.
 
     ``everything``: cases of the same code on both sides are measured as any other.
+    ``together``: cases of one file that are the same code need not have a number.
     ``only`` names cases by their ids, besides the user's ``selection``; empty for all. ``shard``
     asks for a part of what is selected, split by ``durations`` in s by case; None for the whole.
     The report is of ``command``, and of ``created_at``: the moment it is made where that is empty.
@@ -43,6 +44,7 @@ class Request:
     only: tuple[str, ...] = ()
     fail_fast: bool = False
     everything: bool = False
+    together: bool = False
     log_folder: Path | None = None
     shard: Shard | None = None
     durations: Mapping[str, float] = field(default_factory=dict)
@@ -100,6 +102,7 @@ def measure_both(
             fail_fast=request.fail_fast,
             scale=part.scale,
             everything=request.everything,
+            together=request.together,
         )
         new, gone = one_sided_points(workplace, request, part)
         removed = (*removed_cases(workplace, request), *gone)

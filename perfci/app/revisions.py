@@ -105,7 +105,7 @@ def compare_revisions(
     say_what_is_left_out(project.repository, project.caller.say, *sides)
     recording = _recorder(project, asked, *sides)
     request = replace(
-        asked.request(fail_fast=fail_fast),
+        replace(asked.request(fail_fast=fail_fast), together=True),
         why=project.config.why if asked.why is None else asked.why,
     )
     runs, report = compare_runs(

@@ -44,7 +44,8 @@ class WorkOrder:
     its start was disturbed, and isn't reported. Discovery looks for installed copies of what
     ``project`` names (normalised distributions) or ``checkout`` holds. ``devices`` are the kinds of
     device that it found, ``metrics`` the modules of metrics, with their distributions. With
-    ``instruments`` nothing is measured: they look inside of the case. Times in s.
+    ``instruments`` nothing is measured: they look inside of the case. With ``cases``, ids, it runs
+    them one after the other, and measures nothing. Times in s.
     """
 
     root: str
@@ -71,6 +72,7 @@ class WorkOrder:
     devices: tuple[str, ...] = ()
     metrics: Mapping[str, str] = field(default_factory=dict)
     instruments: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from perfci.model.why import MOST_STACK_S
 from perfci.render.limits import LONGEST_NAME
 from perfci.render.report_words import why_unsayable, why_untellable
 from perfci.render.row_checks import why_untrue
-from perfci.verdict.decision import is_new_for, was_measured
+from perfci.verdict.decision import is_new_for, was_answered
 from perfci.verdict.shards import parse_shard
 
 # Pure: where a report contradicts itself: a verdict, a status or a shard that its rest denies.
@@ -101,7 +101,7 @@ def _of_a_pass(report: Report) -> Iterator[str]:
     if broken is not None:
         yield f"the verdict is `pass`, and {broken.case} failed on {broken.side}"
     without_cases = report.shard and not report.results
-    if not any(map(was_measured, report.results)) and not without_cases:
+    if not any(map(was_answered, report.results)) and not without_cases:
         yield "the verdict is `pass`, and nothing was measured"
 
 

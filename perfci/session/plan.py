@@ -21,6 +21,9 @@ from perfci.session.provenance.watch import Watched
 from perfci.session.schedule import has_cold_cache
 from perfci.session.slot import Task
 
+_OF_MANY = " of many"
+"""The folder of a worker's caches that runs many cases: no case's, which have no spaces."""
+
 
 def files_in(root: Path, benchmarks: str, pattern: str) -> tuple[str, ...]:
     """Return the absolute paths of ``root``'s benchmark files, as these keys say, sorted."""
@@ -240,6 +243,13 @@ class SessionPlan:
             },
             timeout_s=case.timeout or self.settings.timeout,
         )
+
+    def task_of_many(self, side: SidePlan, cases: Sequence[Case]) -> Task:
+        """Return the task of one worker that runs ``cases``, of one file, and measures nothing."""
+        task = self.task(side, cases[0], 1, _OF_MANY, exact=())
+        names = tuple(case.id for case in cases)
+        waits = max(case.timeout or self.settings.timeout for case in cases)
+        return replace(task, order=replace(task.order, case="", cases=names), timeout_s=waits)
 
     def forget_cold_caches(self, slug: str) -> None:
         """Remove the caches that only one cold round used: Inductor's grow large."""

@@ -23,6 +23,7 @@ from perfci.session.plan import SessionPlan
 from perfci.session.provenance.openings import Openings
 from perfci.session.provenance.tally import Tally
 from perfci.session.round import measure_round
+from perfci.session.same_code import SameCode, used_by_all
 from perfci.session.schedule import (
     starting_order,
     visiting_order,
@@ -51,7 +52,8 @@ class Session:
 
     ``scale`` is how many times this session's comparisons its report will have: a shard's session
     is as sure as one that measures everything. A case that ran the same code on both sides, without
-    doubt, has one round, and all of them where ``everything`` is measured.
+    doubt, has one round, and all of them where ``everything`` is measured. ``together``: cases of
+    one file that all are, in one process a side, have none.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Session:
         fail_fast: bool = False,
         scale: float = 1.0,
         everything: bool = False,
+        together: bool = False,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         self._plan = plan
@@ -78,6 +81,7 @@ class Session:
         self._fail_fast = fail_fast
         self._scale = scale
         self._everything = everything
+        self._together = together
         self._progress = progress
         self._starters = Starters(plan, executor, journal, budget_end)
         self._openings = Openings(None)
@@ -106,6 +110,7 @@ class Session:
         notes: list[str] = []
         ended = "done"
         try:
+            self._settle_together(states)
             ended = self._minimum(states) or self._more(states) or "done"
         except KeyboardInterrupt:
             ended = "interrupted"
@@ -165,7 +170,20 @@ class Session:
         sides = self._plan.sides
         return len(sides) > 1 and len({side.side.python for side in sides}) == 1
 
+    def _settle_together(self, states: Sequence[CaseState]) -> None:
+        """Settle the cases of each file that are the same code as all of them run together."""
+        if not self._together or self._everything or not self._may_be_the_same():
+            return
+        same_code = SameCode(
+            self._plan, self._executor, self._openings, self._tally, self._budget_end
+        )
+        settled = same_code.of([state.case for state in states])
+        for state in states:
+            state.same_code = state.case.id in settled
+
     def _ran_the_same(self, state: CaseState) -> bool:
+        if state.same_code:
+            return True
         measured = all(state.outputs.values()) and not state.failures
         return measured and not state.opened and self._tally.is_same(state.case.id)
 
@@ -342,9 +360,7 @@ class Session:
         self._round_time_s += took
         self._measured_s += result.measured_s
         self._accuse(state)
-        used = [frozenset(ran.used) for ran in result.ran.values()]
-        of_both = frozenset.intersection(*used) if used else frozenset()  # head's benchmarks
-        state.opened |= (imported | self._openings.taken()) - of_both
+        state.opened |= (imported | self._openings.taken()) - used_by_all(result.ran.values())
         for name, ran in result.ran.items():
             self._tally.add(state.case.id, name, ran)
         for worker_result in result.results:

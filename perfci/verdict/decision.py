@@ -141,6 +141,11 @@ def was_measured(row: Comparison) -> bool:
     return row.status != "removed" and any(side is not None and side.workers > 0 for side in sides)
 
 
+def was_answered(row: Comparison) -> bool:
+    """Whether ``row`` was measured, or needed not be: it is the same code on both sides."""
+    return row.method == "same_code" or was_measured(row)
+
+
 def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[Reason, ...]:
     moved = [
         row
@@ -159,7 +164,7 @@ def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[Re
         if failure.kind == WRONG_CODE or (failure.side != "base" and failure.case not in on_base)
     )
     broken |= dict.fromkeys(_of_row("no-number", row) for row in rows if _lost_its_gate(row))
-    if any(map(was_measured, rows)):
+    if any(map(was_answered, rows)):
         return tuple(broken)
     answers = {"new", "not_comparable"}
     if any(row.status in answers for row in rows):
@@ -206,7 +211,7 @@ def _undecided(
         for row in rows
         if row.status == "not_comparable"
     ]
-    compared = any(map(was_measured, rows))
+    compared = any(map(was_answered, rows))
     new = sum(row.status == "new" for row in rows)
     nothing = (
         (Reason("nothing-to-compare-with", arguments={"new": new}),)

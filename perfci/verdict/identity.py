@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from perfci.model.finding import found
 from perfci.model.report import Comparison
+from perfci.verdict.decision import placeholder
+from perfci.verdict.policy import Policy
 
 SAME_CODE = found("same-code")
 
@@ -17,6 +19,11 @@ def may_be_same_code(rows: Sequence[Comparison]) -> bool:
         row.status == "unchanged" if row.method == "exact" else row.method == "paired_t"
         for row in rows
     )
+
+
+def unmeasured_row(case: str, policy: Policy) -> Comparison:
+    """Return the only row of a case that was seen to be the same code, and not measured."""
+    return replace(placeholder(case, "unchanged", policy, SAME_CODE), method="same_code")
 
 
 def same_code_rows(rows: Iterable[Comparison]) -> tuple[Comparison, ...]:

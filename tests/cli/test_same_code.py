@@ -72,3 +72,46 @@ def test_what_is_imported_is_measured(settled: Project) -> None:
 def test_all_measures_everything(settled: Project) -> None:
     settled.commit("other", **{"unused.py": "x = 2\n"})
     assert set(methods(settled, "--all").values()) == {"paired_t"}
+
+
+MANY = """\
+from pathlib import Path
+import perfci
+from lib import work
+
+@perfci.benchmark(number=[1, 2, 3, 4, 5])
+def counting(number):
+    return work
+"""
+READING = """\
+    if number == 5:
+        text = Path("notes.md").read_text()
+"""
+
+
+@pytest.mark.processes
+def test_many_cases_that_ran_the_same_code_together_need_no_round(settled: Project) -> None:
+    settled.commit("many", **{"benchmarks/bench_one.py": MANY})
+    settled.commit("prose", **{"notes.md": "one, two\n"})
+    report = settled.report("compare", "HEAD~1", "HEAD")
+    assert report["verdict"]["status"] == "pass"
+    assert report["timing"]["rounds"] == 0
+    assert len(report["same_code"]) == 5
+    assert {(row["method"], row["status"]) for row in report["results"]} == {
+        ("same_code", "unchanged")
+    }
+    assert {row["case"] for row in report["results"]} == set(report["same_code"])
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("also", [READING, "    if number == 5:\n        raise ValueError\n"])
+def test_one_of_many_that_differs_or_fails_has_each_measured_by_itself(
+    settled: Project, also: str
+) -> None:
+    many = MANY.replace("    return work", f"{also}    return work")
+    settled.commit("many", **{"benchmarks/bench_one.py": many})
+    settled.commit("prose", **{"notes.md": "one, two\n"})
+    report = settled.report("compare", "HEAD~1", "HEAD")
+    alike = {f"counting[number={number}]" for number in range(1, 5)}
+    assert set(report["same_code"]) == alike
+    assert all(rows(report, case)["latency_p50"]["head"]["workers"] == 1 for case in alike)
