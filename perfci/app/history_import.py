@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from perfci.files import read_regular
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.foreign.gathering import Foreign
+    from perfci.foreign.gathering import Foreign, Skipped
     from perfci.history.history import OpenHistory
     from perfci.history.interchange import Record
     from perfci.model.history import RecordedRun
@@ -115,23 +116,42 @@ def _import_foreign(history: OpenHistory, parts: Iterator[Foreign]) -> Imported:
     """Add what a file, or each file of a folder in turn, holds of another tool's runs."""
     tools: set[str] = set()
     notes: dict[str, None] = {}
-    left: list[str] = []
-    count = 0
+    left = _LeftOut()
 
     def runs() -> Iterator[RecordedRun]:
-        nonlocal count
         for part in parts:
             tools.update(filter(None, (part.tool,)))
             notes.update(dict.fromkeys(part.notes))
-            count += len(part.skipped)
-            room = _SHOWN - len(left)
-            left.extend(f"left out {one.what}: {one.why}" for one in part.skipped[:room])
+            left.add(part.skipped)
             yield from part.runs
 
     said = add_records(history, runs())
     what = f"{tools.pop()}, " if len(tools) == 1 else ""
-    more = [f"… and {count - len(left)} more left out"] if count > len(left) else []
-    return Imported(what + said.summary, (*notes, *left, *more))
+    return Imported(what + said.summary, (*notes, *left.lines()))
+
+
+class _LeftOut:
+    """What an import left out, for one reason one line a benchmark, however many its cases."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._first: dict[tuple[str, str], str] = {}
+
+    def add(self, skipped: Iterable[Skipped]) -> None:
+        from perfci.trend.change import benchmark_of
+
+        for one in skipped:
+            key = benchmark_of(one.what), one.why
+            self._counts[key] += 1
+            self._first.setdefault(key, one.what)
+
+    def lines(self) -> tuple[str, ...]:
+        shown = [
+            f"left out {self._first[key] if count == 1 else f'{key[0]}, {count:,} times'}: {key[1]}"
+            for key, count in islice(self._counts.items(), _SHOWN)
+        ]
+        rest = self._counts.total() - sum(islice(self._counts.values(), _SHOWN))
+        return (*shown, *([f"… and {rest:,} more left out"] if rest else ()))
 
 
 def add_records(history: OpenHistory, records: Iterable[Record]) -> Imported:

@@ -11,11 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from statistics import median
 
 from prometheus_client.core import CollectorRegistry, Metric
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from perfci.trend.change import Change, ChangeStatus, Trend
+from perfci.trend.change import Change, ChangeStatus, Event, EventKind, Trend
 from perfci.trend.timeline.series import Series, SeriesKey
 
 _UNITS = {
@@ -30,6 +31,7 @@ _UNITS = {
 _RESERVED = ("_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcount", "_info")
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _STATUSES: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
+_KINDS: tuple[EventKind, ...] = ("code", "environment", "excursion")
 _WAYS = ("worse", "better")
 
 Sample = tuple[Mapping[str, str], float]
@@ -37,7 +39,7 @@ Sample = tuple[Mapping[str, str], float]
 
 def render_openmetrics(trend: Trend) -> str:
     """Return the text. A family without samples is left out."""
-    own = (*_about(trend), *_statuses(trend), *_health(trend))
+    own = (*_about(trend), *_statuses(trend), *_events(trend), *_health(trend))
     registry = CollectorRegistry()
     registry.register(_Families((*own, *_values(trend.series, {one.name for one in own}))))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
@@ -129,6 +131,38 @@ def _statuses(trend: Trend) -> tuple[Metric, ...]:
     )
 
 
+def _events(trend: Trend) -> tuple[Metric, ...]:
+    counts = Counter((one.environment, one.kind, one.status, _way(one)) for one in trend.events)
+    each_count = tuple(
+        (
+            {"environment": name, "kind": kind, "status": status, "way": way},
+            counts[name, kind, status, way],
+        )
+        for name in sorted(trend.timelines)
+        for kind in _KINDS
+        for status in _STATUSES
+        for way in _WAYS
+    )
+    labels = {one.id: _event(one) for one in trend.events}
+    each_size = ((labels[one.id], float(one.series)) for one in trend.events)
+    each_cost = ((labels[one.id], median(one.costs)) for one in trend.events if one.costs)
+    return (
+        _gauge("perfci_events", "How many events there are.", each_count),
+        _gauge("perfci_event_series", "How many series an event moved.", each_size),
+        _gauge(
+            "perfci_event_cost_ratio",
+            "The median of new level / old level over an event's series, above 1 for worse.",
+            each_cost,
+            "ratio",
+        ),
+    )
+
+
+def _event(one: Event) -> dict[str, str]:
+    labels = {"environment": one.environment, "event": one.id, "kind": one.kind}
+    return labels | {"status": one.status, "way": _way(one)}
+
+
 def _health(trend: Trend) -> tuple[Metric, ...]:
     health = trend.health
     missing = tuple(
@@ -196,8 +230,8 @@ def _status(change: Change | None) -> dict[str, str]:
     return {"status": change.status, "way": _way(change)}
 
 
-def _way(change: Change) -> str:
-    return "worse" if change.worse else "better"
+def _way(one: Change | Event) -> str:
+    return "worse" if one.worse else "better"
 
 
 def _ordered(series: Iterable[Series]) -> list[Series]:

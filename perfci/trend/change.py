@@ -107,6 +107,12 @@ class Event:
         return min((one.status for one in self.changes), key=order.index)
 
     @property
+    def news(self) -> bool:
+        """Whether people are to be notified: no report has named it, or it has doubled since."""
+        new = sum(one.status == "new" for one in self.changes)
+        return 2 * new > len(self.changes)
+
+    @property
     def series(self) -> int:
         """How many series moved."""
         return len({one.series for one in self.changes})

@@ -54,6 +54,17 @@ def test_of_many_that_were_left_out_the_first_are_named_and_the_rest_counted(
     assert "… and 10 more left out" in done.err
 
 
+def test_what_was_left_out_for_one_reason_is_one_line_a_benchmark(tmp_path: Path) -> None:
+    file = plain("google-benchmark-old.json")
+    failed = {"error_occurred": True, "error_message": "gone"}
+    names = [*("slow" for _ in range(1200)), "odd"]
+    file["benchmarks"] = [{"name": name} | failed for name in names]
+    (tmp_path / "x.json").write_text(json.dumps(file))
+    done = perfci(tmp_path, "import", "x.json")
+    said = [line.strip() for line in done.err.splitlines() if "left out" in line]
+    assert said == ["left out slow, 1,200 times: gone", "left out odd: gone"]
+
+
 def test_a_file_that_is_not_what_it_says_is_told_and_nothing_is_added(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{"machine_info": {}, "benchmarks": 3}')
     done = perfci(tmp_path, "import", "x.json")

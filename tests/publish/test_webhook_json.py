@@ -11,7 +11,7 @@ import pytest
 from perfci.render.webhook_message import webhook_body
 from perfci.trend.change import Change, Trend
 from perfci.trend.timeline.series import SeriesKey
-from tests.publish.trends import CASE, ENVIRONMENT, KEY, SHAS, change, many, trend
+from tests.publish.trends import CASE, ENVIRONMENT, KEY, SHAS, change, event, many, trend
 from tests.render.hostile import NAMES
 
 
@@ -81,7 +81,7 @@ def test_a_hundred_are_cut_to_what_slack_takes_and_the_rest_is_counted() -> None
     assert len(told["blocks"]) == 23
     texts = [block["text"]["text"] for block in told["blocks"]]
     assert texts[0] == "perfci: 100 new regressions"
-    assert texts[-2] == "…and 80 more change points."
+    assert texts[-2] == "…and 80 more events."
     assert texts[-1] == "<https://ci.example/1?a=1&amp;b=2|The whole report>"
 
 
@@ -120,3 +120,27 @@ def test_a_step_between_nights_of_one_commit_is_not_blamed_on_it() -> None:
     (section,) = sections(trend(changes=(change(commits=(SHAS[2], SHAS[2])),)))
     assert "not the code" in section
     assert "between" not in section
+
+
+def test_an_event_of_many_series_is_one_section_with_its_benchmarks_and_sizes() -> None:
+    some = tuple(
+        change(f"{number}", KEY._replace(case=f"case{number}[n={n}]"), ratio=1.1 + number / 10)
+        for number in range(5)
+        for n in (1, 2)
+    )
+    told = trend(changes=some, events=(event(*some, kind="environment", evidence=("runner",)),))
+    assert message(told)["blocks"][0]["text"]["text"] == "perfci: 1 new regression (10 series)"
+    (section,) = sections(told)
+    assert section.splitlines() == [
+        ":red_circle: worse: `case0`, `case1` and 3 more benchmarks, 10 of 200 series",
+        f"*+30.0 %, the largest +50.0 %*, between `{SHAS[1][:10]}` and `{SHAS[2][:10]}`",
+        f"on `{ENVIRONMENT}`",
+        "the environment, not the code: another runner measured from here on",
+    ]
+
+
+def test_an_event_that_was_sent_is_sent_again_only_when_most_of_its_changes_are_new() -> None:
+    old = tuple(change(f"o{number}", status="known") for number in range(3))
+    new = many(4)
+    assert webhook_body(trend(changes=(*old, *new[:3]), events=(event(*old, *new[:3]),))) is None
+    assert webhook_body(trend(changes=(*old, *new), events=(event(*old, *new),))) is not None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perfci.model.history import RunHeader
-from perfci.trend.change import Change, Drift, Health, Trend
+from perfci.trend.change import Change, Drift, Event, Health, Trend
 from perfci.trend.timeline.series import Series, SeriesKey, Timeline
 from tests.builders.recorded import header
 
@@ -74,8 +74,29 @@ def health(**changed: Any) -> Health:
     return Health(**(fields | changed))
 
 
+def event(*changes: Change, identity: str = "", **changed: Any) -> Event:
+    """Return the event of ``changes``, which goes by the first one's id."""
+    fields: dict[str, Any] = {
+        "id": identity or changes[0].id,
+        "kind": "code",
+        "environment": changes[0].series.environment,
+        "changes": changes,
+        "back": (),
+        "rows": (1, 2),
+        "commits": changes[0].commits,
+        "at": changes[0].at,
+        "ended_at": "",
+        "measured": 200,
+        "evidence": (),
+    }
+    return Event(**(fields | changed))
+
+
 def trend(**changed: Any) -> Trend:
-    """Return a trend of one environment with four nights, and one series with a new regression."""
+    """Return a trend of one environment with four nights, and one series with a new regression.
+
+    Each change is an event of its own, where no others are given.
+    """
     fields: dict[str, Any] = {
         "created_at": "2026-11-08T03:00:00+00:00",
         "perfci_version": "0.1.0",
@@ -86,7 +107,8 @@ def trend(**changed: Any) -> Trend:
         "health": health(),
         "releases": {},
     }
-    return Trend(**(fields | changed))
+    fields |= changed
+    return Trend(**({"events": tuple(map(event, fields["changes"]))} | fields))
 
 
 def many(count: int, **changed: Any) -> tuple[Change, ...]:

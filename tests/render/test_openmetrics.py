@@ -9,7 +9,18 @@ from prometheus_client.parser import text_string_to_metric_families as classic
 from perfci.render.openmetrics import render_openmetrics
 from perfci.trend.change import Trend
 from perfci.trend.timeline.series import SeriesKey
-from tests.publish.trends import CASE, ENVIRONMENT, KEY, change, drift, health, series, trend
+from tests.publish.trends import (
+    CASE,
+    ENVIRONMENT,
+    KEY,
+    change,
+    drift,
+    event,
+    health,
+    many,
+    series,
+    trend,
+)
 from tests.render.hostile import NAMES
 
 
@@ -57,6 +68,21 @@ def test_changes_are_counted_with_zeros_so_that_an_alert_has_something_to_watch(
     assert len(counts) == 8
     assert counts.pop(("new", "worse")) == 1
     assert set(counts.values()) == {0}
+
+
+def test_events_are_counted_with_zeros_and_each_has_its_size() -> None:
+    some = many(3, ratio=1.5)
+    found = samples(trend(changes=some, events=(event(*some, identity="e1"),)))
+    counts = {
+        (labels["kind"], labels["status"], labels["way"]): value
+        for labels, value in found["perfci_events"]
+    }
+    assert len(counts) == 24
+    assert counts.pop(("code", "new", "worse")) == 1
+    assert set(counts.values()) == {0}
+    ((labels, series_moved),) = found["perfci_event_series"]
+    assert (labels["event"], labels["way"], series_moved) == ("e1", "worse", 3)
+    assert found["perfci_event_cost_ratio"] == [(labels, 1.5)]
 
 
 def test_sizes_drift_and_health_are_told() -> None:

@@ -173,6 +173,19 @@ def test_values_in_an_older_unit_are_left_out_and_named():
     assert "values in ms are left out" in arranged.notes[0]
 
 
+def test_what_is_left_out_of_a_benchmarks_many_cases_is_one_note():
+    parts = [
+        part(*some, case=f"encoder[n={n}]", unit=unit)
+        for n in range(9)
+        for unit, some in (("ms", ([0], [1.0])), ("s", ([1, 2], [1.5, 1.6])))
+    ]
+
+    (note,) = arrange(history([run(i) for i in range(3)], *parts)).notes
+
+    assert note.startswith("encoder[n=0] ")
+    assert note.endswith("it is now in s. And so of 8 more of its series.")
+
+
 def test_values_that_are_no_numbers_are_left_out():
     loaded = history([run(i) for i in range(3)], part([0, 1, 2], [1.0, np.nan, np.inf]))
 

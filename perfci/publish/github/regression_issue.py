@@ -1,32 +1,43 @@
 """Pure: what the issues of a trend's regressions say, and what has to be written for that.
 
-One issue a new regression; beyond ``MOST`` in one report, one issue for all the others. An issue
-is written anew while it is open. When its regression is fixed or acknowledged it says so and is
-closed, in one write, so that neither can happen twice. A closed issue is never touched again:
-whoever closes one by hand, or opens one again, has the last word.
+One issue a new event that made something worse; beyond ``MOST`` in one report, one issue for all
+the others. An issue is written anew while it is open. When its regressions are fixed or
+acknowledged it says so and is closed, in one write, so that neither can happen twice. A closed
+issue is never touched again: whoever closes one by hand, or opens one again, has the last word.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
+from statistics import median
 
 from perfci.publish.github.event import SHA
 from perfci.publish.github.issue import MOST_IDS, Close, Content, Issue, mark_of, ours, rewritten
 from perfci.render.clean import clean_line
 from perfci.render.escape import code, escape
-from perfci.render.site.words import SAME_COMMIT, ratio_text, short, size_text
-from perfci.trend.change import Change, Trend
+from perfci.render.site.words import (
+    SAME_COMMIT,
+    event_size,
+    event_text,
+    ratio_text,
+    short,
+    size_text,
+)
+from perfci.trend.change import Change, Event, Trend
 from perfci.trend.timeline.series import SeriesKey
 from perfci.units import counted
 
 MOST = 10
-"""New issues a report: more in one run are one event, and nobody's inbox."""
+"""New issues a report: more are nobody's inbox."""
 _LONGEST_TABLE = 10_000
 """Characters, so that an issue's 65,536 hold it beside the marks."""
-_COLUMNS = ("| case | metric | change | since | status | on |", "|---|---|---|---|---|---|")
+_SERIES = ("| case | metric | change | status |", "|---|---|---|---|")
+_EVENTS = ("| what | change | since | status | on |", "|---|---|---|---|---|")
+_MOST_NAMES = 3
+"""Benchmarks that are named of an event; the others are counted."""
 _LONGEST_TITLE = 200
 _MOST_IN_TITLE = 256
 _IN_TITLE = re.compile(r"(?<=@)(?=\S)|(?<=#)(?=\d)|(?<=:)(?=[\w+-]+:)|(?<=:)(?=//)")
@@ -47,8 +58,11 @@ def openings(
 ) -> tuple[tuple[str, ...], ...]:
     """Return the marks of each issue that is to be opened, for new regressions that have none."""
     known = ours(issues, author)
-    missing = [mark for mark, one in _worse(trend).items() if one.status == "new"]
-    missing = [mark for mark in missing if mark not in known]
+    missing = [
+        mark_of(event.id)
+        for event in trend.events
+        if event.news and _worse(event) and not known.keys() & set(_marks(event))
+    ]
     rest = missing[most : most + MOST_IDS]
     return (*((mark,) for mark in missing[:most]), *([tuple(rest)] if rest else []))
 
@@ -62,7 +76,7 @@ def steps(
 ) -> tuple[Step, ...]:
     """Return the writes that are left to do: of ``author``'s open issues, then of ``wanted``."""
     known = ours(issues, author)
-    worse = _worse(trend)
+    by_mark = {mark: event for event in trend.events if _worse(event) for mark in _marks(event)}
     units = {one.key: one.unit for one in trend.series}
     subjects = {run.sha: run.subject for line in trend.timelines.values() for run in line.runs}
     written = _Writing(units, subjects, report_url)
@@ -70,37 +84,73 @@ def steps(
     by_issue = sorted(known.items(), key=lambda item: item[1].number)
     for issue, marked in groupby(by_issue, key=lambda item: item[1]):
         marks = tuple(mark for mark, _ in marked)
-        changes = [worse[mark] for mark in marks if mark in worse]
-        if not issue.open or not changes:
+        events = {by_mark[mark].id: by_mark[mark] for mark in marks if mark in by_mark}
+        if not issue.open or not events:
             continue  # somebody closed it, or its series are gone
-        content = written.content(marks, changes)
+        content = written.content(marks, tuple(events.values()))
         body = rewritten(issue, content)
         if body is not None:
             found.append(Step(content, body, issue))
     for marks in wanted:
-        if not known.keys() & set(marks):
-            content = written.content(marks, [worse[mark] for mark in marks])
+        events = {mark: by_mark[mark] for mark in marks}
+        if not known.keys() & {mark for one in events.values() for mark in _marks(one)}:
+            content = written.content(marks, tuple(events.values()))
             found.append(Step(content, content.body))
     return tuple(found)
 
 
-def _worse(trend: Trend) -> dict[str, Change]:
-    return {mark_of(one.id): one for one in trend.changes if one.worse}
+def _worse(event: Event) -> tuple[Change, ...]:
+    return tuple(one for one in event.changes if one.worse)
+
+
+def _marks(event: Event) -> tuple[str, ...]:
+    """Return what its issue is known by: earlier versions opened one for each of its changes."""
+    return tuple(mark_of(id_) for id_ in (event.id, *(one.id for one in event.changes)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """Writes issues' texts; what a text needs besides its changes."""
+    """Writes issues' texts; what a text needs besides its events."""
 
     units: dict[SeriesKey, str]
     subjects: dict[str, str]
     report_url: str
 
-    def content(self, marks: tuple[str, ...], changes: Sequence[Change]) -> Content:
-        alone = len(marks) == 1
-        title = _title(changes[0]) if alone else _title_of_many(marks, changes[0])
-        text = self._text(changes[0]) if alone else self._text_of_many(marks, changes)
+    def content(self, marks: tuple[str, ...], events: Sequence[Event]) -> Content:
+        changes = [change for event in events for change in _worse(event)]
+        if len(events) > 1:
+            title, text = _title_of_many(marks, events[0]), self._text_of_many(events)
+        elif len(events[0].changes) == 1:
+            title, text = _title(changes[0]), self._text(changes[0])
+        else:
+            title, text = _title_of_event(events[0]), self._text_of_event(events[0])
         return Content(marks, title, text + self._foot(changes), _close(changes))
+
+    def _text_of_event(self, event: Event) -> str:
+        changes = _worse(event)
+        before, after = map(_commit, event.commits)
+        subject = escape(self.subjects.get(event.commits[1], ""), 200)
+        same = event.commits[0] == event.commits[1]
+        rows = [
+            ("on", code(event.environment)),
+            ("at" if same else "between", after if same else f"{before} and {after}"),
+            ("last commit", "" if same else subject),
+            ("what it is", escape(event_text(event), 300)),
+        ]
+        of = counted(len(event.benchmarks), "benchmark")
+        moved = f"{len(changes):,} of {event.measured:,} series got worse, of {of}"
+        lines = [
+            f"{moved}: **{escape(event_size(event), 80)}**",
+            "",
+            "| | |",
+            "|---|---|",
+            *(f"| {name} | {value} |" for name, value in rows if value),
+        ]
+        if any(one.benchmark_changed for one in changes):
+            lines += ["", "The source of some benchmark changed there, too: it may be that."]
+        lines += ["", *_ending(changes, event.id), "", "<details><summary>Each series</summary>"]
+        lines += ["", *_table(_SERIES, [self._row(one) for one in changes]), "", "</details>"]
+        return "\n".join(lines)
 
     def _text(self, change: Change) -> str:
         rows = [
@@ -119,7 +169,7 @@ class _Writing:
         ]
         if change.benchmark_changed:
             lines += ["", "The benchmark's own source changed there, too: it may be that."]
-        lines += ["", *_ending(change)]
+        lines += ["", *_ending((change,), change.id)]
         return "\n".join(lines)
 
     def _where(self, change: Change) -> Sequence[tuple[str, str]]:
@@ -133,30 +183,30 @@ class _Writing:
             where.append(("with 95 % confidence between", f"{first} and {last}"))
         return where
 
-    def _text_of_many(self, marks: tuple[str, ...], changes: Sequence[Change]) -> str:
-        rows: list[str] = []
-        left = _LONGEST_TABLE
-        for one in changes:
-            row = self._row(one)
-            left -= len(row) + 1
-            if left < 0:
-                break
-            rows.append(row)
-        rest = len(changes) - len(rows)
-        first = f"{counted(len(marks), 'more regression')} came in one report"
-        lines = [f"{first}, too many for an issue each.", "", *_COLUMNS, *rows]
-        return "\n".join([*lines, *(["", f"…and {rest} more."] if rest else [])])
+    def _text_of_many(self, events: Sequence[Event]) -> str:
+        first = f"{counted(len(events), 'more regression')} came in one report"
+        rows = [self._event_row(one) for one in events]
+        lines = [f"{first}, too many for an issue each.", "", *_table(_EVENTS, rows)]
+        return "\n".join(lines)
 
-    def _row(self, one: Change) -> str:
+    def _event_row(self, event: Event) -> str:
+        alone = event.changes[0]
+        if len(event.changes) == 1:
+            what, size = f"{code(alone.series.case, 120)} {code(alone.series.metric, 60)}", alone
+        else:
+            what, size = _names(event, code), None
         cells = (
-            code(one.series.case, 120),
-            code(one.series.metric, 60),
-            self._size(one),
-            _commit(one.commits[1]),
-            "open" if one.status in _OPEN else one.status,
-            code(one.series.environment, 100),
+            what,
+            self._size(size) if size else escape(event_size(event), 80),
+            _commit(event.commits[1]),
+            _state(_worse(event)),
+            code(event.environment, 100),
         )
         return f"| {' | '.join(cells)} |"
+
+    def _row(self, one: Change) -> str:
+        names = code(one.series.case, 120), code(one.series.metric, 60)
+        return f"| {' | '.join((*names, self._size(one), _state((one,))))} |"
 
     def _size(self, change: Change) -> str:
         return escape(size_text(change, self.units.get(change.series, "")), 80)
@@ -179,9 +229,30 @@ def _title(change: Change) -> str:
     return _as_title(f"{said} got worse{size}")
 
 
-def _title_of_many(marks: tuple[str, ...], first: Change) -> str:
+def _title_of_event(event: Event) -> str:
+    size = f" by {ratio_text(median(event.costs))}" if event.costs else ""
+    names = _names(event, lambda name: clean_line(name, 60))
+    return _as_title(f"{event.series:,} series of {names} got worse{size}")
+
+
+def _title_of_many(marks: tuple[str, ...], first: Event) -> str:
     since = f" since {short(first.commits[1])}" if first.commits[1] else ""
     return _as_title(f"{counted(len(marks), 'more regression')}{since}")
+
+
+def _names(event: Event, shown: Callable[[str], str]) -> str:
+    names = event.benchmarks
+    said = ", ".join(shown(one) for one in names[:_MOST_NAMES])
+    rest = len(names) - _MOST_NAMES
+    return f"{said} and {counted(rest, 'more benchmark')}" if rest > 0 else said
+
+
+def _table(columns: tuple[str, str], rows: Sequence[str]) -> Sequence[str]:
+    """Return the table; of a long one the beginning, and how many rows are left out."""
+    ends = accumulate(len(row) + 1 for row in rows)
+    kept = rows[: sum(end <= _LONGEST_TABLE for end in ends)]
+    rest = len(rows) - len(kept)
+    return (*columns, *kept, *(("", f"…and {rest} more.") if rest else ()))
 
 
 def _as_title(text: str) -> str:
@@ -190,13 +261,20 @@ def _as_title(text: str) -> str:
     return _IN_TITLE.sub("\u200b", line)[:_MOST_IN_TITLE]
 
 
-def _ending(change: Change) -> Sequence[str]:
-    if change.status == "fixed":
+def _state(changes: Sequence[Change]) -> str:
+    over = sorted({one.status for one in changes} - _OPEN)
+    return "open" if any(one.status in _OPEN for one in changes) else " and ".join(over)
+
+
+def _ending(changes: Sequence[Change], id_: str) -> Sequence[str]:
+    close = _close(changes)
+    if close == "completed":
         return ("**Fixed**: the old level is back.",)
-    if change.status == "acknowledged":
-        note = f": {escape(change.note, 500)}" if change.note else "."
+    if close == "not_planned":
+        said = next((one.note for one in changes if one.note), "")
+        note = f": {escape(said, 500)}" if said else "."
         return (f"**Acknowledged**{note}",)
-    asked = f"perfci history acknowledge {change.id} --note '…'"
+    asked = f"perfci history acknowledge {id_} --note '…'"
     return (f"Meant? Then say so: {code(asked)}",)
 
 

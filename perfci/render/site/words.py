@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import median
 
 from perfci.render.clean import clean_line
 from perfci.render.site.catalogue import series_of, shown
@@ -124,6 +125,14 @@ _EVIDENCE: dict[Evidence, str] = {
     "runner": "another runner measured from here on",
     "unmoved_elsewhere": "the same commits moved nothing in another environment",
 }
+
+
+def event_size(event: Event) -> str:
+    """Return by how much an event's series moved its way: the median, and the largest of them."""
+    if not event.largest_cost:
+        return ""
+    middle, largest = ratio_text(median(event.costs)), ratio_text(event.largest_cost)
+    return f"{middle}, the largest {largest}" if len(event.costs) > 1 else middle
 
 
 def event_text(event: Event) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.model.history import RunHeader
 from perfci.model.instant import in_utc
+from perfci.trend.change import benchmark_of
 from perfci.trend.timeline.ordering import order_runs, whole_commits
 from perfci.trend.timeline.series import (
     LoadedHistory,
@@ -73,10 +74,16 @@ def arrange(
         name = current_name(part.key.case, aliases or {})
         merged.setdefault(part.key._replace(case=name), []).append(part)
     series: list[Series] = []
+    left_out: dict[tuple[str, str, str], list[str]] = {}
     for key in sorted(merged):
-        made = _series(key, merged[key], rows, loaded, notes)
+        about: list[str] = []
+        made = _series(key, merged[key], rows, loaded, about)
         if made is not None:
             series.append(made)
+        for why in about:
+            kind = key.environment, benchmark_of(key.case), key.metric
+            left_out.setdefault(kind, []).append(why)
+    notes += [_folded(some) for some in left_out.values()]
     notes += _alias_notes({part.key.case for part in loaded.series}, aliases or {})
     notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
     return Arranged(timelines=timelines, series=tuple(series), notes=tuple(notes))
@@ -111,6 +118,12 @@ def earlier_names(case: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
         waiting += (fresh := [old for old in olds if old not in found and old != case])
         found += fresh
     return tuple(name for name in found if current_name(name, aliases) == case)
+
+
+def _folded(notes: Sequence[str]) -> str:
+    """Return one benchmark's notes of what was left out as one line."""
+    rest = len(notes) - 1
+    return notes[0] + (f" And so of {rest:,} more of its series." if rest else "")
 
 
 def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str]:

@@ -16,7 +16,7 @@ from perfci.trend.change import Change, Trend
 from perfci.trend.timeline.series import SeriesKey
 from tests.publish.github.server import FakeGitHub, Fault, dropped, limited
 from tests.publish.github.state import BOT
-from tests.publish.trends import CASE, ENVIRONMENT, SHAS, change, many, trend
+from tests.publish.trends import CASE, ENVIRONMENT, SHAS, change, event, many, trend
 from tests.render.hostile import NAMES
 from tests.render.rendered import with_markdown_it
 
@@ -292,3 +292,36 @@ def test_a_step_between_nights_of_one_commit_is_not_blamed_on_it(
     (body,) = texts(github)
     assert "not the code" in body
     assert "Commit 2" not in body
+
+
+def test_an_event_of_many_series_is_one_issue_that_names_each_and_is_closed_with_the_last(
+    github: FakeGitHub, issue_client: IssueClient
+) -> None:
+    some = many(30)
+    tell(issue_client, trend(changes=some, events=(event(*some, identity="e1"),)))
+    (issue,) = github.issues
+    names = "case0, case1, case10 and 27 more benchmarks"
+    assert issue["title"] == f"perfci: 30 series of {names} got worse by +25.0 %"
+    body = issue["body"]
+    assert body.startswith("<!-- perfci-changes: e1 -->\n")
+    assert "30 of 200 series got worse, of 30 benchmarks: **+25.0 %, the largest" in body
+    assert "perfci history acknowledge e1 " in body
+    assert "`case29`" in body
+    known = [replace(one, status="known") for one in some]
+    half = (*known[:29], replace(known[29], status="fixed"))
+    tell(issue_client, trend(changes=half, events=(event(*half, identity="e1"),)))
+    assert github.issues[0]["state"] == "open"
+    over = tuple(replace(one, status="fixed") for one in some)
+    tell(issue_client, trend(changes=over, events=(event(*over, identity="e1"),)))
+    assert (github.issues[0]["state"], len(github.issues)) == ("closed", 1)
+
+
+def test_an_issue_that_an_earlier_version_opened_for_a_change_follows_the_changes_event(
+    github: FakeGitHub, issue_client: IssueClient
+) -> None:
+    tell(issue_client, trend())
+    both = (change(), change("c2"))
+    told = trend(changes=both, events=(event(*both, identity="e1"),))
+    assert tell(issue_client, told)[0].text.startswith("issue updated")
+    assert len(github.issues) == 1
+    assert "2 of 200 series" in github.issues[0]["body"]
