@@ -74,20 +74,23 @@ def find_candidates(prepared: Prepared, *, least: float) -> Candidates:
     """
     import numpy as np
 
-    cleaned, rho = prepared.cleaned, prepared.rho
+    cleaned = prepared.cleaned
     sums = np.concatenate([[0.0], np.cumsum(cleaned - cleaned.mean())])
+    lengths = np.arange(1.0, len(cleaned) + 1.0)
+    variance = np.append(0.0, inflation(lengths, prepared.rho) / lengths)  # of a level's mean
     places, strengths, begins, ends = [], [], [], []
     for layer in _layers(len(cleaned), prepared.shortest):
-        left, right = layer.left, layer.length - layer.left
+        left, share = layer.left, variance[layer.left]
         first = sums[layer.starts, None]
-        middle = sums[layer.starts[:, None] + left]
-        last = sums[layer.starts + layer.length, None]
-        weight = inflation(left.astype(float), rho) / left
-        weight = prepared.sigma * np.sqrt(weight + inflation(right.astype(float), rho) / right)
-        strength = np.abs((middle - first) / left - (last - middle) / right) / weight
+        middle = sums[layer.starts[:, None] + left] - first
+        total = sums[layer.starts + layer.length, None] - first
+        # the right sides are the left ones reversed; |middle/left - (total - middle)/right|
+        middle -= total * (left / layer.length)
+        middle *= layer.length / (left * left[::-1] * np.sqrt(share + share[::-1]))
+        strength = np.abs(middle, out=middle)
         best = strength.argmax(axis=1)
         places.append(layer.starts + left[best])
-        strengths.append(strength[np.arange(len(best)), best])
+        strengths.append(strength[np.arange(len(best)), best] / prepared.sigma)
         begins.append(layer.starts)
         ends.append(layer.starts + layer.length)
     place, strength = np.concatenate(places), np.concatenate(strengths)
