@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A branch by its ``name``, its commits (the oldest first), its tags, and what was odd."""
+    """A branch by its ``name``, its commits (the oldest first), its tags, and what was odd.
+
+    ``forge`` is the repository's page on the web, where the commits may be its own.
+    """
 
     name: str = ""
     order: tuple[str, ...] = ()
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    forge: str = ""
 
 
 def repository_at(folder: Path) -> Repository | None:
@@ -49,6 +53,7 @@ def branch_order(
         note = "There is no repository here: runs are in their recorded order, with no release."
         return Branch(name=wanted or "", notes=(note,))
     from perfci.checkout.commits import branch_of, commits, tags
+    from perfci.checkout.forge import forge_of
     from perfci.trend.timeline.ordering import whole_commits
 
     rev = _known(repository, wanted) if wanted else repository.default_base() or "HEAD"
@@ -58,7 +63,7 @@ def branch_order(
             "This is a shallow clone: runs are in their recorded order, and no release is shown "
             "(`git fetch --unshallow`; actions/checkout: `fetch-depth: 0`)."
         )
-        return Branch(name=name, notes=(note,))
+        return Branch(name=name, notes=(note,), forge=forge_of(repository))
     order = tuple(commit.sha for commit in reversed(commits(repository, rev)))
     named = {sha for sha in recorded if sha}
     if named and named.isdisjoint(order) and not whole_commits(named, order):
@@ -67,7 +72,7 @@ def branch_order(
             "recorded order."
         )
         return Branch(name=wanted or "", notes=(note,))
-    return Branch(name=name, order=order, tags=tags(repository))
+    return Branch(name, order, tags(repository), forge=forge_of(repository))
 
 
 def _known(repository: Repository, wanted: str) -> str:

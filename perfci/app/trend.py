@@ -172,6 +172,7 @@ def trend_of(
         gone=series_gone(arranged.timelines, arranged.series, replaced),
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,
+        forge=branch.forge,
     )
 
 

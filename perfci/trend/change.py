@@ -221,7 +221,7 @@ class Trend:
 
     The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
     measured. ``reported_before``: whether an earlier report named a change; in a first report
-    what moved in the last ``recent_days`` is new.
+    what moved in the last ``recent_days`` is new. ``forge`` is the repository's page on the web.
     """
 
     created_at: str
@@ -238,3 +238,4 @@ class Trend:
     gone: frozenset[SeriesKey] = frozenset()
     events: tuple[Event, ...] = ()
     recent_days: int = 14
+    forge: str = ""

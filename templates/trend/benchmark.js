@@ -31,7 +31,7 @@
   };
 
   const wanted = () => {
-    const parts = location.hash.slice(1).split("/");
+    const parts = location.hash.slice(1).split("?")[0].split("/");
     try {
       return parts.length === 3 ? parts.map(decodeURIComponent) : null;
     } catch {

@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const { element, drawn } = perfci;
+  const LEAST_DRAWN = 8; // pixels: less is a click
 
   const runText = (series, timeline, index) => {
     const row = series.rows[index];
@@ -15,7 +16,7 @@
     };
   };
 
-  const changeItem = (change) => {
+  const changeItem = (timeline) => (change) => {
     const sense = change.worse ? "worse" : "better";
     return element(
       "li",
@@ -23,7 +24,7 @@
       element("strong", {}, perfci.sign(change.rises), change.size),
       element("span", { class: "word" }, sense),
       element("span", { class: `badge ${change.status}` }, change.status),
-      element("code", {}, change.commits),
+      perfci.commit(timeline, change.commits),
       element("span", { class: "quiet" }, change.facts.join(" · ")),
     );
   };
@@ -62,18 +63,40 @@
       readout.replaceChildren(
         element("strong", {}, run.value),
         element("span", {}, facts),
-        element("code", {}, run.sha),
+        perfci.commit(timeline, run.sha),
         element("span", { class: "subject", title: run.subject }, run.subject),
       );
     };
     const rest = () => show(document.activeElement === plot ? index : last, document.activeElement === plot);
 
-    for (const pointed of ["pointermove", "pointerdown"]) {
-      // a finger that taps doesn't move
-      plot.addEventListener(pointed, (event) => show(chart.nearest(event.offsetX), true));
-    }
+    // a mouse that is drawn over the chart zooms; a finger reads on, and scrolls
+    let drawnFrom = null;
+    plot.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "mouse" && event.button === 0) drawnFrom = event.offsetX;
+      show(chart.nearest(event.offsetX), true); // a finger that taps doesn't move
+    });
+    plot.addEventListener("pointermove", (event) => {
+      show(chart.nearest(event.offsetX), true);
+      if (drawnFrom !== null && Math.abs(event.offsetX - drawnFrom) > LEAST_DRAWN) {
+        chart.brush(drawnFrom, event.offsetX);
+      }
+    });
+    plot.addEventListener("pointerup", (event) => {
+      const far = drawnFrom !== null && Math.abs(event.offsetX - drawnFrom) > LEAST_DRAWN;
+      const dates = far ? chart.dates(drawnFrom, event.offsetX) : null;
+      drawnFrom = null;
+      if (dates) perfci.zoom(...dates);
+    });
+    const redraw = () => {
+      chart = perfci.chart(frame, series, timeline);
+      rest();
+    };
+    perfci.onView(redraw);
     // a finger leaves as soon as it is lifted, and what it showed is still to be read
-    plot.addEventListener("pointerleave", (event) => event.pointerType === "touch" || rest());
+    plot.addEventListener("pointerleave", (event) => {
+      drawnFrom = null;
+      if (event.pointerType !== "touch") rest();
+    });
     plot.addEventListener("focus", () => show(index, true));
     plot.addEventListener("blur", rest);
     plot.addEventListener("keydown", (event) => {
@@ -86,8 +109,7 @@
     new ResizeObserver(() => {
       if (plot.clientWidth === width || plot.clientWidth === 0) return;
       width = plot.clientWidth;
-      chart = perfci.chart(frame, series, timeline);
-      rest();
+      redraw();
     }).observe(plot);
     plot.setAttribute("aria-valuemin", 0);
     plot.setAttribute("aria-valuemax", last);
@@ -125,10 +147,11 @@
       fill: (series, timeline) => {
         latest.textContent = perfci.value(series.values.at(-1), series.unit);
         live(plot, readout, series, timeline);
-        const shown = [...series.changes].reverse().map(changeItem);
+        const shown = [...series.changes].reverse().map(changeItem(timeline));
         if (shown.length) node.append(element("ul", { class: "changes" }, ...shown));
         const folds = [perfci.comparison(series, timeline), perfci.runs(series, timeline)];
-        node.append(element("div", { class: "folds" }, ...folds));
+        const save = perfci.saver(title, "Save as CSV", () => perfci.runRows(series, timeline));
+        node.append(element("div", { class: "folds" }, ...folds, save));
       },
       fail: (error) => readout.replaceChildren(element("span", { class: "worse" }, error.message)),
     };

@@ -6,10 +6,27 @@
   const DATE_WIDTH = 44; // of a date below the axis, with the gap to the next one
   const { drawn } = perfci;
 
-  const layout = (series, timeline, width) => {
+  // the part of a series in the rows from `first` to `last`; all of it where none of it is there
+  const within = (series, first, last) => {
+    const isIn = (row) => row >= first && row <= last;
+    const kept = series.rows.map((row, index) => index).filter((index) => isIn(series.rows[index]));
+    if (kept.length === 0 || kept.length === series.rows.length) return series;
+    const clip = (row) => Math.min(Math.max(row, first), last);
+    const levels = series.levels.filter((level) => level.last >= first && level.first <= last);
+    return {
+      ...series,
+      rows: kept.map((index) => series.rows[index]),
+      values: kept.map((index) => series.values[index]),
+      sources: series.sources.filter(isIn),
+      changes: series.changes.filter((change) => isIn(change.before) && isIn(change.after)),
+      levels: levels.map((level) => ({ ...level, first: clip(level.first), last: clip(level.last) })),
+    };
+  };
+
+  const layout = (series, { first, last, places }, width) => {
     const [low, high] = perfci.extent(series.values);
-    const first = 0;
-    const last = Math.max(timeline.shas.length - 1, 1);
+    const at = (row) => places[row] ?? row;
+    const span = at(last) - at(first) || 1;
     const inner = { width: width - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom };
     return {
       width,
@@ -19,7 +36,7 @@
       last,
       right: width - MARGIN.right,
       bottom: HEIGHT - MARGIN.bottom,
-      x: (row) => MARGIN.left + ((row - first) / (last - first)) * inner.width,
+      x: (row) => MARGIN.left + ((at(Math.min(Math.max(row, first), last)) - at(first)) / span) * inner.width,
       y: (value) => MARGIN.top + (1 - (value - low) / (high - low)) * inner.height,
     };
   };
@@ -52,6 +69,7 @@
     const parts = [];
     let free = -Infinity;
     for (const [row, name] of timeline.releases) {
+      if (row < place.first || row > place.last) continue;
       const x = place.x(row);
       parts.push(drawn("line", { class: "release", x1: x, x2: x, y1: 14, y2: place.bottom }));
       const length = Math.min(name.length, 14) * 6.2 + 8;
@@ -88,6 +106,8 @@
     return parts;
   };
 
+  const clip = (place) => (y) => Math.min(Math.max(y, MARGIN.top), place.bottom);
+
   const values = (series, place) => {
     const parts = [];
     const isShown = (index) => {
@@ -110,6 +130,12 @@
     });
     parts.push(drawn("path", { class: "values", d: line }));
     if (dots) parts.push(drawn("path", { class: "dots", d: dots }));
+    // a level's runs lie within two of their standard deviations, most of them
+    for (const { first, last, level: y, spread } of series.levels) {
+      const [top, bottom] = [y + 2 * spread, y - 2 * spread].map(place.y).map(clip(place));
+      const box = { x: place.x(first), width: Math.max(place.x(last) - place.x(first), 0), y: top };
+      if (bottom > top) parts.unshift(drawn("rect", { class: "noise", ...box, height: bottom - top }));
+    }
     const level = series.levels.map(
       ({ first, last, level: y }, index) =>
         `${index ? "L" : "M"}${place.x(first).toFixed(1)} ${place.y(y).toFixed(1)}L${place.x(last).toFixed(1)} ${place.y(y).toFixed(1)}`,
@@ -132,11 +158,16 @@
     ];
   };
 
-  // Draws into `frame` (an SVG element) and returns what moves on it: {show(index), nearest(x)}.
-  perfci.chart = (frame, series, timeline) => {
+  // Draws into `frame` (an SVG element) and returns what moves on it: {show(index), nearest(x),
+  // brush(x, x), dates(x, x)}. Indices are into `whole`, all of the series.
+  perfci.chart = (frame, whole, timeline) => {
     const width = Math.max(frame.parentElement.clientWidth, 200);
-    const place = layout(series, timeline, width);
+    const shown = perfci.shown(timeline);
+    const series = within(whole, shown.first, shown.last);
+    const place = layout(series, shown, width);
     const run = drawn("g");
+    const indexOf = (row) => whole.rows.indexOf(row);
+    const isShown = (index) => whole.rows[index] >= place.first && whole.rows[index] <= place.last;
     frame.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     frame.setAttribute("height", HEIGHT);
     frame.replaceChildren(
@@ -147,10 +178,23 @@
       run,
     );
     return {
-      show: (index) => run.replaceChildren(...(index === null ? [] : cursor(series, place, index))),
+      show: (index) =>
+        run.replaceChildren(...(index === null || !isShown(index) ? [] : cursor(whole, place, index))),
       nearest: (x) => {
         const distances = series.rows.map((row) => Math.abs(place.x(row) - x));
-        return distances.indexOf(Math.min(...distances));
+        return indexOf(series.rows[distances.indexOf(Math.min(...distances))]);
+      },
+      brush: (from, to) => {
+        const box = { x: Math.min(from, to), width: Math.abs(to - from) };
+        const tall = { y: MARGIN.top, height: place.bottom - MARGIN.top };
+        run.replaceChildren(drawn("rect", { class: "brush", ...box, ...tall }));
+      },
+      // the first and the last date between two places
+      dates: (from, to) => {
+        const inside = timeline.dates.filter(
+          (_, row) => place.x(row) >= Math.min(from, to) && place.x(row) <= Math.max(from, to) && row >= place.first && row <= place.last,
+        );
+        return inside.length > 1 ? [inside.reduce((a, b) => (a < b ? a : b)), inside.reduce((a, b) => (a > b ? a : b))] : null;
       },
     };
   };

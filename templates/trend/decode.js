@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const { sums } = perfci;
+  const TO_SD = 1.4826; // of normal noise: standard deviation ÷ median absolute deviation
 
   const median = (values) => {
     if (values.length === 0) return NaN;
@@ -22,8 +23,10 @@
     for (const change of [...changes, null]) {
       const end = change ? rows.indexOf(change.before) : rows.length - 1;
       if (end >= start) {
-        const level = median(values.slice(start, end + 1));
-        levels.push({ first: rows[start], last: rows[end], level });
+        const own = values.slice(start, end + 1);
+        const level = median(own);
+        const spread = TO_SD * median(own.map((value) => Math.abs(value - level)));
+        levels.push({ first: rows[start], last: rows[end], level, spread });
       }
       if (change) start = rows.indexOf(change.after);
     }

@@ -22,12 +22,25 @@
     );
     for (const select of selects) offer(select, lists[select.id]);
     const place = (select) => (select.value === "" ? null : Number(select.value));
-    const notify = () =>
+    const nameOf = (select) => (select.value === "" ? "" : lists[select.id][Number(select.value)]);
+    words.value = perfci.chosen("words");
+    moved.checked = perfci.chosen("moved") !== "";
+    for (const select of selects) {
+      const at = lists[select.id].indexOf(perfci.chosen(select.id) || null);
+      if (at >= 0) select.value = String(at);
+    }
+    const notify = () => {
+      perfci.choose({
+        words: words.value,
+        moved: moved.checked ? "1" : "",
+        ...Object.fromEntries(selects.map((select) => [select.id, nameOf(select)])),
+      });
       changed({
         words: words.value.toLowerCase().split(/\s+/).filter(Boolean),
         moved: moved.checked,
         ...Object.fromEntries(selects.map((select) => [select.id, place(select)])),
       });
+    };
     let waiting = 0;
     words.addEventListener("input", () => {
       clearTimeout(waiting);

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict
 from prometheus_client.parser import text_string_to_metric_families as classic
@@ -158,3 +162,18 @@ def test_an_empty_history_is_a_text_too() -> None:
     found = samples(trend(timelines={}, series=(), changes=()))
     assert "perfci_build_info" in found
     assert render_openmetrics(trend()).endswith("\n# EOF\n")
+
+
+DASHBOARD = Path(__file__).resolve().parents[2] / "examples" / "grafana.json"
+
+
+def test_the_grafana_dashboard_asks_for_families_and_labels_that_there_are() -> None:
+    found = samples(trend(drifts=(drift(),)))
+    labels = {name: {label for one, _ in some for label in one} for name, some in found.items()}
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    asked = [one["expr"] for panel in panels for one in panel["targets"]]
+    assert len(asked) == 9
+    for expression in asked:
+        ((name, chosen),) = re.findall(r"(perfci_\w+)(?:\{(.*)\})?", expression)
+        assert name in found, expression
+        assert set(re.findall(r"(\w+)=", chosen)) <= labels[name], expression

@@ -9,6 +9,7 @@ import msgspec
 
 from perfci.render.clean import clean_line
 from perfci.render.site.catalogue import WORDS, Catalogue, Standing, shown
+from perfci.render.site.forge import patterns
 from perfci.render.site.words import change_text, ratio_text, short
 from perfci.trend.timeline.series import Series, SeriesKey, Timeline, dates_of
 
@@ -119,11 +120,16 @@ _LONGEST_SUBJECT = 160
 
 
 def timeline_file(
-    timeline: Timeline, place: int, label: str, releases: Mapping[str, tuple[str, ...]]
+    timeline: Timeline,
+    place: int,
+    label: str,
+    releases: Mapping[str, tuple[str, ...]],
+    forge: str = "",
 ) -> tuple[str, bytes]:
     """Return the data file of the ``place``-th environment; ``releases`` maps shas to names."""
     name = f"timeline-{place}"
-    return f"data/{name}.js", script("timeline", str(place), _payload(timeline, label, releases))
+    payload = _payload(timeline, label, releases) | {"forge": list(patterns(forge))}
+    return f"data/{name}.js", script("timeline", str(place), payload)
 
 
 def _payload(

@@ -8,6 +8,7 @@ from statistics import median
 
 from perfci.render.site import words
 from perfci.render.site.catalogue import Catalogue, shown
+from perfci.render.site.forge import address
 from perfci.render.site.moved import Moved, moved_rows
 from perfci.trend.change import Event, Trend
 
@@ -30,12 +31,12 @@ def _rows(
     rows = moved_rows([event.changes[0] for event in known], trend, listed, drawn=drawn)
     for event, row in zip(known, rows, strict=True):
         if len(event.changes) > 1:
-            yield _of_several(event, row)
+            yield _of_several(event, row, trend.forge)
         else:
             yield replace(row, note=_joined(words.event_text(event), row.note))
 
 
-def _of_several(event: Event, worst: Moved) -> Moved:
+def _of_several(event: Event, worst: Moved, forge: str) -> Moved:
     costs, largest = event.costs, event.largest_cost
     others = sum(one.worse is not event.worse for one in event.changes)
     note = _joined(
@@ -55,6 +56,7 @@ def _of_several(event: Event, worst: Moved) -> Moved:
         before="",
         after="",
         commits=words.event_range(event),
+        commits_href=address(forge, event.commits),
         surety="",
         note=note,
         id=event.id,

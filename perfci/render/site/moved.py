@@ -10,6 +10,7 @@ from urllib.parse import quote
 from perfci.render.clean import clean_line
 from perfci.render.site import words
 from perfci.render.site.catalogue import Catalogue, shown
+from perfci.render.site.forge import address
 from perfci.render.site.sparkline import Spark, spark
 from perfci.trend.change import Change, Drift, Trend
 from perfci.trend.timeline.series import Series, SeriesKey
@@ -41,6 +42,7 @@ class Moved:
     acknowledged: str
     id: str
     spark: Spark | None
+    commits_href: str = ""
 
 
 def moved_rows(
@@ -109,6 +111,7 @@ def _change(
         acknowledged=clean_line(change.note, LONGEST_SUBJECT),
         id=clean_line(change.id, 100),
         spark=spark(series.values, (change.after,)) if drawn else None,
+        commits_href=address(trend.forge, change.commits),
     )
 
 

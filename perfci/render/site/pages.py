@@ -18,6 +18,7 @@ from perfci.render.site.catalogue import (
 from perfci.render.site.data import search_file, timeline_file
 from perfci.render.site.event_groups import SortedEvents, sort_events
 from perfci.render.site.event_rows import event_rows
+from perfci.render.site.feed import badge_file, feed_file
 from perfci.render.site.health_view import missing_rows, runner_rows, tiles
 from perfci.render.site.moved import drift_rows
 from perfci.render.templates import read_template, render_html
@@ -30,7 +31,7 @@ MOST_NEW, MOST_OPEN, MOST_EARLIER = 20, 20, 40
 ASSETS = (
     "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",
     "decode.js", "plot.js", "chart.js", "lanes.js", "compare.js", "runs.js", "card.js",
-    "benchmark.js", "overview.js",
+    "benchmark.js", "overview.js", "address.js", "csv.js", "forge.js", "view.js",
 )  # fmt: skip
 
 
@@ -129,12 +130,17 @@ def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[st
     )
     yield from asset_files()
     for key, place in listed.places.items():
-        yield timeline_file(trend.timelines[key], place, listed.labels[key], trend.releases)
+        yield timeline_file(
+            trend.timelines[key], place, listed.labels[key], trend.releases, trend.forge
+        )
     for benchmark in listed.benchmarks:
         yield from benchmark_files(benchmark, listed, attached)
         yield f"benchmarks/{benchmark.slug}.html", benchmark_page(benchmark, trend, listed)
     yield search_file(listed, standing)
-    yield "index.html", overview_page(trend, sort_events(trend), listed)
+    groups = sort_events(trend)
+    yield feed_file(trend, listed)
+    yield badge_file(groups, trend)
+    yield "index.html", overview_page(trend, groups, listed)
 
 
 def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from statistics import median
 
 from perfci.render.clean import clean_line
@@ -182,6 +183,14 @@ def drift_text(drift: Drift) -> str:
 def day(moment: str) -> str:
     """Return the date of an ISO 8601 time."""
     return moment[:10]
+
+
+def is_moment(moment: str) -> bool:
+    """Return whether a text is an ISO 8601 time with its zone."""
+    try:
+        return datetime.fromisoformat(moment).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def short(sha: str) -> str:
