@@ -55,14 +55,16 @@ def test_of_many_that_were_left_out_the_first_are_named_and_the_rest_counted(
 
 
 def test_what_was_left_out_for_one_reason_is_one_line_a_benchmark(tmp_path: Path) -> None:
-    file = plain("google-benchmark-old.json")
-    failed = {"error_occurred": True, "error_message": "gone"}
-    names = [*("slow" for _ in range(1200)), "odd"]
-    file["benchmarks"] = [{"name": name} | failed for name in names]
+    file = plain("asv-2.json")
+    columns = ["result", "params", "version"]
+    sizes = [str(number) for number in range(1200)]
+    file["result_columns"] = columns
+    file["results"] = {"a.time_slow": [[None] * 1200, [sizes], "1"], "a.time_odd": [None, [], "1"]}
     (tmp_path / "x.json").write_text(json.dumps(file))
     done = perfci(tmp_path, "import", "x.json")
+    why = "asv has no result: it failed, or took too long"
     said = [line.strip() for line in done.err.splitlines() if "left out" in line]
-    assert said == ["left out slow, 1,200 times: gone", "left out odd: gone"]
+    assert said == [f"left out a.time_slow, 1,200 times: {why}", f"left out a.time_odd: {why}"]
 
 
 def test_a_file_that_is_not_what_it_says_is_told_and_nothing_is_added(tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ def test_an_event_of_many_series_is_one_issue_that_names_each_and_is_closed_with
     assert body.startswith("<!-- perfci-changes: e1 -->\n")
     assert "30 of 200 series got worse, of 30 benchmarks: **+25.0 %, the largest" in body
     assert "perfci history acknowledge e1 " in body
-    assert "`case29`" in body
+    assert "<code>case29</code>" in body
     known = [replace(one, status="known") for one in some]
     half = (*known[:29], replace(known[29], status="fixed"))
     tell(issue_client, trend(changes=half, events=(event(*half, identity="e1"),)))
