@@ -51,6 +51,11 @@ def inference_work(
         with inference_mode():
             return once()
 
+    def plain() -> None:
+        with inference_mode():
+            for one in variants.values():
+                model(*one, **keywords)
+
     def accuracy() -> tuple[Any, Any]:
         candidate = call()
         twin = float64_copy(model)
@@ -66,6 +71,7 @@ def inference_work(
         device=str(place),
         items=items,
         accuracy=accuracy,
+        plain=plain,
         **(_of_shapes(shaped, place, mode, compile_options or {}) if shaped else {}),
     )
 

@@ -21,7 +21,7 @@ class Work:
     ``device`` is a torch device string, or empty where only the outputs show it. ``items`` is
     how many items one call handles. ``accuracy`` returns (candidate outputs, float64
     reference outputs) when asked, after the timing; ``remarks`` what to know beside metrics, by
-    metric.
+    metric; ``plain`` is one call as eager makes it, where that is known.
     """
 
     call: Callable[[], Any]
@@ -30,6 +30,7 @@ class Work:
     device: str = ""
     items: float | None = None
     accuracy: Callable[[], tuple[Any, Any]] | None = None
+    plain: Callable[[], Any] | None = None
     metrics: tuple[ExtraMetric, ...] = field(default=())
     remarks: Callable[[], Mapping[str, Finding]] = dict
 

@@ -70,6 +70,14 @@ class Work(Protocol):
         """Return the outputs, and those of a float64 reference."""
 
     @property
+    def plain(self) -> Callable[[], Any] | None:
+        """One call as eager makes it, where that is known."""
+
+    @property
+    def device(self) -> str:
+        """The torch device that it was put on, or nothing."""
+
+    @property
     def metrics(self) -> Sequence[Any]:
         """The benchmark's own metrics."""
 

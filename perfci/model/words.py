@@ -142,6 +142,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         f"compile_options={{'dynamic': True}} may spare compiling {shapes} anew"
     ),
     "spare-buckets": "padding to {buckets} may spare {compiles} of its compiles",
+    "flop-share": lambda *, share, peak, dtype: (
+        f"done at {format_share(share)} of this machine's peak, "
+        f"{format_value(peak, 'flop')}/s of a {dtype} product"
+    ),
     # of a session's workers
     "bursts-excluded": _bursts_excluded,
     "bursts-disturbed": _bursts_disturbed,

@@ -26,6 +26,7 @@ _UNITS = {
     "bytes/call": "bytes_per_call",
     "J/call": "joules_per_call",
     "count": "",
+    "flop": "",
 }
 """Units as names end in them. A count's name says its unit, and ``_count`` is reserved."""
 _RESERVED = ("_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcount", "_info")

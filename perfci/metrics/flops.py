@@ -1,0 +1,114 @@
+"""Floating-point operations of one call, and what share of the machine's peak they are done at.
+
+For information: no verdict rests on either. torch's own counter knows matrix products,
+convolutions and most attention; what it doesn't know counts as nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from time import perf_counter
+from typing import Any
+
+from perfci.metrics import NOTHING, Collector, Reading
+from perfci.model.finding import Finding, found
+from perfci.model.metric import Metric
+
+PLACE = 9
+METRICS = {
+    Metric("flops", "flop", "exact", 0.0, "info", absolute=True): (
+        "floating-point operations of one call, as `torch.utils.flop_counter` counts them; of "
+        "compiled work those of eager"
+    ),
+}
+_LONGEST_CALL_S = 1.0
+"""Work of longer calls isn't counted: that would be one more of them."""
+_LEAST_FLOPS = 1e5
+"""Of fewer, the share of a peak says nothing: launching them takes longer."""
+_SIZES = {"cpu": 512}
+_LARGE = 4096
+_PEAK_S = 0.05
+
+
+class Flops(Collector):
+    """Makes one call under torch's counter, in those rounds that check accuracy."""
+
+    def more_calls(self) -> Reading:
+        """Return the count; nothing of work without operators that torch can count."""
+        scene = self.scene
+        if "torch" not in sys.modules or not scene.order.accuracy:
+            return NOTHING
+        call = scene.work.plain if scene.compiled() else scene.once
+        if call is None:
+            return _missing("compiled: torch's counter does not see inside")
+        if scene.call_s > _LONGEST_CALL_S:
+            return _missing(f"a call takes more than {_LONGEST_CALL_S:g} s")
+        try:
+            flops, dtype = _counted(call)
+        except Exception as error:  # noqa: BLE001 (whatever a mode around strangers' operators raises)
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            return _missing(f"torch's counter failed: {said[:200]}")
+        return Reading({"flops": flops}, remarks=self._share(flops, dtype)) if flops else NOTHING
+
+    def _share(self, flops: float, dtype: Any) -> dict[str, Finding]:
+        peak = _peak(dtype, self.scene.work.device) if flops >= _LEAST_FLOPS else 0.0
+        if not peak:
+            return {}
+        name = str(dtype).removeprefix("torch.")
+        share = flops / self.scene.call_s / peak
+        return {"flops": found("flop-share", share=share, peak=peak, dtype=name)}
+
+
+COLLECTOR = Flops
+
+
+def _missing(why: str) -> Reading:
+    return Reading(missing={"flops": why})
+
+
+def _counted(call: Any) -> tuple[float, Any]:
+    """Return the operations of one call, and the commonest type of what they are done with."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils.flop_counter import FlopCounterMode, flop_registry
+
+    dtypes: Counter[Any] = Counter()
+
+    class Types(TorchDispatchMode):  # type: ignore[misc]
+        """Below the counter, which has taken composite operators apart."""
+
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if getattr(func, "overloadpacket", None) in flop_registry:
+                dtypes.update(one.dtype for one in args if isinstance(one, torch.Tensor))
+            return func(*args, **(kwargs or {}))
+
+    counter = FlopCounterMode(display=False)
+    with Types(), counter:
+        call()
+    return float(counter.get_total_flops()), next((one for one, _ in dtypes.most_common(1)), None)
+
+
+def _peak(dtype: Any, device: str) -> float:
+    """Return the most operations per second of a square matrix product; 0 where there is none."""
+    import torch
+
+    place = torch.device(device or "cpu")
+    size = _SIZES.get(place.type, _LARGE)
+    wait = getattr(torch, place.type).synchronize if place.type != "cpu" else lambda: None
+    try:
+        one = torch.ones(size, size, dtype=dtype, device=place)
+        best, begun = float("inf"), perf_counter()
+        for _ in range(100):
+            wait()
+            started = perf_counter()
+            torch.mm(one, one)
+            wait()
+            best = min(best, perf_counter() - started)
+            if perf_counter() - begun > _PEAK_S:
+                break
+    except (RuntimeError, TypeError):  # no product of this type, or no memory for it
+        return 0.0
+    return 2.0 * size**3 / best

@@ -1,0 +1,61 @@
+"""Floating-point operations: counted where torch can, in eager as compiled; silent elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfci.model.finding import Finding
+from perfci.model.words import words
+from tests.worker.driver import Bench
+
+pytestmark = pytest.mark.torch
+
+HEAD = "import torch\nimport perfci\n\n@perfci.benchmark\ndef case():\n"
+LINEAR = "torch.nn.Linear(256, 512), torch.randn(64, 256), device='cpu'"
+FLOPS = 2.0 * 64 * 256 * 512
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("work", "flops"),
+    [
+        (f"perfci.inference({LINEAR})", FLOPS),
+        (f"perfci.inference({LINEAR}, mode='backend:eager')", FLOPS),
+        ("(lambda a=torch.randn(64, 256), b=torch.randn(256, 512): a @ b)", FLOPS),
+    ],
+)
+def test_a_call_is_counted_with_its_share_of_the_peak(
+    bench: Bench, work: str, flops: float
+) -> None:
+    measured = bench.measure(f"{HEAD}    return {work}\n")
+    assert measured["values"]["flops"] == flops
+    remark = measured["remarks"]["flops"]
+    assert remark["code"] == "flop-share"
+    assert remark["arguments"]["dtype"] == "float32"
+    assert remark["arguments"]["share"] > 0.0
+    assert "GFLOP/s of a float32 product" in words(Finding(**remark)).replace("TFLOP", "GFLOP")
+
+
+@pytest.mark.parametrize("work", ["lambda: sum(range(99))", "lambda: torch.ones(9).sin()"])
+def test_work_without_what_torch_counts_has_none_and_says_nothing(bench: Bench, work: str) -> None:
+    measured = bench.measure(f"{HEAD}    return {work}\n")
+    assert "flops" not in {**measured["values"], **measured["missing"], **measured["remarks"]}
+
+
+def test_an_operator_that_the_counter_fails_on_costs_the_count_alone(bench: Bench) -> None:
+    source = (
+        f"{HEAD}    from torch.utils._python_dispatch import _get_current_dispatch_mode as mode\n"
+        "    def call():\n"
+        "        if mode() is not None: raise ValueError('not under a mode')\n"
+        "        return torch.ones(9)\n"
+        "    return call\n"
+    )
+    measured = bench.measure(source)
+    assert "not under a mode" in measured["missing"]["flops"]
+    assert measured["values"]["cold_start"] > 0.0
