@@ -15,7 +15,7 @@ from perfci.instruments import Recorded, Scene, Words
 from perfci.model.why import Difference, Hint
 from perfci.units import counted, format_share
 
-PLACE = 20
+PLACE = 90
 WHEN = "work"
 ON_DEMAND = True  # `hints = false` switches them off
 

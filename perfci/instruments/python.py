@@ -194,6 +194,8 @@ class _Line(NamedTuple):
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
     """Yield the own functions that take longer outside of operators, each by the line that grew."""
+    if min(len(base), len(head)) < RUNS:
+        return
     if any(run["samples"] < _FEWEST_SAMPLES for run in (*base, *head)):
         return
     before, after = (_by_function(runs) for runs in (base, head))

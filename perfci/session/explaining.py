@@ -32,6 +32,8 @@ EXPLAIN_S = 10.0
 MOST_CASES = 8
 _CALLS = 3
 """A recording makes about so many calls of what is slow."""
+_REPEATS = 0.5
+"""Of the time that is left an instrument's repeats end in this share: others come after it."""
 _ROUND = 1_000_000
 """A round that never comes: its caches are the warm ones."""
 
@@ -167,9 +169,12 @@ class _Explaining:
             found.give_up((one,), f"a call takes {call_s:.2g} s, too long to look inside")
             return
         recorded: dict[str, list[Recorded]] = {worker.order.side: [] for worker in workers}
-        end = self._executor.now() + self.left_s
+        began = self._executor.now()
+        end = began + self.left_s
         for number in range(one.runs):
-            if number and self._executor.now() >= end:
+            now = self._executor.now()
+            took_s = (now - began) / max(1, number)
+            if number and now + took_s > began + self.left_s * _REPEATS:
                 break
             for worker in workers:
                 worker.send({"do": "record", "instrument": one.name})
