@@ -133,7 +133,11 @@ def main() -> None:
     parser.add_argument("-k", dest="cases", action="append", choices=CASES)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # as sessions set it
+    # as sessions set them
+    os.environ |= {
+        "TORCHINDUCTOR_VEC_ISA_OK": "1",
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+    }
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     import torch
 

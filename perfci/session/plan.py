@@ -239,6 +239,8 @@ class SessionPlan:
             | {
                 "TMPDIR": str(self.temporary_of(side.name)),
                 "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+                # they lie beside the cache: a side's first compile would make them for all others
+                "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
                 "TRITON_CACHE_DIR": str(caches / "triton"),
             },
             timeout_s=case.timeout or self.settings.timeout,
@@ -249,7 +251,10 @@ class SessionPlan:
         task = self.task(side, cases[0], 1, _OF_MANY, exact=())
         names = tuple(case.id for case in cases)
         waits = max(case.timeout or self.settings.timeout for case in cases)
-        return replace(task, order=replace(task.order, case="", cases=names), timeout_s=waits)
+        # a later worker would open bytecode that it left in place of a file that is followed
+        environment = {**task.environment, "PYTHONDONTWRITEBYTECODE": "1"}
+        order = replace(task.order, case="", cases=names)
+        return replace(task, order=order, environment=environment, timeout_s=waits)
 
     def forget_cold_caches(self, slug: str) -> None:
         """Remove the caches that only one cold round used: Inductor's grow large."""
