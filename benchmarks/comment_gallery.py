@@ -2,24 +2,22 @@
 
     python benchmarks/comment_gallery.py [--out FOLDER] [--without-pictures]
 
-Writes ``NAME.md`` and, with cmarkgfm and a headless Chromium, ``NAME.png`` as wide as a comment.
-No number in them was measured. Alerts and Mermaid are GitHub's own: here they stay a quotation
-and a block of code.
+Writes ``NAME.md`` and, with cmarkgfm, playwright and a Chromium, ``NAME.png`` as wide as a comment;
+of four scenes also as wide as on a phone, and in the dark. No number in them was measured. Alerts
+are GitHub's own: here they stay a quotation.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
@@ -27,24 +25,51 @@ from perfci.model.finding import Reason, found, stated
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.model.words import words
+from perfci.render.links import known_links
 from perfci.render.markdown import render_comment
 from perfci.stats.student import t_quantile, two_sided_p
 from perfci.verdict.decision import failed_finding
 from perfci.verdict.margin import standard_error
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+BASE = "3f2c8a91d7e04b65a1c2d3e4f5061728394a5b6c"
+HEAD = "b81d06f3a95c4e27b0d1e2f30415263748596a7b"
 ROOT = Path(__file__).resolve().parent.parent
-WIDTH = 830
+WIDTHS = (780, 400)
+SCHEMES = ("light", "dark")
 STYLE = """
-body { margin: 0; padding: 16px; width: 798px; background: #fff; color: #1f2328;
+:root { --bg: #fff; --fg: #1f2328; --line: #d1d9e0; --soft: #f6f8fa; --code: #818b981f;
+        --link: #0969da; --warn: #9a6700; }
+:root[data-scheme=dark] { --bg: #0d1117; --fg: #f0f6fc; --line: #3d444d; --soft: #151b23;
+        --code: #656c7633; --link: #4493f8; --warn: #d29922; }
+* { box-sizing: border-box; }
+body { margin: 0; padding: 16px; background: var(--bg); color: var(--fg); word-wrap: break-word;
        font: 14px/1.5 "Noto Sans", "Liberation Sans", Helvetica, Arial, sans-serif; }
-table { border-collapse: collapse; display: block; max-width: 100%; margin: 0 0 16px; }
-th, td { border: 1px solid #d1d9e0; padding: 6px 13px; }
-tr:nth-child(2n) { background: #f6f8fa; }
-code, pre { font: 85%/1.45 "Liberation Mono", monospace; background: #eff1f3; border-radius: 6px; }
-code { padding: .2em .4em; } pre { padding: 16px; } pre code { padding: 0; background: none; }
+h3, h4 { font-size: 1.25em; line-height: 1.25; margin: 24px 0 16px; } h4 { font-size: 1em; }
+body > :first-child { margin-top: 0; }
+a { color: var(--link); }
+table { border-collapse: collapse; display: block; width: max-content; max-width: 100%;
+        overflow: auto; margin: 0 0 16px; }
+th, td { border: 1px solid var(--line); padding: 6px 13px; }
+tr:nth-child(2n) { background: var(--soft); }
+code, pre { font: 85%/1.45 "Liberation Mono", monospace; background: var(--code);
+            border-radius: 6px; }
+code { padding: .2em .4em; white-space: break-spaces; }
+pre { padding: 16px; overflow: auto; } pre code { padding: 0; background: none; white-space: pre; }
 p, ul, details { margin: 0 0 16px; } ul { padding-left: 2em; }
-blockquote { margin: 0 0 16px; padding: 0 1em; border-left: .25em solid #9a6700; }
+blockquote { margin: 0 0 16px; padding: 0 1em; border-left: .25em solid var(--warn); }
 """
+"""Sizes, spaces and colours as GitHub's own style sheet of comments has them."""
+SIGNS = {
+    "\u274c": "<span style='color:#d1242f'>\u2718</span>",
+    "\u2705": "<span style='color:#1a7f37'>\u2714</span>",
+    "\u2754": "<span style='color:#9a6700'>?</span>",
+    "\U0001f4a5": "<span style='color:#d1242f'>\u2718</span>",
+}
+"""What stands in a picture for GitHub's emoji, which few machines have a font for."""
+LINKS = known_links("https://github.com/acme/speech", frozenset({BASE, HEAD}))
 MODELS = ("encoder", "decoder", "attention", "conv_stack", "tokenise", "generate")
 METRIC_NAMES = (
     "latency_p50", "cold_start", "compile_time", "peak_host_memory", "graph_breaks",
@@ -122,8 +147,8 @@ def report(
         perfci_version="0.1.0",
         created_at="2026-03-04T05:06:07+00:00",
         command="compare",
-        base=Side("main", "3f2c8a91d7e04b65a1c2d3e4f5061728394a5b6c", "/usr/bin/python3.11"),
-        head=Side("HEAD", "b81d06f3a95c4e27b0d1e2f30415263748596a7b", "/usr/bin/python3.11"),
+        base=Side("main", BASE, "/usr/bin/python3.11"),
+        head=Side("HEAD", HEAD, "/usr/bin/python3.11"),
         environment=Environment("linux-x86_64-cpu-torch2.6.0-py3.11-1a2b3c4d", CPU),
         verdict=Verdict(status, tuple(reasons)),  # type: ignore[arg-type]
         timing=Timing(412.0, 251.0, 96),
@@ -167,6 +192,49 @@ def graph_break() -> list[Report]:
     )
     why = Explanation(SLOW, "graph_breaks", "graph_break", "call to print()", "lib/encoder.py", 41)
     return [report("fail", reasons, [*results, *quiet(6)], explanations=(why,))]
+
+
+def regressions() -> list[Report]:
+    """Seven regressions in two cases, two warnings, and why."""
+    sampling, lm = "sampling[default]", "lm[8]"
+    results = (
+        row(sampling, "graph_breaks", 0.0, 1.0, "regressed"),
+        row(sampling, "latency_p50", 222e-6, 286e-6, "regressed"),
+        row(sampling, "compile_time", 6.1, 8.2, "regressed"),
+        row(lm, "cold_start", 2.2, 3.87, "regressed"),
+        row(lm, "latency_p50", 31.2e-3, 40.1e-3, "regressed"),
+        row(lm, "peak_host_memory", float(412 << 20), float(690 << 20), "regressed"),
+        row(lm, "compile_time", 12.3, 15.1, "regressed"),
+        row(lm, "latency_p95", 35.1e-3, 44.7e-3, "regressed"),
+        row(sampling, "latency_p95", 260e-6, 330e-6, "regressed"),
+    )
+    reasons = [
+        Reason("regressed" if one.gate == "fail" else "warned", one.case, one.metric, {
+            "difference": one.difference, "unit": one.unit, "threshold": one.threshold,
+        } if one.difference is not None else {"ratio": one.ratio, "threshold": one.threshold})
+        for one in results
+    ]  # fmt: skip
+    whys = (
+        Explanation(sampling, "graph_breaks", "graph_break", "call to Tensor.item()",
+                    "speech/sampling.py", 7),
+        Explanation(lm, "cold_start", "slow_import", "new imports: scipy.stats, pandas"),
+    )  # fmt: skip
+    return [report("fail", reasons, [*results, *quiet(6)], explanations=whys)]
+
+
+def cut_short() -> list[Report]:
+    """A session that its time limit ended: one case is decided, two have too few rounds."""
+    few = found("too-few", count=2, what="pair", needed=8, setting="rounds")
+    left = [
+        row(name, "latency_p50", 1.2e-3, 1.23e-3, "inconclusive", room=0.2, findings=(few,),
+            detectable=None)
+        for name in ("encoder[batch=64]", "decoder[batch=64]")
+    ]  # fmt: skip
+    reasons = (Reason("interrupted"), *(
+        Reason("undecided", one.case, one.metric, because=few) for one in left
+    ))  # fmt: skip
+    done = [*left, *quiet(1)]
+    return [report("inconclusive", reasons, done, interrupted=True, timing=Timing(58.0, 9.0, 12))]
 
 
 def noisy() -> list[Report]:
@@ -229,45 +297,55 @@ SCENES: dict[str, Callable[[], list[Report]]] = {
     "one-regression": one_regression,
     "improvements": improvements,
     "graph-break": graph_break,
+    "regressions": regressions,
     "noisy-machine": noisy,
+    "cut-short": cut_short,
     "crashed": crashed,
     "300-cases": three_hundred_cases,
     "two-gpus": two_gpus,
 }
 
 
-def picture(markdown: str, path: Path, browser: str) -> None:
-    """Render ``markdown`` as GitHub's own cmark does, and take its picture."""
+GOLDEN = {"pass": "all-quiet", "fail": "regressions", "undecided": "noisy-machine",
+          "cut short": "cut-short"}  # fmt: skip
+"""The scenes of which there is a picture in each width and scheme."""
+
+
+def comment_of(name: str) -> str:
+    """Return the comment of a scene."""
+    return render_comment(SCENES[name](), links=LINKS)
+
+
+def page_of(markdown: str, scheme: str) -> str:
+    """Return ``markdown`` as GitHub's own cmark renders it, in GitHub's sizes and colours."""
     import cmarkgfm
     from cmarkgfm.cmark import Options
 
     body = cmarkgfm.github_flavored_markdown_to_html(markdown, options=Options.CMARK_OPT_UNSAFE)
-    measure = "<script>document.title = document.documentElement.scrollHeight</script>"
-    with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "page.html"
-        page.write_text(
-            "<!doctype html><meta charset=utf-8><title></title>"
-            f"<style>{STYLE}</style>{body}{measure}",
-            encoding="utf-8",
-        )
-        command = [
-            browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-            f"--user-data-dir={folder}/profile",
-        ]  # fmt: skip
-        # the first look tells how high the page is, the second takes the picture
-        dom = _output([*command, f"--window-size={WIDTH},100", "--dump-dom", page.as_uri()])
-        found = re.search(r"<title>(\d+)</title>", dom)
-        height = int(found[1]) if found else 1000
-        _output([
-            *command, f"--window-size={WIDTH},{height}", f"--screenshot={path}", page.as_uri()
-        ])  # fmt: skip
-    if shrink := shutil.which("pngquant"):  # a third of the size; without it they are larger
-        _output([shrink, "--force", "--output", str(path), "32", str(path)])
+    for emoji, sign in SIGNS.items():
+        body = body.replace(emoji, sign)
+    return (
+        f"<!doctype html><html lang=en data-scheme={scheme}><meta charset=utf-8>"
+        f"<title>A comment</title><style>{STYLE}</style><body>{body}"
+    )
 
 
-def _output(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    return done.stdout
+def pictures(markdown: str, folder: Path, name: str, browser: Browser) -> None:
+    """Take the picture of ``markdown``; of a golden scene in each width and scheme."""
+    every = name in GOLDEN.values()
+    for width in WIDTHS if every else WIDTHS[:1]:
+        for scheme in SCHEMES if every else SCHEMES[:1]:
+            page = browser.new_page(viewport={"width": width, "height": 100})
+            page.set_content(page_of(markdown, scheme))
+            page.mouse.move(0, 0)
+            suffix = "" if (width, scheme) == (WIDTHS[0], "light") else f"-{width}-{scheme}"
+            path = folder / f"{name}{suffix}.png"
+            page.screenshot(path=path, full_page=True)
+            page.close()
+            if shrink := shutil.which("pngquant"):  # a third of the size
+                subprocess.run(
+                    [shrink, "--force", "--output", str(path), "32", str(path)], check=True
+                )
 
 
 def main() -> int:
@@ -278,13 +356,20 @@ def main() -> int:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     browser = shutil.which("chromium") or shutil.which("google-chrome")
-    for name, scene in SCENES.items():
-        text = render_comment(scene())
+    texts = {name: comment_of(name) for name in SCENES}
+    for name, text in texts.items():
         (options.out / f"{name}.md").write_text(text, encoding="utf-8")
         print(f"{name}: {len(text):,} characters")
-        if browser and not options.without_pictures:
-            picture(text, options.out / f"{name}.png", browser)
-    if browser or options.without_pictures:
+    if options.without_pictures:
+        return 0
+    if browser:
+        from playwright.sync_api import sync_playwright
+
+        with sync_playwright() as playwright:
+            started = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+            for name, text in texts.items():
+                pictures(text, options.out, name, started)
+            started.close()
         return 0
     print("no chromium: there are no pictures", file=sys.stderr)
     return 1

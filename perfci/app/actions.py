@@ -143,6 +143,12 @@ def run_url() -> str:
     return f"{server}/{repository}/actions/runs/{run}" if server and repository and run else ""
 
 
+def repository_url(repository: str | None) -> str:
+    """Return the address of the repository that is posted to; empty outside Actions."""
+    server = os.environ.get("GITHUB_SERVER_URL", "")
+    return f"{server}/{repository}" if server and repository else ""
+
+
 def attempt() -> str:
     """Return an id of this attempt of a run; empty outside Actions."""
     names = ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT")

@@ -13,6 +13,7 @@ from perfci.app.outputs import unwritable
 from perfci.errors import OutsideError, PerfciError
 from perfci.files import write_file
 from perfci.render.clean import clean_line
+from perfci.render.links import NO_LINKS, Links, known_links
 
 if TYPE_CHECKING:
     from perfci.app.comment import CommentRequest
@@ -56,9 +57,17 @@ def post(
         if unsaid is not None:
             raise unsaid from failure
         return reports
+    known = {found.head_sha}
     if not request.any_base:
-        reports = [with_caveat(one, caveat_of_base(client, found, one)) for one in reports]
-    body = written_body(file, reports, found.head_sha)
+        caveats = [caveat_of_base(client, found, one) for one in reports]
+        known |= {
+            one.base.sha
+            for one, caveat in zip(reports, caveats, strict=True)
+            if one.base and one.command == "compare" and not caveat
+        }
+        reports = [with_caveat(*one) for one in zip(reports, caveats, strict=True)]
+    links = known_links(actions.repository_url(request.repository), frozenset(known))
+    body = written_body(file, reports, found.head_sha, links)
     content = (
         check_content(reports, body, actions.run_url(), _posting_of(found), strict=strict)
         if request.check
@@ -101,11 +110,13 @@ def fail_the_check(
         return Outcome("refused", clean_line(another.message, 600))
 
 
-def written_body(body_file: Path, reports: Sequence[Report], head_sha: str) -> str:
+def written_body(
+    body_file: Path, reports: Sequence[Report], head_sha: str, links: Links = NO_LINKS
+) -> str:
     """Write the comment's text, and return it."""
     from perfci.render.markdown import render_comment
 
-    body = render_comment(reports, head_sha=head_sha)
+    body = render_comment(reports, head_sha=head_sha, links=links)
     try:
         body_file.parent.mkdir(parents=True, exist_ok=True)
         write_file(body_file, body)

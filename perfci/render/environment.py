@@ -12,6 +12,8 @@ from perfci.render.escape import Safe, code, escape
 
 _DISTINGUISHING = ("torch", "cuda", "python", "driver", "cpu", "threads", "machine")
 """What distinguishes two environments on the same device, the likeliest first."""
+_SHOWN = frozenset({"environment", "device_name", *_DISTINGUISHING, "perfci"})
+"""The other facts stand only where they differ; the JSON report has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
 
 
 def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTable, ...]:
-    """Return one report's facts; of several what they share, and what is each one's own."""
+    """Return one report's main facts; of several what they share, and all that differs."""
     if len(reports) == 1:
         return (_of_one(reports[0]),)
     each = [_facts(report) for report in reports]
@@ -49,7 +51,10 @@ def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTa
     shared = [fact for fact in facts if len({one.get(fact) for one in each}) == 1]
     nothing = escape("–")
     tables = (
-        FactTable(("all",), tuple((escape(fact), each[0][fact]) for fact in shared)),
+        FactTable(
+            ("all",),
+            tuple((escape(fact), each[0][fact]) for fact in shared if fact in _SHOWN),
+        ),
         FactTable(
             tuple(names),
             tuple(
@@ -66,14 +71,17 @@ def _of_one(report: Report) -> FactTable:
     """Return head's facts, and base's where those differ."""
     head = _facts(report)
     if report.base_environment is None:
-        return FactTable(("value",), tuple((escape(fact), head[fact]) for fact in head))
+        return FactTable(
+            ("value",), tuple((escape(fact), head[fact]) for fact in head if fact in _SHOWN)
+        )
     base = _environment(report.base_environment, report.base.python if report.base else "")
     nothing = escape("–")
     rows = []
     for fact in dict.fromkeys((*head, *base)):
         before, after = base.get(fact, nothing), head.get(fact, nothing)
         differs = before != after and fact != "perfci"
-        rows.append((escape(fact), after, before if differs else Safe("")))
+        if differs or fact in _SHOWN:
+            rows.append((escape(fact), after, before if differs else Safe("")))
     return FactTable(("head", "base, where it differs"), tuple(rows))
 
 

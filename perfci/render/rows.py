@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections.abc import Iterable
 
 from perfci.model.report import Comparison, Estimate, Report
 from perfci.render.clean import clean_line
@@ -106,6 +107,8 @@ _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SELECTABLE = re.compile(r"[^\s()]+")
 """What ``-k`` takes for one word."""
 _JOINING = frozenset({"and", "or", "not"})
+_SHORT = 12
+_MOST_CASES = 4
 
 
 def replay_command(report: Report) -> str:
@@ -117,6 +120,16 @@ def replay_command(report: Report) -> str:
     if any(one is None or one.dirty or not _SHA.fullmatch(one.sha) for one in sides):
         return ""
     return f"perfci compare {' '.join(one.sha for one in sides if one)} -k "
+
+
+def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
+    """Return what compares the first of ``cases`` again, commits shortened; or nothing."""
+    known = [case for case in cases if selection_of(case)][:_MOST_CASES]
+    if not known or not replay_command(report):
+        return ""
+    sides = " ".join(one.sha[:_SHORT] for one in (report.base, report.head) if one)
+    more = f" --rounds {rounds}" if rounds else ""
+    return f"perfci compare {sides} -k {shlex.quote(' or '.join(known))}{more}"
 
 
 def selection_of(case: str) -> str:

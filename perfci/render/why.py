@@ -16,12 +16,21 @@ from perfci.verdict.why import leading
 
 @dataclass(frozen=True, slots=True)
 class CaseWhy:
-    """A reason why a case moved; ``place`` is file:line, ``more`` all else that is known."""
+    """A reason why a case moved, and in ``more`` all else that is known of it."""
 
     case: str
-    text: str
-    place: str
+    lead: Difference
     more: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The reason in words."""
+        return words(self.lead)
+
+    @property
+    def place(self) -> str:
+        """Its place, or nothing."""
+        return _at(self.lead.file, self.lead.line).removeprefix(", ")
 
 
 def whys(report: Report) -> tuple[CaseWhy, ...]:
@@ -49,8 +58,7 @@ def whys(report: Report) -> tuple[CaseWhy, ...]:
             *untold_lines(why),
         )
         for number, lead in enumerate(leads):
-            place = f"{lead.file}:{lead.line}" if lead.file and lead.line else ""
-            found.append(CaseWhy(why.case, words(lead), place, () if number else more))
+            found.append(CaseWhy(why.case, lead, () if number else more))
     return tuple(found)
 
 

@@ -37,11 +37,11 @@ def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Di
     """
     places = {name: one.place for name, one in instruments().items()}
 
-    def explains(one: Difference) -> bool:
-        return any(_explains(one, row) for row in moved)
+    def explains_any(one: Difference) -> bool:
+        return any(explains(one, row) for row in moved)
 
-    believed = [one for one in found if one.exact or explains(one)]
-    exact = [one for one in believed if one.exact and (explains(one) or not moved)]
+    believed = [one for one in found if one.exact or explains_any(one)]
+    exact = [one for one in believed if one.exact and (explains_any(one) or not moved)]
     most_s = max((abs(one.seconds) for one in exact), default=0.0)
 
     def is_light(one: Difference) -> bool:
@@ -49,7 +49,7 @@ def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Di
 
     def rank(one: Difference) -> tuple[bool, bool, float, float, int]:
         return (
-            bool(moved) and not explains(one),
+            bool(moved) and not explains_any(one),
             not one.hunk or is_light(one),
             -abs(one.seconds),
             -abs(one.bytes),
@@ -61,12 +61,12 @@ def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Di
 
 def leading(found: Sequence[Difference], moved: Iterable[Comparison]) -> tuple[Difference, ...]:
     """Return of ranked differences the first, and of each row that moved the first of its own."""
-    own = (next((one for one in found if _explains(one, row)), None) for row in moved)
+    own = (next((one for one in found if explains(one, row)), None) for row in moved)
     leads = [*found[:1], *(one for one in own if one is not None)]
     return tuple(one for number, one in enumerate(leads) if one not in leads[:number])
 
 
-def _explains(one: Difference, row: Comparison) -> bool:
+def explains(one: Difference, row: Comparison) -> bool:
     """Whether it moves the row's metric, the way that the row moved."""
     metrics = _MOVES.get(one.code) or _MOVES.get(one.metric) or (one.metric or "?",)
     worse = 1 if row.direction == "lower" else -1

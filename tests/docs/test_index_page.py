@@ -18,6 +18,6 @@ def test_no_link_and_no_image_of_the_index_page_is_relative() -> None:
     readme = json.loads(done.stdout)["readme"]["text"]
     links = re.findall(r"\]\(([^)\s]+)\)", readme)
     source = "https://github.com/OWNER/perfci"
-    assert f"{source}/raw/v0.1.0/docs/images/comments/one-regression.png" in links
+    assert f"{source}/raw/v0.1.0/docs/images/comments/regressions.png" in links
     assert f"{source}/blob/v0.1.0/docs/github.md#linters" in links
     assert [one for one in links if not one.startswith((source, "#"))] == []

@@ -9,6 +9,7 @@ import pytest
 
 from perfci.model.finding import Reason, stated
 from perfci.model.report import Report, Verdict
+from perfci.render.comment_rows import metric_words
 from perfci.render.cutting import cut
 from perfci.render.markdown import LIMIT, render_markdown
 from tests.render.examples import (
@@ -28,28 +29,27 @@ def test_the_comment_is_as_it_was(name: str, golden: Callable[[str, str], None])
     golden(f"comment-{name}.md", render_markdown(REPORTS[name]()))
 
 
-def test_the_verdict_comes_first_and_names_the_worst() -> None:
+def test_the_verdict_comes_first_and_counts_what_the_table_shows() -> None:
     lines = render_markdown(rich_report()).splitlines()
     assert lines[0] == "<!-- perfci -->"
-    assert lines[1].startswith("**perfci: fail** — 2 regressions in 8 cases: worst encoder")
+    assert lines[1] == "### ❌ perfci: 2 regressions in 2 cases, 1 case failed"
 
 
-def test_before_the_folds_stand_only_rows_that_moved() -> None:
+def test_before_the_folds_stand_only_the_rows_that_decide() -> None:
     open_part = render_markdown(rich_report()).split("<details>")[0]
     page = with_markdown_it(open_part)
-    assert set(page.cells[::7]) == {"regressed", "improved"}  # what failed is told below, once
-    assert "latency_mean" not in page.cells
+    assert len(page.cells) == 2 * 4  # as many rows as the heading counts; failures stand below
+    assert [cell.split()[0] for cell in page.cells[1::4]] == ["graph", "latency"]
+    assert "Folded below: 1 warning, 2 improvements and 2 undecided rows." in page.plain
 
 
 def test_the_statistics_stand_folded_under_the_table() -> None:
     text = render_markdown(rich_report())
-    assert (
-        text.index("improved |") < text.index("<details><summary>Statistics") < text.index("**Why")
-    )
+    assert text.index("graph breaks 0") < text.index("<details><summary>Statistics")
     cells = with_markdown_it(text).cells
-    row = cells.index("paired t")
-    assert cells[row - 1 : row + 6] == [
-        "latency_p50", "paired t", "6\N{NO-BREAK SPACE}pairs", "5",
+    row = cells.index("paired t, 6\N{NO-BREAK SPACE}pairs, df 5")
+    assert cells[row - 1 : row + 4] == [
+        "latency_p50", "paired t, 6\N{NO-BREAK SPACE}pairs, df 5",
         "<\N{NO-BREAK SPACE}0.0001", "0.00013", "2.50\N{NO-BREAK SPACE}(large)",
     ]  # fmt: skip
     assert "small from 0.2" in text
@@ -62,7 +62,7 @@ def test_what_nothing_was_tested_of_has_no_statistics() -> None:
 def test_a_comment_lists_thirty_tests_and_counts_the_rest() -> None:
     rows = [row(f"case{at}", "latency_p50", 1.0, 1.001, "unchanged") for at in range(40)]
     text = render_markdown(replace(passing_report(), results=tuple(rows)))
-    assert text.count("| paired t |") == 30
+    assert text.count("| paired t, ") == 30
     assert "10 more rows were tested." in text
 
 
@@ -72,7 +72,10 @@ def test_every_row_of_the_report_stands_somewhere() -> None:
     text = "\n".join(page.cells) + page.everything
     for one in report.results:
         assert one.case in text
-        assert one.head is None or one.metric in page.cells
+        assert one.head is None or any(
+            cell.startswith((metric_words(one.metric), f"warning: {metric_words(one.metric)}"))
+            for cell in page.cells
+        )
 
 
 def test_what_only_informs_and_is_unchanged_is_counted_and_not_listed() -> None:
@@ -80,7 +83,7 @@ def test_what_only_informs_and_is_unchanged_is_counted_and_not_listed() -> None:
     more = row(EAGER, "latency_sd", 1e-5, 1e-5, "unchanged")
     text = render_markdown(replace(same, results=(*same.results, more)))
     assert "3 unchanged" in text
-    assert "latency_sd" not in text
+    assert "latency sd" not in text
 
 
 def test_an_unconfirmed_regression_says_so() -> None:
@@ -95,7 +98,7 @@ def test_an_unconfirmed_regression_says_so() -> None:
         ),
     )
     text = render_markdown(report)
-    assert "; unconfirmed" in text
+    assert "· unconfirmed |" in text
     assert "\n- unconfirmed: base and head" in text
 
 
@@ -106,8 +109,8 @@ def test_no_baseline_at_all_is_said() -> None:
         command="check",
     )
     text = render_markdown(report)
-    assert "**perfci: inconclusive** — nothing to compare with: 1 new" in text
-    assert "<code>no baseline</code>" in text
+    assert "### ❔ perfci: undecided: nothing to compare with: 1 new" in text
+    assert "\nno baseline → " in text
 
 
 def test_a_huge_report_is_cut_and_still_renders() -> None:

@@ -60,13 +60,14 @@ def test_the_worst_verdict_is_the_comments_and_every_environment_is_named_at_onc
     reports = [on("NVIDIA A100", passing_report()), slower_on("NVIDIA H200", 0.2)]
     lines = render_comment(reports).splitlines()
     assert lines[0] == MARKER
-    assert lines[1] == "**perfci: fail** — pass on NVIDIA A100; fail on NVIDIA H200"
+    assert lines[1] == "### ❌ perfci: pass on NVIDIA A100; fail on NVIDIA H200"
 
 
 def test_each_environments_rows_stand_in_its_section() -> None:
     text = render_comment([slower_on("NVIDIA A100", 0.1), slower_on("NVIDIA H200", 0.3)])
-    first, second = text.split("**fail on NVIDIA H200** — ")
-    assert "**fail on NVIDIA A100** — 1 regression in 2 cases" in first
+    first, second = text.split("#### ❌ NVIDIA H200 — ")
+    first, second = (one.replace("\N{NO-BREAK SPACE}", " ") for one in (first, second))
+    assert "#### ❌ NVIDIA A100 — 1 regression in 1 case, 1 case failed" in first
     assert "+10.0 %" in first
     assert "+30.0 %" in second
     assert "+30.0 %" not in first
@@ -80,7 +81,7 @@ def test_what_two_environments_have_in_common_is_said_once() -> None:
     assert "- 1 as above" in text
     assert text.count("Boom: line one") == 1
     assert "<code>generate</code> failed as above" in text
-    assert text.count("<code>main (aaaaaaaaaaaa)</code> → ") == 1
+    assert text.count("<code>main</code> <code>aaaaaaaaaaaa</code> → ") == 1
     assert text.count("needs 16 GiB") == 1
     assert page.cells.count("AMD EPYC 9654") == 1
     assert page.cells.count("NVIDIA H200") == 1  # the fact; as a column it is a heading
@@ -119,13 +120,13 @@ def test_without_a_gpu_the_processor_is_the_name() -> None:
 def test_a_part_of_a_report_says_so_loudly() -> None:
     part = replace(passing_report(), shard="2/4")
     lines = render_comment([part]).splitlines()
-    assert lines[1].startswith("**perfci: pass (shard 2/4 alone)**")
+    assert lines[1] == "### ❔ perfci: no regression in 2 cases (shard 2/4 alone)"
     assert lines[3:5] == [
         "> [!WARNING]",
         "> shard 2/4 alone: other cases were measured elsewhere, &#96;perfci merge&#96; joins all",
     ]
     two = render_comment([on("A", part), on("B", passing_report())])
-    assert "**perfci: pass (incomplete)** — pass (shard 2/4 alone) on A; pass on B" in two
+    assert "### ❔ perfci: incomplete: pass (shard 2/4 alone) on A; pass on B" in two
     assert "shard 2/4 alone" in render_terminal(part, 80, False)
 
 
@@ -136,11 +137,13 @@ def test_a_section_of_several_shows_its_worst_rows_and_folds_the_others() -> Non
     )
     report = rich_report(results=results, failures=(), explanations=())
     open_part, folded = render_comment([report]).split("<details><summary>All else: ")
-    assert open_part.count("**regressed**") == 8
-    assert folded.startswith("22 more that moved")
-    assert folded.count("**regressed**") == 22
+    assert open_part.count("| latency 1\N{NO-BREAK SPACE}→") == 8
+    assert folded.startswith("22 more regressed")
+    assert folded.count("| latency 1\N{NO-BREAK SPACE}→") == 22
     several = render_comment([on("A", report), on("B", report), on("C", report)])
-    assert several.split("<details><summary>How")[0].count("**regressed**") == 3 * 4
+    assert (
+        several.split("<details><summary>How")[0].count("| latency 1\N{NO-BREAK SPACE}→") == 3 * 4
+    )
 
 
 def test_several_reports_are_cut_to_the_limit_and_still_render() -> None:

@@ -28,8 +28,7 @@ REPORT = rich_report(why=(WHY,), explanations=(AT_THE_LINE, ELSEWHERE))
 def test_the_comment_has_one_line_and_folds_the_rest() -> None:
     text = render_markdown(REPORT)
     above, _, folded = text.partition("<summary>All else")
-    assert "</code> why: " in above
-    assert "1 → 13 calls, +341 µs (<code>lib/encoder.py:41</code>)" in above
+    assert "1 → 13 calls, +341 µs <code>lib/encoder.py:41</code> · " in above
     assert "takes 100 µs → 200 µs" not in above
     assert "takes 100 µs → 200 µs" in folded
     assert "import yaml" in folded

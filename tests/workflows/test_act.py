@@ -141,7 +141,7 @@ def test_a_slower_pull_request_is_measured_and_commented_on_beside_its_history(
     (comment,) = github.comments
     assert comment["issue_url"] == "7"
     assert comment["body"].startswith("<!-- perfci")
-    assert "**perfci: fail**" in comment["body"]
+    assert "### ❌ perfci: " in comment["body"]
     assert "until now" in comment["body"]  # the column of what the nights recorded
     (check,) = github.checks
     assert (check["head_sha"], check["conclusion"]) == (gated.head, "failure")

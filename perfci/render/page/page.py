@@ -19,7 +19,6 @@ from perfci.render import modes, shapes
 from perfci.render.clean import Clean, clean_block, clean_line, clean_lines
 from perfci.render.environment import environment_names
 from perfci.render.escape import Safe
-from perfci.render.markdown import sides_of, status_of
 from perfci.render.outline import (
     headline,
     injected_text,
@@ -34,6 +33,7 @@ from perfci.render.page.drawing import payload
 from perfci.render.page.flame import flame_of
 from perfci.render.page.words import BLAME
 from perfci.render.rows import change_text, has_numbers, interval_text, note, side_text
+from perfci.render.sections import sides_of, status_of
 from perfci.render.site.data import literal
 from perfci.render.site.sparkline import Spark, spark
 from perfci.render.templates import read_template, render_html

@@ -47,7 +47,7 @@ def test_a_pass_is_held_to_the_policy_of_the_checkout_that_it_runs_in(
     assert check["conclusion"] == expected
     said = "pass: no regression" if expected == "success" else "inconclusive: "
     assert check["output"]["title"].startswith(said)
-    assert ("**perfci: pass**" in github.comments[0]["body"]) == (expected == "success")
+    assert ("### ✅ perfci: no regression" in github.comments[0]["body"]) == (expected == "success")
 
 
 @pytest.mark.parametrize(
