@@ -21,11 +21,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from perfci.app.bisect.answers import ends_threshold
 from perfci.bisect.posterior import Answer
-from perfci.bisect.search import Change, Question, Search, changes, next_question
+from perfci.bisect.search import Change, Question, Search, changes, next_question, unseen
 from perfci.model.settings import DECIDING_ROUNDS, MeasureSettings
 from perfci.stats.paired import paired_t
 from perfci.stats.student import Resolution, two_sided_p
+from perfci.verdict.policy import Policy
 from perfci.verdict.stopping import is_decided
 
 ALPHA = 0.01
@@ -40,6 +42,8 @@ SEVERAL = (
     (0.10, 0.10, 0.10, 0.10),
 )
 UNBUILDABLE = 0.1
+ALIKE = 0.02
+"""Levels that differ by less are one: commits have something of their own."""
 START = "<!-- simulated: bisect -->"
 END = "<!-- end -->"
 
@@ -58,11 +62,13 @@ class Outcome:
     """What one search came to. ``exact``: as narrow as the unbuildable commits allow.
 
     ``begun`` says that the ends were seen to differ, ``false`` that a change was named where there
-    is none.
+    is none, ``said`` that all that are named are right, and that those which aren't cancel out
+    between two commits of which the answer says that none between them was measured.
     """
 
     begun: bool
     right: bool
+    said: bool
     false: bool
     exact: bool
     comparisons: int
@@ -74,13 +80,13 @@ class Outcome:
 class Noise:
     """How a metric's rounds scatter, and ``layout``: what a commit's code has of its own.
 
-    ``threshold`` is the metric's, for the comparison of the ends. ``spread`` 0 is exact; ``df``
-    are those of Student's t, with which some rounds are far out.
+    ``measured`` is the metric's own name, for the comparison of the ends. ``spread`` 0 is exact;
+    ``df`` are those of Student's t, with which some rounds are far out.
     """
 
     metric: str
     name: str
-    threshold: float
+    measured: str
     layout: float
     spread: float
     df: float = math.inf
@@ -93,12 +99,12 @@ class Noise:
 
 
 LATENCY = tuple(
-    Noise("latency", f"{one:.0%} normal", 0.05, 0.002, one) for one in (0.01, 0.02, 0.03)
+    Noise("latency", f"{one:.0%} normal", "latency_p50", 0.002, one) for one in (0.01, 0.02, 0.03)
 )
-HEAVY = Noise("latency", "2% heavy-tailed", 0.05, 0.002, 0.02, 3.0)
-HOST = Noise("host memory", "0.05% normal", 0.10, 0.0005, 0.0005)
-DEVICE = Noise("device memory", "exact", 0.10, 0.0, 0.0)
-IMPORT = Noise("import", "3% normal", 0.10, 0.002, 0.03)
+HEAVY = Noise("latency", "2% heavy-tailed", "latency_p50", 0.002, 0.02, 3.0)
+HOST = Noise("host memory", "0.05% normal", "peak_host_memory", 0.0005, 0.0005)
+DEVICE = Noise("device memory", "exact", "peak_device_memory", 0.0, 0.0)
+IMPORT = Noise("import", "3% normal", "import_time", 0.002, 0.03)
 
 
 def planted(
@@ -136,7 +142,8 @@ def searched(
 ) -> tuple[Search, tuple[Change, ...]]:
     """Search ``history`` as the command does, which ends where the ends don't differ."""
     length = len(history.levels) - 1
-    ends = measured(history, Question(length, math.log1p(noise.threshold)), noise, rng)
+    margin = math.log1p(ends_threshold(Policy(), noise.measured))
+    ends = measured(history, Question(length, margin), noise, rng)
     answers, skipped = [ends], list[int]()
     if ends.se and two_sided_p(ends.change / ends.se, ends.df) >= ALPHA:
         return Search(length), ()
@@ -159,6 +166,24 @@ def told_apart(history: History) -> list[tuple[int, ...]]:
     return groups
 
 
+def cancelling(
+    search: Search, found: tuple[Change, ...], wanted: list[tuple[int, ...]], history: History
+) -> bool:
+    """Return whether those ``wanted`` that weren't ``found`` are said not to be seen."""
+    if not found:
+        return False
+    inside = {
+        one: [group for group in wanted if one.first <= group[0] and group[-1] <= one.last]
+        for one in found
+    }
+    missing = [group for group in wanted if not any(group in one for one in inside.values())]
+    levels = history.levels
+    gaps = [one for one in unseen(search) if abs(levels[one[1]] - levels[one[0]]) < ALIKE]
+    return all(len(one) == 1 for one in inside.values()) and all(
+        any(before < group[0] and group[-1] <= after for before, after in gaps) for group in missing
+    )
+
+
 def outcome(history: History, noise: Noise, rng: np.random.Generator) -> Outcome:
     """Return how a search went."""
     search, found = searched(history, noise, rng)
@@ -176,6 +201,7 @@ def outcome(history: History, noise: Noise, rng: np.random.Generator) -> Outcome
     return Outcome(
         bool(search.answers),
         right,
+        not right and cancelling(search, found, wanted, history),
         any(not any(one.first <= at <= one.last for at in history.culprits) for one in found),
         exact,
         len(search.answers),
@@ -199,7 +225,8 @@ def cell(task: tuple[int, tuple[float, ...], Noise, int]) -> str:
     return (
         f"| {noise.metric} | {noise.name} | {length} "
         f"| {' and '.join(f'{one:+.0%}' for one in sizes)} "
-        f"| {share(one.begun and not one.right for one in outcomes)} "
+        f"| {share(one.begun and not one.right and not one.said for one in outcomes)} "
+        f"| {share(one.said for one in outcomes)} "
         f"| {share(one.false for one in outcomes)} "
         f"| {share(not one.begun for one in outcomes)} "
         f"| {share(one.right and not one.exact for one in outcomes)} "
@@ -217,8 +244,8 @@ def share(those: Iterator[bool]) -> str:
 
 
 HEAD = """\
-| metric | noise of a pair | commits | change | wrong | falsely | not seen | undecided | comparisons, median | 95 % | log2 n + 3 | rounds, median | interval holds |
-|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+| metric | noise of a pair | commits | change | wrong | said | falsely | not seen | undecided | comparisons, median | 95 % | log2 n + 3 | rounds, median | interval holds |
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 """  # noqa: E501
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 
 from perfci.bisect.posterior import Answer, Beliefs, believe
 from perfci.stats.student import CONFIDENCE, t_quantile
@@ -120,6 +122,21 @@ def most_questions(length: int) -> int:
     return 3 * math.ceil(math.log2(length + 1)) + 12
 
 
+def unseen(search: Search) -> tuple[tuple[int, int], ...]:
+    """Return (before, after) between which no commit was measured, and no change is named.
+
+    The longest first. What one of them changed and another took back is in no answer.
+    """
+    named = [(one.first - 1, one.last) for one in changes(search)]
+    measured = sorted({0, *(one.position for one in search.answers)})
+    gaps = [
+        (before, after)
+        for before, after in pairwise(measured)
+        if after - before > 1 and not any(b <= before and after <= a for b, a in named)
+    ]
+    return tuple(sorted(gaps, key=lambda gap: gap[0] - gap[1]))
+
+
 def changes(search: Search) -> tuple[Change, ...]:
     """Return the changes of a search, the oldest first; those that are still ranges, too."""
     beliefs, _ = _beliefs(search)
@@ -151,6 +168,7 @@ def _change(search: Search, beliefs: Beliefs, first: int, last: int, found: bool
     return Change(before + 1, after, probability, found, size, size - half, size + half)
 
 
+@lru_cache(maxsize=4)
 def _beliefs(search: Search) -> tuple[Beliefs, float]:
     whole = search.whole
     if whole is None or whole == 0.0:

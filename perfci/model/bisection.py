@@ -72,12 +72,25 @@ class SkippedCommit:
 
 
 @dataclass(frozen=True, slots=True)
+class Unseen:
+    """Commits after ``after`` up to ``last``, of which only the last was measured.
+
+    Both have one level: what one of the ``commits`` changed and another took back is in no answer.
+    """
+
+    after: NamedCommit
+    last: NamedCommit
+    commits: int
+
+
+@dataclass(frozen=True, slots=True)
 class Bisection:
     """What is known of a range of commits, the oldest culprit first.
 
     ``ratio`` or ``difference`` is bad against good. ``comparisons`` and ``rounds`` are those of
     the whole search, earlier starts included. ``ended`` is budget or interrupted where the same
     command would go on. ``package``: the commits are releases of it, named by their versions.
+    ``unseen`` is where changes that cancel out would not show, the longest first.
     """
 
     good: NamedCommit
@@ -94,6 +107,7 @@ class Bisection:
     rounds: int
     ended: Ended
     package: str = ""
+    unseen: tuple[Unseen, ...] = ()
     schema: str = BISECTION_SCHEMA
 
     @property

@@ -44,10 +44,20 @@ def render_bisection(bisection: Bisection) -> list[Clean]:
         lines.append(f"no {_place(bisection)} could be told to have changed it")
     for skipped in bisection.skipped:
         lines.append(f"skipped {skipped.commit.short}: {skipped.why}")
+    if bisection.unseen and bisection.ended == "done":
+        lines.append(_unseen(bisection))
     measured = f"{counted(bisection.comparisons, 'comparison')}, {bisection.rounds} rounds"
     left = {"budget": "the time ended", "interrupted": "interrupted"}.get(bisection.ended)
     lines.append(f"{measured}; {left}, and the same command goes on" if left else measured)
     return [clean_line(line, _WIDTH) for line in lines]
+
+
+def _unseen(bisection: Bisection) -> str:
+    longest = bisection.unseen[0]
+    return (
+        f"between {longest.after.short} and {longest.last.short} no {_place(bisection)} was "
+        "measured: what one of them changed and another took back doesn't show there"
+    )
 
 
 def replay(culprit: Culprit, bisection: Bisection) -> str:

@@ -41,6 +41,8 @@ from perfci.verdict.stopping import (
     rounds_of_ancestor,
 )
 
+STARTS = frozenset({"cold_start", "import_time"})
+"""What only a round that starts the sides one after the other measures."""
 _FIRST = 2
 """Rounds of each case after which a session says what looks worse."""
 _AHEAD = 2
@@ -402,7 +404,7 @@ class Session:
             len(self._plan.sides) > 1
             and self._plan.quiet.threads
             and all(state.rounds >= self._cold_starts for state in group)
-            and not any("cold_start" in state.undecided for state in group)
+            and not any(STARTS.intersection(state.undecided) for state in group)
         )
 
     def _has_time_for(self, state: CaseState) -> bool:

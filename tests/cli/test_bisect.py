@@ -120,6 +120,30 @@ def test_two_changes_in_one_range_are_both_found(project: Project) -> None:
     assert [one["improved"] for one in found["culprits"]] == [False, True, False]
 
 
+def test_where_changes_that_cancel_out_would_not_show_is_said(project: Project) -> None:
+    made = history(project, [1000] * 4 + [1300] * 3 + [1000] * 6 + [1300] * 4)
+    asked = f"{made[0]}..{made[-1]}"
+    found = bisected(project, asked)
+    assert [shas(one) for one in found["culprits"]] == [[made[13]]]
+    longest = found["unseen"][0]
+    assert (longest["after"]["sha"], longest["last"]["sha"]) == (made[0], made[8])
+    assert f"between {made[0][:10]} and {made[8][:10]}" in project.perfci("bisect", asked).out
+    found = bisected(project, f"{made[0]}..{made[6]}")
+    assert [shas(one) for one in found["culprits"]] == [[made[4]]]
+
+
+def test_a_metric_that_is_named_need_not_move_by_its_whole_threshold(project: Project) -> None:
+    """By 4 % where 10 % fail a build: five rounds are enough to say that it isn't 10 %."""
+    made = history(project, [1000] * 3 + [1040] * 3)
+    config = (project.folder / "pyproject.toml").read_text().replace("_rounds = 6", "_rounds = 20")
+    config += '[tool.perfci.metrics.latency_p50]\nthreshold = "10%"\n'
+    project.write("pyproject.toml", config)
+    project.executor = Simulated(spread=0.02)
+    asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
+    (culprit,) = bisected(project, *asked)["culprits"]
+    assert shas(culprit) == [made[3]]
+
+
 def test_a_merge_is_followed_into_its_branch(project: Project) -> None:
     made = history(project, [1000, 1000])
     project.git("checkout", "--quiet", "-b", "topic")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from perfci.model.report import Comparison, Report
 
 
+_LEAST_SOUGHT = 0.05
+
+
 def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy:
     """Return a policy by which ``metric`` alone decides how many rounds a session has.
 
@@ -34,6 +37,24 @@ def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy
     metrics[metric] = MetricPolicy(own.threshold if own else 0.05, "fail", "inconclusive")
     margins = {} if threshold is None else {metric: threshold}
     return replace(policy, metrics=metrics, margins=margins)
+
+
+def ends_threshold(policy: Policy, metric: str, expected: float | None = None) -> float:
+    """Return the threshold by which the ends are compared where ``metric`` is searched for.
+
+    Who names it knows that it moved, and may well mean less than what fails a build: half of 5 %,
+    or of the metric's own threshold where that is smaller or an amount. ``expected`` is the ratio
+    that the trend saw; then half of that.
+    """
+    own = policy.metrics.get(metric)
+    known = METRICS.get(metric)
+    threshold = own.threshold if own else known.threshold if known else _LEAST_SOUGHT
+    if known is not None and (known.absolute or known.kind == "exact"):
+        return threshold / 2.0
+    threshold = min(threshold, _LEAST_SOUGHT)
+    if expected and expected != 1.0:
+        threshold = min(threshold, math.expm1(abs(math.log(expected))))
+    return threshold / 2.0
 
 
 def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:

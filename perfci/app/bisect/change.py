@@ -17,11 +17,12 @@ _SHORTEST = 4
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One metric of one case, and the range that moved it."""
+    """One metric of one case, the range that moved it, and its new level ÷ its old one."""
 
     commits: str
     case: str
     metric: str
+    ratio: float | None
 
 
 def target_of(change: Change) -> Target:
@@ -38,7 +39,7 @@ def target_of(change: Change) -> Target:
             else f"the change {change.id} lies between runs whose commits are not known",
             "Give a range: perfci bisect GOOD..BAD -k CASE --metric METRIC.",
         )
-    return Target(f"{older}..{newer}", change.series.case, change.series.metric)
+    return Target(f"{older}..{newer}", change.series.case, change.series.metric, change.ratio)
 
 
 def change_named(given: str, changes: Sequence[Change]) -> Change:

@@ -37,7 +37,7 @@ class BisectRequest:
 
 def bisect(project: Project, request: BisectRequest) -> Bisection:
     """Search what is asked for, going on where an earlier start ended."""
-    case, metric = "", request.metric
+    case, metric, expected = "", request.metric, None
     places: Places
     if ".." in request.wanted:
         if request.package:
@@ -46,9 +46,17 @@ def bisect(project: Project, request: BisectRequest) -> Bisection:
             places = Commits(project, request.wanted, request.python)
     else:
         target = _target(project, request)
-        case, metric = target.case, target.metric
+        case, metric, expected = target.case, target.metric, target.ratio
         places = Commits(project, target.commits, request.python)
-    asked = Asked(request.selection, case, metric, request.budget_s, request.restart, request.quiet)
+    asked = Asked(
+        request.selection,
+        case,
+        metric,
+        request.budget_s,
+        request.restart,
+        request.quiet,
+        expected,
+    )
     return search(project, places, asked)
 
 

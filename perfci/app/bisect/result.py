@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 from perfci.app.bisect.state import Range, Sought, State
-from perfci.bisect.search import Change, Question, changes, next_question
-from perfci.model.bisection import Bisection, Culprit, Ended, SkippedCommit
+from perfci.bisect.search import Change, Question, changes, next_question, unseen
+from perfci.model.bisection import Bisection, Culprit, Ended, SkippedCommit, Unseen
 
 
 def next_of(state: State, searched: Range) -> Question | None:
@@ -56,6 +56,10 @@ def result_of(state: State, sought: Sought, ended: Ended, package: str = "") -> 
         rounds=sum(answer.rounds for one in state.ranges for answer in one.search.answers),
         ended=ended,
         package=package,
+        unseen=tuple(
+            Unseen(whole.at(before), whole.at(after), after - before)
+            for before, after in (unseen(whole.search) if whole.search.whole else ())
+        ),
     )
 
 

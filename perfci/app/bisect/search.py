@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from perfci.app.bisect.answers import (
     answer_of,
+    ends_threshold,
     gated,
     is_ratio,
     moved_most,
@@ -22,7 +23,7 @@ from perfci.app.bisect.why import why_of
 from perfci.app.compare import Request, compare
 from perfci.app.nightly_scope import OF_THE_COMMIT
 from perfci.bisect.posterior import Answer
-from perfci.bisect.search import Question, Search
+from perfci.bisect.search import Question
 from perfci.errors import MeasureError, PerfciError, UsageError
 from perfci.model.bisection import Bisection, Culprit, Ended
 from perfci.model.settings import DECIDING_ROUNDS
@@ -41,8 +42,9 @@ _LONGEST = 300
 class Asked:
     """What is searched for: a metric of a case (its id, or what ``selection`` selects).
 
-    What moved most where several are meant. ``restart`` forgets what an earlier start of the same
-    search found. ``quiet`` says no answer on the way.
+    What moved most where several are meant. ``expected`` is the ratio of bad to good that somebody
+    else measured. ``restart`` forgets what an earlier start of the same search found. ``quiet``
+    says no answer on the way.
     """
 
     selection: str = ""
@@ -51,6 +53,7 @@ class Asked:
     budget_s: float = 3600.0
     restart: bool = False
     quiet: bool = False
+    expected: float | None = None
 
 
 def search(project: Project, places: Places, asked: Asked) -> Bisection:
@@ -115,7 +118,9 @@ class _Search:
         request = self._request((self._asked.case,) if self._asked.case else ())
         policy = self._project.config.policy
         metric = self._asked.metric
-        report = self._report(whole, question, request, gated(policy, metric) if metric else policy)
+        if metric:
+            policy = gated(policy, metric, ends_threshold(policy, metric, self._asked.expected))
+        report = self._report(whole, question, request, policy)
         row = moved_most(report, metric, policy.alpha)
         if row is None:
             if report.interrupted:
@@ -134,7 +139,7 @@ class _Search:
         answer = answer_of(row, question, sought)
         if answer is None:
             raise _nothing_moved(report, whole, metric)
-        self._keep(0, replace(whole, search=Search(len(whole.commits), (answer,))), sought)
+        self._keep(0, replace(whole, search=replace(whole.search, answers=(answer,))), sought)
         self._notify(0, question, answer)
 
     def _narrow_down(self, number: int) -> None:
