@@ -17,8 +17,9 @@ from perfci.model.finding import found
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Run, Side
 from perfci.model.worker import WorkerOutput
+from perfci.session.opening import open_workplace
 from perfci.session.source import Written
-from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
+from perfci.session.workplace import Surroundings, Wanted, Workplace
 from perfci.verdict.comparison import compare_case, left_out
 from perfci.verdict.decision import failure_rows, placeholder
 from perfci.verdict.explanation import explain

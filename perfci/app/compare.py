@@ -17,11 +17,12 @@ from perfci.model.case import Case, Failure
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
 from perfci.model.settings import MeasureSettings
+from perfci.session.opening import open_workplace
 from perfci.session.plan import files_in
 from perfci.session.selection import select, words_of
 from perfci.session.source import Written, by_name, written_in
 from perfci.session.state import SessionResult
-from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
+from perfci.session.workplace import Surroundings, Wanted, Workplace
 from perfci.units import counted, format_duration, listed
 from perfci.verdict.report import Judged, Measured, build_report, decide_on
 from perfci.verdict.shards import Part, Shard, part_of

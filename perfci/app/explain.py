@@ -14,8 +14,8 @@ from perfci.files import require_writable, write_file
 from perfci.model.report import Comparison
 from perfci.model.why import Why
 from perfci.session.explaining import explain_case
+from perfci.session.opening import open_workplace
 from perfci.session.state import case_states
-from perfci.session.workplace import open_workplace
 
 
 @dataclass(frozen=True, slots=True)

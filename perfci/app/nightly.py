@@ -40,7 +40,8 @@ from perfci.model.history import GateOutcome, RecordedRun
 from perfci.model.report import Report
 from perfci.model.run import Environment, Run, Side
 from perfci.session.discovery import NO_TIME_TO_IMPORT
-from perfci.session.workplace import Surroundings, Wanted, open_workplace
+from perfci.session.opening import open_workplace
+from perfci.session.workplace import Surroundings, Wanted
 from perfci.trend.timeline.gaps import Gap, gaps, slowest_case, time_for
 from perfci.trend.timeline.timelines import current_name
 from perfci.units import format_duration

@@ -11,8 +11,9 @@ from perfci.model.case import Case
 from perfci.model.report import Report
 from perfci.model.run import Run
 from perfci.session.discovery import not_matching, without_benchmark
+from perfci.session.opening import open_workplace
 from perfci.session.state import SessionResult
-from perfci.session.workplace import Surroundings, Wanted, Workplace, open_workplace
+from perfci.session.workplace import Surroundings, Wanted, Workplace
 from perfci.verdict.report import Measured, build_report, decide_on
 from perfci.verdict.shards import Part
 

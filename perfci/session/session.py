@@ -10,9 +10,9 @@ from perfci.errors import OutsideError, refusal
 from perfci.machine.gpu_watch import GpuWatches
 from perfci.model.case import Case, Failure
 from perfci.model.finding import found
-from perfci.model.ran import Ran
 from perfci.model.report import Comparison
 from perfci.model.worker import UNLIKE_FRESH, WorkerFailure, WorkerOutput
+from perfci.session.code_ran import CodeRan
 from perfci.session.conversation import BudgetEnded
 from perfci.session.discovery import Discovered
 from perfci.session.executor import Executor, OpenStarters
@@ -20,10 +20,7 @@ from perfci.session.journal import Journal
 from perfci.session.launch import TreeDeleted
 from perfci.session.needs import Needs
 from perfci.session.plan import SessionPlan
-from perfci.session.provenance.openings import Openings
-from perfci.session.provenance.tally import Tally
 from perfci.session.round import measure_round
-from perfci.session.same_code import SameCode, used_by_all
 from perfci.session.schedule import (
     starting_order,
     visiting_order,
@@ -31,7 +28,6 @@ from perfci.session.schedule import (
 )
 from perfci.session.starters import Starters
 from perfci.session.state import CaseState, Progress, SessionResult, case_states
-from perfci.verdict.identity import may_be_same_code
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
@@ -82,14 +78,12 @@ class Session:
         self._gpu = gpu or GpuWatches()
         self._fail_fast = fail_fast
         self._scale = scale
-        self._everything = everything
         self._together = together
         self._progress = progress
         self._starters = Starters(plan, executor, journal, budget_end)
-        self._openings = Openings(None)
         cold = plan.settings.cold_start_rounds
         self._states: list[CaseState] = []
-        self._tally = Tally({})
+        self._code = CodeRan(plan, policy, everything=everything)
         self._cold_starts = plan.settings.rounds if cold is None else cold
         self._sweeps = 0
         self._rng = Random(plan.settings.seed)  # noqa: S311 (an order, not a secret)
@@ -105,14 +99,11 @@ class Session:
         sides = [side.name for side in self._plan.sides]
         states = case_states(cases, sides)
         self._states = states
-        self._tally = Tally(self._plan.trees())
-        differing = self._plan.differing if self._may_be_the_same() else None
-        self._tally.read(differing or ())
-        self._openings = Openings(differing)
         notes: list[str] = []
         ended = "done"
         try:
-            self._settle_together(states)
+            if self._together:
+                self._code.settle_together(states, self._executor, self._budget_end)
             ended = self._minimum(states) or self._more(states) or "done"
         except KeyboardInterrupt:
             ended = "interrupted"
@@ -128,7 +119,7 @@ class Session:
             notes.append(f"The session ended early: {refused.message}. {refused.advice}")
         finally:
             self._starters.close()
-            self._openings.close()
+            self._code.close()
         if ended == "budget":
             notes += self._needs.budget_notes(states)
         notes += self._needs.out_of_reach_notes(states)
@@ -143,60 +134,14 @@ class Session:
             ended=ended,
             notes=(
                 *notes,
-                *self._tally.notes(),
+                *self._code.notes(),
                 *self._starters.notes(),
                 *self._gpu.notes(),
                 *self._journal.notes(),
             ),
             scale=_times_seen(states) if ended == "fail-fast" else 1.0,
-            ran=self._ran(),
-            same_code=self._same_code(),
-        )
-
-    def _ran(self) -> Ran | None:
-        if not self._plan.places:
-            return None
-        base = self._tally.side("base") if len(self._plan.sides) > 1 else None
-        return Ran(base, self._tally.side("head"))
-
-    def _same_code(self) -> tuple[str, ...]:
-        """Return the cases of which nothing that ran differs between the sides."""
-        if not self._may_be_the_same():
-            return ()
-        return tuple(state.case.id for state in self._states if self._ran_the_same(state))
-
-    def _may_be_the_same(self) -> bool:
-        """Say whether both sides are watched, under one Python, nothing injected."""
-        if not self._plan.places or any(self._plan.settings.inject.values()):
-            return False
-        sides = self._plan.sides
-        return len(sides) > 1 and len({side.side.python for side in sides}) == 1
-
-    def _settle_together(self, states: Sequence[CaseState]) -> None:
-        """Settle the cases of each file that are the same code as all of them run together."""
-        if not self._together or self._everything or not self._may_be_the_same():
-            return
-        same_code = SameCode(
-            self._plan, self._executor, self._openings, self._tally, self._budget_end
-        )
-        settled = same_code.of([state.case for state in states])
-        for state in states:
-            state.same_code = state.case.id in settled
-
-    def _ran_the_same(self, state: CaseState) -> bool:
-        if state.same_code:
-            return True
-        measured = all(state.outputs.values()) and not state.failures
-        return measured and not state.opened and self._tally.is_same(state.case.id)
-
-    def _settles(self, state: CaseState) -> bool:
-        """Say whether the case is the same code on both sides, and nothing says otherwise."""
-        return (
-            not self._everything
-            and state.rounds == 1
-            and self._openings.complete
-            and self._ran_the_same(state)
-            and may_be_same_code(state.compared(self._policy))
+            ran=self._code.of_sides(),
+            same_code=self._code.same(states),
         )
 
     def _minimum(self, states: list[CaseState]) -> str:
@@ -261,7 +206,7 @@ class Session:
                     at_once=self._may_start_at_once(waiting),
                     following=self._following(groups, index),
                 ) as starters:
-                    imported = self._openings.taken()
+                    imported = self._code.opened()
                     if ended := self._measure_group(waiting, planned, starters, imported):
                         return ended
         return ""
@@ -362,9 +307,7 @@ class Session:
         self._round_time_s += took
         self._measured_s += result.measured_s
         self._accuse(state)
-        state.opened |= (imported | self._openings.taken()) - used_by_all(result.ran.values())
-        for name, ran in result.ran.items():
-            self._tally.add(state.case.id, name, ran)
+        self._code.add(state, result.ran, imported)
         for worker_result in result.results:
             match worker_result:
                 case WorkerOutput() as output:
@@ -374,7 +317,7 @@ class Session:
                     state.failures.append(failure)
                     log = result.logs.get(failure.side, "")
                     self._journal.result(state.slug, worker_result, log)
-        state.same_code = self._settles(state)
+        state.same_code = self._code.settles(state)
         return True
 
     def _provisional(self) -> tuple[Comparison, ...]:

@@ -1,57 +1,30 @@
-"""Opening a session: its trees, scratch folder, guardian and plan. Cleans up at the end."""
+"""A session that is ready to measure, and what it was asked for and surrounded by."""
 
 from __future__ import annotations
 
 import filecmp
-import os
-import secrets
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from perfci.baselines.environment import make_environment
-from perfci.checkout.differing import differing_files
-from perfci.checkout.lock import take, take_if_free
 from perfci.checkout.repository import Repository, Resolved
-from perfci.checkout.worktree import Worktrees
 from perfci.config.loading import Config
-from perfci.errors import OutsideError
 from perfci.machine.gpu_watch import GpuWatches
-from perfci.machine.host import host_facts
-from perfci.machine.neighbours import own_cores
-from perfci.machine.quiet import (
-    CorePlan,
-    available_cores,
-    child_environment,
-    plan_cores,
-    quiet_facts,
-)
-from perfci.machine.tokens import refuse_secrets
 from perfci.model.case import Case, Failure
 from perfci.model.report import Comparison
-from perfci.model.run import Environment, Side
+from perfci.model.run import Environment
 from perfci.session.discovery import (
     Discovered,
-    discover,
-    not_matching,
     require_cases,
-    require_own_code,
-    separate_packages,
-    without_benchmark,
 )
 from perfci.session.executor import Executor, Processes
 from perfci.session.explaining import Looked, explain_moved
-from perfci.session.interrupts import measuring_begins, measuring_ended
+from perfci.session.interrupts import measuring_ended
 from perfci.session.journal import Journal
-from perfci.session.leftovers import SESSION_VARIABLE
-from perfci.session.plan import SessionPlan, SidePlan
+from perfci.session.plan import SessionPlan
 from perfci.session.selection import select
 from perfci.session.session import Session
 from perfci.session.state import CaseState, Progress, SessionResult
-from perfci.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,219 +179,3 @@ class Workplace:
             for case in others
             if case.id not in present and (failure := broken.get(case.file)) is not None
         )
-
-
-@contextmanager
-def open_workplace(
-    around: Surroundings,
-    wanted: Sequence[Wanted],
-    log_folder: Path | None = None,
-    *,
-    benchmarks_of: Resolved | None = None,
-) -> Iterator[Workplace]:
-    """Check out and build every side, find the benchmarks, and clean up whatever happens.
-
-    ``wanted`` is (base, head) or (head,): the last one's benchmark files are run on all sides, or
-    those of ``benchmarks_of``, which is checked out beside them, neither built nor measured.
-    Raises PerfciError with what to do; nothing of the user's checkout is touched.
-    """
-    measuring_begins()
-    config = around.config
-    if not around.token_allowed:
-        refuse_secrets(around.inherited, around.repository.root)
-    started = around.executor.now()
-    budget_end = started + config.settings.budget
-    with ExitStack() as stack:
-        cores, shared = stack.enter_context(_cores_of_its_own(config))
-        worktrees = Worktrees(around.cache, around.repository)
-        if swept := worktrees.sweep():
-            around.shown.step(f"removed {counted(len(swept), 'folder')} that an earlier run left")
-        scratch = Path(stack.enter_context(_scratch(around.cache)))
-        journal = Journal(log_folder or scratch / "logs")
-        token = secrets.token_hex(8)
-        enter = stack.enter_context(around.executor.guarded(token, around.inherited))
-        sides = _check_out(stack, worktrees, around, wanted, token, enter)
-        benchmark_root = sides[-1].root
-        if benchmarks_of:
-            benchmark_root = stack.enter_context(worktrees.side(benchmarks_of))
-        plan = _plan(around, sides, benchmark_root, cores, scratch, token, enter)
-        stack.enter_context(_parent_on(cores.parent))
-        found = _find_benchmarks(plan, budget_end, journal, around)
-        plan = plan.with_discovered(
-            {name: one.discovery for name, one in found.items()}, separate_packages(found)
-        )
-        yield Workplace(
-            plan=plan,
-            config=config,
-            journal=journal,
-            found=found,
-            environments=_environments(plan, found),
-            budget_end=budget_end,
-            gpu=GpuWatches(),
-            notes=(*worktrees.notes, *shared, *_notes(plan, found, config)),
-            shown=around.shown,
-            executor=around.executor,
-            started=started,
-        )
-
-
-def _cores_of_its_own(config: Config) -> AbstractContextManager[tuple[CorePlan, tuple[str, ...]]]:
-    settings = config.settings
-    return own_cores(
-        available_cores(),
-        partial(plan_cores, cores=settings.cores, threads=settings.threads, pin=config.quiet.pin),
-    )
-
-
-def _check_out(
-    stack: ExitStack,
-    worktrees: Worktrees,
-    around: Surroundings,
-    wanted: Sequence[Wanted],
-    token: str,
-    enter: tuple[str, ...],
-) -> tuple[SidePlan, ...]:
-    """Check out and build each side; ``stack`` removes the trees."""
-    config = around.config
-    environment = child_environment(
-        around.inherited, config.quiet, 1, config.pass_env, {SESSION_VARIABLE: token}
-    )
-    sides = []
-    for one in wanted:
-        resolved = one.resolved
-        around.shown.step(f"checking out {one.name} ({resolved.rev}) …")
-        root = stack.enter_context(
-            worktrees.side(
-                resolved,
-                build=config.build,
-                python=one.python,
-                environment=environment,
-                timeout=config.build_timeout,
-                enter=enter,
-                passed=config.pass_env,
-            )
-        )
-        side = Side(resolved.rev, resolved.sha, one.python, dirty=resolved.dirty)
-        sides.append(SidePlan(one.name, side, root, resolved.tree, bool(config.build)))
-    return tuple(sides)
-
-
-def _plan(
-    around: Surroundings,
-    sides: tuple[SidePlan, ...],
-    benchmark_root: Path,
-    cores: CorePlan,
-    scratch: Path,
-    token: str,
-    enter: tuple[str, ...],
-) -> SessionPlan:
-    config = around.config
-    plan = SessionPlan(
-        sides=sides,
-        benchmark_root=benchmark_root,
-        benchmarks=config.benchmarks,
-        pattern=config.pattern,
-        python_path=config.python_path,
-        saved=config.saved,
-        settings=config.settings,
-        quiet=config.quiet,
-        cores=cores,
-        passed=config.pass_env,
-        inherited=around.inherited,
-        scratch=scratch,
-        token=token,
-        enter=enter,
-        checkout=around.repository.root,
-        differing=_differing(sides),
-    )
-    return plan.with_places(around.repository.root, around.cache, config.installed)
-
-
-def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
-    """Return what is not the same in both trees, as ``SessionPlan.differing`` has it.
-
-    A commit beside itself is measured to know its noise: there the answer is no use. Submodules
-    are what a build checks out.
-    """
-    if len({side.side.sha for side in sides}) < 2:
-        return None
-    one, other = sides
-    if any(side.built and (side.root / ".gitmodules").exists() for side in sides):
-        return None
-    names = differing_files(one.root, other.root, (one.tree, other.tree))
-    if names is None:
-        return None
-    return frozenset(str(side.root / name) for side in sides for name in names)
-
-
-def _find_benchmarks(
-    plan: SessionPlan, budget_end: float, journal: Journal, around: Surroundings
-) -> dict[str, Discovered]:
-    found = {}
-
-    def begun(name: str) -> None:
-        around.shown.step(f"looking for benchmarks on {name} …")
-
-    for name, one in discover(plan, around.executor, budget_end, begun):
-        found[name] = one
-        cases, failures = one.discovery.cases, one.discovery.failures
-        journal.note(f"{name}: {len(cases)} cases, {len(failures)} files failed")
-        for failure in failures:
-            journal.note(f"{name}: {failure.case}: {failure.kind}: {failure.message}")
-    return found
-
-
-def _notes(plan: SessionPlan, found: Mapping[str, Discovered], config: Config) -> tuple[str, ...]:
-    return (
-        *require_own_code(found, config.installed),
-        *without_benchmark(found, config.policy.thresholds),
-        *not_matching(plan),
-    )
-
-
-def _environments(plan: SessionPlan, found: Mapping[str, Discovered]) -> dict[str, Environment]:
-    shared = {**host_facts(), **quiet_facts(plan.quiet, plan.cores)}
-    return {
-        name: make_environment({**shared, **one.discovery.facts}) for name, one in found.items()
-    }
-
-
-@contextmanager
-def _scratch(cache: Path) -> Iterator[str]:
-    """Give the session a folder of its own; what a killed session left is removed first.
-
-    A folder's lock file is held while its session lives, however it dies.
-    """
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        for left in cache.glob("session-*.lock"):
-            if not left.is_dir() and (abandoned := take_if_free(left)):
-                shutil.rmtree(left.with_suffix(""), ignore_errors=True)
-                abandoned.release(remove=True)
-        name = f"session-{secrets.token_hex(6)}"
-        lock = take(cache / f"{name}.lock")
-        folder = cache / name
-        folder.mkdir()
-    except OSError as error:
-        raise OutsideError(
-            "cache-unwritable",
-            f"the cache folder {cache} can't be written: {error.strerror}",
-            "Make room, or set PERFCI_CACHE_DIR to a folder on a disk that has some.",
-        ) from error
-    try:
-        yield str(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        lock.release(remove=True)
-
-
-@contextmanager
-def _parent_on(cores: tuple[int, ...]) -> Iterator[None]:
-    """Keep this process and its threads on ``cores``; where there are none, leave it as it is."""
-    before = os.sched_getaffinity(0)
-    if cores:
-        os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)

@@ -10,8 +10,8 @@ from perfci.model.bisection import Bisection, Culprit, NamedCommit
 from perfci.model.report import Comparison
 from perfci.model.why import Why
 from perfci.session.explaining import explain_case
+from perfci.session.opening import open_workplace
 from perfci.session.state import case_states
-from perfci.session.workplace import open_workplace
 
 _WITHIN_S = 30.0
 

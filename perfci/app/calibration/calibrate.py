@@ -21,7 +21,8 @@ from perfci.model.calibration import Calibration, DefaultSession, Spent
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
 from perfci.model.version import VERSION
-from perfci.session.workplace import Surroundings, Wanted, open_workplace
+from perfci.session.opening import open_workplace
+from perfci.session.workplace import Surroundings, Wanted
 from perfci.units import format_duration, format_share
 from perfci.verdict.calibration.promise import PROMISED_METRIC
 from perfci.verdict.calibration.suggestions import suggest
