@@ -80,7 +80,7 @@ def run_session(way: str) -> None:
     from perfci.session import starters
 
     if way == "unprepared":
-        starters.Starters.prepare = lambda *_: None  # type: ignore[method-assign]
+        starters.Starters._prepare = lambda *_: None  # type: ignore[method-assign]
     if way == "beside another":
         warm_another_beside()
     if way == "starters":

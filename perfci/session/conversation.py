@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
@@ -89,6 +90,7 @@ class Worker:
         self._channel = channel
         self._budget_end = budget_end
         self._clock = clock
+        self._unread: deque[dict[str, Any]] = deque()
         self.send(asdict(order))
 
     @property
@@ -125,7 +127,11 @@ class Worker:
         """
         deadline = (self._clock() if since is None else since) + within_s
         while True:
-            message = self.receive(min(deadline, self._budget_end))
+            message = (
+                self._unread.popleft()
+                if self._unread
+                else self.receive(min(deadline, self._budget_end))
+            )
             if message is None:
                 if self._clock() >= self._budget_end:
                     raise BudgetEnded
@@ -147,6 +153,12 @@ class Worker:
                 return message
             else:
                 raise self.nonsense(f"unexpected message {kind[:_LONGEST_WORD]!r}")
+
+    def has_answered(self) -> bool:
+        """Say, without waiting, whether ``expect`` would come back at once. Raises WorkerEnded."""
+        while message := self.receive(self._clock()):
+            self._unread.append(message)
+        return any(_text(one, "say", "") != "stage" for one in self._unread)
 
     def field(self, message: Mapping[str, Any], name: str, kind: type[T]) -> T:
         """Return a field of what the worker said. WorkerEnded where it isn't a sound ``kind``.

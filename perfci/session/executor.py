@@ -7,7 +7,7 @@ tests have one whose workers are simulated, and take no time.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +32,9 @@ class Starter(Protocol):
 
     def imported(self, timeout_s: float) -> str:
         """Wait for its imports. Returns why it can't fork, or nothing. Raises BudgetEnded."""
+
+    def has_imported(self) -> bool:
+        """Say whether ``imported`` would answer at once."""
 
     def move(self, cores: tuple[int, ...]) -> None:
         """Pin it, and so all that it forks, to ``cores``."""
@@ -59,12 +62,14 @@ class OpenStarters:
 
     ``at_once``: they started beside each other, and cold start is no use. ``fresh_states`` are
     torch's settings in a fresh process of each side, which an ancestor's workers have to have.
+    ``meanwhile`` is called between the blocks of their rounds.
     """
 
     by_side: Mapping[str, Starter]
     at_once: bool = False
     ancestor: int = 0
     fresh_states: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    meanwhile: Callable[[], None] = lambda: None
 
     def alive(self) -> bool:
         """Say whether all of them still live."""

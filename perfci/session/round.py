@@ -95,7 +95,8 @@ def measure_round(
         start = partial(start_worker, executor=executor, forking=forking, budget_end=budget_end)
         for slot in slots:
             slot.ancestor = forking.ancestor if forking else 0
-        _Turns(slots, round_number, settings, start, gpu).run()
+        meanwhile = forking.meanwhile if forking else lambda: None
+        _Turns(slots, round_number, settings, start, gpu, meanwhile).run()
 
     measure(slots)
     if starters and starters.ancestor and not starters.alive():
@@ -146,6 +147,7 @@ class _Turns:
     settings: MeasureSettings
     started: Callable[[Task, int], Worker]
     gpu: GpuWatches
+    meanwhile: Callable[[], None]
 
     def run(self) -> None:
         """Give every slot its result; no worker outlives this."""
@@ -199,6 +201,7 @@ class _Turns:
         number = 0
         while number < plan.blocks:
             self._block(plan, number)
+            self.meanwhile()
             number += 1
             if number == _SHOWING:
                 for slot in self.slots:

@@ -243,7 +243,6 @@ class Session:
                     return "budget"
                 if starters and not starters.alive():
                     return ""
-                self._starters.prepare()
                 if not self._round(state, planned, starters, imported):
                     return ""
                 if self._fail_fast and self._is_bad():

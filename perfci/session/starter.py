@@ -75,6 +75,13 @@ class StarterProcess:
         except WorkerEnded as ended:
             return ended.failure.message
 
+    def has_imported(self) -> bool:
+        """Say whether ``imported`` would answer at once."""
+        try:
+            return self._worker.has_answered()
+        except WorkerEnded:
+            return True
+
     def move(self, cores: tuple[int, ...]) -> None:
         """Pin it, and so all that it forks, to ``cores``. It has one thread, or couldn't fork."""
         with contextlib.suppress(ProcessLookupError):  # gone already: ``alive`` says so

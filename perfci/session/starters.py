@@ -59,7 +59,7 @@ class Starters:
         ``cases`` are of one file. Both sides are started alike: a forked worker beside a fresh
         one would compare the ways to start. ``at_once``: starters start beside each other, the
         second one on the parent's cores, which have nothing else to do. ``following`` are the cases
-        of the next ancestors, which ``prepare`` starts there. Raises BudgetEnded.
+        of the next ancestors, which start there one after the other. Raises BudgetEnded.
         """
         file = cases[0].file
         self._following = ()
@@ -77,16 +77,19 @@ class Starters:
                 {side.name: ancestor for side in self._plan.sides},
                 ancestor=self._ancestors,
                 fresh_states=self._fresh_states(cases),
+                meanwhile=self._prepare,
             )
 
-    def prepare(self) -> None:
-        """Start one more of the ancestors that follow, on the parent's idle cores; call each round.
+    def _prepare(self) -> None:
+        """Start one more of the ancestors that follow, on the parent's idle cores.
 
-        One at a time: an import beside a measurement may take longer than a round, and two at once
-        would both come late. Without a fixed number of threads it would take its own from the cores
+        Once those before it have imported: two at once would draw out each other's start, which
+        cold start counts. Without a fixed number of threads it would take its own from the cores
         that it starts on.
         """
         if not (self._plan.cores.parent and self._plan.quiet.threads):
+            return
+        if not all(one.starter.has_imported() for one in self._prepared):
             return
         unused, missing = list(self._prepared), []
         for cases in self._following:

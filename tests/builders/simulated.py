@@ -133,6 +133,9 @@ class SimulatedStarter:
         self._executor.ancestors.append("imported")
         return ""
 
+    def has_imported(self) -> bool:
+        return True
+
     def move(self, cores: tuple[int, ...]) -> None:
         pass
 

@@ -111,7 +111,7 @@ def test_an_ancestor_serves_several_rounds_of_what_is_undecided(
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
-def test_the_next_ancestors_start_round_by_round_once_the_first_has_imported(
+def test_the_next_two_ancestors_start_once_those_before_have_imported(
     project: Project, workers: Simulated
 ) -> None:
     project.report(*SAME, "--rounds", "5", "-k", "steady")
@@ -124,7 +124,7 @@ def test_ctrl_c_ends_the_ancestors_that_import_for_later_rounds(
 ) -> None:
     def at_the_third(work: WorkOrder, number: int) -> None:
         if number == 3:
-            assert workers.living == 3, workers.ancestors
+            assert workers.living == 2, workers.ancestors
             raise KeyboardInterrupt
 
     workers.before = at_the_third
