@@ -52,10 +52,10 @@ def main() -> None:
     print("| what | wall | rounds | measuring | verdict | gating, decided | latency |")
     print("|---|--:|--:|--:|---|--:|---|")
     with tempfile.TemporaryDirectory() as folder:
-        small = _small(Path(folder) / "small")
+        repository = small(Path(folder) / "small")
         for _ in range(options.repetitions):
-            _report("unchanged", small, "same", "unchanged")
-            _report("8 % slower", small, "unchanged", "slower")
+            _report("unchanged", repository, "same", "unchanged")
+            _report("8 % slower", repository, "unchanged", "slower")
         demo = Path(folder) / "demo"
         build(demo)
         at_2 = Path(folder) / "perfci.toml"
@@ -91,7 +91,8 @@ def _report(what: str, repository: Path, *options: str) -> None:
     )
 
 
-def _small(folder: Path) -> Path:
+def small(folder: Path) -> Path:
+    """Make the small benchmark's repository, with a tag for each of its three commits."""
     (folder / "benchmarks").mkdir(parents=True)
     git(folder, "init", "--quiet", "--initial-branch=main")
     (folder / "benchmarks" / "bench_small.py").write_text(BENCHMARK)

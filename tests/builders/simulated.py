@@ -68,7 +68,8 @@ class Simulated:
     replaces what the code says. ``before`` is called as a worker starts, with its order and how
     many of its case and side there were: what it raises, the session meets; where it returns the
     kind and message of a failure, the worker ends with them. ``growth`` is what a worker that
-    measures it finds. ``ancestors`` is what these did, ``living`` how many have not ended.
+    measures it finds. ``ancestors`` is what these did, ``living`` how many have not ended;
+    under ``slow_imports`` nobody sees one's imports end that does not wait for it.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Simulated:
         self.started: Counter[tuple[str, str]] = Counter()
         self.ancestors: list[str] = []
         self.living = 0
+        self.slow_imports = False
         self.time = 1000.0
 
     def now(self) -> float:
@@ -134,7 +136,7 @@ class SimulatedStarter:
         return ""
 
     def has_imported(self) -> bool:
-        return True
+        return not self._executor.slow_imports
 
     def move(self, cores: tuple[int, ...]) -> None:
         pass

@@ -78,6 +78,7 @@ def start(
         order = replace(bench.order(), benchmark_files=(), preload=("subprocess",))
     starter = StarterProcess(order, launch, budget_end=math.inf)
     try:
+        until(starter.has_imported, "it never said that it has imported")
         assert starter.imported(WITHIN_S) == ""
         yield partial(starter.forked, {})
     finally:
@@ -163,6 +164,7 @@ def test_an_ancestor_that_imports_still_ends_when_it_is_closed(
     told = tmp_path / "importing"
     try:
         until(told.exists, "it never imported the library")
+        assert not ancestor.has_imported()
     finally:
         ancestor.close()
     until(lambda: is_gone(int(told.read_text())), "it lives on")

@@ -119,6 +119,13 @@ def test_the_next_two_ancestors_start_once_those_before_have_imported(
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
+def test_no_two_ancestors_import_at_once(project: Project, workers: Simulated) -> None:
+    workers.slow_imports = True
+    project.report(*SAME, "--rounds", "5", "-k", "steady")
+    assert workers.ancestors[:6] == ["starts", "imported"] * 3
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
 def test_ctrl_c_ends_the_ancestors_that_import_for_later_rounds(
     project: Project, workers: Simulated
 ) -> None:
