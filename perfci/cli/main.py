@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli.printing import discard, say, show, styled
+from perfci.cli.log import with_log_format
+from perfci.cli.printing import discard, end_log, log_event, say, show, styled
 from perfci.errors import EXIT_OUTSIDE, PerfciError, UsageError, refusal
 from perfci.model.version import VERSION
 from perfci.render.clean import clean_lines, clean_styled
@@ -84,7 +85,7 @@ class _LazyGroup(click.Group):
 
         command = importlib.import_module(_COMMANDS[cmd_name]).command
         assert isinstance(command, click.Command)  # noqa: S101 (the table above says so)
-        return command
+        return with_log_format(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -147,7 +148,9 @@ def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
         code = _say_error(refusal(error))
     except Exception as error:  # noqa: BLE001 (shown as a bug; Python's own exit code, 1, would say "regression")
         code = _say_error(_bug(error))
-    return code if isinstance(code, int) else 0
+    code = code if isinstance(code, int) else 0
+    end_log(code)
+    return code
 
 
 def _invoke(arguments: Sequence[str], executor: Executor | None) -> object:
@@ -160,6 +163,9 @@ def _invoke(arguments: Sequence[str], executor: Executor | None) -> object:
 
 def _say_error(error: PerfciError) -> int:
     """Print what happened and what to do: both may quote untrusted names and logs."""
+    told = {"slug": error.slug, "message": error.message, "advice": error.advice}
+    if log_event("error", **told):
+        return error.exit_code
     message = click.style(clean_lines(f"perfci: {error.message}"), fg="red")
     show(clean_styled(f"{message}\n"), err=True)
     if error.advice:

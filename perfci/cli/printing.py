@@ -15,6 +15,7 @@ from contextlib import nullcontext, suppress
 
 import click
 
+from perfci.cli.log import LOG
 from perfci.render.clean import Clean, clean_styled, one_line
 
 
@@ -55,13 +56,31 @@ def rewrite(text: str, *, width: int) -> None:
 
 def _echo(text: str, *, err: bool) -> None:
     """Print. A closed or full standard error is passed over: files and exit code say the rest."""
+    texts = LOG.messages(text) if err and LOG.command else (text,)
     with suppress(OSError) if err else nullcontext():
-        click.echo(text, nl=False, err=err)
+        for one in texts:
+            click.echo(one, nl=False, err=err)
+
+
+def log_event(event: str, **fields: object) -> bool:
+    """Print an event where standard error is a log; return whether it is."""
+    if not LOG.command:
+        return False
+    with suppress(OSError):
+        click.echo(LOG.line(event, **fields), nl=False, err=True)
+    return True
+
+
+def end_log(exit_code: int) -> None:
+    """Print the log's last event, where there is a log."""
+    if LOG.command:
+        with suppress(OSError):
+            click.echo(LOG.end(exit_code), nl=False, err=True)
 
 
 def is_terminal(*, err: bool = False) -> bool:
     """Return whether somebody looks at what is printed."""
-    return (sys.stderr if err else sys.stdout).isatty()
+    return (sys.stderr if err else sys.stdout).isatty() and not (err and LOG.command)
 
 
 def is_coloured(*, err: bool = False) -> bool:
