@@ -69,8 +69,8 @@ def visible(text: str, limit: int) -> str:
 
 def case_id(name: str, axes: Mapping[str, str] | None = None) -> str:
     """Return the id of a benchmark at one point of its axes."""
-    shown = visible(name, _LONGEST_NAME).translate(_IN_NAME)
-    inner = ",".join(f"{_label(axis)}={_label(value)}" for axis, value in (axes or {}).items())
+    shown = _benchmark(name)
+    inner = ",".join([f"{_label(axis)}={_label(value)}" for axis, value in (axes or {}).items()])
     return f"{shown}[{inner}]" if inner else shown
 
 
@@ -87,6 +87,16 @@ def plain(text: str, limit: int = 40) -> str:
 def sha_of(text: Any) -> str:
     """Return ``text`` where it is a commit's hash, in lower case; else nothing."""
     return text.lower() if isinstance(text, str) and _SHA.fullmatch(text) else ""
+
+
+@lru_cache(maxsize=10_000)
+def _version(source_hash: str) -> str:
+    return visible(source_hash, 100)
+
+
+@lru_cache(maxsize=10_000)
+def _benchmark(name: str) -> str:
+    return visible(name, _LONGEST_NAME).translate(_IN_NAME)
 
 
 @lru_cache(maxsize=10_000)  # a suite has many points and few labels
@@ -123,7 +133,7 @@ class Gathering:
 
     def hash(self, case: str, source_hash: str) -> None:
         """Remember the version of a case's benchmark."""
-        self._hashes[case] = visible(source_hash, 100)
+        self._hashes[case] = _version(source_hash)
 
     def point(
         self,
@@ -137,7 +147,7 @@ class Gathering:
         """Take a value; one that is missing, not finite or impossible is skipped, and said."""
         if not case:
             self.skip("a benchmark", "it has no name")
-        elif value is None or not all(map(finite, (value, *values))):
+        elif value is None or not finite(value) or not all(map(finite, values)):
             self.skip(f"{case} {metric}", "its value is no finite number")
         elif value < 0 and unit in _NEVER_BELOW_ZERO:
             self.skip(f"{case} {metric}", f"its value is below zero: {value} {unit}")

@@ -7,12 +7,12 @@ import platform
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event
+from sqlalchemy import Connection, Engine, Table, create_engine, event, insert
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
@@ -126,6 +126,22 @@ def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgre
     if connection.dialect.name == "postgresql":
         return postgresql.insert(table)
     return sqlite.insert(table)
+
+
+def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert whole ``rows``, each in the order of the table's columns.
+
+    SQLite's driver takes them as they are: SQLAlchemy would look at every value, which takes longer
+    than to write it.
+    """
+    if not rows:
+        return
+    if connection.dialect.name == "sqlite":
+        statement = str(insert(table).compile(dialect=connection.dialect))
+        connection.exec_driver_sql(statement, list(rows))
+    else:
+        names = table.columns.keys()
+        connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
 
 
 # A copy of a SQLite file as it was at one moment, without changing the file.

@@ -10,11 +10,11 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, and_, delete, insert, select, union
+from sqlalchemy import Connection, Row, Select, and_, delete, select, union
 
 from perfci.errors import UsageError
 from perfci.history import schema
-from perfci.history.database import insert_into
+from perfci.history.database import insert_into, insert_rows
 from perfci.model.history import HEADER, Point, RecordedRun, RunHeader, header_fields
 from perfci.model.instant import NoTime, from_text
 from perfci.model.run import Environment
@@ -34,7 +34,8 @@ class _Name(NamedTuple):
 
 def record_runs(connection: Connection, runs: Iterable[RecordedRun]) -> int:
     """Write those of ``runs`` whose ids aren't there yet, and return how many."""
-    return sum(_record(connection, run) for run in runs)
+    known: _Known = {}
+    return sum(_record(connection, run, known) for run in runs)
 
 
 def require_recordable(run: RecordedRun) -> None:
@@ -52,14 +53,18 @@ def require_recordable(run: RecordedRun) -> None:
     if len({(name.case, name.metric) for name in names}) < len(names):
         raise _unrecordable(run, "a metric of a case is there twice")
     for point in run.points:
-        if not all(map(math.isfinite, (point.value, *point.values))):
+        if not (math.isfinite(point.value) and all(map(math.isfinite, point.values))):
             raise _unrecordable(run, f"{point.case} {point.metric} is not a finite number")
-    for text in _texts(run):
+    for text in {*_texts(run), *(text for name in set(names) for text in name)}:
         if "\0" in text or (not text.isascii() and _is_broken(text)):
             raise _unrecordable(run, f"{text[:80]!r} is not text that a database takes")
 
 
-def _record(connection: Connection, run: RecordedRun) -> bool:
+_Known = dict[int, dict[_Name, int]]
+"""By environment: the numbers of its series, as far as they were asked for."""
+
+
+def _record(connection: Connection, run: RecordedRun, known: _Known) -> bool:
     if connection.execute(select(schema.runs.c.number).filter_by(id=run.id)).first():
         return False
     environment = _environment_number(connection, run.environment.key)
@@ -80,20 +85,13 @@ def _record(connection: Connection, run: RecordedRun) -> bool:
     ).scalar()
     if number is None:  # another writer committed it since we looked
         return False
-    numbers = _series_numbers(connection, environment, {_name(point) for point in run.points})
-    placed = [(numbers[_name(point)], point) for point in run.points]
-    placed.sort(key=lambda pair: pair[0])
-    if placed:
-        connection.execute(
-            insert(schema.points),
-            [{"run": number, "series": at, "value": point.value} for at, point in placed],
-        )
-    if packed := [
-        {"run": number, "series": at, "packed": pack(point.values)}
-        for at, point in placed
-        if point.values
-    ]:
-        connection.execute(insert(schema.worker_values), packed)
+    names = [_name(point) for point in run.points]
+    numbers = _series_numbers(connection, environment, set(names), known)
+    places = [numbers[name] for name in names]
+    placed = sorted(zip(places, run.points, strict=True), key=lambda pair: pair[0])
+    insert_rows(connection, schema.points, [(number, at, point.value) for at, point in placed])
+    packed = [(number, at, pack(point.values)) for at, point in placed if point.values]
+    insert_rows(connection, schema.worker_values, packed)
     return True
 
 
@@ -134,15 +132,16 @@ def _document_numbers(
 
 
 def _series_numbers(
-    connection: Connection, environment: int, wanted: set[_Name]
+    connection: Connection, environment: int, wanted: set[_Name], known: _Known
 ) -> dict[_Name, int]:
-    known = _known_series(connection, environment)
+    if environment not in known or wanted - known[environment].keys():
+        known[environment] = _known_series(connection, environment)
     # sorted: two writers that add the same series in two orders would wait for each other
-    if missing := sorted(wanted - known.keys()):
+    if missing := sorted(wanted - known[environment].keys()):
         rows = [{"environment": environment, **name._asdict()} for name in missing]
         connection.execute(insert_into(connection, schema.series).on_conflict_do_nothing(), rows)
-        known = _known_series(connection, environment)
-    return known
+        known[environment] = _known_series(connection, environment)
+    return known[environment]
 
 
 def _known_series(connection: Connection, environment: int) -> dict[_Name, int]:
@@ -158,8 +157,6 @@ def _known_series(connection: Connection, environment: int) -> dict[_Name, int]:
 def _texts(run: RecordedRun) -> Iterable[str]:
     yield from (run.id, run.source, run.sha, run.subject, run.branch, run.committed_at)
     yield from (run.measured_at, run.environment.key, run.runner)
-    for point in run.points:
-        yield from _name(point)
 
 
 def _is_broken(text: str) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -143,11 +144,11 @@ def _gather(gathering: Gathering, benchmark: str, result: _Result, described: De
         return
     metric, unit = _metric(benchmark, described)
     left_out = 0
-    for axes, value in zip(_axes(result, described), values, strict=False):
+    cases = _cases(benchmark, tuple(described.param_names), tuple(map(tuple, result.params)))
+    for case, value in zip(cases, values, strict=False):
         if value is not None and math.isnan(value):
             left_out += 1  # as its author asked for: no failure
             continue
-        case = case_id(benchmark, axes)
         if value is None:
             gathering.fail(case, "asv has no result: it failed, or took too long")
         else:
@@ -159,12 +160,15 @@ def _gather(gathering: Gathering, benchmark: str, result: _Result, described: De
         gathering.skip(benchmark, f"asv skipped {of}")
 
 
-def _axes(result: _Result, described: Described) -> Iterator[Mapping[str, str]]:
-    names = described.param_names
-    if len(names) != len(result.params) or len(set(names)) != len(names):
-        names = [f"param{number}" for number in range(1, len(result.params) + 1)]
-    for point in itertools.product(*result.params):
-        yield dict(zip(names, point, strict=True))
+@lru_cache(maxsize=1_000)  # a folder has the same benchmarks in thousands of files
+def _cases(
+    benchmark: str, names: tuple[str, ...], params: tuple[tuple[str, ...], ...]
+) -> tuple[str, ...]:
+    """Return the case of each combination of ``params``, the last the fastest."""
+    if len(names) != len(params) or len(set(names)) != len(names):
+        names = tuple(f"param{number}" for number in range(1, len(params) + 1))
+    points = itertools.product(*params)
+    return tuple(case_id(benchmark, dict(zip(names, point, strict=True))) for point in points)
 
 
 def _metric(benchmark: str, described: Described) -> tuple[str, str]:
