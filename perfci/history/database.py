@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import shutil
@@ -22,6 +23,9 @@ from perfci.history.trouble import is_lost, is_momentary, of_sqlite, translated
 from perfci.model.version import VERSION
 
 T = TypeVar("T")
+
+# what psycopg logs of a dying server, the error that it raises says, too: not on a user's screen
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 WAIT_S = 60.0
 """How long another's lock is waited for."""

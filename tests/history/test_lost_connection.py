@@ -36,6 +36,15 @@ def at_the_last_statement(act: Callable[[], object]) -> Iterator[None]:
     assert done
 
 
+def test_what_the_driver_logs_of_a_dying_server_is_not_on_the_screen() -> None:
+    code = (
+        "import logging, perfci.history.database\n"
+        "logging.getLogger('psycopg').warning('error ignored terminating %r', 1)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
 def test_a_connection_lost_in_mid_write_is_made_anew_and_the_run_is_there_once(
     postgres: Server,
 ) -> None:
