@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfci.trend.detect.noise import prepare
+from perfci.trend.detect.noise import Wander, prepare
 from perfci.trend.detect.segmenting import segment
 
 SEEDS = range(60)
@@ -42,3 +42,25 @@ def test_trimming_costs_normal_noise_nothing() -> None:
     found = prepare(values)
     assert found.sigma == pytest.approx(0.01, rel=0.05)
     assert found.rho < 0.1
+
+
+def swinging(seed: int, swing: np.ndarray, size: float = 0.0) -> np.ndarray:
+    noise = np.random.default_rng(seed).normal(0.0, 0.01, len(swing))
+    return np.exp(swing + noise + size * (np.arange(len(swing)) >= len(swing) // 2))
+
+
+def test_a_cycle_hides_no_step_that_stays_for_many_cycles() -> None:
+    cycle = 0.015 * np.sin(2 * np.pi * np.arange(365) / 20)
+    named = [
+        [one.place for one in segment(prepare(swinging(seed, cycle, 0.05)), 0.001).splits]
+        for seed in range(20)
+    ]
+    assert sum(any(abs(place - 182) <= 5 for place in places) for places in named) >= 19
+    assert sum(map(len, named)) <= 22
+
+
+def test_a_level_is_held_against_blocks_about_as_long_as_itself() -> None:
+    wander = Wander(((10, 4.0), (20, 2.0), (40, 1.0)), 30.0)
+    assert wander.variance(9, 25) == (4.0 + 2.0) / 2
+    assert wander.variance(5, 500) == (4.0 + 1.0) / 2
+    assert Wander().variance(5, 500) == 0.0

@@ -83,8 +83,9 @@ def shift(values: NDArray[Any], stretches: Stretches, floor: float) -> Shift | N
     wander = measure_blocks(prepared, sums.values).wander()
     one, one_df = stretch_variance(prepared, sums, stretches.begin, end)
     two, two_df = stretch_variance(prepared, sums, stretches.recent, len(values))
-    variance = one + two + wander.variance
-    df = variance**2 / (one**2 / one_df + two**2 / two_df + wander.variance**2 / wander.df)
+    wandered = wander.variance(count, recent)
+    variance = one + two + wandered
+    df = variance**2 / (one**2 / one_df + two**2 / two_df + wandered**2 / wander.df)
     error = math.sqrt(variance)
     half = float(special.stdtrit(df, 0.975)) * error
     return Shift(

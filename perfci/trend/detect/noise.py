@@ -154,17 +154,40 @@ def inflation(count: NDArray[Any] | float, rho: float) -> NDArray[Any] | float:
 # Noise that wanders: how far neighbouring blocks of runs differ beyond what AR(1) explains.
 
 LARGEST_BLOCK = 30
-"""Runs."""
+"""Runs, of the shortest blocks."""
 BLOCKS = 36
 """Blocks that a series is made of: enough for a median that a handful of steps does not move."""
+GROWTH = 2.0
+"""From one length of blocks to the next. benchmarks/trend/wander.py compares 1.5, 2 and 3."""
+FEWEST_BLOCKS = 8
+"""Blocks of a length, and degrees of freedom: of fewer a median says too little."""
+FEWEST_DF = 6.0
+LEAST_LEFT = 0.5
+"""Of the wander that white noise would have at the next length: a cycle may leave less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wander:
-    """A variance that every difference of two levels has on top, and its degrees of freedom."""
+    """A variance that every difference of two levels has on top, and its degrees of freedom.
 
-    variance: float = 0.0
+    ``by_length`` has for blocks of so many runs, the shortest first, by how much the difference of
+    two neighbouring ones varies beyond what AR(1) explains.
+    """
+
+    by_length: tuple[tuple[int, float], ...] = ()
     df: float = 1.0
+
+    def variance(self, *runs: int) -> float:
+        """Return the variance of the difference of two levels of so many ``runs`` each.
+
+        Each level has half of what blocks vary by that are about as long: of a cycle of 20 nights
+        little is left in 180, a slow swing of 300 moves blocks of 10 little.
+        """
+        return sum(map(self._of, runs)) / 2.0
+
+    def _of(self, runs: int) -> float:
+        fitting = [variance for size, variance in self.by_length[1:] if size <= runs]
+        return (fitting or [variance for _, variance in self.by_length[:1]] or [0.0])[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +216,40 @@ class Blocks:
         if count < self.size:
             return Wander()
         scale = float(np.median(self.gaps[kept])) / _NORMAL
-        return Wander(max(0.0, scale * scale - self.expected), max(2.0, count / self.size))
+        variance = max(0.0, scale * scale - self.expected)
+        return Wander(((self.size, variance),), max(2.0, count / self.size))
 
 
-def measure_blocks(prepared: Prepared, sums: NDArray[Any]) -> Blocks:
-    """Return the gaps between neighbouring blocks; ``sums`` (n + 1,) are cumulated from 0.
+def wander_by_length(
+    prepared: Prepared, sums: NDArray[Any], shortest: Blocks, moving: Sequence[tuple[int, int]]
+) -> Wander:
+    """Return the wander of blocks of growing length, from the ``shortest`` blocks on.
+
+    Notes
+    -----
+    Allan's variance at octaves (Allan 1966, Proceedings of the IEEE 54:221-230), by a median. The
+    degrees of freedom are the shortest blocks': all lengths share their runs. With few long blocks
+    a median is often too small by chance, so that at least ``LEAST_LEFT`` is left of what white
+    noise would leave.
+    """
+    found = shortest.wander(moving)
+    by_length = list(found.by_length)
+    count, size = len(sums) - 1, shortest.size
+    while by_length and count >= FEWEST_BLOCKS * (size := round(GROWTH * size)):
+        longer = measure_blocks(prepared, sums, size).wander(moving)
+        if longer.df < FEWEST_DF:
+            break
+        shorter, variance = by_length[-1]
+        by_length.append(
+            (size, max(longer.variance(size, size), LEAST_LEFT * variance * shorter / size))
+        )
+    return Wander(tuple(by_length), found.df)
+
+
+def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blocks:
+    """Return the gaps between neighbouring blocks of ``size`` runs; of the shortest by default.
+
+    ``sums`` (n + 1,) are cumulated from 0.
 
     Notes
     -----
@@ -205,7 +257,7 @@ def measure_blocks(prepared: Prepared, sums: NDArray[Any]) -> Blocks:
     """
     import numpy as np
 
-    size = max(2, min(LARGEST_BLOCK, (len(sums) - 1) // BLOCKS))
+    size = size or max(2, min(LARGEST_BLOCK, (len(sums) - 1) // BLOCKS))
     means = (sums[size:] - sums[:-size]) / size
     one = float(inflation(float(size), prepared.rho)) / size
     two = float(inflation(float(2 * size), prepared.rho)) / (2 * size)

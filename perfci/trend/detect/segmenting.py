@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from perfci.trend.detect.noise import Blocks, Prepared, Wander, inflation, measure_blocks
+from perfci.trend.detect.noise import (
+    Blocks,
+    Prepared,
+    Wander,
+    inflation,
+    measure_blocks,
+    wander_by_length,
+)
 from perfci.trend.detect.ramps import Stretch, find_ramps
 from perfci.trend.detect.significance import (
     LevelTest,
@@ -129,7 +136,8 @@ def segment(prepared: Prepared, alpha: float) -> Segmented:
     """Return what moved, significant at ``alpha``.
 
     The wander is measured again without the gaps over what was found, until no more is found:
-    many steps, or a ramp, would else hide behind the wander that they look like.
+    many steps, or a ramp, would else hide behind the wander that they look like. Up to there it is
+    of the shortest blocks alone, as true steps move most of the long ones.
     """
     candidates = find_candidates(prepared, least=LEAST)
     if not len(candidates.places):
@@ -142,7 +150,8 @@ def segment(prepared: Prepared, alpha: float) -> Segmented:
             start[index] = _best_place(prepared, sums.values, start[index - 1], start[index + 1])
     wander = Wander()
     if blocks is not None:
-        wander = blocks.wander(_moving(prepared, sums, blocks, start, min(LENIENT * alpha, 0.05)))
+        moving = _moving(prepared, sums, blocks, start, min(LENIENT * alpha, 0.05))
+        wander = wander_by_length(prepared, sums.values, blocks, moving)
     splits = _without_weak(prepared, sums, wander, start, alpha)
     return Segmented(splits, find_ramps(prepared, splits))
 

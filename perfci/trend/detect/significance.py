@@ -102,8 +102,9 @@ def compare_levels(
     """
     var_left, df_left = stretch_variance(prepared, sums, begin, place)
     var_right, df_right = stretch_variance(prepared, sums, place, end)
-    variance = var_left + var_right + wander.variance
-    parts = var_left**2 / df_left + var_right**2 / df_right + wander.variance**2 / wander.df
+    wandered = wander.variance(place - begin, end - place)
+    variance = var_left + var_right + wandered
+    parts = var_left**2 / df_left + var_right**2 / df_right + wandered**2 / wander.df
     df = variance**2 / parts
     difference = sums.mean(place, end) - sums.mean(begin, place)
     error = math.sqrt(variance)
