@@ -134,6 +134,7 @@ def trend_of(
     from perfci.trend.events import group_events
     from perfci.trend.health import health
     from perfci.trend.matching import settled
+    from perfci.trend.timeline.replaced import replacements
     from perfci.trend.timeline.series import dates_of
     from perfci.trend.timeline.still_measured import replaced_environments, series_gone
     from perfci.trend.timeline.timelines import arrange
@@ -173,6 +174,7 @@ def trend_of(
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,
         forge=branch.forge,
+        replacements=replacements(arranged.timelines, arranged.series),
     )
 
 

@@ -15,7 +15,7 @@ import msgspec
 from perfci.render.clean import Clean, clean_json
 from perfci.render.report_json import encodable
 from perfci.render.site.catalogue import Standing, standings
-from perfci.trend.change import Change, Drift, Event, Trend
+from perfci.trend.change import Change, Drift, Event, Replacement, Trend
 from perfci.trend.timeline.series import Series, SeriesKey, Timeline, dates_of
 
 TREND_SCHEMA = "perfci.trend/1"
@@ -34,6 +34,7 @@ def trend_json(trend: Trend) -> Clean:
         "environments": [_environment(one) for one in trend.timelines.values()],
         "changes": [_change(one, trend, by_key) for one in trend.changes],
         "events": [_event(one) for one in trend.events],
+        "replacements": [_replacement(one) for one in trend.replacements],
         "drifts": [_drift(one, by_key) for one in trend.drifts],
         "health": health
         | {
@@ -117,6 +118,11 @@ def _event(event: Event) -> dict[str, Any]:
         "changes": [one.id for one in event.changes],
         "back": [one.id for one in event.back],
     }
+
+
+def _replacement(one: Replacement) -> dict[str, Any]:
+    facts = [{"name": name, "old": old, "new": new} for name, old, new in one.facts]
+    return asdict(one) | {"facts": facts}
 
 
 def _drift(drift: Drift, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:

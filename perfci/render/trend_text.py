@@ -19,6 +19,7 @@ from perfci.render.site.pages import scope_text
 from perfci.trend.change import Trend
 
 MOST_LINES = 20
+_MOST_REPLACED = 3
 _LONGEST = 400
 
 
@@ -39,6 +40,8 @@ def trend_lines(trend: Trend) -> tuple[str, ...]:
         lines.append("Slow drift:")
         drifts = drift_rows(groups.drifts_worse[:MOST_LINES], trend, listed, drawn=False)
         lines += _some(drifts, len(groups.drifts_worse), several)
+    replaced = trend.replacements[:_MOST_REPLACED]
+    lines += [f"Environment replaced: {words.replacement_text(one)}" for one in replaced]
     lines += [f"Note: {clean_line(note, _LONGEST)}" for note in trend.notes]
     return tuple(lines)
 
@@ -84,6 +87,7 @@ def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
         new_more=max(0, len(new) - MOST_ROWS),
         open=event_rows(groups.open_worse[:MOST_ROWS], trend, listed, drawn=False),
         open_more=max(0, len(groups.open_worse) - MOST_ROWS),
+        replaced=[words.replacement_text(one) for one in trend.replacements[:_MOST_NOTES]],
         drifts=drift_rows(groups.drifts_worse[:MOST_ROWS], trend, listed, drawn=False),
         drifts_more=max(0, len(groups.drifts_worse) - MOST_ROWS),
         accepted=event_rows(accepted[:MOST_ROWS], trend, listed, drawn=False),

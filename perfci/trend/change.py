@@ -175,6 +175,24 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
+class Replacement:
+    """An environment that ended on a runner where another began: an event of the environment's.
+
+    Its series end and others begin, so that none of them moved. ``facts`` are (name, old, new) of
+    what differs. ``median_cost`` is of the first runs ÷ the last ones, over ``series`` measured in
+    both and above 1 for worse; None where none can be compared.
+    """
+
+    runner: str
+    before: str
+    after: str
+    at: str
+    facts: tuple[tuple[str, str, str], ...]
+    series: int
+    median_cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunnerDrift:
     """How one runner's speed moved over all its series: ``ratios`` by run, 1 is its median."""
 
@@ -239,3 +257,4 @@ class Trend:
     events: tuple[Event, ...] = ()
     recent_days: int = 14
     forge: str = ""
+    replacements: tuple[Replacement, ...] = ()

@@ -26,7 +26,7 @@ from perfci.trend.change import Change, Trend
 from perfci.trend.timeline.series import Distributions, SeriesKey
 from perfci.units import counted
 
-MOST_NEW, MOST_OPEN, MOST_EARLIER = 20, 20, 40
+MOST_NEW, MOST_OPEN, MOST_EARLIER, MOST_REPLACED = 20, 20, 40, 10
 """Rows drawn on the overview; the search finds the others."""
 ASSETS = (
     "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",
@@ -56,6 +56,10 @@ def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> byte
         "earlier": event_rows(groups.earlier[:MOST_EARLIER], trend, listed, drawn=False),
         "earlier_more": max(0, len(groups.earlier) - MOST_EARLIER),
         "one_environment": len(listed.labels) == 1,
+        "replaced": tuple(
+            words.replacement_text(one) for one in trend.replacements[:MOST_REPLACED]
+        ),
+        "replaced_more": max(0, len(trend.replacements) - MOST_REPLACED),
         "tiles": tiles(trend.health),
         "runners": runner_rows(trend.health, listed),
         "missing": missing_rows(trend.health, listed),

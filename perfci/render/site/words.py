@@ -9,7 +9,7 @@ from statistics import median
 from perfci.render.clean import clean_line
 from perfci.render.site.catalogue import series_of, shown
 from perfci.render.site.event_groups import SortedEvents, new_changes, open_changes
-from perfci.trend.change import Change, Drift, Event, Evidence, Trend
+from perfci.trend.change import Change, Drift, Event, Evidence, Replacement, Trend
 from perfci.trend.detect.moves import NOISY_SERIES
 from perfci.units import counted, format_change, format_value, listed
 
@@ -17,6 +17,8 @@ SHORT = 10
 """Characters of a commit's hash that are shown."""
 _MOST_TIMES = 1_000_000_000
 """A larger factor is written as more than this."""
+_MOST_FACTS = 4
+"""That differ between two environments; the others are counted."""
 SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
 
 
@@ -119,6 +121,20 @@ def range_text(change: Change) -> str:
 def event_range(event: Event) -> str:
     """Return the range that an event's changes share, as ``range_text`` does."""
     return _range(event.commits)
+
+
+def replacement_text(one: Replacement) -> str:
+    """Return what took the place of what on a runner, and by how much its series differ."""
+    facts = [
+        f"{shown(name)} {shown(old) or '-'} → {shown(new) or '-'}" for name, old, new in one.facts
+    ]
+    rest = len(facts) - _MOST_FACTS
+    what = "; ".join(facts[:_MOST_FACTS]) + (f"; and {rest} more" if rest > 0 else "")
+    if one.median_cost is None:
+        size = "no series is in both"
+    else:
+        size = f"over {_series(one.series)} in both the median is {ratio_text(one.median_cost)}"
+    return f"{day(one.at)}, {shown(one.runner)}: {what or shown(one.after)}; {size}"
 
 
 _EVIDENCE: dict[Evidence, str] = {
