@@ -44,7 +44,8 @@ class Estimate:
     ``values`` are the workers' own, outliers included: of a paired row, those of one round stand
     at the same place on both sides. Exact rows have none. ``quantiles`` are those of the calls'
     latency at 0, 1, 5, 25, 50, 75, 95, 99 and 100 %, each the median over the workers, beside
-    ``latency_p50`` alone. Both have six digits.
+    ``latency_p50`` alone, as are ``first_calls``, the latencies of a process's first calls, which
+    warm it up, each the median over the workers. All have six digits.
     """
 
     center: float | None
@@ -54,6 +55,7 @@ class Estimate:
     samples: int
     values: tuple[float, ...] = ()
     quantiles: tuple[float, ...] = ()
+    first_calls: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from perfci.model.case import Failure
 from perfci.model.finding import Finding
 from perfci.model.metric import Metric
 
+MOST_FIRST_CALLS = 40
+"""Of the calls that a worker makes first, how many are kept one by one."""
 UNLIKE_FRESH = "unlike_fresh"
 """The kind of failure of a worker whose ancestor made it another one than a fresh process."""
 
@@ -132,6 +134,7 @@ class Measurement:
     warnings: tuple[str, ...] = ()
     extra_metrics: tuple[Metric, ...] = ()
     remarks: Mapping[str, Finding] = field(default_factory=dict)
+    first_calls: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class WorkerOutput:
     """One worker's measurement of one case: each metric reduced to one value.
 
     ``values`` holds metrics in base units; ``missing`` says why a metric is absent, ``remarks``
-    what to know beside one.
+    what to know beside one. ``first_calls`` are the first ones' latencies in s, warm-up included.
     ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
     ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call.
     ``beside`` holds, for metrics whose bursts lay side by side with those of the round's other
@@ -170,6 +173,7 @@ class WorkerOutput:
     beside: Mapping[str, float] = field(default_factory=dict)
     bursts_measured: int = 0
     remarks: Mapping[str, Finding] = field(default_factory=dict)
+    first_calls: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

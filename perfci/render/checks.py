@@ -251,7 +251,8 @@ def _of_a_row(row: Comparison) -> Iterator[str]:
     for name, side in (("base", row.base), ("head", row.head)):
         if side is not None:
             counts = (("workers", side.workers), ("samples", side.samples))
-            yield from _below_zero(f"{name}.", *counts)
+            first = min(side.first_calls, default=None)
+            yield from _below_zero(f"{name}.", *counts, ("first_calls", first))
             ends = ((f"{name}.lo", side.lo), (f"{name}.center", side.center))
             yield from _disordered(*ends, (f"{name}.hi", side.hi))
 

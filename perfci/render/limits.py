@@ -17,6 +17,7 @@ import msgspec
 from perfci.model.modes import ModeMatrix
 from perfci.model.report import MOST_VALUES
 from perfci.model.shapes import ShapeTable
+from perfci.model.worker import MOST_FIRST_CALLS
 
 MOST_BYTES = 16 << 20
 LARGEST_WHOLE = (1 << 63) - 1
@@ -76,6 +77,7 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Comparison.outliers": Limit(most=MOST_VALUES),
         "Estimate.values": Limit(most=MOST_VALUES),
         "Estimate.quantiles": Limit(most=9),
+        "Estimate.first_calls": Limit(most=MOST_FIRST_CALLS),
         "Finding.arguments": Limit(800, most=20),
         "Failure.case": _NAME,
         "Failure.message": Limit(4_000),

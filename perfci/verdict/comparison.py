@@ -376,9 +376,13 @@ def _with_pairs(
 
 
 def _with_calls(row: Comparison, before: _Values | None, after: _Values) -> Comparison:
-    """Return ``row`` with the median worker's quantiles on each side that has a number."""
+    """Return ``row`` with the median worker's calls on each side that has a number."""
     base, head = (
-        replace(estimate, quantiles=_quantiles(side.outputs)) if estimate and side else estimate
+        replace(
+            estimate, quantiles=_quantiles(side.outputs), first_calls=_first_calls(side.outputs)
+        )
+        if estimate and side
+        else estimate
         for estimate, side in ((row.base, before), (row.head, after))
     )
     return replace(row, base=base, head=head)
@@ -389,6 +393,12 @@ def _quantiles(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
     if len({len(one) for one in known}) != 1:
         return ()
     return _shown([median(at) for at in zip(*known, strict=True)])
+
+
+def _first_calls(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
+    """Return the median over the workers of each of the calls that all of them made first."""
+    known = [output.first_calls for output in outputs if output.first_calls]
+    return _shown([median(at) for at in zip(*known, strict=False)])
 
 
 def _disturbance(outputs: Iterable[WorkerOutput]) -> str:

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TypeVar
 
 from perfci.metrics import Collector, Warm, families
-from perfci.model.worker import Block, Measurement, WorkerOutput
+from perfci.model.worker import MOST_FIRST_CALLS, Block, Measurement, WorkerOutput
 from perfci.stats.quantile import tail_quantile
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -79,6 +79,7 @@ def reduce(
         bursts=_union(one.bursts for one in readings),
         warnings=raw.warnings,
         remarks=raw.remarks,
+        first_calls=raw.first_calls[:MOST_FIRST_CALLS],
         extra_metrics=tuple(extra.values()),
         ancestor=ancestor,
     )

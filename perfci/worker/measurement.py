@@ -6,6 +6,7 @@ import json
 import os
 import random
 import sys
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from perfci.metrics import Reading, Scene, families
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.model.finding import Finding
 from perfci.model.metric import Metric
-from perfci.model.worker import GraphEvent, Measurement, WorkOrder
+from perfci.model.worker import MOST_FIRST_CALLS, GraphEvent, Measurement, WorkOrder
 from perfci.worker.building import set_up
 from perfci.worker.bursts import Bursts, encoded, warm_up
 from perfci.worker.clock import monotonic_ns
@@ -111,7 +112,8 @@ def _measurement(work: Work, parts: _Parts, traced: int, before_setup_ns: int) -
     session = Bursts(_slowed(work.call, order, first.device), first.device, copies)
     scene.once, scene.samples_bytes = session.once, session.size
     stage.enter("warmup")
-    scene.call_s = warm_up(session.warm, first.took_s, order.warmup_s)
+    early = array("q", [int(first.took_s * 1e9)])
+    scene.call_s = warm_up(partial(_warm, session, early), first.took_s, order.warmup_s)
     copies.require_none()
     stop_collecting()
     stage.enter("measure")
@@ -135,6 +137,7 @@ def _measurement(work: Work, parts: _Parts, traced: int, before_setup_ns: int) -
         graph_events=tuple(gathering.events),
         warnings=tuple(gathering.warnings),
         remarks=gathering.remarks,
+        first_calls=tuple(taken / 1e9 for taken in early),
         extra_metrics=(*(extra.metric for extra in work.metrics), *gathering.of_others()),
     )
 
@@ -183,6 +186,12 @@ def _first_call(
     _check_ran(output)
     check_devices(work.device, output, device)
     return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device, compiled)
+
+
+def _warm(session: Bursts, early: array[int], samples: array[int], seconds: float) -> None:
+    """Make warm-up's calls, and keep the first of them in ``early``, in ns."""
+    session.warm(samples, seconds)
+    early.extend(samples[: max(0, MOST_FIRST_CALLS - len(early))])
 
 
 def _slowed(call: Callable[[], Any], order: WorkOrder, device: Device | None) -> Callable[[], Any]:

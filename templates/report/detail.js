@@ -35,6 +35,18 @@
     return laneFigure(title, pair, row.unit, `Calls: ${said.join(", ")}`);
   };
 
+  const warming = (row) => {
+    const known = row.sides.map((side, at) => ({ name: NAMES[at], calls: side?.firsts ?? [] })).filter(({ calls }) => calls.length > 1);
+    if (known.length === 0) return null;
+    const said = known.map(({ name, calls }) => {
+      const [first, last] = [calls[0], calls[calls.length - 1]].map((value) => perfci.value(value, row.unit));
+      return `${name} from ${first} to ${last} in ${calls.length} calls`;
+    });
+    const frame = drawn("svg", { class: "workers", role: "img", "aria-label": `First calls: ${said.join(", ")}` });
+    const made = figure("First calls of a process, each the median over the processes (logarithmic)", frame);
+    return { made, draw: () => perfci.firstCalls(frame, known, row.unit) };
+  };
+
   const table = (row) => {
     const pairs = perfci.pairs(row);
     if (pairs.length === 0) return null;
@@ -71,7 +83,7 @@
 
   // fills `holder`, which is in the page and seen: drawings are as wide as it is
   perfci.detail = (holder, row) => {
-    const lanes = [processes(row), calls(row)].filter(Boolean);
+    const lanes = [processes(row), calls(row), warming(row)].filter(Boolean);
     const figures = element("div", { class: "figures" });
     const title = row.paired ? "Pairs: change of head against base" : "Change of head against base, unpaired";
     const strip = row.change && row.change.low !== row.change.high && figure(title, element("div"));

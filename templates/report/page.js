@@ -9,8 +9,8 @@
   const sideOf = (packed) => {
     if (!packed) return null;
     const [center, ...both] = packed;
-    const [values, quantiles] = both.map(([scale, ...deltas]) => (deltas.length ? perfci.sums(deltas, scale) : []));
-    return { center, values, quantiles };
+    const [values, quantiles, firsts] = both.map(([scale, ...deltas]) => (deltas.length ? perfci.sums(deltas, scale) : []));
+    return { center, values, quantiles, firsts };
   };
 
   const changeOf = (packed) => {

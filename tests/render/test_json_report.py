@@ -26,7 +26,7 @@ from tests.render.examples import (
 )
 
 SIDE = {"rev", "sha", "python"}
-ESTIMATE = {"center", "lo", "hi", "workers", "samples", "values", "quantiles"}
+ESTIMATE = {"center", "lo", "hi", "workers", "samples", "values", "quantiles", "first_calls"}
 RESULT = (
     "case", "metric", "unit", "status", "gate", "method", "base", "head", "ratio", "ratio_lo",
     "ratio_hi", "threshold", "p", "p_adjusted", "cohens_d", "detectable", "warnings",

@@ -119,6 +119,16 @@ def test_a_row_keeps_the_values_of_its_pairs_with_the_outliers() -> None:
     assert (row.base.quantiles, row.head.quantiles) == ((), pytest.approx(quantiles))
 
 
+def test_a_row_of_latency_has_the_median_process_s_first_calls() -> None:
+    base, head = both("latency_p50", 1.08)
+    calls = [(3.0 * luck, 0.02 * luck, 0.01) for luck in STEADY]
+    warmed = [replace(one, first_calls=of) for one, of in zip(head, calls, strict=True)]
+    shorter = [*warmed[:-1], replace(warmed[-1], first_calls=calls[-1][:2])]
+    row = compare_case(case(), base, shorter, POLICY, paired=True)[0]
+    assert row.base.first_calls == ()
+    assert row.head.first_calls == pytest.approx((3.0, 0.02), rel=0.05)
+
+
 def test_of_many_rounds_the_first_are_kept_and_of_no_number_none() -> None:
     sides = (side(name, "latency_p50", [0.01 + 1e-5 * n for n in range(300)]) for name in "ab")
     row = compare_case(case(), *sides, POLICY, paired=True)[0]

@@ -143,6 +143,18 @@ def test_a_metric_that_is_no_finite_number_is_missing(bench: Bench, value: str) 
     assert "odd" not in measured["values"]
 
 
+def test_the_first_calls_are_kept_as_they_were_before_it_was_warm(bench: Bench) -> None:
+    source = (
+        "import perfci\nimport time\nfrom itertools import count\n\n"
+        "@perfci.benchmark\ndef case():\n    calls = count()\n"
+        "    return lambda: time.sleep(0.05 if next(calls) < 3 else 0.0)\n"
+    )
+    first = bench.measure(source, warmup_s=10.0)["first_calls"]
+    assert len(first) == 40
+    assert min(first[:3]) >= 0.05  # a sleep takes no less, whatever the machine does
+    assert min(first[3:]) < 0.05
+
+
 def test_garbage_is_not_collected_during_bursts_unless_asked(bench: Bench) -> None:
     own = 'perfci.metric("enabled", lambda: float(__import__("gc").isenabled()))'
     source = HEAD + f"    return (lambda: None), {own}\n"

@@ -103,10 +103,11 @@ def _change(row: Comparison) -> list[Any] | None:
 
 
 def _values(side: Estimate | None) -> list[Any] | None:
-    """Return a side's centre, its workers' values and its calls' quantiles, packed."""
+    """Return a side's centre, its workers' values, its calls' quantiles and first calls, packed."""
     if side is None or side.center is None:
         return None
-    return [_short(side.center), *(_packed(values) for values in (side.values, side.quantiles))]
+    drawn = (side.values, side.quantiles, side.first_calls)
+    return [_short(side.center), *(_packed(values) for values in drawn)]
 
 
 def _packed(values: Sequence[float]) -> list[Any]:

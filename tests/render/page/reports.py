@@ -10,6 +10,8 @@ from tests.render.examples import DECODER, EAGER, TUNED, rich_report, row
 from tests.render.hostile import NAMES
 
 PAIRS = ((1.20, 1.28), (1.22, 1.31), (1.24, 1.32), (1.21, 1.30), (1.25, 1.32), (1.23, 1.31))
+FIRST = ((310.0, 41.0, 1.9, *(1.24,) * 12), (480.0, 60.0, 22.0, 4.1, *(1.31,) * 11))
+"""Each side's first calls: head takes one more until it is warm."""
 SLOW = (1.22, 1.9)
 """A round that is an outlier."""
 QUANTILES = (1.1, 1.15, 1.17, 1.2, 1.23, 1.27, 1.4, 1.6, 2.2)
@@ -19,11 +21,13 @@ def with_pairs(one: Comparison, *, places: int = 6) -> Comparison:
     """Return a row of milliseconds with its rounds, the third of which is an outlier."""
     pairs = [*PAIRS[:2], SLOW, *PAIRS[2:]][: places + 1]
     base, head = ([side * 1e-3 for side in sides] for sides in zip(*pairs, strict=True))
-    quantiles = tuple(one * 1e-3 for one in QUANTILES) if one.metric == "latency_p50" else ()
+    of_calls = one.metric == "latency_p50"
+    quantiles = tuple(one * 1e-3 for one in QUANTILES) if of_calls else ()
+    first = [tuple(one * 1e-3 for one in of) if of_calls else () for of in FIRST]
     return replace(
         one,
-        base=replace(one.base, values=tuple(base), quantiles=quantiles),
-        head=replace(one.head, values=tuple(head), quantiles=quantiles),
+        base=replace(one.base, values=tuple(base), quantiles=quantiles, first_calls=first[0]),
+        head=replace(one.head, values=tuple(head), quantiles=quantiles, first_calls=first[1]),
         outliers=(2,),
         rounds_set_aside=1,
         set_aside_worse=1,

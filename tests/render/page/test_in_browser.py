@@ -47,7 +47,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_axe_finds_nothing_and_nothing_sticks_out(watched: Watched, pages: Path) -> None:
     page = watched.open(pages / "drawn.html")
     page.evaluate(OPEN_ALL)
-    expect(page.locator(".moved figure")).to_have_count(7)
+    expect(page.locator(".moved figure")).to_have_count(8)
     page.evaluate(OPEN_ALL)
     expect(page.locator(".pairs").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -92,8 +92,12 @@ def test_the_keyboard_opens_a_row_and_copies_what_replays_it(watched: Watched, p
     outline = "one => getComputedStyle(one).outlineStyle + getComputedStyle(one).outlineWidth"
     assert summary.evaluate(outline) == "solid2px"
     page.keyboard.press("Enter")
-    expect(row.locator("figure")).to_have_count(3)
+    expect(row.locator("figure")).to_have_count(4)
     expect(row.locator("circle.worker")).to_have_count(14)
+    expect(row.locator("circle.first-call.head")).to_have_count(15)
+    warm = row.get_by_role("img", name="First calls: base from 310 ms to 1.24 ms in 15 calls")
+    expect(warm).to_be_visible()
+    assert "Steady from call 4 → 5" in " ".join(row.locator(".facts-list").inner_text().split())
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert row.locator(".pairs tbody tr").nth(2).inner_text().endswith("outlier, excluded")
@@ -134,7 +138,7 @@ def test_a_thousand_rows_are_searched(watched: Watched, pages: Path) -> None:
     page.get_by_label("Search").fill("layer=999")
     expect(lines).to_have_count(1)
     lines.locator("summary").first.click()
-    expect(lines.locator("figure")).to_have_count(3)
+    expect(lines.locator("figure")).to_have_count(4)
     page.get_by_label("Class").select_option(label="code")
     assert page.locator("#found").inner_text() == "0 of 1,000 comparisons"
 

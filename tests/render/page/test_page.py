@@ -80,7 +80,7 @@ def test_whatever_the_names_are_they_are_text() -> None:
 
 def test_a_report_without_values_has_its_page() -> None:
     page = rows_of(render_page(rich_report()))
-    assert {str(side[1:]) for row in page["rows"] for side in row[13] if side} == {"[[], []]"}
+    assert {str(side[1:]) for row in page["rows"] for side in row[13] if side} == {"[[], [], []]"}
 
 
 def test_a_side_without_a_number_is_drawn_without_it() -> None:
