@@ -47,9 +47,9 @@ STYLES = ("trend/trend.css", "report/page.css")
 THEME = ("trend/theme.js",)
 """Before the first paint."""
 SCRIPTS = (
-    "trend/register.js", "trend/elements.js", "trend/numbers.js", "trend/filters.js",
-    "trend/plot.js", "trend/lanes.js", "report/strip.js", "report/warm.js", "report/detail.js",
-    "report/page.js",
+    "trend/register.js", "trend/elements.js", "trend/numbers.js", "trend/address.js",
+    "trend/filters.js", "trend/plot.js", "trend/lanes.js", "report/strip.js", "report/warm.js",
+    "report/detail.js", "report/page.js",
 )  # fmt: skip
 _PAST = (120.0, 24.0)
 _FEWEST_PAST = 3
