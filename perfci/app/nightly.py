@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from perfci.app.bisect.nightly import Searched, search_new
 from perfci.app.compare import Request, compare, now, selected_cases
 from perfci.app.history_place import require_own
 from perfci.app.nightly_scope import (
@@ -72,6 +73,7 @@ def claimed(history: OpenHistory, cache: Path, environment: str, sha: str) -> It
 
 
 _SHARE_OF_SAME = 0.2
+_SHARE_OF_SEARCHES = 0.3
 
 
 @dataclass(slots=True)
@@ -79,7 +81,7 @@ class Summary:
     """What a night did: ``left`` gaps had no time, ``taken`` are others', ``cut`` is interrupted.
 
     ``notes`` are those of the session that was ``interrupted``. ``commits`` are those that were
-    wanted, the newest first.
+    wanted, the newest first. ``searched`` are changes of the trend whose commits were looked for.
     """
 
     environment: str = ""
@@ -94,6 +96,7 @@ class Summary:
     commits: tuple[Commit, ...] = ()
     wall_s: float = 0.0
     budget_s: float = 0.0
+    searched: tuple[Searched, ...] = ()
 
     def require_progress(self) -> None:
         """MeasureError where not one case was done within the budget."""
@@ -115,6 +118,17 @@ def nightly(project: Project, request: NightlyRequest) -> Summary:
         began = project.caller.executor.now()
         summary = record_nights(project.surroundings(), history, task)
         summary.wall_s = project.caller.executor.now() - began
+    if task.bisect and not summary.interrupted:
+        summary.searched = search_new(
+            project,
+            request.history,
+            summary.environment,
+            now=now(),
+            budget_s=task.budget_s - summary.wall_s,
+            python=request.python,
+        )
+        ends = [one.answer.ended for one in summary.searched if one.answer]
+        summary.interrupted = "interrupted" in ends
     summary.budget_s = task.budget_s
     summary.commits = task.commits
     return summary
@@ -165,6 +179,8 @@ class _Night:
             self._fill(scope, todo.pop(0))
         if not self.summary.interrupted:
             self._compare_with_itself(scope)
+        if self._task.bisect:  # they get what is left, and at least their share
+            self._end -= _SHARE_OF_SEARCHES * self._task.budget_s
         for gap in todo:
             if self.summary.interrupted:
                 return

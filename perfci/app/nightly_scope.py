@@ -26,7 +26,7 @@ class Task:
     ``older`` are commits before them, which show the environment where none of them can be built.
     ``once_a_day`` measures the newest again where its last run is of an earlier day (UTC);
     ``same`` compares it with itself once a day. A night is of the day on which it began.
-    ``runner`` is this machine's name.
+    ``runner`` is this machine's name. ``bisect`` searches for the commits of new changes.
     """
 
     commits: tuple[Commit, ...]
@@ -39,6 +39,7 @@ class Task:
     once_a_day: bool = False
     same: bool = True
     retry_failed: bool = False
+    bisect: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class NightlyRequest:
     selection: str = ""
     same: bool = True
     retry_failed: bool = False
+    bisect: bool | None = None
 
 
 _OLDER = 5
@@ -88,6 +90,7 @@ def task_of(project: Project, request: NightlyRequest) -> Task:
         once_a_day=request.commits is None,
         same=request.same,
         retry_failed=request.retry_failed,
+        bisect=project.config.bisect if request.bisect is None else request.bisect,
     )
 
 

@@ -20,6 +20,7 @@ from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.units import counted
 
 if TYPE_CHECKING:
+    from perfci.app.bisect.nightly import Searched
     from perfci.app.nightly import Summary
     from perfci.model.history import GateOutcome, RecordedRun
 
@@ -49,6 +50,11 @@ _FEW = 5
     "--same/--no-same",
     default=True,
     help="Compare the tip with itself, once a day in a fifth of the time: the gate's own health.",
+)
+@click.option(
+    "--bisect/--no-bisect",
+    default=None,
+    help="Search for the commits of new changes, in what is left of the budget.",
 )
 @click.option("--retry-failed", is_flag=True, help="Try again what failed on an earlier night.")
 @click.option("--runner", metavar="NAME", help="This machine's name (default: its host name).")
@@ -109,6 +115,8 @@ def _show(summary: Summary) -> None:
         say(_same(summary.outcome))
     if summary.no_time_for_same:
         say("the tip was not compared with itself: a fifth of the budget is too short")
+    for one in summary.searched:
+        _show_search(one)
     for gap, why in [
         *((gap, "interrupted") for gap in summary.cut),
         *((gap, "no time") for gap in summary.left),
@@ -123,6 +131,19 @@ def _show(summary: Summary) -> None:
         say("interrupted; what was recorded stays, and the next start goes on there")
     elif not (summary.recorded or summary.left or summary.taken):
         say("nothing to record: every case of these commits is in the history")
+
+
+def _show_search(one: Searched) -> None:
+    from perfci.render.bisection import render_bisection
+    from perfci.render.clean import clean_line
+
+    change = f"{one.change.id}  {one.change.series.case}  {one.change.series.metric}"
+    if one.answer is None:
+        say(clean_line(f"not found {change}: {one.why_not}", 300))
+        return
+    say(clean_line(f"bisected  {change}", 200))
+    for line in render_bisection(one.answer):
+        say(f"  {line}")
 
 
 def _counts(run: RecordedRun) -> str:

@@ -243,6 +243,7 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
     hints: Annotated[bool, about("Hint at frequent mistakes, beside a why.")] = _MEASURE.hints
     strict: Annotated[bool, about("Exit with 3 when the verdict is inconclusive.")] = _POLICY.strict
     why: Annotated[bool, about("`compare` looks into cases that moved.")] = True
+    bisect: Annotated[bool, about("`nightly` searches for the commits of new changes.")] = False
     alpha: Annotated[Chance, about("Chance of a false alarm in a report.")] = _POLICY.alpha
     cohens_d: Annotated[float, about("The least effect size.", ge=0)] = _POLICY.cohens_d
     aliases: Annotated[dict[str, Text], about("New names of benchmarks or cases, by the old.")] = {}

@@ -52,6 +52,7 @@ class Config:
     history: str = ""
     project: str = ""
     why: bool = True
+    bisect: bool = False
     aliases: Mapping[str, str] = field(default_factory=dict)
     settings: MeasureSettings = field(default_factory=MeasureSettings)
     quiet: Quiet = field(default_factory=Quiet)

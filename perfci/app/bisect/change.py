@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfci.errors import UsageError
-from perfci.trend.change import Change
+from perfci.trend.change import Change, Trend
 
 if TYPE_CHECKING:
     from perfci.app.project import Project
@@ -58,22 +58,26 @@ def change_named(given: str, changes: Sequence[Change]) -> Change:
     return found[0]
 
 
-def change_of_history(project: Project, given: str, place: str | None, at: str) -> Change:
-    """Return a change of the project's history, as ``perfci trend`` finds it at this time."""
+def trend_of_history(project: Project, place: str | None, at: str) -> Trend:
+    """Return the project's history analysed, as ``perfci trend`` does it at this time."""
     from perfci.app.branch import branch_order
     from perfci.app.trend import trend_of
     from perfci.history.history import open_history
 
     config = project.config
+    with open_history(project.history_place(place), create=False) as history:
+        loaded = history.load()
+        recorded = {run.header.sha for run in loaded.runs}
+        branch = branch_order(project.repository, None, recorded)
+        return trend_of(loaded, history, branch, config.aliases, now=at, settings=config.trend)
+
+
+def change_of_history(project: Project, given: str, place: str | None, at: str) -> Change:
+    """Return a change of the project's history, as ``perfci trend`` finds it at this time."""
     try:
-        opened = open_history(project.history_place(place), create=False)
-        with opened as history:
-            loaded = history.load()
-            recorded = {run.header.sha for run in loaded.runs}
-            branch = branch_order(project.repository, None, recorded)
-            trend = trend_of(loaded, history, branch, config.aliases, now=at, settings=config.trend)
+        changes = trend_of_history(project, place, at).changes
     except UsageError as error:
         if error.slug != "no-history" or place:
             raise
-        return change_named(given, ())
-    return change_named(given, trend.changes)
+        changes = ()
+    return change_named(given, changes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.app.bisect.answers import (
@@ -27,6 +28,7 @@ from perfci.bisect.search import Question
 from perfci.errors import MeasureError, PerfciError, UsageError
 from perfci.model.bisection import Bisection, Culprit, Ended
 from perfci.model.settings import DECIDING_ROUNDS
+from perfci.session.discovery import NO_TIME_TO_IMPORT
 from perfci.units import counted, format_change, format_value
 from perfci.verdict.policy import Policy
 
@@ -58,15 +60,26 @@ class Asked:
 
 def search(project: Project, places: Places, asked: Asked) -> Bisection:
     """Search, going on where an earlier start ended. MeasureError where nothing moved."""
-    around = project.surroundings()
-    folder = around.cache / project.repository.id / "bisect"
-    identity = (*places.identity, asked.selection, asked.case, asked.metric)
-    with state_file(folder, *identity) as file:
+    started = project.caller.executor.now()
+    with state_file(_folder(project), *_identity(places, asked)) as file:
         if asked.restart:
             file.forget()
-        started = around.executor.now()
         state = file.read() or State((places.whole,))
         return _Search(project, places, asked, file, state, started).run()
+
+
+def is_begun(project: Project, places: Places, asked: Asked) -> bool:
+    """Say whether an earlier start kept something of this search."""
+    with state_file(_folder(project), *_identity(places, asked)) as file:
+        return file.read() is not None
+
+
+def _folder(project: Project) -> Path:
+    return project.surroundings().cache / project.repository.id / "bisect"
+
+
+def _identity(places: Places, asked: Asked) -> tuple[str, ...]:
+    return *places.identity, asked.selection, asked.case, asked.metric
 
 
 class _Enough(Exception):
@@ -212,7 +225,12 @@ class _Search:
         config = replace(around.config, policy=policy, settings=settings)
         base = self._places.side("base", searched.at(question.base))
         head = self._places.side("head", searched.at(question.position))
-        return compare(replace(around, config=config), base, head, request)
+        try:
+            return compare(replace(around, config=config), base, head, request)
+        except PerfciError as error:
+            if error.slug != NO_TIME_TO_IMPORT:
+                raise
+            raise _Enough("budget") from error
 
     def _left_s(self) -> float:
         return self._asked.budget_s - (self._project.caller.executor.now() - self._started)
@@ -305,6 +323,7 @@ def _nothing_moved(report: Report, whole: Range, metric: str) -> PerfciError:
     ends = f"{whole.good.short} and {whole.commits[-1].short}"
     return MeasureError(
         "nothing-moved",
-        f"{metric or 'nothing'} differs between {ends} by more than chance",
+        f"{f'{metric} does not differ' if metric else 'nothing differs'} between {ends} by more "
+        "than chance",
         "Choose the case with -k and the metric with --metric, or an older good commit.",
     )
