@@ -46,6 +46,7 @@ class _Import:
     file: str
     line: int
     late: bool
+    kept: bool = True
     inside: float = 0.0
     inside_cpu: float = 0.0
     self_s: float = 0.0
@@ -73,6 +74,8 @@ class _ImportTimes:
 
     def _timed(self, name: str, import_: Any) -> Any:
         one = _Import(name, *_asking(), late=self._scene.set_up)
+        if one.late:  # a library that puts its imports off, or an instrument, asks for thousands
+            one.kept = self._way[-1].kept if self._way else bool(self._scene.place(one.file))
         self._way.append(one)
         started, started_cpu = perf_counter(), thread_time()
         try:
@@ -84,7 +87,7 @@ class _ImportTimes:
             if self._way:
                 self._way[-1].inside += took
                 self._way[-1].inside_cpu += took_cpu
-            if name in sys.modules and len(self._found) < _MOST_MODULES:
+            if one.kept and name in sys.modules and len(self._found) < _MOST_MODULES:
                 self._found.append(one)
 
     def _row(self, one: _Import) -> list[Any]:

@@ -135,10 +135,14 @@ def test_an_import_by_name_and_one_that_fails_are_seen_right(tmp_path: Path) -> 
 def test_a_worker_names_the_line_that_pulls_a_module_in(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     project.write("benchmarks/bench_model.py", _BENCHMARK)
-    project.commit("base", **{"model.py": "def work(): return 1\n"})
-    project.commit("slower", **{"model.py": "import xmlrpc.server\ndef work(): return 1\n"})
-    done = project.perfci("explain", "HEAD~1", "HEAD", "-k", "model")
+    base = "import torch\ndef work(): return torch.zeros(1)\n"
+    project.commit("base", **{"model.py": base})
+    asks = ":\n    import wsgiref.simple_server\n    return"
+    late = "import xmlrpc.server\n" + base.replace(": return", asks)
+    project.commit("slower", **{"model.py": late})
+    done = project.perfci("explain", "HEAD~1", "HEAD", "-k", "model", "--within", "5m")
     assert done.code == 0, done.text
-    (imported,) = (line for line in done.out.splitlines() if "`xmlrpc`" in line)
-    assert imported.startswith("  `xmlrpc` is newly imported with "), done.out
-    assert imported.endswith(", model.py:1 (a changed line)"), done.out
+    for name, line in (("xmlrpc", 1), ("wsgiref", 4)):
+        (imported,) = (said for said in done.out.splitlines() if f"`{name}`" in said)
+        assert imported.startswith(f"  `{name}` is newly imported with "), done.out
+        assert imported.endswith(f", model.py:{line} (a changed line)"), done.out
