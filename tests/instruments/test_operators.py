@@ -126,3 +126,16 @@ def test_what_an_edited_line_no_longer_calls_belongs_to_it_and_a_read_leads_it()
         five(("aten::unsqueeze", "float32[]", 0, 12.0, 4e-5), lines=(was,)),
     )
     assert words(back).startswith("`aten::unsqueeze` 0 → 12 calls, ")
+
+
+def test_a_comprehension_that_is_gone_has_nothing_to_do_with_a_line_unlike_it() -> None:
+    was = ["model.py", 31, "<listcomp>: return [tensor(x, dtype=torch.long) for x in res.values()]"]
+    now = ["model.py", 45, "count: z = torch.zeros(most, device=x.device, dtype=x.dtype)"]
+    slower, gone = found(
+        five(("aten::item", "float32[]", 0, 12.0, 4e-4), lines=(was,)),
+        five(("aten::zeros", "", 0, 1.0, 3e-4), lines=(now,)),
+    )
+    assert {(slower.line, round(slower.seconds, 9)), (gone.line, round(gone.seconds, 9))} == {
+        (45, 3e-4),
+        (31, -4e-4),
+    }

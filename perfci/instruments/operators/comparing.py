@@ -22,6 +22,10 @@ _READS = frozenset({"aten::item", "aten::_local_scalar_dense"})
 """They read one value of a tensor, and wait for a device and for all that it does."""
 
 
+_ALIKE = 0.4
+"""A comprehension's line may have been one outside of it if so much of both is the same."""
+
+
 class _Key(NamedTuple):
     """An operator on what it is given, called from a line that both sides have."""
 
@@ -146,8 +150,9 @@ def _paired(
 def _likeness(text: str, other: str) -> tuple[bool, float]:
     """Whether both lines may be of one function, of which a comprehension is part; how alike."""
     (function, _, line), (of, _, was) = text.partition(": "), other.partition(": ")
-    together = function == of or "<" in (function[:1], of[:1])
-    return together, difflib.SequenceMatcher(None, line, was).ratio()
+    alike = difflib.SequenceMatcher(None, line, was).ratio()
+    inside = "<" in (function[:1], of[:1]) and alike >= _ALIKE
+    return function == of or inside, alike
 
 
 def _apart(one: Sequence[float] | None, other: Sequence[float] | None) -> bool:
