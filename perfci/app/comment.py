@@ -14,6 +14,7 @@ from perfci.app.comment_posting import fail_the_check, post, say_outcome, writte
 from perfci.app.project import configuration
 from perfci.app.reports import load_report
 from perfci.errors import OutsideError, UsageError
+from perfci.render.links import ADDRESS
 from perfci.session.source import Written, by_name, written_in
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ class CommentRequest:
     ``files`` are the reports, one an environment, or ``unreadable`` says why there are none.
     ``pull`` and ``head_sha`` go before the ``event``. ``body_file`` gets the comment's text before
     anything is posted. ``most_wait_s`` bounds all waits for GitHub. ``any_base`` believes a
-    comparison with any commit. ``root`` is the checkout whose configuration judges.
+    comparison with any commit. ``page_file`` gets the report's page, as it was judged; the comment
+    links ``details``, the address where that will be. ``root`` is the checkout whose configuration
+    judges.
     """
 
     root: Path
@@ -49,6 +52,8 @@ class CommentRequest:
     dry_run: bool = False
     strict: bool | None = None
     config_path: Path | None = None
+    page_file: Path | None = None
+    details: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,12 @@ def comment(request: CommentRequest, say: Say) -> Commented:
     from perfci.publish.github.event import Nothing
     from perfci.verdict.enforcement import caveat_of_copies, with_caveat
 
+    if request.details and not ADDRESS.fullmatch(request.details):
+        raise UsageError(
+            "bad-address",
+            f"--details is {request.details[:80]!r}, no plain web address",
+            "Give https://HOST/PATH, as upload-artifact's output `artifact-url` is.",
+        )
     # of the checkout that this runs in, never of the report: whoever measures must not decide it
     config = configuration(request.root, request.config_path, strict=request.strict)
     written = _written_here(request.root, config)

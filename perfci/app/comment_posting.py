@@ -66,8 +66,10 @@ def post(
             if one.base and one.command == "compare" and not caveat
         }
         reports = [with_caveat(*one) for one in zip(reports, caveats, strict=True)]
-    links = known_links(actions.repository_url(request.repository), frozenset(known))
+    repository = actions.repository_url(request.repository)
+    links = known_links(repository, frozenset(known), request.details)
     body = written_body(file, reports, found.head_sha, links)
+    write_page(request.page_file, reports)
     content = (
         check_content(reports, body, actions.run_url(), _posting_of(found), strict=strict)
         if request.check
@@ -123,6 +125,22 @@ def written_body(
     except OSError as error:
         raise unwritable(body_file, error, "Nothing was posted.") from error
     return body
+
+
+def write_page(page_file: Path | None, reports: Sequence[Report]) -> None:
+    """Write the reports' pages, as they were judged: each after the first with its number."""
+    if page_file is None:
+        return
+    from perfci.render.page.page import render_page
+
+    for number, report in enumerate(reports, 1):
+        name = page_file.stem if number == 1 else f"{page_file.stem}-{number}"
+        file = page_file.with_name(name + page_file.suffix)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_file(file, render_page(report))
+        except OSError as error:
+            raise unwritable(file, error, "Nothing was posted.") from error
 
 
 def _posting_of(found: Pull | MergeGroup | Several) -> Posting:

@@ -48,6 +48,16 @@ from perfci.errors import EXIT_PASS
     help="The comment's text is left here before anything is posted.",
 )
 @click.option(
+    "--page",
+    "page_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Leave the report's page here, as it is judged; a second report's is FILE-2.",
+)
+@click.option(
+    "--details", default="", metavar="URL", help="Where that page will be; the comment links it."
+)
+@click.option(
     "--unreadable",
     metavar="WHY",
     help="Instead of REPORTs: what was left can't be read. Fails the check, as a damaged report.",
@@ -88,6 +98,8 @@ def command(
     repository: str | None,
     author: str,
     body_file: Path,
+    page_file: Path | None,
+    details: str,
     unreadable: str | None,
     check: bool,
     patience: float,
@@ -124,6 +136,8 @@ def command(
         dry_run,
         strict,
         config_path,
+        page_file,
+        details,
     )
     commented = comment(request, say)
     if not exit_with_verdict:

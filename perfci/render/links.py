@@ -14,14 +14,26 @@ from perfci.render.escape import Safe, code
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"https?://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
 _LONGEST_PATH = 200
+ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9._~%-]*)*(?:#[A-Za-z0-9._-]*)?")
+"""What may be linked as it stands: nothing in it ends a link or begins another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """``repository`` is the address of the event's own, and ``commits`` are those known in it."""
+    """``repository`` is the address of the event's own, and ``commits`` are those known in it.
+
+    ``details`` is where the report's page is, or empty.
+    """
 
     repository: str
     commits: frozenset[str]
+    details: str = ""
+
+    def page(self) -> Safe:
+        """Return the link to the report's page, or nothing."""
+        if not ADDRESS.fullmatch(self.details):
+            return Safe("")
+        return Safe(f"[Every row, drawn]({self.details})")
 
     def commit(self, sha: str, shown: str) -> Safe:
         """Return ``shown`` in code, as a link where ``sha`` is one of the known commits."""
@@ -50,6 +62,6 @@ class Links:
 NO_LINKS = Links("", frozenset())
 
 
-def known_links(repository: str, commits: frozenset[str]) -> Links:
-    """Return links to those of ``commits`` that are whole SHAs."""
-    return Links(repository, frozenset(sha for sha in commits if _SHA.fullmatch(sha)))
+def known_links(repository: str, commits: frozenset[str], details: str = "") -> Links:
+    """Return links to those of ``commits`` that are whole SHAs, and to the page at ``details``."""
+    return Links(repository, frozenset(sha for sha in commits if _SHA.fullmatch(sha)), details)

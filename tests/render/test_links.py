@@ -58,3 +58,13 @@ def test_an_address_that_is_none_makes_no_links(address: str) -> None:
     assert "](" not in render_comment(
         [rich_report()], links=known_links(address, frozenset({HEAD}))
     )
+
+
+def test_the_page_is_linked_where_its_address_is_plain() -> None:
+    run = f"{REPOSITORY}/actions/runs/17#artifacts"
+    text = render_comment([rich_report()], links=known_links("", frozenset(), run))
+    assert f"\n[Every row, drawn]({run})\n" in text
+    for odd in ("", "javascript:alert(1)", "https://h/a b", "https://h/)[x](https://evil"):
+        assert "Every row" not in render_comment(
+            [rich_report()], links=known_links("", frozenset(), odd)
+        )

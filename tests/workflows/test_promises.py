@@ -125,6 +125,16 @@ def test_stage_1_is_cancelled_by_a_newer_push_and_uploads_the_report_alone(varia
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+def test_stage_2_uploads_the_page_that_the_comment_links(variant: str) -> None:
+    workflow = parsed(text_of(variant, "perfci-report.yml"))
+    (upload,) = uses(workflow, "actions/upload-artifact@")
+    assert upload["with"]["path"] == "${{ runner.temp }}/page"
+    (run,) = (one["run"] for one in steps(workflow) if one.get("name") == "Comment")
+    assert '--page "$RUNNER_TEMP/page/perfci-report.html"' in run
+    assert "actions/runs/$GITHUB_RUN_ID" in run
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_what_measures_or_posts_nothing_ends_nothing_that_does(variant: str) -> None:
     """A workflow's concurrency comes before its jobs' conditions."""
     stage_1 = parsed(text_of(variant, "perfci.yml"))

@@ -125,6 +125,19 @@ def test_a_benchmark_of_the_default_branch_that_the_report_lacks_is_told_in_the_
     assert said in github.comments[0]["body"]
 
 
+def test_the_page_is_of_the_rows_as_they_were_judged_and_is_linked(
+    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
+) -> None:
+    page, address = tmp_path / "page" / "perfci.html", "https://github.com/acme/x/actions/runs/1"
+    copied = Ran(*(SideRan("1" * 40, installed=("tinylib",)) for _ in range(2)))
+    report = report_file(**PASSING | {"ran": copied})
+    assert comment(report, "--page", page, "--details", address).code == 0
+    assert f"]({address})" in github.comments[0]["body"]
+    assert "both sides ran one installed copy of tinylib" in page.read_text(encoding="utf-8")
+    refused = comment(report, "--details", "https://x/) @all")
+    assert (refused.code, refused.err.rstrip().endswith("[bad-address]")) == (2, True)
+
+
 @pytest.fixture
 def damaged(tmp_path: Path, report_file: Callable[..., Path]) -> Path:
     """The second half of a disk that was full."""
