@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from typing import Any
 
 import jsonschema
@@ -249,6 +250,9 @@ def test_ends_that_had_no_time_are_not_said_to_be_alike(project: Project) -> Non
         (("0123456789ab",), "bad-range"),
         (("0123456789ab", "-k", "counting"), "change-and-case"),
         (("main..main",), "empty-range"),
+        (("main..main~3",), "empty-range"),
+        (("nowhere..main",), "unknown-rev"),
+        (("beside..main",), "unrelated-commits"),
         (("main~3..main", "--metric", "lateny"), "unknown-metric"),
         (("main~3..main", "-k", "nothing"), "nothing-selected"),
     ],
@@ -257,8 +261,34 @@ def test_wrong_requests_are_refused(
     project: Project, arguments: tuple[str, ...], slug: str
 ) -> None:
     history(project, [1000, 1000, 1000, 1500])
+    project.git("checkout", "--quiet", "--orphan", "beside")
+    project.commit("a history of its own")
+    project.git("checkout", "--quiet", "main")
     done = project.perfci("bisect", *arguments).without_traceback()
     assert (done.code, f"[{slug}]" in done.err) == (2, True), done.text
+
+
+def test_a_shallow_clone_is_said_to_be_one(project: Project) -> None:
+    made = history(project, [1000, 1000, 1000, 1500])
+    clone = copy(project)
+    clone.folder = project.folder.parent / "clone"
+    project.git("clone", "--quiet", "--depth", "2", project.folder.as_uri(), str(clone.folder))
+    done = clone.perfci("bisect", f"{made[0]}..main").without_traceback()
+    assert (done.code, "git fetch --unshallow" in done.err) == (2, True), done.text
+
+
+def test_a_commit_whose_import_hangs_is_skipped_and_changes_in_the_checkout_count_for_nothing(
+    project: Project,
+) -> None:
+    hangs = "import time\ntime.sleep(600)\n" + WORK.format(1000)
+    made = history(project, [1000, 1000, hangs, 1500, 1500])
+    project.write("lib.py", WORK.format(9999))
+    found = bisected(project, f"{made[0]}..{made[-1]}")
+    (culprit,) = found["culprits"]
+    assert shas(culprit) == made[2:4]
+    assert 1.4 < culprit["ratio"] < 1.6
+    (skipped,) = found["skipped"]
+    assert (skipped["commit"]["sha"], "no answer within" in skipped["why"]) == (made[2], True)
 
 
 def test_damaged_state_is_named_and_restart_helps(project: Project) -> None:
