@@ -174,7 +174,7 @@ def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
         python=python,
         runner=tuple(_fit(_LABEL, one, "--runner") for one in options.runner or _DEFAULT_RUNNER),
         shards=options.shards,
-        install=_commands(options.install or _install(repository.root), "--install"),
+        install=_with_perfci(_commands(options.install or _install(repository.root), "--install")),
         report_install=_commands(
             options.report_install or locked_install(FOLDER.as_posix()), "--report-install"
         ),
@@ -224,6 +224,18 @@ def _fit(pattern: re.Pattern[str], value: str, what: str) -> str:
         "unfit-for-a-workflow",
         f"{what} is {value!r}, which can't stand in a workflow as it is",
         f"It must match {pattern.pattern}",
+    )
+
+
+def _with_perfci(commands: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the commands of a job that measures; UsageError where none of them names perfci."""
+    if any("perfci" in command for command in commands):
+        return commands
+    raise UsageError(
+        "install-without-perfci",
+        "none of the commands of --install installs perfci, which the job then runs",
+        f"Add one: --install \"python -m pip install '{own_requirement().text}'\". Where one of "
+        "yours brings it along, say so at its end: `make wheels # with perfci`.",
     )
 
 

@@ -17,7 +17,7 @@ from perfci.render.calibration.files import (
     toml_lines,
 )
 from perfci.render.calibration.terminal import render_calibration
-from perfci.render.calibration.text import blind_text, headline, promise_text
+from perfci.render.calibration.text import answers, blind_text, headline, promise_text
 from tests.render.calibrations import ENCODER, everything, seen
 from tests.render.hostile import NAMES
 from tests.render.rendered import with_cmark_gfm
@@ -80,6 +80,30 @@ def test_a_range_is_told_where_cases_differ() -> None:
     assert headline(calibration).startswith(
         "this machine sees 1.3 % at best (a), 3.1 % at worst (b) (5 to 20"
     )
+
+
+def test_what_a_gate_finds_is_said_first_and_a_blind_gate_is_named() -> None:
+    rows = (
+        seen("encoder", detectable=0.06, sees_threshold=False, spread=0.018,
+             rounds_5=9, rounds_2=26, rounds_1=83),
+        seen("decoder", detectable=0.02),
+        seen("encoder", "cold_start", detectable=0.85, threshold=0.1, sees_threshold=False),
+        seen("encoder", "compile_time", detectable=0.9, gate="warn", sees_threshold=False),
+    )  # fmt: skip
+    calibration = replace(everything(), seen=rows)
+    assert answers(calibration) == (
+        (
+            "encoder: a slow-down of 6 % or more is found (19 runs of 20); its gate is 5 %, "
+            "which is blind here"
+        ),
+        "  rounds to see 5 %: 9, 2 %: 26, 1 %: 83 (noise of one round: 1.8 %)",
+        "decoder: a slow-down of 2 % or more is found (19 runs of 20); its gate is 5 %",
+        "  rounds to see 5 %: 7, 2 %: 10, 1 %: 24 (noise of one round: 0.6 %)",
+        "encoder cold_start: only +85 % would be seen; its gate of 10 % is blind here",
+    )
+    assert answers(replace(calibration, seen=())) == ()
+    text = render_calibration(calibration, 120, color=False)
+    assert text.index("19 runs of 20") < text.index("the median latency of one call")
 
 
 def test_nothing_known_is_said_as_that() -> None:

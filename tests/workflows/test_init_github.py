@@ -133,7 +133,12 @@ def test_a_perfci_of_a_folder_is_not_looked_for_on_an_index(mine: Project) -> No
     assert told.code == 0, told.text
     assert "--install" in told.err  # what measures would be of an index still
     assert not (mine.folder / ".github" / "workflows" / REQUIREMENTS).exists()
-    install = ("--install", "make both", "--report-install", f"pip install -r {REQUIREMENTS}")
+    install = (
+        "--install",
+        "make both # with perfci",
+        "--report-install",
+        f"pip install -r {REQUIREMENTS}",
+    )
     done = mine.perfci("init", "--github", *install)
     assert not done.err
     assert f"wrote    .github/workflows/{REQUIREMENTS}" in done.out
@@ -189,7 +194,8 @@ def test_requirements_are_installed_where_there_is_no_package(mine: Project) -> 
 def test_what_is_given_goes_before_what_is_found(mine: Project) -> None:
     done = mine.perfci(
         *("init", "--github", "--runner", "linux-a100", "--shards", "2"),
-        *("--python-version", "3.13", "--install", "make wheels", "--install", "pip install x"),
+        *("--python-version", "3.13", "--install", "make wheels"),
+        *("--install", "pip install x perfci"),
         *("--report-install", "pip install perfci-fork"),
         *("--nightly-runner", "self-hosted,a100", "--nightly-runner", "linux-h100"),
     )
@@ -198,7 +204,7 @@ def test_what_is_given_goes_before_what_is_found(mine: Project) -> None:
     assert stage_1["runs-on"] == "linux-a100"
     assert stage_1["strategy"]["matrix"] == {"shard": [1, 2]}
     assert stage_1["steps"][1]["with"] == {"python-version": "3.13"}
-    assert "make wheels\npip install x\n" in stage_1["steps"][2]["run"]
+    assert "make wheels\npip install x perfci\n" in stage_1["steps"][2]["run"]
     night = parsed(written(mine, "perfci-nightly.yml"))["jobs"]["measure"]
     runners = [one["runner"] for one in night["strategy"]["matrix"]["include"]]
     assert runners == [["self-hosted", "a100"], ["linux-h100"]]
@@ -227,6 +233,13 @@ def test_what_cannot_stand_in_a_workflow_is_refused_before_one_is_written(
 ) -> None:
     done = mine.perfci("init", "--github", *arguments).without_traceback()
     assert done.code == 2, done.text
+    assert not (mine.folder / ".github").exists()
+
+
+def test_an_install_without_perfci_is_refused(mine: Project) -> None:
+    done = mine.perfci("init", "--github", "--install", "pip install torch").without_traceback()
+    assert done.code == 2, done.text
+    assert "none of the commands of --install installs perfci" in done.text
     assert not (mine.folder / ".github").exists()
 
 

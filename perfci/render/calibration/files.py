@@ -75,6 +75,7 @@ def render_calibration_markdown(calibration: Calibration, limit: int = LIMIT) ->
         template.render(
             calibration=calibration,
             headline=words.headline(calibration),
+            answers=words.answers(calibration),
             legend=words.LEGEND,
             main=words.main_rows(calibration),
             others=(*words.other_rows(calibration), *words.tail_rows(calibration)),

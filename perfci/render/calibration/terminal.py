@@ -41,6 +41,10 @@ def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[R
     for caveat in calibration.untrusted:
         yield from wrapped(f"don't rely on this: {clean_line(caveat, 600)}", 2, width, "red")
     yield Text()
+    if answers := words.answers(calibration):
+        for line in answers:
+            yield from wrapped(clean_line(line, 600), 4 if line.startswith(" ") else 2, width)
+        yield Text()
     if main := words.main_rows(calibration):
         yield Text(words.MAIN_TITLE, "bold")
         yield _seen_table(main, with_metric=False)

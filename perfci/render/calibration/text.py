@@ -41,6 +41,55 @@ def headline(calibration: Calibration) -> str:
     return f"{text} ({session_text(calibration)})" if known else text
 
 
+_MOST_CASES = 2
+_MOST_BLIND = 3
+
+
+def answers(calibration: Calibration) -> tuple[str, ...]:
+    """Return what a gate here finds: of the cases that see least, then which gates are blind.
+
+    A second line of a case, with the rounds that smaller changes take, begins with two blanks.
+    """
+    known = [
+        row
+        for row in main_rows(calibration)
+        if row.detectable is not None and row.spread and row.modes is None
+    ]
+    lines = []
+    for row in sorted(known, key=lambda one: -(one.detectable or 0.0))[:_MOST_CASES]:
+        lines += [
+            (
+                f"{row.case}: a slow-down of {share(row.detectable)} or more is found "
+                f"(19 runs of 20); {_own_gate(row)}"
+            ),
+            (
+                f"  rounds to see 5 %: {rounds(row.rounds_5, row)}, "
+                f"2 %: {rounds(row.rounds_2, row)}, 1 %: {rounds(row.rounds_1, row)} "
+                f"(noise of one round: {share(row.spread)})"
+            ),
+        ]
+    blind = [
+        row
+        for row in calibration.seen
+        if row.gate == "fail" and row.sees_threshold is False and row.metric != MAIN_METRIC
+    ]
+    blind.sort(key=lambda one: -(one.detectable or 0.0))
+    lines += [
+        f"{row.case} {row.metric}: only +{share(row.detectable)} would be seen; its gate of "
+        f"{share(row.threshold)} is blind here"
+        for row in blind[:_MOST_BLIND]
+        if row.detectable is not None
+    ]
+    return tuple(lines)
+
+
+def _own_gate(row: Seen) -> str:
+    if row.gate != "fail":
+        return "it gates nothing"
+    blind = ", which is blind here" if row.sees_threshold is False else ""
+    return f"its gate is {share(row.threshold)}{blind}"
+
+
 def session_text(calibration: Calibration) -> str:
     """Return which session the promises are for."""
     session = calibration.session
