@@ -215,7 +215,7 @@ class SessionPlan:
         The first round fills the cache that the warm rounds share; other cold ones get their own.
         """
         cold = has_cold_cache(round_number, self.settings.compile_rounds, compiled=case.compiled)
-        name = f"cold-{round_number}" if cold and round_number > 1 else "warm"
+        name = f"cold-{round_number}" if cold and round_number != 1 else "warm"
         caches = self.scratch / "caches" / side.name / slug / name
         caches.mkdir(parents=True, exist_ok=True)
         order = replace(

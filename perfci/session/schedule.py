@@ -105,6 +105,7 @@ def is_whole(measured: CaseRun, settings: MeasureSettings) -> bool:
 def has_cold_cache(round_number: int, compile_rounds: int, *, compiled: bool) -> bool:
     """Return whether this round (counted from 1) starts with an empty compile cache.
 
-    The first always does: a benchmark may compile without an axis that says so.
+    The first always does: a benchmark may compile without an axis that says so. So does round 0,
+    which is not measured.
     """
-    return round_number == 1 or (compiled and round_number <= compile_rounds)
+    return round_number <= 1 or (compiled and round_number <= compile_rounds)

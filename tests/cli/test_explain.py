@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from perfci.model.case import Case
 from perfci.model.why import Difference, Stack
 from perfci.model.worker import WorkOrder
 from perfci.render.report_json import render_json
-from perfci.session.explaining import _require_sound, _text
+from perfci.session.explaining import _require_sound, _text, explain_case
+from perfci.session.plan import SessionPlan
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
 from tests.render.examples import passing_report
@@ -116,6 +120,31 @@ def test_no_verdict_depends_on_what_fails_under_an_instrument(tmp_path: Path) ->
     assert why["untold"]["operators"].endswith("(SIGABRT): crashed with SIGABRT")
     assert project.report("compare", "HEAD~1", "HEAD", "--no-why", code=1)["why"] == []
     assert project.report("compare", "HEAD", "HEAD", "--same", "--why")["why"] == []
+
+
+@pytest.mark.parametrize(("metric", "rounds"), [("compile_time", [0]), ("latency_p50", [10**6])])
+def test_compiling_is_looked_at_with_the_cache_that_it_was_measured_with(
+    metric: str, rounds: list[int]
+) -> None:
+    asked: list[int] = []
+
+    class Plan:
+        settings = SimpleNamespace(hints=False)
+        sides = (SimpleNamespace(name="base"), SimpleNamespace(name="head"))
+
+        def forget_cold_caches(self, _slug: str) -> None:
+            assert not asked
+
+        def task(self, _side: Any, _case: Any, number: int, _slug: str, exact: Any) -> None:
+            assert not exact
+            asked.append(number)
+            raise OSError("no disk")
+
+    row = replace(passing_report().results[0], metric=metric)
+    plan, case = cast("SessionPlan", Plan()), Case("net", "net", {}, "bench.py", 1, "")
+    why = explain_case(plan, Simulated(), case, "net", [row], within_s=9.0)
+    assert asked == rounds
+    assert why.untold["compiling"] == "it could not be run again: no disk"
 
 
 def test_a_report_in_which_nothing_moved_has_nothing_to_explain(grown: Project) -> None:

@@ -69,6 +69,7 @@ def test_a_compiled_case_gets_rounds_with_a_warm_cache_after_the_cold_ones() -> 
     cold = [has_cold_cache(number, 3, compiled=True) for number in range(1, 7)]
     assert cold == [True, True, True, False, False, False]
     assert has_cold_cache(1, 3, compiled=False)
+    assert has_cold_cache(0, 0, compiled=False)
     assert not has_cold_cache(2, 3, compiled=False)
 
 

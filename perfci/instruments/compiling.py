@@ -1,0 +1,202 @@
+"""What the first call spends in torch.compile, phase by phase, and what that makes.
+
+Dynamo reports each step of a compilation to a logger of its own (since torch 2.5), where they are
+heard; a step counts for the phase that it belongs to, without the phases within it. Steps of
+compilers in processes of their own are the time that is waited for them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from perfci.errors import Unusable
+from perfci.instruments import Recorded, Scene, Words
+from perfci.metrics.graphs.counters import counters, frames_traced
+from perfci.model.why import Difference
+from perfci.units import counted, format_value
+
+PLACE = 12
+WHEN = "first_call"
+
+_DYNAMO, _AOT, _INDUCTOR = "Dynamo", "AOTAutograd (or another backend)", "Inductor"
+_COMPILERS, _TUNING = "the C++ and Triton compilers", "autotuning"
+_PHASES = {
+    "_compile.compile_inner": _DYNAMO,
+    "entire_frame_compile": _DYNAMO,
+    "backend_compile": _AOT,
+    "entire_backward_compile": _AOT,
+    "AOTAutogradCache.inductor_load": _INDUCTOR,
+    "inductor_compile": _INDUCTOR,
+    "PyCodeCache.load_by_key_path": _COMPILERS,
+    "compile_file": _COMPILERS,
+    "async_compile.wait": _COMPILERS,
+    "CachingAutotuner.slow_precompile_config": _COMPILERS,
+    "CachingAutotuner.benchmark_all_configs": _TUNING,
+    "CachingAutotuner.coordinate_descent_tuning": _TUNING,
+    "benchmark_fused_nodes": _TUNING,
+}
+"""The phases by the steps (as of torch 2.13) that begin them; others belong to what they are in."""
+_MAKES = {_DYNAMO: "call", _AOT: "graph", _INDUCTOR: "kernel", _COMPILERS: "file"}
+"""What a phase goes through or makes, which is counted, and so exact."""
+_CACHES = {"inductor": "fxgraph_cache_bypass", "aot_autograd": "autograd_cache_bypass"}
+_LEAST_S, _LEAST_SHARE = 0.05, 0.1
+"""A phase that differs by less, or by less than this share of base's compiling, has no line."""
+
+# In the worker.
+
+
+@dataclass(slots=True)
+class _Phases:
+    """The time that each phase took without those within it, in ns; a stack of them a thread."""
+
+    took_ns: Counter[str] = field(default_factory=Counter)
+    files: int = 0
+    _stacks: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
+    _since_ns: dict[int, int] = field(default_factory=dict)
+
+    def begin(self, step: str) -> None:
+        """A step begins, within the last one of its thread that hasn't ended."""
+        stack = self._credited()
+        self.files += step == "compile_file"
+        stack.append((step, _PHASES.get(step) or (stack[-1][1] if stack else "")))
+
+    def end(self, step: str) -> None:
+        """A step ends, and with it those that were begun within it."""
+        stack = self._credited()
+        if any(begun == step for begun, _ in stack):
+            while stack.pop()[0] != step:
+                pass
+
+    def _credited(self) -> list[tuple[str, str]]:
+        """Return the steps that this thread is in; the time until now is the last one's."""
+        thread, now = threading.get_ident(), time.perf_counter_ns()
+        stack = self._stacks.setdefault(thread, [])
+        if stack and stack[-1][1]:
+            self.took_ns[stack[-1][1]] += now - self._since_ns[thread]
+        self._since_ns[thread] = now
+        return stack
+
+
+@contextmanager
+def record(_scene: Scene) -> Iterator[dict[str, Any]]:
+    """Listen to the steps of the first call's compilations, whoever calls torch.compile.
+
+    Raises Unusable where this torch doesn't report them.
+    """
+    recorded: dict[str, Any] = {"phases": None}
+    if "torch" not in sys.modules:
+        yield recorded
+        return
+    traced, before, phases = frames_traced(), _made(), _Phases()
+    with _heard(phases):
+        yield recorded
+    if frames_traced() == traced:
+        return
+    after = _made() | {_COMPILERS: phases.files}
+    recorded["phases"] = {name: took / 1e9 for name, took in phases.took_ns.items()}
+    recorded["made"] = {name: count - before.get(name, 0) for name, count in after.items()}
+
+
+@contextmanager
+def _heard(phases: _Phases) -> Iterator[None]:
+    try:
+        from torch._dynamo.utils import ChromiumEventLogger as Logger
+
+        begins, ends = Logger.log_event_start, Logger.log_event_end
+    except (ImportError, AttributeError) as error:
+        raise Unusable("torch", f"this torch doesn't report steps of compiling: {error}") from error
+
+    def begun(logger: Any, step: str, *others: Any, **named: Any) -> Any:
+        phases.begin(step)
+        return begins(logger, step, *others, **named)
+
+    def ended(logger: Any, step: str, *others: Any, **named: Any) -> Any:
+        phases.end(step)
+        return ends(logger, step, *others, **named)
+
+    Logger.log_event_start, Logger.log_event_end = begun, ended
+    try:
+        yield
+    finally:
+        Logger.log_event_start, Logger.log_event_end = begins, ends
+
+
+def _made() -> dict[str, int]:
+    """Return what phases have made so far, as far as this torch counts it."""
+    dynamo = counters() or {}
+    found = {
+        _DYNAMO: dynamo.get("stats", Counter())["calls_captured"],
+        _AOT: dynamo.get("stats", Counter())["unique_graphs"],
+        **{cache: dynamo.get(cache, Counter())[name] for cache, name in _CACHES.items()},
+    }
+    kernels = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", None)
+    return found | ({_INDUCTOR: kernels} if isinstance(kernels, int) else {})
+
+
+# In the parent. Pure.
+
+
+def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[Difference]:
+    """Yield the phases that take longer or shorter, and graphs that no cache keeps.
+
+    A time of one process a side counts only where the case was measured to move so, or where what
+    the phase makes differs too.
+    """
+    before, after = base[0]["phases"], head[0]["phases"]
+    if before is None or after is None:
+        return
+    was, now = base[0]["made"], head[0]["made"]
+    for cache in _CACHES:
+        kept = was.get(cache, 0), now.get(cache, 0)
+        if kept[0] != kept[1]:
+            arguments = {"cache": cache, "before": kept[0], "after": kept[1]}
+            yield Difference("compiling", "compiling-uncached", arguments, metric="compile_time")
+    least = max(_LEAST_S, _LEAST_SHARE * sum(before.values()))
+    for phase in sorted({*before, *after}):
+        gain = after.get(phase, 0.0) - before.get(phase, 0.0)
+        if abs(gain) < least:
+            continue
+        made = was.get(phase, 0), now.get(phase, 0)
+        yield Difference(
+            "compiling",
+            "compiling-phase",
+            {
+                "phase": phase,
+                "before": before.get(phase, 0.0),
+                "after": after.get(phase, 0.0),
+                "made_before": made[0],
+                "made_after": made[1],
+            },
+            seconds=gain,
+            metric="compile_time",
+            exact=made[0] != made[1],
+        )
+
+
+def _phase(*, phase: str, before: float, after: float, made_before: int, made_after: int) -> str:
+    times = f"{format_value(before, 's')} → {format_value(after, 's')}"
+    what = _MAKES.get(phase)
+    if what is None or not (made_before or made_after):
+        made = ""
+    elif made_before == made_after:
+        made = f", for {counted(made_after, what)} as before"
+    else:
+        made = f", for {made_before} → {counted(made_after, what)}"
+    return f"{phase} takes {times} of the first call{made}"
+
+
+_OWNERS = {"inductor": "Inductor", "aot_autograd": "AOTAutograd"}
+WORDS: Words = {
+    "compiling-phase": _phase,
+    "compiling-uncached": lambda *, cache, before, after: (
+        f"graphs that {_OWNERS[cache]}'s cache can't keep, and that are compiled anew at each "
+        f"start: {before} → {after}"
+    ),
+}

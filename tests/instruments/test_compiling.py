@@ -1,0 +1,103 @@
+"""Phases of compilations in real processes, and phases made by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from perfci.instruments import words
+from perfci.instruments.compiling import _Phases, differences
+
+_RECORD = """
+import json, sys, time
+from perfci.instruments import Scene
+from perfci.instruments.compiling import record
+from perfci.model.worker import WorkOrder
+import torch
+layers, backend_s = int(sys.argv[1]), float(sys.argv[2])
+
+def backend(graph, inputs):
+    time.sleep(backend_s)
+    return graph.forward
+
+@torch.compile(backend=backend)
+def compiled(x):
+    for _ in range(layers):
+        x = torch.relu(x) + 1
+    return x
+
+def work():  # a plain callable, which nobody calls compiled
+    return compiled(torch.ones(8)) if layers else torch.ones(8)
+
+with record(Scene(WorkOrder("/", (), "/"))) as recorded:
+    work()
+print(json.dumps(recorded))
+"""
+
+
+def recorded(layers: int, backend_s: float) -> list[Any]:
+    command = [sys.executable, "-c", _RECORD, str(layers), str(backend_s)]
+    done = subprocess.run(command, check=True, capture_output=True)
+    return [json.loads(done.stdout)]
+
+
+def test_each_phase_of_a_real_compilation_has_its_own_time() -> None:
+    base = recorded(2, 0.0)
+    found = {one.arguments["phase"]: one for one in differences(base, recorded(300, 3.0))}
+    backend, dynamo = found["AOTAutograd (or another backend)"], found["Dynamo"]
+    assert float(backend.arguments["after"]) >= 3.0
+    assert (backend.metric, backend.exact) == ("compile_time", False)
+    assert words(backend).endswith(" of the first call, for 1 graph as before")
+    assert words(dynamo).startswith("Dynamo takes ")
+    assert words(dynamo).endswith(" of the first call, for 4 → 600 calls")
+    assert dynamo.exact
+    assert dynamo.seconds > 0
+
+
+def test_a_case_that_compiles_nothing_says_nothing() -> None:
+    (eager,) = recorded(0, 0.0)
+    assert eager == {"phases": None}
+    assert not [*differences([eager], [side(1.0)])]
+
+
+def test_a_step_counts_for_its_phase_without_those_within(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 10_000, 10))
+    monkeypatch.setattr("time.perf_counter_ns", lambda: next(clock))
+    phases = _Phases()
+    phases.begin("unknown")
+    phases.begin("entire_frame_compile")
+    phases.begin("bytecode_tracing")
+    phases.end("bytecode_tracing")
+    phases.begin("inductor_compile")
+    phases.begin("compile_file")
+    phases.end("never begun")
+    phases.end("inductor_compile")  # and with it the step that nothing ended
+    phases.end("entire_frame_compile")
+    phases.end("unknown")
+    assert phases.took_ns == {
+        "Dynamo": 40,
+        "Inductor": 10,
+        "the C++ and Triton compilers": 20,
+    }
+    assert phases.files == 1
+
+
+def side(inductor_s: float, **made: int) -> Any:
+    return {"phases": {"Dynamo": 1.0, "Inductor": inductor_s}, "made": made}
+
+
+def test_small_times_are_no_differences() -> None:
+    assert not [*differences([side(1.0)], [side(1.15, Inductor=3)])]
+    assert [*differences([side(1.0)], [side(1.25)])]
+
+
+def test_graphs_that_no_cache_keeps_are_said() -> None:
+    (one,) = differences([side(1.0)], [side(1.0, inductor=2)])
+    assert one.exact
+    assert words(one) == (
+        "graphs that Inductor's cache can't keep, and that are compiled anew at each start: 0 → 2"
+    )
