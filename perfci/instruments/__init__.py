@@ -74,7 +74,7 @@ class Scene:
         return "", 0, ""
 
 
-When = Literal["start", "first_call", "work"]
+When = Literal["start", "first_call", "early", "work"]
 Differences = Callable[[Sequence[Recorded], Sequence[Recorded]], Iterable[Difference]]
 Stacks = Callable[[Sequence[Recorded], Sequence[Recorded]], Iterable[Stack]]
 Hints = Callable[[Sequence[Recorded]], Iterable[Hint]]
@@ -85,8 +85,9 @@ class Instrument:
     """One module. ``PLACE`` orders them, and so differences that weigh the same.
 
     ``WHEN`` is ``work``: ``record(scene)`` is called ``RUNS`` times a side, in turn, once the work
-    is warm, and returns what it recorded. Or it returns a context manager, whose value is a dict
-    that it has filled when it ends: around the first call (``first_call``), or around the import of
+    is warm, and returns what it recorded; where it is ``early``, once, between the first call and
+    the warm-up. Or it returns a context manager, whose value is a dict that it has filled when it
+    ends: around the first call (``first_call``), or around the import of
     the benchmark's file, the set-up and the first call (``start``). ``differences`` is pure: both
     sides' recordings in, differences out, none where nothing differs. ``hints`` is given head's
     alone, ``stacks`` both sides'. ``WORDS`` are templates or functions, by code, of a difference's

@@ -56,6 +56,7 @@ def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
             bursts = Bursts(work.call, device, copies)
             scene.once = bursts.once
             stage.enter("warmup")
+            recordings.early(one for one in all_of_them if one.when == "early")
             scene.call_s = warm_up(bursts.warm, first_s, order.warmup_s)
             stop_collecting()
             stage.enter("record")
@@ -112,6 +113,14 @@ class _Recordings:
         for one, context in reversed(begun):
             try:
                 context.__exit__(None, None, None)
+            except Exception as error:  # noqa: BLE001 (as above)
+                self._why[one.name] = _said(error)
+
+    def early(self, chosen: Iterable[Instrument]) -> None:
+        """Record what has to be seen before the work is warm."""
+        for one in chosen:
+            try:
+                self._kept[one.name] = one.record(self._scene)
             except Exception as error:  # noqa: BLE001 (as above)
                 self._why[one.name] = _said(error)
 

@@ -27,6 +27,7 @@ _FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULT
 _RECOMPILE = re.compile(r"(?:in |\()(?P<file>/[^\n)]+):(?P<line>\d+)")
 _REASON = re.compile(r"^(?:Graph Break )?Reason: ", re.MULTILINE)
 _GUARD = re.compile(r"^\s*- (?:\d+/\d+: )?(?P<guard>\S[^\n]*)", re.MULTILINE)
+_GUARDS_LINE = re.compile(r"# +(?P<file>\S+):(?P<line>\d+) in ")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _LONGEST = 300
 
@@ -52,9 +53,18 @@ def break_place(message: str) -> Place:
 
 
 def recompile_place(message: str) -> Place:
-    """Return the function that a recompile's message names."""
+    """Return the line of the guard that failed, or of the function that a message names.
+
+    Torch cuts the beginning of a guard's path off.
+    """
     match = _RECOMPILE.search(message)
-    return Place(match["file"], int(match["line"])) if match else Place("", 0)
+    if not match:
+        return Place("", 0)
+    guard = _GUARD.search(message)
+    of_guard = _GUARDS_LINE.search(guard["guard"]) if guard else None
+    if of_guard and match["file"].endswith(of_guard["file"]):
+        return Place(match["file"], int(of_guard["line"]))
+    return Place(match["file"], int(match["line"]))
 
 
 def reason_of(message: str) -> str:

@@ -1,0 +1,109 @@
+"""What torch.compile compiles again after the first call: the guard that failed, and its line.
+
+Each of some calls is heard for itself, so that both sides are compared over as many calls. Who
+calls torch.compile doesn't matter: a plain callable around a compiled model is heard as well.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from perfci.errors import Unusable
+from perfci.instruments import Recorded, Scene, Words
+from perfci.model.why import Difference
+
+PLACE = 11
+WHEN = "early"
+
+_MOST_CALLS, _MOST_S = 16, 5.0
+"""Dynamo gives up after eight recompilations of a function."""
+_NUMBER = re.compile(r"\d+")
+
+# In the worker.
+
+
+def record(scene: Scene) -> Recorded:
+    """Make some calls and hear what each compiles. Unusable where torch can't be listened to."""
+    calls: list[list[list[object]]] = []
+    if "torch" not in sys.modules:
+        return {"calls": calls}
+    from perfci.metrics.graphs.watch import GraphWatch
+
+    watch = GraphWatch()
+    watch.install()
+    known: Counter[tuple[str, str, str, int]] = Counter()
+    end = time.perf_counter() + _MOST_S
+    while len(calls) < _MOST_CALLS and (len(calls) < 2 or time.perf_counter() < end):
+        scene.once()
+        heard = watch.summary(scene.order.root)
+        if why := heard.missing.get("recompiles"):
+            raise Unusable("torch", why)
+        now = Counter(
+            {
+                (one.kind, one.reason, one.file, one.line): one.count
+                for one in heard.events
+                if one.kind.startswith("recompile")
+            }
+        )
+        calls.append([[*event, count] for event, count in (now - known).items()])
+        known = now
+    return {"calls": calls}
+
+
+# In the parent. Pure.
+
+
+def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
+    """Yield the guards that fail more or less often, of as many calls a side.
+
+    Guards of one file that differ in numbers only are one, and one that moved is the same.
+    """
+    most = min(len(base[0]["calls"]), len(head[0]["calls"]))
+    (was, _), (now, places) = (_events(side[0]["calls"][:most]) for side in (base, head))
+    for key in sorted({*was, *now}):
+        before, after = was[key], now[key]
+        if before == after:
+            continue
+        kind, file, guard = key
+        line, reason = places.get(key, (0, guard))
+        yield Difference(
+            "recompiles",
+            "recompiles-limit" if kind == "recompile_limit" else "recompiles-guard",
+            {"guard": reason, "before": before, "after": after, "calls": most},
+            metric="latency" if kind == "recompile_limit" else "recompiles",
+            file=file,
+            line=line,
+        )
+
+
+_Keyed = Counter[tuple[str, str, str]]
+
+
+def _events(
+    calls: Sequence[Sequence[Sequence[object]]],
+) -> tuple[_Keyed, dict[tuple[str, str, str], tuple[int, str]]]:
+    """Return how often each guard failed (by kind, file and its text), with its first line."""
+    counts: _Keyed = Counter()
+    places: dict[tuple[str, str, str], tuple[int, str]] = {}
+    for call in calls:
+        for kind, reason, file, line, count in call:
+            key = str(kind), str(file), _NUMBER.sub("…", str(reason))
+            counts[key] += int(str(count))
+            places.setdefault(key, (int(str(line)), str(reason)))
+    return counts, places
+
+
+WORDS: Words = {
+    "recompiles-guard": (
+        "the {calls} calls after the first compile again {before} → {after} times, as this guard "
+        "fails: {guard}"
+    ),
+    "recompiles-limit": (
+        "torch.compile gives up compiling again {before} → {after} times: further calls run in "
+        "eager"
+    ),
+}
