@@ -38,7 +38,7 @@ class Request:
     asks for a part of what is selected, split by ``durations`` in s by case; None for the whole.
     The report is of ``command``, and of ``created_at``: the moment it is made where that is empty.
     Both sides run head's benchmark files, or those of ``benchmarks_of``. ``why``: cases that moved
-    are looked into.
+    are looked into, and Chrome traces of them written into the folder ``traces``.
     """
 
     selection: str = ""
@@ -53,6 +53,7 @@ class Request:
     created_at: str = ""
     benchmarks_of: Resolved | None = None
     why: bool = False
+    traces: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def measure_both(
             written_on_base(workplace),
         )
         if request.why and not result.cut_short and not any(measured.injected.values()):
-            looked = workplace.explain(result.states, judged.rows)
+            looked = workplace.explain(result.states, judged.rows, request.traces)
             judged = replace(judged, why=looked.why, notes=(*judged.notes, *looked.notes))
         return BothSides(
             (

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from perfci.app.compare import Request, selected_cases
 from perfci.app.project import Project
 from perfci.app.reports import load_report
 from perfci.errors import UsageError
-from perfci.files import require_writable, write_file
+from perfci.files import require_writable
 from perfci.model.report import Comparison
 from perfci.model.why import Why
-from perfci.session.explaining import explain_case
+from perfci.session.explaining import explain_case, write_trace
 from perfci.session.opening import open_workplace
 from perfci.session.state import case_states
 
@@ -89,11 +89,9 @@ def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
                     state.slug,
                     moved.get(state.case.id, ()),
                     within_s=request.within_s,
-                    keep_trace=_writer(request.traces, state.slug) if request.traces else None,
+                    keep_trace=(
+                        partial(write_trace, request.traces, state.slug) if request.traces else None
+                    ),
                 )
             )
         return tuple(found)
-
-
-def _writer(folder: Path, slug: str) -> Callable[[str, str], None]:
-    return lambda side, text: write_file(folder / f"{slug}.{side}.json", text)

@@ -14,6 +14,7 @@ from perfci.app.recorder import recorder, say_what_is_left_out
 from perfci.app.run import run
 from perfci.baselines.files import BaselineStore
 from perfci.errors import UsageError
+from perfci.files import require_writable
 
 if TYPE_CHECKING:
     from perfci.app.project import Project
@@ -34,6 +35,7 @@ class Asked:
     both sides are the same code. ``record`` adds what was measured to the ``history``. ``outputs``
     are the files that the caller is going to write: refused before measuring where they can't be.
     ``why`` says whether cases that moved are looked into; None: as it is configured.
+    ``traces`` is the folder for Chrome traces of these.
     """
 
     selection: str = ""
@@ -46,6 +48,7 @@ class Asked:
     log_folder: Path | None = None
     everything: bool = False
     why: bool | None = None
+    traces: Path | None = None
 
     def request(self, *, fail_fast: bool = False) -> Request:
         """Return the part of it that a session is asked for."""
@@ -92,7 +95,15 @@ def compare_revisions(
             "their merge would lack the cases that it left out",
             "Choose one: --shard, or --fail-fast for a session of all cases.",
         )
+    if asked.traces and asked.why is False:
+        raise UsageError(
+            "trace-without-why",
+            "--trace is of cases that are looked into, and with --no-why none is",
+            "Leave --no-why out.",
+        )
     project.check_outputs(asked.outputs, asked.history)
+    if asked.traces:
+        require_writable(asked.traces / "trace.json")
 
     def side(name: str, rev: str, own: str | None) -> Wanted:
         option = f"--{name}-python" if own else "--python"
@@ -106,7 +117,8 @@ def compare_revisions(
     recording = _recorder(project, asked, *sides)
     request = replace(
         replace(asked.request(fail_fast=fail_fast), together=True),
-        why=project.config.why if asked.why is None else asked.why,
+        why=bool(asked.traces) or (project.config.why if asked.why is None else asked.why),
+        traces=asked.traces,
     )
     runs, report = compare_runs(
         project.surroundings(), base_side, head_side, request, project.caller.announce

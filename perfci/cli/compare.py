@@ -55,6 +55,13 @@ from perfci.verdict.shards import Shard
     default=None,
     help="Look into cases that moved (default: `why` in the configuration, else yes).",
 )
+@click.option(
+    "--trace",
+    "traces",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write Chrome traces of both sides of cases that moved, which Perfetto opens.",
+)
 @shard_options
 @inject_option
 @strict_option
@@ -71,6 +78,7 @@ def command(
     everything: bool,
     same: bool,
     why: bool | None,
+    traces: Path | None,
     shard: Shard | None,
     durations_path: Path | None,
     record: bool,
@@ -94,8 +102,9 @@ def command(
 
     durations = durations_of_shard(shard, durations_path)
     asked = Asked(
-        selection, python, shard, durations, record, history, outputs, log_dir, everything, why
-    )
+        selection, python, shard, durations, record, history, outputs, log_dir, everything, why,
+        traces,
+    )  # fmt: skip
     with calling(quiet=quiet) as caller:
         project = open_project(caller, **options)
         measured = compare_revisions(

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from perfci.errors import OutsideError
-from perfci.files import read_regular
+from perfci.files import read_regular, write_file
 from perfci.instruments import Instrument, Recorded, instruments, words
 from perfci.instruments.trace import trace_text
 from perfci.model.case import Case, Failure
@@ -82,15 +83,17 @@ def explain_case(
     while found.waiting and explaining.left_s > 0:
         explaining.attempt(found)
     found.give_up(tuple(found.waiting), f"the {within_s:g} s that a case may take were over")
+    if keep_trace:
+        _keep_traces(found, keep_trace)
+    return _concluded(plan, case, found, moved)
+
+
+def _keep_traces(found: _Findings, keep_trace: Callable[[str, str], None]) -> None:
     for side, recorded in found.recorded.pop("trace", {}).items():
         try:
-            text = trace_text(recorded[0])
-        except (ValueError, RecursionError) as error:
+            keep_trace(side, trace_text(recorded[0]))
+        except (ValueError, RecursionError, OSError) as error:  # a full disk changes no verdict
             found.untold["trace"] = f"on {side}: {error}"
-        else:
-            if keep_trace:
-                keep_trace(side, text)
-    return _concluded(plan, case, found, moved)
 
 
 class _Explaining:
@@ -274,16 +277,23 @@ class Looked:
     notes: tuple[str, ...] = ()
 
 
+def write_trace(folder: Path, slug: str, side: str, text: str) -> None:
+    """Write one side's Chrome trace of a case."""
+    write_file(folder / f"{slug}.{side}.json", text)
+
+
 def explain_moved(
     plan: SessionPlan,
     executor: Executor,
     states: Sequence[CaseState],
     rows: Sequence[Comparison],
     step: Callable[[str], None],
+    keep_trace: Callable[[str, str, str], None] | None = None,
 ) -> Looked:
     """Look into the cases that got worse or better, those that moved most first.
 
     A case of which nothing can be said has no why. A signal ends this, and nothing else.
+    ``keep_trace`` is given each case's slug, a side's name and its Chrome trace.
     """
     moved: dict[str, list[Comparison]] = {}
     for row in sorted(rows, key=size, reverse=True):
@@ -304,7 +314,15 @@ def explain_moved(
             step(f"looking inside {state.case.id} …")
             of_case = tuple(moved[state.case.id])
             found.append(
-                explain_case(plan, executor, state.case, state.slug, of_case, within_s=EXPLAIN_S)
+                explain_case(
+                    plan,
+                    executor,
+                    state.case,
+                    state.slug,
+                    of_case,
+                    within_s=EXPLAIN_S,
+                    keep_trace=partial(keep_trace, state.slug) if keep_trace else None,
+                )
             )
     except KeyboardInterrupt:
         notes.append("Interrupted while it was looked into why cases moved: some have no why.")

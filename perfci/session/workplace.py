@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from perfci.checkout.repository import Repository, Resolved
@@ -18,7 +19,7 @@ from perfci.session.discovery import (
     require_cases,
 )
 from perfci.session.executor import Executor, Processes
-from perfci.session.explaining import Looked, explain_moved
+from perfci.session.explaining import Looked, explain_moved, write_trace
 from perfci.session.interrupts import measuring_ended
 from perfci.session.journal import Journal
 from perfci.session.plan import SessionPlan
@@ -125,9 +126,12 @@ class Workplace:
         finally:
             measuring_ended()
 
-    def explain(self, states: Sequence[CaseState], rows: Sequence[Comparison]) -> Looked:
-        """Look into the cases that moved, of those in ``states``."""
-        return explain_moved(self.plan, self.executor, states, rows, self.shown.step)
+    def explain(
+        self, states: Sequence[CaseState], rows: Sequence[Comparison], traces: Path | None = None
+    ) -> Looked:
+        """Look into the cases that moved, of those in ``states``; Chrome traces into ``traces``."""
+        keep = partial(write_trace, traces) if traces else None
+        return explain_moved(self.plan, self.executor, states, rows, self.shown.step, keep)
 
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
         """Return discovery's failures, and one for each case that base's library can't import.

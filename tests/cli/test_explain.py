@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import zlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,7 +18,14 @@ from perfci.model.case import Case
 from perfci.model.why import Difference, Stack
 from perfci.model.worker import WorkOrder
 from perfci.render.report_json import render_json
-from perfci.session.explaining import _require_sound, _text, explain_case
+from perfci.session.explaining import (
+    _Findings,
+    _keep_traces,
+    _require_sound,
+    _text,
+    explain_case,
+    write_trace,
+)
 from perfci.session.plan import SessionPlan
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
@@ -98,12 +109,38 @@ def test_a_file_that_is_no_report_is_refused(grown: Project) -> None:
     assert "[other-report]" in done.text
 
 
-def test_compare_says_why_a_case_moved(grown: Project) -> None:
-    report = grown.report("compare", "HEAD~1", "HEAD", "-k", "net", "--why", code=1)
+def test_compare_says_why_a_case_moved_and_writes_its_traces(
+    grown: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perfci.session.explaining.EXPLAIN_S", 300.0)  # on a busy machine
+    traces = ("--trace", str(tmp_path / "traces"))
+    report = grown.report("compare", "HEAD~1", "HEAD", "-k", "net", *traces, code=1)
     (why,) = report["why"]
     assert why["case"] == "net"
-    if "operators" not in why["untold"]:  # a machine that is too busy for ten seconds of profiles
-        assert why["differences"][0]["file"] == "model.py"
+    assert why["differences"][0]["file"] == "model.py"
+    base, head = sorted((tmp_path / "traces").iterdir())
+    assert base.name.endswith(".base.json")
+    events = [one["name"] for one in json.loads(head.read_text())["traceEvents"]]
+    assert events.count("aten::clone") == 12 * events.count("aten::relu")
+
+
+def test_a_trace_of_no_case_is_refused_before_anything_is_measured(grown: Project) -> None:
+    done = grown.perfci("compare", "HEAD~1", "HEAD", "--no-why", "--trace", "traces")
+    assert (done.code, "[trace-without-why]" in done.err) == (2, True), done.text
+    (grown.folder / "full").write_text("")
+    done = grown.perfci("compare", "HEAD~1", "HEAD", "--trace", "full/traces")
+    assert done.code == 4, done.text
+
+
+def test_a_trace_that_can_not_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "net.head.json").mkdir()
+    packed = base64.b64encode(zlib.compress(b'{"traceEvents": []}')).decode()
+    recorded = {"base": [{"trace": packed}], "head": [{"trace": packed}]}
+    found = _Findings([], {"trace": recorded})
+    _keep_traces(found, partial(write_trace, tmp_path, "net"))
+    assert json.loads((tmp_path / "net.base.json").read_text()) == {"traceEvents": []}
+    assert found.untold["trace"].startswith("on head: ")
+    assert not found.recorded
 
 
 def test_no_verdict_depends_on_what_fails_under_an_instrument(tmp_path: Path) -> None:
