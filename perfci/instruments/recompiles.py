@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from perfci.errors import Unusable
 from perfci.instruments import Recorded, Scene, Words
+from perfci.metrics.graphs.counters import frames_traced
 from perfci.model.why import Difference
 
 PLACE = 11
@@ -40,8 +41,9 @@ def record(scene: Scene) -> Recorded:
     while len(calls) < _MOST_CALLS and (len(calls) < 2 or time.perf_counter() < end):
         scene.once()
         heard = watch.summary(scene.order.root)
-        if why := heard.missing.get("recompiles"):
-            raise Unusable("torch", why)
+        unheard = heard.missing.get("recompiles", "")
+        if unheard and unheard == heard.missing.get("graphs") and frames_traced():
+            raise Unusable("torch", unheard)
         now = Counter(
             {
                 (one.kind, one.reason, one.file, one.line): one.count

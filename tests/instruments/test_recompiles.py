@@ -87,6 +87,14 @@ def test_explain_tells_what_a_plain_callable_compiles_again(tmp_path: Path) -> N
     assert f"{said} (a changed line)\n" in done.out, done.text
 
 
+def test_who_compiles_nothing_has_nothing_untold(tmp_path: Path) -> None:
+    eager = _MODEL.replace('torch.compile(Net(), backend="eager")', "Net()")
+    (tmp_path / "model.py").write_text(eager.format("pass"), encoding="utf-8")
+    command = [sys.executable, "-c", _RECORD, str(tmp_path)]
+    done = subprocess.run(command, check=True, capture_output=True)
+    assert json.loads(done.stdout) == {"calls": [[]] * 16}
+
+
 def side(*calls: list[list[Any]]) -> list[Any]:
     return [{"calls": [*calls]}]
 
