@@ -6,7 +6,7 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,16 +25,23 @@ _FALLS = 0.10
 """Calls that get quicker by this share, from the first third of them to the last, are not warm."""
 _MANY_READS = 10
 """Without a device, reading so few single values a call costs nothing that anyone would see."""
+_FUSED_SHARE, _FEWEST_FUSED = 0.5, 5
+"""From so many elementwise operators a call, and such a share of its time, fusing them may pay."""
+_COPIES = frozenset({"aten::clone", "aten::_to_copy", "aten::copy_"})
+"""Elementwise as well, and mostly there to be taken out."""
 
 # In the worker.
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What one call did: reads of single values and copies between devices, by line."""
+    """What one call did: reads of single values and copies between devices, by line; by name how
+    many operators work element by element.
+    """
 
     items: Counter[tuple[str, int]] = field(default_factory=Counter)
     copies: Counter[tuple[str, int]] = field(default_factory=Counter)
+    elementwise: Counter[str] = field(default_factory=Counter)
     loads: int = 0
     backward: bool = False
 
@@ -52,6 +59,7 @@ def record(scene: Scene) -> Recorded:
                     output = scene.call()
         keeps_graph = _keeps_graph(output)
         del output
+    elementwise = seen.elementwise.total()
     return {
         "times": times,
         "device": scene.device is not None,
@@ -61,7 +69,19 @@ def record(scene: Scene) -> Recorded:
         "items": [[*place, count] for place, count in seen.items.most_common(_MOST_PLACES)],
         "copies": [[*place, count] for place, count in seen.copies.most_common(_MOST_PLACES)],
         "loads": seen.loads,
+        "elementwise": elementwise,
+        "share": _share(scene, seen.elementwise) if elementwise >= _FEWEST_FUSED else 0.0,
     }
+
+
+def _share(scene: Scene, names: Collection[str]) -> float:
+    """Return which share of the operators' own time is of those named; a device's, if it works."""
+    rows = scene.profiled(3).key_averages()
+    for clock in ("self_device_time_total", "self_cpu_time_total"):
+        times = {row.key: getattr(row, clock, 0.0) for row in rows if row.key.startswith("aten::")}
+        if whole := sum(times.values()):
+            return float(sum(took for name, took in times.items() if name in names) / whole)
+    return 0.0
 
 
 def _times(scene: Scene) -> list[float]:
@@ -88,6 +108,9 @@ def _watching(scene: Scene, seen: _Seen) -> Iterator[None]:
             self, func: Any, _types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             result = func(*args, **(kwargs or {}))
+            name = getattr(func, "_schema", func).name
+            if torch.Tag.pointwise in func.tags and name not in _COPIES:
+                seen.elementwise[name] += 1
             seen.backward |= torch._C._current_autograd_node() is not None  # noqa: SLF001 (there is no other way)
             crosses = func in copies and result.device != args[-1].device
             if crosses or func is aten._local_scalar_dense.default:  # noqa: SLF001 (an operator's name)
@@ -151,6 +174,9 @@ def hints(head: Sequence[Recorded]) -> Iterator[Hint]:
             yield Hint("hints", "hint-item", {"count": count}, file, line)
     if seen["loads"]:
         yield Hint("hints", "hint-loader", {"count": seen["loads"]})
+    if seen["elementwise"] >= _FEWEST_FUSED and seen["share"] >= _FUSED_SHARE:
+        count, share = seen["elementwise"], min(1.0, seen["share"])
+        yield Hint("hints", "hint-eager", {"count": count, "share": share})
     if falls := _fall(seen["times"]):
         yield Hint("hints", "hint-warmup", {"share": falls})
 
@@ -181,6 +207,10 @@ WORDS: Words = {
     "hint-loader": (
         "a DataLoader without workers makes its batches within the call, {count} of them: "
         "`num_workers=` makes them beside it"
+    ),
+    "hint-eager": lambda *, count, share: (
+        f"`torch.compile` may pay: {format_share(share)} of the operators' time is in {count} "
+        "elementwise ones, which it fuses"
     ),
     "hint-warmup": lambda *, share: (
         f"warm calls still become quicker by {format_share(share)}: `warmup` may be too short"

@@ -31,6 +31,7 @@ import torch
 from torch.utils.data import DataLoader
 
 layer, x = torch.nn.Linear(8, 8), torch.zeros(4, 8)
+big = torch.zeros(512, 512)
 loader = DataLoader(torch.zeros(6, 8), batch_size=2)
 
 def careless():
@@ -49,10 +50,24 @@ def reading():
     with torch.no_grad():
         return sum(value.item() for value in x[0].repeat(2))
 
+def elementwise():
+    with torch.no_grad():
+        y = big
+        for _ in range(4):
+            y = (y.tanh() + 1).sigmoid()
+        return y
+
+def multiplying():
+    with torch.no_grad():
+        y = big
+        for _ in range(4):
+            y = (y @ big).relu() + 1
+        return y
+
 def loading():
     return [len(batch) for batch in loader]
 """
-_NAMES = ("careless", "careful", "training", "reading", "loading")
+_NAMES = ("careless", "careful", "training", "reading", "loading", "elementwise", "multiplying")
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +84,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recorded]:
     ("name", "code", "line"),
     [
         ("careless", "hint-gradients", 0),
-        ("reading", "hint-item", 21),
+        ("reading", "hint-item", 22),
         ("loading", "hint-loader", 0),
+        ("elementwise", "hint-eager", 0),
     ],
 )
 def test_a_mistake_is_named(recorded: dict[str, Recorded], name: str, code: str, line: int) -> None:
@@ -80,19 +96,27 @@ def test_a_mistake_is_named(recorded: dict[str, Recorded], name: str, code: str,
     assert not list(differences([recorded["careful"]], [recorded[name]]))
 
 
-@pytest.mark.parametrize("name", ["careful", "training"])
+@pytest.mark.parametrize("name", ["careful", "training", "multiplying"])
 def test_what_is_no_mistake_gives_no_hint(recorded: dict[str, Recorded], name: str) -> None:
     assert not list(hints([recorded[name]]))
 
 
+def test_elementwise_operators_are_counted_and_weighed(recorded: dict[str, Recorded]) -> None:
+    (one,) = hints([recorded["elementwise"]])
+    assert one.arguments["count"] == 12
+    assert float(str(one.arguments["share"])) > 0.9
+    assert words(one).endswith(" of the operators' time is in 12 elementwise ones, which it fuses")
+    assert recorded["multiplying"]["elementwise"] == 8
+
+
 def test_how_much_a_call_does_is_counted(recorded: dict[str, Recorded]) -> None:
-    assert recorded["reading"]["items"] == [["model.py", 21, 16]]
+    assert recorded["reading"]["items"] == [["model.py", 22, 16]]
     (one,) = hints([recorded["loading"]])
     assert "makes its batches within the call, 3 of them" in words(one)
 
 
 CALM = {"keeps_graph": False, "backward": False, "watched": True, "device": True, "loads": 0,
-        "items": [], "copies": []}  # fmt: skip
+        "items": [], "copies": [], "elementwise": 0, "share": 0.0}  # fmt: skip
 
 
 @pytest.mark.parametrize(
