@@ -1,10 +1,11 @@
 """Search ranges of public libraries in which somebody else has named the commit.
 
-    python benchmarks/bisect/real.py predict --clone PATH --python PATH
+    python benchmarks/bisect/real.py predict --clone PATH --python PATH [--compare]
     python benchmarks/bisect/real.py --write docs/results/bisect.md
 
 A clone of the library is read, never written to: the search runs in a copy whose newest commit adds
-the benchmark of ``ranges/``. ``--python`` is one that has what the library needs.
+the benchmark of ``ranges/``. ``--python`` is one that has what the library needs. ``--compare``
+searches nothing: it compares the commit that is known with the one before it, and says why.
 """
 
 from __future__ import annotations
@@ -53,6 +54,14 @@ RANGES = {
         ("568b68e7",),
         "[#3103](https://github.com/Lightning-AI/torchmetrics/pull/3103)",
     ),
+    "retrieval": Known(
+        "Lightning-AI/torchmetrics",
+        "v0.9.3",
+        "v0.10.0",
+        ("3bf14911",),
+        "[#3290](https://github.com/Lightning-AI/torchmetrics/issues/3290), "
+        "[#3291](https://github.com/Lightning-AI/torchmetrics/pull/3291)",
+    ),
     "interp": Known(
         "pydata/xarray",
         "v2024.10.0",
@@ -85,15 +94,30 @@ def prepared(name: str, known: Known, clone: Path, work: Path) -> Path:
     if not copy.exists():
         work.mkdir(parents=True, exist_ok=True)
         git(work, "clone", "--quiet", "--shared", "--no-checkout", str(clone.resolve()), name)
-        git(copy, "checkout", "--quiet", "--detach", known.bad)
-        (copy / "perfci.toml").write_text('benchmarks = "perfci_benchmarks"\n', encoding="utf-8")
-        folder = copy / "perfci_benchmarks"
-        folder.mkdir()
-        bench = f"bench_{name}.py"
-        (folder / bench).write_bytes((HERE / "ranges" / bench).read_bytes())
-        git(copy, "add", "--force", "perfci.toml", "perfci_benchmarks")
-        git(copy, "commit", "--quiet", "--message", "the benchmark")
+        add_benchmark(name, copy, known.bad)
     return copy
+
+
+def add_benchmark(name: str, copy: Path, commit: str) -> None:
+    """Check the commit out, and commit the benchmark on top of it."""
+    git(copy, "checkout", "--quiet", "--detach", commit)
+    (copy / "perfci.toml").write_text('benchmarks = "perfci_benchmarks"\n', encoding="utf-8")
+    folder = copy / "perfci_benchmarks"
+    folder.mkdir(exist_ok=True)
+    bench = f"bench_{name}.py"
+    (folder / bench).write_bytes((HERE / "ranges" / bench).read_bytes())
+    git(copy, "add", "--force", "perfci.toml", "perfci_benchmarks")
+    git(copy, "commit", "--quiet", "--message", "the benchmark")
+
+
+def compared(name: str, copy: Path, python: Path) -> None:
+    """Compare the first commit that is known, and the one before it, both with the benchmark."""
+    culprit = RANGES[name].culprits[0]
+    for tag, commit in (("before", f"{culprit}^"), ("after", culprit)):
+        add_benchmark(name, copy, commit)
+        git(copy, "tag", "--force", tag)
+    command = [sys.executable, "-m", "perfci", "compare", "before", "after", "-k", name]
+    subprocess.run([*command, "--python", str(python)], cwd=copy, check=False)
 
 
 def searched(name: str, copy: Path, python: Path) -> None:
@@ -148,13 +172,14 @@ def main() -> None:
     parser.add_argument("--clone", type=Path)
     parser.add_argument("--python", type=Path, default=Path(sys.executable))
     parser.add_argument("--work", type=Path, default=Path("real-ranges"))
+    parser.add_argument("--compare", action="store_true")
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     if options.range:
         if options.clone is None:
             parser.error("--clone is needed")
         copy = prepared(options.range, RANGES[options.range], options.clone, options.work)
-        searched(options.range, copy, options.python.absolute())
+        (compared if options.compare else searched)(options.range, copy, options.python.absolute())
     rows = [row(name) for name in RANGES if (RESULTS / f"{name}.json").exists()]
     table = HEAD + "\n".join(rows)
     print(table)

@@ -139,3 +139,13 @@ def test_a_comprehension_that_is_gone_has_nothing_to_do_with_a_line_unlike_it() 
         (45, 3e-4),
         (31, -4e-4),
     }
+
+
+def test_an_operator_of_another_function_is_no_edit_of_the_line() -> None:
+    was = ["model.py", 31, "grouped: _id = _id.item()"]
+    now = ["model.py", 45, "counted: z = torch.zeros(most)"]
+    read = ("aten::item", "int64[]", 0, 2_000.0, 4e-4)
+    (gone,) = found(
+        five(read, lines=(was,)), five(("aten::item", "int64[]", 0, 1.0, 1e-6), lines=(now,))
+    )
+    assert (gone.line, words(gone)) == (31, "`aten::item` 2000 → 0 calls, -400 µs")

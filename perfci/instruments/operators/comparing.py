@@ -136,9 +136,11 @@ def _paired(
 ) -> Mapping[_Key, _Key]:
     """Return for each key the edited one that its line was, or is: of the same function, alike."""
     alike = [
-        (_likeness(key.text, other.text), key, other)
+        (likeness, key, other)
         for key in ones
         for other in edited.get(key[:3], ())
+        for likeness in [_likeness(key.text, other.text)]
+        if likeness[0]
     ]
     found: dict[_Key, _Key] = {}
     for _, key, other in sorted(alike, reverse=True):

@@ -1,0 +1,1 @@
+"""A small library whose code stays as it is."""
