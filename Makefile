@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # where bytecode isn't kept, each process that the tests start compiles all it imports anew
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo nightly-demo test test-all test-lowest test-pythons lint docs fuzz lock wheel-check gpu-check clean
+.PHONY: demo nightly-demo test test-all test-lowest test-pythons lint docs fuzz faults lock wheel-check gpu-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test-pythons run a part of them with Python 3.12 and 3.13"
 	@echo "make lint         ruff, mypy, import contracts, the workflows"
 	@echo "make fuzz         hand 100,000 damaged documents to each reader of strangers' bytes"
+	@echo "make faults       run what writes on disks that fail, a change to a file at a time"
 	@echo "make docs         build the documentation's site in build/docs"
 	@echo "make lock         write the commenting job's requirements anew, from PyPI"
 	@echo "make wheel-check  build the wheel and try it in a fresh environment"
@@ -61,6 +62,9 @@ lint: $(VENV)/.installed
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+
+faults: $(VENV)/.installed
+	$(BIN)/python -m tests.faults
 
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m tests.fuzz

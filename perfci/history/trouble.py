@@ -119,7 +119,7 @@ def of_sqlite(path: Path, wait_s: float, error: BaseException) -> PerfciError:
     return OutsideError(
         "history-failed",
         f"{path}: {error}",
-        "Look for room on that disk; what was recorded before is intact.",
+        "Look for room on that disk, and run this again; every run that is recorded is whole.",
     )
 
 
@@ -176,7 +176,9 @@ def _of_postgresql(database: Database, error: BaseException) -> PerfciError:
             "See that the server runs, and run this again: recording twice is safe, and what "
             "wasn't recorded whole isn't there at all.",
         )
-    return OutsideError("history-failed", f"{shown}: {said}", "What was recorded before is intact.")
+    return OutsideError(
+        "history-failed", f"{shown}: {said}", "Every run that is recorded is whole."
+    )
 
 
 def _holders_in_server(database: Database) -> str:

@@ -1,0 +1,30 @@
+"""A few failures of each command that writes; ``python -m tests.faults`` tries all of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.faults.campaign import Campaign, built
+from tests.faults.scenarios import SCENARIOS
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.mark.parametrize("name", ["report as html", "history import", "history prune", "trend"])
+def test_nothing_is_lost_doubled_or_hidden_on_a_failing_disk(name: str, tmp_path: Path) -> None:
+    outcome = Campaign(SCENARIOS[name], built(tmp_path), tmp_path / "runs").run(most=3, seed=1)
+    assert outcome.tried == 3
+    assert not outcome.faults
+
+
+def test_a_lost_file_is_a_fault(tmp_path: Path) -> None:
+    campaign = Campaign(SCENARIOS["report as csv"], built(tmp_path), tmp_path / "runs")
+    shutil.rmtree(tmp_path / "runs" / "first")
+    (tmp_path / "runs" / "first").mkdir()
+    (tmp_path / "runs" / "first" / "out").write_text("half of")
+    assert {fault.what for fault in campaign.run(most=1, seed=1).faults} >= {
+        "out is neither what it was nor what it should be"
+    }
