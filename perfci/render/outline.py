@@ -117,7 +117,8 @@ def headline(report: Report) -> str:
     match report.verdict.status:
         case "fail":
             worst = [row for row in found.moved if row.status == "regressed" and gates(row)]
-            text = f"{counted(len(worst), 'regression')} in {cases}"
+            moved = len({row.case for row in worst})
+            text = f"{counted(len(worst), 'regression')} in {moved} of {cases}"
             if worst:
                 which = "" if len(worst) == 1 else "worst "
                 text += f": {which}{worst[0].case} {worst[0].metric} {change_text(worst[0])}"
