@@ -64,8 +64,9 @@ def _listed(folder: Path) -> set[str]:
     if manifest.is_symlink() or not manifest.is_file():
         return set()
     with manifest.open("rb") as file:
-        if file.readline() != _BEGINNING:
-            return set()
+        first = file.readline()
+        if first != _BEGINNING:  # a full disk, or a kill, may have cut the first line short
+            return {MANIFEST} if _BEGINNING.startswith(first) else set()
         return {MANIFEST, *(os.fsdecode(line.rstrip(b"\n")) for line in file)}
 
 

@@ -143,6 +143,8 @@ def test_what_killed_writers_left_is_removed_and_what_they_took_is_put_back(
 ) -> None:
     site = tmp_path / "site"
     (tmp_path / ".site.writing-empty").mkdir()
+    (tmp_path / ".site.writing-cut").mkdir()
+    (tmp_path / ".site.writing-cut" / "perfci-site.txt").touch()  # a disk that was full at once
     left_by_a_killed_writer(tmp_path, ".site.writing-abc")
     replace_folder(site, files("old"))
     (tmp_path / ".site.replaced-abc").mkdir()
