@@ -30,8 +30,8 @@ SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_worktr
         "foreign/test_importers.py", "history/test_commands.py", "history/test_many_writers.py",
         "publish/github/test_comment_command.py", "render/test_exporters.py",
         "render/page/test_in_browser.py", "render/site", "render/test_exports.py",
-        "render/test_gallery.py", "render/test_json_report.py", "render/test_limits.py", "verdict/test_same_facts.py",
-        "worker/test_devices.py")  # fmt: skip
+        "render/test_gallery.py", "render/test_json_report.py", "render/test_limits.py",
+        "verdict/test_same_facts.py", "worker/test_devices.py")  # fmt: skip
 """Many processes, a browser, or an installation by pip, and no library that the others don't call.
 
 Three compare whole files, in which the last digit of a p is that of the newest scipy.

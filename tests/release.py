@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PUBLIC = re.compile(r"\d+\.\d+\.\d+(rc\d+)?")
 PLACEHOLDER = "OWNER/"
 MENTIONING = ("pyproject.toml", "README.md", "CONTRIBUTING.md", ".github/CODEOWNERS",
-              ".github/ISSUE_TEMPLATE/config.yml", "docs/commands.md", "docs/github.md")  # fmt: skip
+              ".github/ISSUE_TEMPLATE/config.yml", "docs/commands.md",
+              "docs/github.md")  # fmt: skip
 """Those that have to name the repository's address."""
 
 
