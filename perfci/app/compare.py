@@ -280,6 +280,7 @@ def measured_of(
         environment=head,
         base_environment=base if base and base.key != head.key else None,
         notes=(*workplace.notes, *_left_out(workplace, request)),
+        benchmarks_of=request.benchmarks_of.sha if request.benchmarks_of else "",
         injected=workplace.config.settings.inject,
         shard=str(part.shard or ""),
         split=part.split,

@@ -22,7 +22,8 @@ from perfci.session.state import case_states
 class ExplainRequest:
     """What is to be explained: both revisions, which cases, in which time.
 
-    ``rows`` are those of a report that moved, None where none is given; ``traces`` is the folder
+    ``rows`` are those of a report that moved, None where none is given. Both sides run the
+    benchmark files of ``benchmarks_of``, or head's where that is empty. ``traces`` is the folder
     that Chrome traces of both sides are written to.
     """
 
@@ -32,6 +33,7 @@ class ExplainRequest:
     python: str | None
     within_s: float
     rows: tuple[Comparison, ...] | None = None
+    benchmarks_of: str = ""
     traces: Path | None = None
 
 
@@ -42,14 +44,22 @@ def of_report(path: Path, selection: str, python: str | None, within_s: float) -
         raise UsageError(
             "one-side", f"{path} is no report of two commits", "Name one that `compare` wrote."
         )
-    if report.base.dirty or report.head.dirty:
+    if report.base.dirty or report.head.dirty or "+" in report.benchmarks_of:
         raise UsageError(
             "working-tree",
             f"{path} is of a working tree, which nothing but its commit is kept of",
             "Name both sides: perfci explain BASE . -k CASE",
         )
     moved = tuple(row for row in report.results if row.status in {"regressed", "improved"})
-    return ExplainRequest(report.base.sha, report.head.sha, selection, python, within_s, moved)
+    return ExplainRequest(
+        report.base.sha,
+        report.head.sha,
+        selection,
+        python,
+        within_s,
+        moved,
+        report.benchmarks_of,
+    )
 
 
 def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
@@ -66,7 +76,8 @@ def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
     moved: dict[str, list[Comparison]] = {}
     for row in request.rows or ():
         moved.setdefault(row.case, []).append(row)
-    with open_workplace(project.surroundings(), sides) as workplace:
+    files = project.repository.resolve(request.benchmarks_of) if request.benchmarks_of else None
+    with open_workplace(project.surroundings(), sides, benchmarks_of=files) as workplace:
         chosen = selected_cases(workplace, Request(request.selection))
         on_base = {case.id for case in workplace.found["base"].discovery.cases}
         for case in chosen:

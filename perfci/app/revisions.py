@@ -86,8 +86,12 @@ def compare_revisions(
     head_python: str | None = None,
     fail_fast: bool = False,
     same: bool = False,
+    benchmarks_of: str | None = None,
 ) -> Measured:
-    """Measure both revisions side by side. ``same`` allows two sides that are one commit."""
+    """Measure both revisions side by side. ``same`` allows two sides that are one commit.
+
+    Both run head's benchmark files, or those of ``benchmarks_of``.
+    """
     if asked.shard and fail_fast:
         raise UsageError(
             "shard-fail-fast",
@@ -119,6 +123,7 @@ def compare_revisions(
         replace(asked.request(fail_fast=fail_fast), together=True),
         why=bool(asked.traces) or (project.config.why if asked.why is None else asked.why),
         traces=asked.traces,
+        benchmarks_of=project.repository.resolve(benchmarks_of) if benchmarks_of else None,
     )
     runs, report = compare_runs(
         project.surroundings(), base_side, head_side, request, project.caller.announce

@@ -51,6 +51,9 @@ from perfci.verdict.shards import Shard
     help="Measure although both sides are one commit (an A/A); `calibrate` shows more.",
 )
 @click.option(
+    "--benchmarks-of", metavar="REV", help="Run the benchmark files of REV (default: HEAD's)."
+)
+@click.option(
     "--why/--no-why",
     default=None,
     help="Look into cases that moved (default: `why` in the configuration, else yes).",
@@ -77,6 +80,7 @@ def command(
     fail_fast: bool,
     everything: bool,
     same: bool,
+    benchmarks_of: str | None,
     why: bool | None,
     traces: Path | None,
     shard: Shard | None,
@@ -116,6 +120,7 @@ def command(
             head_python=head_python,
             fail_fast=fail_fast,
             same=same,
+            benchmarks_of=benchmarks_of,
         )
     deliver(measured.report, outputs, verbose=verbose, quiet=quiet)
     measured.record(quiet=quiet)

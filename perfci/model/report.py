@@ -186,7 +186,8 @@ class Report:
     functions in a file. ``past`` is what the history says of the rows that moved, where there is a
     history. ``ran`` is what the workers ran; of the cases in ``same_code`` nothing that ran differs
     between the sides. ``findings`` are those of ``notes`` that have a code.
-    ``why`` is what instruments found to differ inside of cases that moved.
+    ``why`` is what instruments found to differ inside of cases that moved. ``benchmarks_of`` is the
+    commit whose benchmark files ran on both sides; empty where it is head.
     """
 
     perfci_version: str
@@ -216,6 +217,7 @@ class Report:
     same_code: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     why: tuple[Why, ...] = ()
+    benchmarks_of: str = ""
     schema: str = REPORT_SCHEMA
 
     @property

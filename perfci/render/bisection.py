@@ -61,7 +61,10 @@ def _unseen(bisection: Bisection) -> str:
 
 
 def replay(culprit: Culprit, bisection: Bisection) -> str:
-    """Return the command that compares what is before a change with what is after it."""
+    """Return the command that compares what is before a change with what is after it.
+
+    By the benchmarks of the newer end, as the search did: the older commits may lack them.
+    """
     before, after = short_name(culprit.before), culprit.commits[-1].short
     case = shlex.quote(bisection.case)
     if bisection.package:
@@ -69,7 +72,9 @@ def replay(culprit: Culprit, bisection: Bisection) -> str:
         asked = f"--package {shlex.quote(bisection.package)} {releases} -k {case}"
         return f"perfci bisect {asked} --metric {shlex.quote(bisection.metric)} --restart"
     base = f"{after}^" if len(culprit.commits) == 1 else before
-    return f"perfci compare {base} {after} -k {case}"
+    newest = bisection.bad.short
+    files = "" if newest == after else f" --benchmarks-of {newest}"
+    return f"perfci compare {base} {after}{files} -k {case}"
 
 
 def _place(bisection: Bisection) -> str:

@@ -119,7 +119,10 @@ def replay_command(report: Report) -> str:
     sides = (report.base, report.head)
     if any(one is None or one.dirty or not _SHA.fullmatch(one.sha) for one in sides):
         return ""
-    return f"perfci compare {' '.join(one.sha for one in sides if one)} -k "
+    if report.benchmarks_of and not _SHA.fullmatch(report.benchmarks_of):
+        return ""
+    files = f" --benchmarks-of {report.benchmarks_of}" if report.benchmarks_of else ""
+    return f"perfci compare {' '.join(one.sha for one in sides if one)}{files} -k "
 
 
 def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
@@ -128,8 +131,9 @@ def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
     if not known or not replay_command(report):
         return ""
     sides = " ".join(one.sha[:_SHORT] for one in (report.base, report.head) if one)
+    files = f" --benchmarks-of {report.benchmarks_of[:_SHORT]}" if report.benchmarks_of else ""
     more = f" --rounds {rounds}" if rounds else ""
-    return f"perfci compare {sides} -k {shlex.quote(' or '.join(known))}{more}"
+    return f"perfci compare {sides}{files} -k {shlex.quote(' or '.join(known))}{more}"
 
 
 def selection_of(case: str) -> str:

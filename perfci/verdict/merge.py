@@ -34,6 +34,7 @@ _OF_ONE_RUN: _Traits = {
     "base's commit": lambda report: (
         report.base.sha if report.base and report.command != "check" else ""
     ),
+    "the commit of the benchmark files": lambda report: report.benchmarks_of,
     "what is injected": lambda report: dict(report.injected),
 }
 _OF_ONE_ENVIRONMENT: _Traits = {

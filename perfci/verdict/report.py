@@ -44,6 +44,7 @@ class Measured:
     ran: Ran | None = None
     same_code: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    benchmarks_of: str = ""
     perfci_version: str = VERSION
 
 

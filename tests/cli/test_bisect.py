@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from perfci.app.explain import of_report
 from perfci.history.history import open_history
 from perfci.model.history import Point
 from perfci.model.worker import WorkOrder
@@ -72,11 +73,33 @@ def test_the_slower_commit_is_found_with_its_size_and_a_line_that_replays_it(
     assert culprit["ratio_lo"] < 1.0 + 100 * 20e-9 / 21e-6 < culprit["ratio_hi"]
     assert (culprit["improved"], culprit["found"]) == (False, True)
     assert culprit["probability"] >= 0.99
-    assert culprit["replay"] == f"perfci compare {made[6][:10]}^ {made[6][:10]} -k counting"
+    sides = f"{made[6][:10]}^ {made[6][:10]} --benchmarks-of {made[-1][:10]}"
+    assert culprit["replay"] == f"perfci compare {sides} -k counting"
     assert (found["metric"], found["commits"], found["ended"]) == ("latency_p50", 12, "done")
     assert found["comparisons"] <= 8
     report = project.report(*culprit["replay"].split()[1:])
     assert 1.08 < rows(report, "counting")["latency_p50"]["ratio"] < 1.11
+
+
+def test_a_benchmark_newer_than_the_culprit_measures_it_again_and_so_does_the_report(
+    project: Project,
+) -> None:
+    made = [
+        project.commit(f"number {number}", **{"lib.py": WORK.format(loops), "count": str(number)})
+        for number, loops in enumerate([1000, 1000, 1500, 1500])
+    ]
+    project.write("benchmarks/bench_counting.py", BENCHMARK)
+    newest = project.commit("the benchmark")
+    (culprit,) = bisected(project, f"{made[0]}..{newest}")["culprits"]
+    assert shas(culprit) == [made[2]]
+    report = project.report(*culprit["replay"].split()[1:], code=None)
+    row = rows(report, "counting")["latency_p50"]
+    assert 1.4 < row["ratio"] < 1.6
+    assert report["benchmarks_of"] == newest
+    again = project.report(*row["replay"].split()[1:], code=None)
+    assert again["benchmarks_of"] == newest
+    path = project.folder.parent / "report.json"
+    assert of_report(path, "", None, 1.0).benchmarks_of == newest
 
 
 def test_a_faster_commit_is_found_as_an_improvement(project: Project) -> None:

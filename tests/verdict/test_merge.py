@@ -151,6 +151,10 @@ REFUSED = {
     "no base": ({"base": None}, "base's commit"),
     "other command": ({"command": "check"}, "the command"),
     "other version": ({"perfci_version": "9.9.9"}, "perfci's version"),
+    "other benchmarks": (
+        {"benchmarks_of": "0" * 40},
+        "the commit of the benchmark files",
+    ),
     "made worse": ({"injected": {"latency": 0.02}}, "what is injected"),
     "two Pythons": ({"base_environment": OTHER}, "base's environment"),
     "other count": ({"shard": "2/3"}, "the number of shards is '2' and '3'"),
