@@ -5,7 +5,7 @@ Never while anything is measured. Whatever fails here is ``untold``, and no verd
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Any
 
 from perfci.errors import OutsideError
 from perfci.files import read_regular, write_file
-from perfci.instruments import Instrument, Recorded, instruments, words
+from perfci.instruments import Instrument, Recorded, added, instruments, words
 from perfci.instruments.trace import trace_text
 from perfci.model.case import Case, Failure
 from perfci.model.report import Comparison
@@ -76,7 +76,7 @@ def explain_case(
     if plan.settings.hints:
         asked.add("hints")
     found = _Findings(
-        [one for one in instruments().values() if one.name in asked or not one.on_demand]
+        [one for one in _everyones().values() if one.name in asked or not one.on_demand]
     )
     cold = any(row.metric == "compile_time" for row in moved)
     explaining = _Explaining(plan, executor, case, slug, within_s, cold=cold)
@@ -86,6 +86,10 @@ def explain_case(
     if keep_trace:
         _keep_traces(found, keep_trace)
     return _concluded(plan, case, found, moved)
+
+
+def _everyones() -> Mapping[str, Instrument]:
+    return {**instruments(), **added()}
 
 
 def _keep_traces(found: _Findings, keep_trace: Callable[[str, str], None]) -> None:
@@ -218,11 +222,12 @@ def _concluded(plan: SessionPlan, case: Case, found: _Findings, moved: Sequence[
     differences: list[Difference] = []
     hints: list[Hint] = []
     stacks: list[Stack] = []
+    hinting = plan.settings.hints
     for name, recorded in found.recorded.items():
-        one = instruments()[name]
+        one = _everyones()[name]
         try:
-            of_one = tuple(one.differences(recorded["base"], recorded["head"]))
-            hinted = tuple(one.hints(recorded["head"]))
+            of_one = tuple(map(one.told, one.differences(recorded["base"], recorded["head"])))
+            hinted = tuple(map(one.told, one.hints(recorded["head"]))) if hinting else ()
             stacked = tuple(one.stacks(recorded["base"], recorded["head"]))
             _require_sound((*of_one, *hinted), stacked)
         except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)

@@ -17,6 +17,7 @@ from perfci.checkout.repository import Resolved
 from perfci.checkout.worktree import Worktrees
 from perfci.config.loading import Config
 from perfci.errors import OutsideError
+from perfci.instruments import added
 from perfci.machine.gpu_watch import GpuWatches
 from perfci.machine.host import host_facts
 from perfci.machine.neighbours import own_cores
@@ -60,6 +61,7 @@ def open_workplace(
     Raises PerfciError with what to do; nothing of the user's checkout is touched.
     """
     measuring_begins()
+    added()  # a broken instrument is said before anything is measured
     config = around.config
     if not around.token_allowed:
         refuse_secrets(around.inherited, around.repository.root)

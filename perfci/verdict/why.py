@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from perfci.instruments import instruments
+from perfci.instruments import LAST, instruments
 from perfci.model.report import Comparison
 from perfci.model.why import Difference
 
@@ -53,7 +53,7 @@ def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Di
             not one.hunk or is_light(one),
             -abs(one.seconds),
             -abs(one.bytes),
-            places.get(one.instrument, len(places)),
+            places.get(one.instrument, LAST),
         )
 
     return tuple(sorted(believed, key=rank)[:MOST_DIFFERENCES])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from perfci.api.work import Work
 from perfci.errors import Unusable
-from perfci.instruments import Instrument, Recorded, Scene, instruments
+from perfci.instruments import Instrument, Recorded, Scene, in_worker
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.model.worker import WorkOrder
 from perfci.worker.building import imported, set_up
@@ -31,7 +31,8 @@ _LONGEST = 500
 def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
     """Run the order's case, nothing of it timed, and record what its instruments see."""
     scene = Scene(order)
-    all_of_them = [instruments()[name] for name in order.instruments]
+    chosen = {name: in_worker(name) for name in order.instruments}
+    all_of_them = tuple(chosen.values())
     recordings = _Recordings(scene)
     stage.enter("import")
     found = kinds(order.devices)
@@ -61,7 +62,7 @@ def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
             stop_collecting()
             stage.enter("record")
             channel.send("ready", call_s=scene.call_s)
-            _record_as_ordered(channel, recordings, copies)
+            _record_as_ordered(channel, recordings, chosen, copies)
 
         set_up(order, benchmarks)(go_on)
 
@@ -78,13 +79,15 @@ def _first_call(
     return device, (monotonic_ns() - called_ns) / 1e9
 
 
-def _record_as_ordered(channel: Channel, recordings: _Recordings, copies: Copies) -> None:
+def _record_as_ordered(
+    channel: Channel, recordings: _Recordings, chosen: Mapping[str, Instrument], copies: Copies
+) -> None:
     while line := channel.receive():
         asked = json.loads(line)
         if asked["do"] == "finish":
             return
         collect()
-        recorded, why = recordings.taken(instruments()[asked["instrument"]])
+        recorded, why = recordings.taken(chosen[asked["instrument"]])
         copies.require_none()
         channel.send("record", recorded=recorded, why=why)
     os._exit(0)  # the parent is gone
