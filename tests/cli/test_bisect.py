@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
 import jsonschema
 import pytest
 
+from perfci.app.bisect.commits import Commits
+from perfci.app.bisect.state import State, StateFile
 from perfci.app.explain import of_report
 from perfci.history.history import open_history
+from perfci.model.bisection import NamedCommit
 from perfci.model.history import Point
 from perfci.model.worker import WorkOrder
+from perfci.session.interrupts import Interrupt
+from perfci.session.workplace import Wanted
 from tests.builders.project import Project, rows
 from tests.builders.recorded import recorded
 from tests.builders.simulated import Simulated
@@ -236,6 +243,76 @@ def test_a_killed_search_goes_on_where_it_ended(project: Project) -> None:
     again = project.executor = Simulated()
     assert bisected(project, *asked) == finished
     assert not again.started
+
+
+@pytest.fixture
+def interrupt() -> Iterator[None]:
+    """Let signals end what this process measures, as ``perfci`` does for its own."""
+    handler = Interrupt()
+    before = {one: signal.signal(one, handler) for one in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, one in before.items():
+        signal.signal(number, one)
+
+
+@pytest.mark.usefixtures("interrupt")
+def test_one_signal_while_the_ends_are_compared_ends_the_search(project: Project) -> None:
+    """With as many rounds as show that they differ: there is an answer, and no more of it."""
+    made = history(project, [1000] * 4 + [1500] * 4)
+    asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
+    config = (project.folder / "pyproject.toml").read_text()
+    config = config.replace("max_rounds = 6", "max_rounds = 12")
+    project.write("pyproject.toml", config.replace("\nrounds = 5", "\nrounds = 12"))
+    sent = []
+
+    def signalled(order: WorkOrder, number: int) -> None:
+        if number == 11 and not sent:
+            sent.append(number)
+            signal.raise_signal(signal.SIGTERM)
+
+    project.executor = Simulated(before=signalled)
+    found = bisected(project, *asked, code=3)
+    assert sent
+    assert (found["ended"], found["comparisons"]) == ("interrupted", 1)
+    project.executor = Simulated()
+    assert [shas(one) for one in bisected(project, *asked)["culprits"]] == [[made[4]]]
+
+
+@pytest.mark.usefixtures("interrupt")
+@pytest.mark.parametrize("place", ["between sessions", "looking inside"])
+def test_one_signal_between_two_sessions_ends_the_search_with_what_is_known(
+    project: Project, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """One that came while a report was made; nothing is checked out or installed any more."""
+    made = history(project, [1000] * 4 + [1500] * 4)
+    asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
+    sent, begun = [], []
+
+    def kept(file: StateFile, state: State) -> None:
+        write(file, state)
+        if state.sought and not sent:
+            sent.append(state)
+            signal.raise_signal(signal.SIGTERM)
+
+    def side(commits: Commits, name: str, commit: NamedCommit) -> Wanted:
+        begun.extend(sent)
+        return of_commit(commits, name, commit)
+
+    def looked(*_: Any, **__: Any) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    write, of_commit = StateFile.write, Commits.side
+    if place == "between sessions":
+        monkeypatch.setattr(StateFile, "write", kept)
+        monkeypatch.setattr(Commits, "side", side)
+    else:
+        monkeypatch.setattr("perfci.app.bisect.why.explain_case", looked)
+    found = bisected(project, *asked, code=3)
+    assert (found["ended"], begun) == ("interrupted", [])
+    monkeypatch.undo()
+    project.executor = Simulated()
+    (culprit,) = bisected(project, *asked)["culprits"]
+    assert (shas(culprit), culprit["why"] is None) == ([made[4]], False)
 
 
 def test_a_range_in_which_nothing_moved_is_no_answer(project: Project) -> None:

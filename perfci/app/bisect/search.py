@@ -26,9 +26,10 @@ from perfci.app.nightly_scope import OF_THE_COMMIT
 from perfci.bisect.posterior import Answer
 from perfci.bisect.search import Question
 from perfci.errors import MeasureError, PerfciError, UsageError
-from perfci.model.bisection import Bisection, Culprit, Ended
+from perfci.model.bisection import Bisection, Ended
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.session.discovery import NO_TIME_TO_IMPORT
+from perfci.session.interrupts import measuring_begins
 from perfci.units import counted, format_change, format_value
 from perfci.verdict.policy import Policy
 
@@ -110,7 +111,10 @@ class _Search:
         self._started = started
 
     def run(self) -> Bisection:
-        """Search the range, then the branches of merges that turn out to be culprits."""
+        """Search the range, then the branches of merges that turn out to be culprits.
+
+        A signal ends it with what is known; KeyboardInterrupt where that is nothing.
+        """
         ended: Ended = "done"
         try:
             if self._state.sought is None:
@@ -120,8 +124,13 @@ class _Search:
                 self._narrow_down(number)
                 self._follow_merges(number)
                 number += 1
+            self._explain()
         except _Enough as enough:
             ended = enough.ended
+        except KeyboardInterrupt:
+            if self._state.sought is None:
+                raise
+            ended = "interrupted"
         return self._result(ended)
 
     def _compare_ends(self) -> None:
@@ -154,6 +163,8 @@ class _Search:
             raise _nothing_moved(report, whole, metric)
         self._keep(0, replace(whole, search=replace(whole.search, answers=(answer,))), sought)
         self._notify(0, question, answer)
+        if report.interrupted:
+            raise _Enough("interrupted")
 
     def _narrow_down(self, number: int) -> None:
         """Ask until nothing is left to ask in one range."""
@@ -214,6 +225,7 @@ class _Search:
     def _report(
         self, searched: Range, question: Question, request: Request, policy: Policy
     ) -> Report:
+        measuring_begins()  # a side may take minutes to install, and there is no report to lose
         left = self._left_s()
         if left <= 0.0:
             raise _Enough("budget")
@@ -288,17 +300,18 @@ class _Search:
                 "Raise --budget, or choose fewer cases with -k.",
             )
         found = result_of(self._state, self._sought, ended, self._places.package)
-        if found.is_answered:
-            for culprit in found.culprits:
-                self._explain(found, culprit)
         return with_whys(found, self._state)
 
-    def _explain(self, found: Bisection, culprit: Culprit) -> None:
-        newest = culprit.commits[-1].sha
-        if newest not in self._state.whys:
-            why = why_of(self._project, self._places, found, culprit)
-            self._state = replace(self._state, whys={**self._state.whys, newest: why})
-            self._file.write(self._state)
+    def _explain(self) -> None:
+        """Look into the culprits of a search that has its answer."""
+        found = result_of(self._state, self._sought, "done", self._places.package)
+        for culprit in found.culprits if found.is_answered else ():
+            newest = culprit.commits[-1].sha
+            if newest not in self._state.whys:
+                measuring_begins()
+                why = why_of(self._project, self._places, found, culprit)
+                self._state = replace(self._state, whys={**self._state.whys, newest: why})
+                self._file.write(self._state)
 
 
 def _environment_of_good(report: Report) -> str:
