@@ -2,6 +2,7 @@
 
 The profiler reports each allocation and release of torch, on the host and on a device, inside of
 the operator that makes it; a dispatch mode puts a mark with the user's line around each operator.
+A CUDA device's allocator says more (``snapshot``).
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import linecache
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 from perfci.errors import Unusable
 from perfci.instruments import Recorded, Scene, Words
+from perfci.instruments.memory.snapshot import Stack, peak_of_device
 from perfci.model.why import Difference
 from perfci.units import format_value
 
@@ -63,7 +66,25 @@ def record(scene: Scene) -> Recorded:
             held_at[places[event.place] if event.place >= 0 else _NOWHERE] += event.size
         most = sorted(held_at.items(), key=lambda item: -item[1])[:_MOST_ROWS]
         peaks.append([device, sum(held_at.values()), [[*place, size] for place, size in most]])
+    by_stack = peak_of_device(scene)
+    if by_stack is not None:
+        peaks = [one for one in peaks if one[0] != "cuda"]
+        peaks.append(device_row(by_stack, partial(_text, scene)))
     return {"peaks": peaks, "held": held}
+
+
+def device_row(by_stack: Mapping[Stack, int], text: Callable[[str, int], str]) -> list[Any]:
+    """Return the peak of a CUDA device as a recording has it: its functions are stacks."""
+    held_at: dict[tuple[str, str, int, str], int] = defaultdict(int)
+    for stack, size in by_stack.items():
+        if stack:
+            file, _, line = stack[0]
+            names = " ← ".join(name for _, name, _ in stack)[:_LONGEST]
+            held_at[file, names, line, text(file, line)] += size
+        else:
+            held_at[_NOWHERE] += size
+    most = sorted(held_at.items(), key=lambda item: -item[1])[:_MOST_ROWS]
+    return ["cuda", sum(by_stack.values()), [[*place, size] for place, size in most]]
 
 
 _NOWHERE = ("", "", 0, "")
