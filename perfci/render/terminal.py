@@ -37,7 +37,7 @@ from perfci.render.rows import (
     side_text,
 )
 from perfci.render.statistics import statistics_text
-from perfci.render.why import other_explanations, whys
+from perfci.render.why import other_explanations, untold_lines, whys
 from perfci.units import counted, format_duration, format_share
 from perfci.verdict.cause import Cause, cause_of
 
@@ -340,7 +340,8 @@ def _failures(failures: Sequence[Failure], width: int) -> Iterator[Text]:
 
 def _why(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     found, explanations = whys(report), other_explanations(report)
-    if found or explanations:
+    silent = [one for one in report.why if one.untold and not one.differences]
+    if found or explanations or silent:
         yield Text()
         yield Text("Why", "bold")
     for why in found:
@@ -352,6 +353,9 @@ def _why(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
         place = f" ({one.file}:{one.line})" if one.file else ""
         text = f"{one.case} {one.metric}: {one.text}{place}"
         yield from wrapped(clean_line(text, 600), 2, width)
+    for why_not in silent:
+        for line in untold_lines(why_not):
+            yield from wrapped(clean_line(f"{why_not.case}: {line}", 600), 2, width, "dim")
 
 
 def _notes(report: Report, width: int) -> Iterator[Text]:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from perfci.errors import OutsideError
@@ -31,6 +32,8 @@ from perfci.verdict.why import changed_lines, ranked, size, with_hunks
 EXPLAIN_S = 10.0
 """What the instruments of a case take at most in ``compare``, beside its own run time."""
 MOST_CASES = 8
+_FIRST_PROFILE_S = 60.0
+"""What the first profile of a side may take, whatever is left: with none of it there is no why."""
 _CALLS = 3
 """A recording makes about so many calls of what is slow."""
 _REPEATS = 0.5
@@ -66,7 +69,8 @@ def explain_case(
 ) -> Why:
     """Return why the case's ``moved`` rows moved, as far as its instruments say.
 
-    They may take ``within_s``, both sides together, beside the case's own run time.
+    They may take ``within_s``, both sides together, beside the case's own run time and what the
+    first profile of each side takes beyond that.
     ``keep_trace`` is given each side's name and its Chrome trace, as JSON.
 
     The two workers start one after the other, and record in turn. Where one ends under an
@@ -82,7 +86,8 @@ def explain_case(
     explaining = _Explaining(plan, executor, case, slug, within_s, cold=cold)
     while found.waiting and explaining.left_s > 0:
         explaining.attempt(found)
-    found.give_up(tuple(found.waiting), f"the {within_s:g} s that a case may take were over")
+    over = f"the {within_s:g} s that a case may take were over; {explaining.advice}"
+    found.give_up(tuple(found.waiting), over)
     if keep_trace:
         _keep_traces(found, keep_trace)
     return _concluded(plan, case, found, moved)
@@ -120,7 +125,10 @@ class _Explaining:
         self._case, self._slug = case, slug
         self._round = _COLD_ROUND if cold else _WARM_ROUND
         self.left_s = within_s
-        self._first = True
+        self.advice = (
+            f"`perfci explain REPORT -k {quote(case.id)} --within {10 * within_s:g}s` takes more"
+        )
+        self._first = self._no_profile = True
 
     def attempt(self, found: _Findings) -> None:
         """Start both sides and let them record; an instrument or more is done or untold then."""
@@ -148,13 +156,19 @@ class _Explaining:
                 try:
                     self._record(one, [worker for worker, _ in workers], call_s, found)
                 except WorkerEnded as ended:
-                    found.give_up((one,), _said(ended.failure))
+                    found.give_up((one,), self._ended(ended.failure))
+                    return
+                except BudgetEnded:
+                    found.give_up((one,), f"its worker's time was over; {self.advice}")
                     return
                 finally:
                     self._spent(began)
             for worker, _ in workers:
                 worker.send({"do": "finish"})
                 worker.stage = "done"
+
+    def _ended(self, failure: Failure) -> str:
+        return f"{_said(failure)}{f'; {self.advice}' if failure.kind == 'timeout' else ''}"
 
     def _spent(self, since: float) -> None:
         self.left_s -= self._executor.now() - since
@@ -186,8 +200,11 @@ class _Explaining:
     ) -> None:
         """Let both sides record in turn, as often as the instrument asks and the time allows."""
         if one.when == "work" and len(workers) * _CALLS * call_s > self.left_s:
-            found.give_up((one,), f"a call takes {call_s:.2g} s, too long to look inside")
+            long = f"a call takes {call_s:.2g} s, too long to look inside in {self.left_s:.2g} s"
+            found.give_up((one,), f"{long}; {self.advice}")
             return
+        least_s = _FIRST_PROFILE_S if one.when == "work" and self._no_profile else 1.0
+        self._no_profile = self._no_profile and one.when != "work"
         recorded: dict[str, list[Recorded]] = {worker.order.side: [] for worker in workers}
         began = self._executor.now()
         end = began + self.left_s
@@ -198,7 +215,7 @@ class _Explaining:
                 break
             for worker in workers:
                 worker.send({"do": "record", "instrument": one.name})
-                within_s = max(1.0, end - self._executor.now())
+                within_s = max(least_s if not number else 1.0, end - self._executor.now())
                 message = worker.expect("record", within_s)
                 if why := worker.field(message, "why", str):
                     found.give_up((one,), f"on {worker.order.side}: {why}")

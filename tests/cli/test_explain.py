@@ -14,10 +14,12 @@ from typing import Any, cast
 
 import pytest
 
-from perfci.model.case import Case
+from perfci.instruments import instruments
+from perfci.model.case import Case, Failure
 from perfci.model.why import Difference, Stack
 from perfci.model.worker import WorkOrder
 from perfci.render.report_json import render_json
+from perfci.session.conversation import WorkerEnded
 from perfci.session.explaining import (
     _Findings,
     _keep_traces,
@@ -182,6 +184,43 @@ def test_compiling_is_looked_at_with_the_cache_that_it_was_measured_with(
     why = explain_case(plan, Simulated(), case, "net", [row], within_s=9.0)
     assert asked == rounds
     assert why.untold["compiling"] == "it could not be run again: no disk"
+
+
+def test_a_profile_that_takes_longer_than_a_case_may_is_awaited_and_what_comes_after_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """25 s of each side, of 9: so slow is a call of 0.3 s on a busy machine."""
+    clock = SimpleNamespace(time=0.0)
+
+    class Profiled:
+        def __init__(self, side: str) -> None:
+            self.order = SimpleNamespace(side=side)
+            self.instrument = ""
+
+        def send(self, message: dict[str, Any]) -> None:
+            self.instrument = message.get("instrument", "")
+
+        def expect(self, _said: str, within_s: float) -> dict[str, Any]:
+            took_s = 25.0 if instruments()[self.instrument].when == "work" else 0.0
+            clock.time += min(took_s, within_s)
+            if took_s > within_s:
+                failure = Failure("net", self.order.side, "record", "timeout", "no answer")
+                raise WorkerEnded(failure)
+            return {"recorded": {"call_s": 0.3, "lines": [], "operators": [], "device": []}}
+
+        def field(self, message: dict[str, Any], name: str, _kind: type) -> Any:
+            return message.get(name)
+
+    started = [(Profiled(side), 0.3) for side in ("base", "head")]
+    monkeypatch.setattr("perfci.session.explaining._Explaining._started", lambda *_: started)
+    plan = cast("SessionPlan", SimpleNamespace(settings=SimpleNamespace(hints=False)))
+    executor = cast("Simulated", SimpleNamespace(now=lambda: clock.time))
+    case, row = Case("net[a b]", "net", {}, "bench.py", 1, ""), passing_report().results[0]
+    why = explain_case(plan, executor, case, "net", [row], within_s=9.0)
+    assert "operators" not in why.untold
+    more = "`perfci explain REPORT -k 'net[a b]' --within 90s` takes more"
+    assert why.untold["memory"] == f"the 9 s that a case may take were over; {more}"
+    assert clock.time == 50.0
 
 
 def test_a_report_in_which_nothing_moved_has_nothing_to_explain(grown: Project) -> None:

@@ -25,6 +25,13 @@ ELSEWHERE = Explanation(EAGER, "cold_start", "slow_import", "import yaml: 0 ns â
 REPORT = rich_report(why=(WHY,), explanations=(AT_THE_LINE, ELSEWHERE))
 
 
+def test_a_case_that_could_not_be_looked_into_says_why_not_on_the_terminal() -> None:
+    silent = replace(WHY, differences=(), hints=())
+    shown = rendered(replace(REPORT, why=(silent,)), "terminal")
+    assert f"{WHY.case}: not told by memory: a call takes 12 s" in " ".join(shown.split())
+    assert "not told by" not in rendered(REPORT, "terminal")
+
+
 def test_the_comment_has_one_line_and_folds_the_rest() -> None:
     text = render_markdown(REPORT)
     above, _, folded = text.partition("<summary>All else")
