@@ -13,7 +13,7 @@ from perfci.app.notices import silent
 from perfci.checkout.repository import open_repository
 from tests.builders.project import Project
 
-OPTIONS = GitHubOptions(install=("pip install .",), report_install=("pip install perfci",))
+OPTIONS = GitHubOptions(install=("pip install . perfci",), report_install=("pip install perfci",))
 
 
 @pytest.mark.parametrize(
