@@ -47,6 +47,7 @@ def test_repeats_end_in_half_of_the_time_and_what_was_recorded_is_kept(
     clock, found = Clock(), _Findings([one])
     explaining = object.__new__(_Explaining)
     explaining._executor, explaining.left_s = clock, 10.0  # type: ignore[assignment]
+    explaining._no_profile = False
     workers: Any = [Recorder(side, clock, takes_s) for side in ("base", "head")]
     explaining._record(one, workers, 1e-3, found)
     assert {side: len(rows) for side, rows in found.recorded["operators"].items()} == {
