@@ -58,7 +58,8 @@ def client(repository: str | None, most_wait_s: float) -> Client:
     """Return the client of a repository, with the step's token."""
     token = _token("pull-requests: write and checks: write")
     repository = _named(repository)
-    from perfci.publish.github.client import Client, policy_of
+    from perfci.publish.github.client import Client
+    from perfci.publish.rest import policy_of
 
     return Client(repository, token, _api_url(), policy_of(most_wait_s))
 
@@ -67,8 +68,8 @@ def issue_client(repository: str | None, most_wait_s: float) -> IssueClient:
     """Return the client of a repository's issues, with the step's token."""
     token = _token("issues: write")
     repository = _named(repository)
-    from perfci.publish.github.client import policy_of
     from perfci.publish.github.issue_posting import IssueClient
+    from perfci.publish.rest import policy_of
 
     return IssueClient(repository, token, _api_url(), policy_of(most_wait_s))
 

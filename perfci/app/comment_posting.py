@@ -18,8 +18,8 @@ from perfci.render.links import NO_LINKS, Links, known_links
 if TYPE_CHECKING:
     from perfci.app.comment import CommentRequest
     from perfci.model.report import Report
+    from perfci.publish.forge import Forge
     from perfci.publish.github.check import CheckContent, Posting
-    from perfci.publish.github.client import Client
     from perfci.publish.github.event import MergeGroup, Nothing, Wanted
     from perfci.publish.github.posting import Outcome
     from perfci.publish.github.pull import Pull, Several
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def post(
     request: CommentRequest,
-    client: Client,
+    client: Forge,
     wanted: Wanted | MergeGroup,
     reports: list[Report],
     body: str,
@@ -36,10 +36,10 @@ def post(
     strict: bool,
 ) -> list[Report]:
     """Leave the reports where they belong; return them as they were judged in the end."""
+    from perfci.publish.failures import Refused
     from perfci.publish.github.base import caveat_of_base
     from perfci.publish.github.check import check_content
     from perfci.publish.github.event import MergeGroup, Nothing
-    from perfci.publish.github.failures import Refused
     from perfci.publish.github.posting import find_pull, require_measured
     from perfci.publish.github.pull import Several
     from perfci.verdict.enforcement import with_caveat
@@ -85,7 +85,7 @@ def post(
 def fail_the_check(
     why: str,
     find_wanted: Callable[[], Wanted | MergeGroup | Nothing],
-    connect: Callable[[], Client],
+    connect: Callable[[], Forge],
     *,
     dry_run: bool,
 ) -> Outcome | None:
@@ -154,7 +154,7 @@ def _posting_of(found: Pull | MergeGroup | Several) -> Posting:
 
 
 def _leave_failure(
-    client: Client, found: Nothing | Several, say: Say, *, wanted: bool, dry_run: bool
+    client: Forge, found: Nothing | Several, say: Say, *, wanted: bool, dry_run: bool
 ) -> None:
     """Fail the check, where one is ``wanted``, of a commit that several pull requests have."""
     from perfci.publish.github.check import unreadable_content
@@ -168,7 +168,7 @@ def _leave_failure(
 
 
 def _leave_both(
-    client: Client,
+    client: Forge,
     pull: Pull,
     check: CheckContent | None,
     body: str,
@@ -208,7 +208,7 @@ def _leave_both(
 
 
 def _leave_check(
-    client: Client,
+    client: Forge,
     group: MergeGroup,
     check: CheckContent | None,
     body: str,

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
-
-from perfci.errors import OutsideError
 from perfci.publish.github.comment import Comment
 from perfci.publish.github.issue import Issue
 from perfci.publish.github.pull import Pull
-from perfci.render.clean import clean_line
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +130,3 @@ class ComparisonAnswer:
     """Two commits beside each other: where their histories part."""
 
     merge_base_commit: _Commit
-
-
-def parse(text: str, kind: type[T], request: str) -> T:
-    """Return the ``kind`` that ``text`` is; OutsideError where it is something else."""
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise OutsideError(
-            "strange-answer",
-            f"{request} was answered with what GitHub never says: {clean_line(str(error))}",
-            "Is GITHUB_API_URL the address of GitHub's API? A proxy may have answered.",
-        ) from error

@@ -11,12 +11,13 @@ from perfci.render.markdown import MARKER
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment on a pull request. ``author`` is empty where the account is gone."""
+    """A comment on the pull request ``pull``. ``author`` is empty where the account is gone."""
 
     id: int
     author: str
     body: str
     url: str
+    pull: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from perfci.publish.failures import Refused
 from perfci.publish.github.answers import IssueAnswer
 from perfci.publish.github.client import Client
-from perfci.publish.github.failures import Refused
 from perfci.publish.github.issue import LABEL, Content, Issue
 from perfci.publish.github.posting import Outcome
 from perfci.publish.github.regression_issue import MOST, Step, openings, steps

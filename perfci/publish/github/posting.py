@@ -1,4 +1,4 @@
-"""Brings GitHub to say what a report says: look, decide, write one thing, and look again.
+"""Brings a forge to say what a report says: look, decide, write one thing, and look again.
 
 A write whose answer is lost may have been done. So no write is repeated as such: after a failure
 the loop looks at what is there now, which a write that was done after all has changed. The pull
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from perfci.errors import UsageError
+from perfci.publish.failures import Refused
+from perfci.publish.forge import CheckRuns, Forge
 from perfci.publish.github.answers import CheckAnswer
 from perfci.publish.github.check import (
     NAME,
@@ -22,10 +24,8 @@ from perfci.publish.github.check import (
     read_identity,
     status_of,
 )
-from perfci.publish.github.client import Client
 from perfci.publish.github.comment import Decision, decide
 from perfci.publish.github.event import SHA, MergeGroup, Nothing, Wanted
-from perfci.publish.github.failures import Refused
 from perfci.publish.github.pull import Pull, Several, choose, why_not
 from perfci.render.clean import clean_line
 from perfci.units import counted
@@ -47,7 +47,7 @@ class Outcome:
     text: str
 
 
-def find_pull(client: Client, wanted: Wanted | MergeGroup) -> Pull | MergeGroup | Several | Nothing:
+def find_pull(client: Forge, wanted: Wanted | MergeGroup) -> Pull | MergeGroup | Several | Nothing:
     """Return the pull request as GitHub has it now, or why there is nothing to post to.
 
     A merge group is its commit, of which there is nothing to ask.
@@ -60,7 +60,7 @@ def find_pull(client: Client, wanted: Wanted | MergeGroup) -> Pull | MergeGroup 
     return why_not(pull, wanted.head_sha or pull.head_sha) or pull
 
 
-def require_measured(client: Client, measured: Sequence[str], found: Pull | MergeGroup) -> None:
+def require_measured(client: Forge, measured: Sequence[str], found: Pull | MergeGroup) -> None:
     """Return where each of the commits ``measured`` is the head of ``found``; else UsageError.
 
     `actions/checkout` checks out the merge of a pull request into its base, so a commit that
@@ -81,7 +81,7 @@ def require_measured(client: Client, measured: Sequence[str], found: Pull | Merg
         )
 
 
-def _is_merge(client: Client, sha: str, head_sha: str) -> bool:
+def _is_merge(client: Forge, sha: str, head_sha: str) -> bool:
     """GitHub's own merge has two parents, the target first and the head second.
 
     A commit on top of the head, as in a stacked pull request, has the head as its first.
@@ -93,13 +93,15 @@ def _is_merge(client: Client, sha: str, head_sha: str) -> bool:
     return len(parents) == _PARENTS_OF_A_MERGE and parents[1] == head_sha
 
 
-def beside_others(client: Client, found: Pull | MergeGroup, check: CheckContent) -> CheckContent:
+def beside_others(client: Forge, found: Pull | MergeGroup, check: CheckContent) -> CheckContent:
     """Return ``check`` as it may stand beside the checks of its name that ``found``'s head has.
 
     Of another pull request its newest counts, while that is open and has this head.
     """
+    if client.check_runs is None:
+        return check
     try:
-        runs = client.checks(found.head_sha)
+        runs = client.check_runs.checks(found.head_sha)
     except Refused:  # then it is a status, or none
         return check
     number = found.number if isinstance(found, Pull) else 0
@@ -118,7 +120,7 @@ def beside_others(client: Client, found: Pull | MergeGroup, check: CheckContent)
 
 
 def leave_comment(
-    client: Client, pull: Pull, author: str, body: str, *, dry_run: bool = False
+    client: Forge, pull: Pull, author: str, body: str, *, dry_run: bool = False
 ) -> Outcome:
     """Leave ``body`` as the one comment of ``author`` on ``pull``, whose head was measured."""
 
@@ -138,7 +140,7 @@ def leave_comment(
 
 
 def set_check(
-    client: Client, head_sha: str, check: CheckContent, *, dry_run: bool = False
+    client: Forge, head_sha: str, check: CheckContent, *, dry_run: bool = False
 ) -> Outcome:
     """Set the check run of ``head_sha``, or its commit status where checks may not be written."""
     if dry_run:
@@ -146,13 +148,17 @@ def set_check(
         return Outcome(
             "posted", f"would set check `{NAME}` of {head_sha[:12]} to {check.conclusion}, {lines}"
         )
-    try:
-        return _set_check_run(client, head_sha, check)
-    except Refused as no_checks:
+    without, refusals = f"{client.service.name} has no checks", []
+    if client.check_runs is not None:
         try:
-            return _set_status(client, head_sha, status_of(check), check.conclusion)
-        except Refused as no_statuses:
-            return Outcome("refused", f"{no_checks.message}; {no_statuses.message}")
+            return _set_check_run(client, client.check_runs, head_sha, check)
+        except Refused as no_checks:
+            without, refusals = "no right to set checks", [no_checks.message]
+    try:
+        state = _set_status(client, head_sha, status_of(check))
+    except Refused as no_statuses:
+        return Outcome("refused", "; ".join((*refusals, no_statuses.message)))
+    return Outcome("posted", f"status is {state} ({check.conclusion}): {without}")
 
 
 def _words(decision: Decision) -> str:
@@ -160,7 +166,7 @@ def _words(decision: Decision) -> str:
     return f"{decision.action} the comment{twins}"
 
 
-def _carry_out(client: Client, pull: Pull, decision: Decision, body: str) -> str:
+def _carry_out(client: Forge, pull: Pull, decision: Decision, body: str) -> str:
     old = decision.comment
     if old is None:
         said = f"comment created: {client.create_comment(pull.number, body)}"
@@ -174,21 +180,21 @@ def _carry_out(client: Client, pull: Pull, decision: Decision, body: str) -> str
     return clean_line(said) + deleted
 
 
-def _set_check_run(client: Client, head_sha: str, check: CheckContent) -> Outcome:
+def _set_check_run(client: Forge, runs: CheckRuns, head_sha: str, check: CheckContent) -> Outcome:
     """Create the run with its first annotations, then add the others, a request's worth at once.
 
     How many are there is GitHub's own count: after a failure it says whether a batch arrived.
     """
 
     def look_and_write() -> Outcome:
-        run = _posted(client, head_sha, check.identity)
+        run = _posted(runs, head_sha, check.identity)
         there = run.output.annotations_count if run else 0
         while run is None or there < len(check.annotations):
             batch = check.annotations[there : there + _A_REQUEST]
             if run is None:
-                run = client.create_check(head_sha, check, batch)
+                run = runs.create_check(head_sha, check, batch)
             else:
-                client.annotate(run.id, check, batch)
+                runs.annotate(run.id, check, batch)
             there += len(batch)
         where = f": {run.html_url}" if run.html_url else ""
         return Outcome("posted", clean_line(f"check is {check.conclusion}{where}"))
@@ -196,12 +202,13 @@ def _set_check_run(client: Client, head_sha: str, check: CheckContent) -> Outcom
     return client.retry(look_and_write)
 
 
-def _posted(client: Client, head_sha: str, identity: str) -> CheckAnswer | None:
+def _posted(client: CheckRuns, head_sha: str, identity: str) -> CheckAnswer | None:
     runs = client.checks(head_sha)
     return next((run for run in runs if run.external_id == identity), None)
 
 
-def _set_status(client: Client, head_sha: str, status: Status, conclusion: str) -> Outcome:
+def _set_status(client: Forge, head_sha: str, status: Status) -> str:
+    """Set the status where it isn't the newest already; return its state."""
 
     def look_and_write() -> None:
         newest = next(
@@ -212,4 +219,4 @@ def _set_status(client: Client, head_sha: str, status: Status, conclusion: str) 
             client.create_status(head_sha, status)
 
     client.retry(look_and_write)
-    return Outcome("posted", f"status is {status.state} ({conclusion}): no right to set checks")
+    return status.state

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from perfci.errors import UsageError
-from perfci.publish.github.answers import PullAnswer, parse
+from perfci.publish.github.answers import PullAnswer
+from perfci.publish.github.client import SERVICE
 from perfci.publish.github.event import MergeGroup, Nothing, Wanted, read_event
 from perfci.publish.github.pull import Pull, Several, choose, why_not
+from perfci.publish.rest import parse
 from tests.publish.github.conftest import BASE, HEAD, OLDER
 
 FORK = "stranger/models"
@@ -157,4 +159,4 @@ def test_only_an_open_pull_request_at_the_measured_head_is_posted_to() -> None:
 def test_a_pull_request_whose_fork_is_gone_is_of_no_repository() -> None:
     head = {"sha": HEAD, "repo": None}
     text = json.dumps({"number": 7, "state": "open", "head": head, "base": {"ref": "main"}})
-    assert parse(text, PullAnswer, "GET it").record() == Pull(7, HEAD, "", True, "main")
+    assert parse(text, PullAnswer, "GET it", SERVICE).record() == Pull(7, HEAD, "", True, "main")

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import OutsideError
-from perfci.publish.github import client as client_module
-from perfci.publish.github.client import GUIDE, Client
+from perfci.publish import rest
+from perfci.publish.github.client import Client
 from perfci.publish.http import Connection
+from perfci.publish.rest import GUIDE
 from perfci.publish.retry import RetryPolicy
 from tests.builders.project import Project
 from tests.publish.github.conftest import AT_ONCE, HEAD
@@ -218,7 +219,7 @@ def test_the_token_does_not_follow_to_another_server(odd: OddServer, slept: list
 def test_an_answer_without_end_is_not_read_to_it(
     odd: OddServer, slept: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(rest, "_MOST_BYTES", 1 << 20)
 
     def endless(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\n")

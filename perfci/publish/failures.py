@@ -1,8 +1,9 @@
-"""Pure: what an answer of GitHub's means for who asked."""
+"""Pure: what a forge's answer means for who asked."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import msgspec
 
@@ -18,6 +19,27 @@ _SECONDARY_WAIT = 60.0
 """What GitHub's guide asks for where a rate limit names no time, in s."""
 
 
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A forge, as messages name it.
+
+    ``address`` and ``token`` are the variables that hold them, ``example`` is an address, and
+    ``rights`` where the rights of a token are told.
+    """
+
+    name: str
+    address: str
+    token: str
+    example: str
+    rights: str = "see docs/commenting.md"
+    later: str = "Run it again later."
+
+    @property
+    def slug(self) -> str:
+        """The name as slugs begin with it."""
+        return self.name.lower()
+
+
 class Unsure(Retryable):
     """Nobody knows whether it took effect, or it came too soon: look, and then repeat it."""
 
@@ -30,7 +52,7 @@ class Missing(OutsideError):
     """What was asked for isn't there, or the token may not even know that it is."""
 
 
-def judge(answer: Answer, request: str, now: float) -> None:
+def judge(answer: Answer, request: str, now: float, service: Service) -> None:
     """Return where ``answer`` is a success, else raise what it means. ``now`` in s since 1970."""
     status = answer.status
     if 200 <= status < 300:
@@ -39,24 +61,25 @@ def judge(answer: Answer, request: str, now: float) -> None:
     if status in {403, 429}:
         wait = _asked_wait(answer, now)
         if wait is not None:
-            raise Unsure("github-limit", what, "GitHub limits how often it is asked.", wait or None)
+            said = f"{service.name} limits how often it is asked."
+            raise Unsure(f"{service.slug}-limit", what, said, wait or None)
     if status >= 500 or status in {408, 429}:
-        raise Unsure("github-failed", what, "Run it again; https://www.githubstatus.com may know.")
+        raise Unsure(f"{service.slug}-failed", what, service.later)
     if status == 401:
         raise UsageError(
-            "bad-token", what, "Give the job a token that is valid: GITHUB_TOKEN in its env."
+            "bad-token", what, f"Give the job a token that is valid: {service.token} in its env."
         )
     if status == 403:
-        raise Refused("no-rights", what, "Give the job's token the right: see docs/commenting.md.")
+        raise Refused("no-rights", what, f"Give the job's token the right: {service.rights}.")
     if status in {404, 410}:
         raise Missing(
             "not-there", what, "Is --repository right, and may the token read that repository?"
         )
-    raise OutsideError("github-refused", what, "Please report it with this line.")
+    raise OutsideError(f"{service.slug}-refused", what, "Please report it with this line.")
 
 
 def _asked_wait(answer: Answer, now: float) -> float | None:
-    """Return how long GitHub wants to be left alone, in s; None where it limits no rate."""
+    """Return how long it wants to be left alone, in s; None where it limits no rate."""
     after = answer.headers.get("retry-after", "")
     asked = asked_wait(after, now)
     if asked is not None:
@@ -71,7 +94,7 @@ def _asked_wait(answer: Answer, now: float) -> float | None:
 
 
 def _said(answer: Answer) -> str:
-    """Return GitHub's own words, or nothing: a proxy's page of HTML says nothing."""
+    """Return the forge's own words, or nothing: a proxy's page of HTML says nothing."""
     try:
         plain = msgspec.json.decode(answer.text)
     except (msgspec.DecodeError, RecursionError):

@@ -1,0 +1,193 @@
+"""One project of a forge by its REST API: what all forges have in common.
+
+Reading is repeated where the forge fails for a while. Writing never is: a failure may come after
+the write took effect, and would leave two comments. Who writes gets ``Unsure`` and looks what is
+there (see ``posting``).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from perfci.errors import OutsideError, UsageError
+from perfci.publish.failures import Missing, Refused, Service, Unsure, judge
+from perfci.publish.http import Answer, Connection, NoAnswer, Pace, address_of, redirected
+from perfci.publish.retry import RetryPolicy, retry
+from perfci.render.clean import clean_line
+from perfci.units import format_duration
+
+T = TypeVar("T")
+GUIDE = Pace(requests=0.25, writes=1.0)
+"""What GitHub's guide asks for; the others ask for less."""
+_LEAST = 10.0
+"""What one request may take, in s, at the least: a slow forge isn't broken."""
+_PAGE = 100
+_MOST_PAGES = 300
+_MOST_BYTES = 64 << 20
+"""A page of a hundred comments, each as long as GitHub lets it be, has less than half of it."""
+_MOST_HOPS = 3
+_MOVED = {301, 307, 308}
+"""The redirects of which the same request is to be sent again; nothing was done yet."""
+
+
+def policy_of(most_wait_s: float) -> RetryPolicy:
+    """Return the policy of ``--patience``."""
+    return RetryPolicy(most=most_wait_s, timeout=max(most_wait_s, _LEAST), option="--patience")
+
+
+class Rest:
+    """What is asked of one project, whose paths begin with ``at``; ``headers`` hold the token."""
+
+    service: Service
+
+    def __init__(
+        self,
+        at: str,
+        api_url: str,
+        headers: Mapping[str, str],
+        policy: RetryPolicy | None = None,
+        pace: Pace = GUIDE,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        parts = address_of(api_url)
+        if parts is None:
+            raise UsageError(
+                "bad-address",
+                f"{self.service.address} is {api_url!r}, no address",
+                f"Give it as in {self.service.example}",
+            )
+        self._api = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self._headers = dict(headers)
+        self._policy = policy or policy_of(120.0)
+        self._connection = Connection(self._policy.timeout, _MOST_BYTES, pace, sleep)
+        self._at = at
+        self._sleep = sleep
+        self._now = now
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def retry(self, do: Callable[[], T], before_again: Callable[[], object] = lambda: None) -> T:
+        """Return what ``do`` returns, which looks at what is there, and writes what is missing."""
+        return retry(do, self._policy, self._sleep, before_again)
+
+    def _get(self, path: str, kind: type[T], **parameters: str) -> T:
+        """Read, again and again where the forge fails: reading changes nothing."""
+        where = f"{self._at}{path}"
+        answer = self.retry(lambda: self._ask("GET", where, parameters=parameters))
+        return parse(answer.text, kind, f"GET {where}", self.service)
+
+    def _pages(
+        self, path: str, kind: type[T], items: Callable[[T], tuple[Any, ...]], **parameters: str
+    ) -> tuple[Any, ...]:
+        found: list[Any] = []
+        for page in range(1, _MOST_PAGES + 1):
+            numbers = {"per_page": str(_PAGE), "page": str(page)}
+            more = items(self._get(path, kind, **parameters, **numbers))
+            found += more
+            if len(more) < _PAGE:
+                return tuple(found)
+        raise OutsideError(
+            "endless-list",
+            f"{self._at}{path} has more than {_MOST_PAGES * _PAGE} entries",
+            "Start a new pull request: nobody can read this one any more.",
+        )
+
+    def _write(self, verb: str, path: str, kind: type[T], body: dict[str, Any]) -> T:
+        where = f"{self._at}{path}"
+        try:
+            answer = self._ask(verb, where, body)
+        except Missing as failure:
+            # how a forge says "no" where the token may not even look; but what is to be changed was
+            # there, and somebody deleted it: what is there has to be looked at anew
+            meant = Refused if verb == "POST" else Unsure
+            raise meant(failure.slug, failure.message, failure.advice) from failure
+        return parse(answer.text, kind, f"{verb} {where}", self.service)
+
+    def _ask(
+        self,
+        verb: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        parameters: dict[str, str] | None = None,
+    ) -> Answer:
+        """Send one request, once, to where the forge has it."""
+        request = f"{verb} {path}"
+        headers, content = self._headers, None
+        if body is not None:
+            headers = headers | {"Content-Type": "application/json"}
+            content = json.dumps(body).encode()
+        url = f"{self._api}{path}"
+        if parameters:
+            url += f"?{urlencode(sorted(parameters.items()))}"
+        for _ in range(_MOST_HOPS):
+            answer = self._send(request, verb, url, headers, content)
+            if answer.status not in _MOVED or "location" not in answer.headers:
+                break
+            url = self._moved(request, url, answer.headers["location"])
+        else:
+            raise OutsideError(
+                "moved", f"{request} goes in circles", f"Correct {self.service.address}."
+            )
+        if answer.status == 202 and verb == "GET":
+            said = f"{request} was answered with 202: not ready yet"
+            raise Unsure(f"{self.service.slug}-busy", said, self.service.later)
+        judge(answer, request, self._now(), self.service)
+        return answer
+
+    def _send(
+        self, request: str, verb: str, url: str, headers: dict[str, str], content: bytes | None
+    ) -> Answer:
+        try:
+            answer = self._connection.send(verb, url, headers, content)
+        except NoAnswer as failure:
+            if failure.spent:
+                what = f"{request} was not answered within {format_duration(failure.spent)}"
+                later = self.service.later
+                raise Unsure("no-answer", what, later, spent=failure.spent) from failure
+            raise Unsure(
+                "no-answer",
+                f"{request} got no answer: {failure.why}",
+                f"Is {self.service.address} right, and may this runner reach it?",
+            ) from failure
+        if not answer.whole:
+            raise OutsideError(
+                "strange-answer",
+                f"{request} was answered with more than {_MOST_BYTES >> 20} MiB",
+                _strange(self.service),
+            )
+        return answer
+
+    def _moved(self, request: str, url: str, location: str) -> str:
+        """Return where a redirect leads: another server never gets the token."""
+        address = redirected(url, location)
+        if address is None:
+            raise OutsideError(
+                "moved",
+                f"{request} was sent elsewhere: {clean_line(location)}",
+                f"Correct {self.service.address}.",
+            )
+        return address
+
+
+def parse(text: str, kind: type[T], request: str, service: Service) -> T:
+    """Return the ``kind`` that ``text`` is; OutsideError where it is something else."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        said = f"what {service.name} never says: {clean_line(str(error))}"
+        raise OutsideError(
+            "strange-answer", f"{request} was answered with {said}", _strange(service)
+        ) from error
+
+
+def _strange(service: Service) -> str:
+    return f"Is {service.address} the address of {service.name}'s API? A proxy may have answered."
