@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from perfci.app.conclusion import conclude, run_of, with_session
 from perfci.app.notices import Announce, unheard
+from perfci.app.remembered import Memory
 from perfci.checkout.repository import Resolved
 from perfci.config.loading import load_config
 from perfci.config.reading import nearest
@@ -23,7 +25,7 @@ from perfci.session.selection import select, words_of
 from perfci.session.source import Written, by_name, written_in
 from perfci.session.state import SessionResult
 from perfci.session.workplace import Surroundings, Wanted, Workplace
-from perfci.units import counted, format_duration, listed
+from perfci.units import counted, first_of, format_duration, listed
 from perfci.verdict.report import Judged, Measured, build_report, decide_on
 from perfci.verdict.shards import Part, Shard, part_of
 
@@ -34,8 +36,10 @@ class Request:
 
     ``everything``: cases of the same code on both sides are measured as any other.
     ``together``: cases of one file that are the same code need not have a number.
-    ``only`` names cases by their ids, besides the user's ``selection``; empty for all. ``shard``
-    asks for a part of what is selected, split by ``durations`` in s by case; None for the whole.
+    ``only`` names cases by their ids, besides the user's ``selection``; empty for all. So does
+    ``again``, which has files, too: what failed last time and is asked for by ``--last-failed``.
+    ``shard`` asks for a part of what is selected, split by ``durations`` in s by case; None for the
+    whole.
     The report is of ``command``, and of ``created_at``: the moment it is made where that is empty.
     Both sides run head's benchmark files, or those of ``benchmarks_of``. ``why``: cases that moved
     are looked into, and Chrome traces of them written into the folder ``traces``.
@@ -43,6 +47,7 @@ class Request:
 
     selection: str = ""
     only: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
     fail_fast: bool = False
     everything: bool = False
     together: bool = False
@@ -97,6 +102,7 @@ def measure_both(
     with open_workplace(
         around, (base, head), request.log_folder, benchmarks_of=request.benchmarks_of
     ) as workplace:
+        remember_cases(around, workplace)
         part = selected_part(workplace, request)
         announce(_announcement(base.resolved, head.resolved, part, around.config.settings))
         result = workplace.measure(
@@ -144,10 +150,28 @@ def _named(side: Resolved) -> str:
     return f"{name} ({side.short})" if side.short not in name else name
 
 
+def remember_cases(around: Surroundings, workplace: Workplace) -> None:
+    """Keep which cases head has, for a shell that completes them."""
+    with suppress(OSError):  # a full disk says so where something is lost by it
+        memory = Memory(around.cache, around.repository)
+        memory.keep_cases(workplace.found["head"].discovery.cases)
+
+
 def selected_cases(workplace: Workplace, request: Request) -> tuple[Case, ...]:
     """Return head's cases that are asked for; UsageError where there are none."""
     selected = workplace.cases(request.selection)
     cases = tuple(case for case in selected if not request.only or case.id in request.only)
+    if request.again:
+        again = set(request.again)
+        cases = tuple(case for case in cases if again & {case.id, case.file})
+        if selected and not cases:
+            raise UsageError(
+                "nothing-selected",
+                f"none of the cases that failed last is here any more: {first_of(request.again, 5)}"
+                if not request.selection
+                else f"-k {request.selection!r} selects none of the cases that failed last",
+                "Leave out --last-failed.",
+            )
     if not cases:
         near = _nearest(workplace.cases(""), request.selection)
         raise UsageError(
@@ -185,7 +209,7 @@ def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
     Both sides run head's files, so base's own are read and never imported. One that names no
     benchmark stands for itself, by its path, once it is gone. A selection names those it means.
     """
-    if request.only:
+    if request.only or request.again:
         return ()
     plan, head = workplace.plan, workplace.found["head"].discovery
     before = _on_base(workplace)
@@ -242,7 +266,7 @@ def one_sided_points(
     An axis whose values come from the library, say, or a skip that asks it. Files that fail on a
     side are reported as failures.
     """
-    if request.only:
+    if request.only or request.again:
         return (), ()
     base, head = (workplace.found[name].discovery for name in ("base", "head"))
     broken = {failure.case for side in (base, head) for failure in side.failures}
@@ -259,6 +283,11 @@ def one_sided_points(
 def _left_out(workplace: Workplace, request: Request) -> tuple[str, ...]:
     """Return a note on the cases that the user's selection leaves out of the report."""
     everything = workplace.found["head"].discovery.cases
+    if request.again:
+        left = len(everything) - len(selected_cases(workplace, request))
+        return (f"--last-failed left out {left} of {counted(len(everything), 'case')}.",) * bool(
+            left
+        )
     left = len(everything) - len(select(everything, request.selection))
     if not left or request.only:
         return ()

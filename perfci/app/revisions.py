@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 
 from perfci.app.check import check
 from perfci.app.compare import Request, compare_runs
+from perfci.app.outputs import unwritable
 from perfci.app.past import with_past
+from perfci.app.project import cache_folder
 from perfci.app.recorder import recorder, say_what_is_left_out
+from perfci.app.remembered import Memory, Remembered, taken_text
 from perfci.app.run import run
 from perfci.baselines.files import BaselineStore
-from perfci.errors import UsageError
+from perfci.errors import UsageError, refusal
 from perfci.files import require_writable
+from perfci.model.settings import DECIDING_ROUNDS
 
 if TYPE_CHECKING:
     from perfci.app.project import Project
@@ -35,7 +39,8 @@ class Asked:
     both sides are the same code. ``record`` adds what was measured to the ``history``. ``outputs``
     are the files that the caller is going to write: refused before measuring where they can't be.
     ``why`` says whether cases that moved are looked into; None: as it is configured.
-    ``traces`` is the folder for Chrome traces of these.
+    ``traces`` is the folder for Chrome traces of these. ``last_failed``: of the cases that failed
+    in this repository's last comparison, and no others.
     """
 
     selection: str = ""
@@ -49,6 +54,7 @@ class Asked:
     everything: bool = False
     why: bool | None = None
     traces: Path | None = None
+    last_failed: bool = False
 
     def request(self, *, fail_fast: bool = False) -> Request:
         """Return the part of it that a session is asked for."""
@@ -99,6 +105,12 @@ def compare_revisions(
             "their merge would lack the cases that it left out",
             "Choose one: --shard, or --fail-fast for a session of all cases.",
         )
+    if asked.shard and asked.last_failed:
+        raise UsageError(
+            "shard-last-failed",
+            "--last-failed takes what failed on this machine, which the other shards don't know",
+            "Choose one: --shard or --last-failed.",
+        )
     if asked.traces and asked.why is False:
         raise UsageError(
             "trace-without-why",
@@ -107,7 +119,12 @@ def compare_revisions(
         )
     project.check_outputs(asked.outputs, asked.history)
     if asked.traces:
-        require_writable(asked.traces / "trace.json")
+        try:
+            require_writable(asked.traces / "trace.json")
+        except OSError as error:
+            raise unwritable(asked.traces, error) from error
+    memory = Memory(cache_folder(), project.repository)
+    failed = memory.last_failed() if asked.last_failed else Remembered()
 
     def side(name: str, rev: str, own: str | None) -> Wanted:
         option = f"--{name}-python" if own else "--python"
@@ -123,12 +140,32 @@ def compare_revisions(
         replace(asked.request(fail_fast=fail_fast), together=True),
         why=bool(asked.traces) or (project.config.why if asked.why is None else asked.why),
         traces=asked.traces,
+        again=tuple(failed.failed),
         benchmarks_of=project.repository.resolve(benchmarks_of) if benchmarks_of else None,
     )
+    if asked.last_failed:
+        project.caller.announce(taken_text(failed))
     runs, report = compare_runs(
         project.surroundings(), base_side, head_side, request, project.caller.announce
     )
+    _remember(memory, project, asked, report)
     return Measured(_with_past(project, asked, report), runs, recording)
+
+
+def _remember(memory: Memory, project: Project, asked: Asked, report: Report) -> None:
+    """Keep which cases failed, of a report that can say so of code: no quick look, no A/A."""
+    base, head = report.base, report.head
+    same = base is not None and (base.sha, base.python) == (head.sha, head.python)
+    quick = project.config.settings.rounds < DECIDING_ROUNDS
+    if base is None or same or quick or report.injected:
+        return
+    whole = not (asked.selection or asked.last_failed or asked.shard or report.interrupted)
+    try:
+        memory.keep_failed(report, asked=f"{base.rev} with {head.rev}", whole=whole)
+    except OSError as error:
+        project.caller.say(
+            f"perfci: what failed isn't kept for --last-failed: {refusal(error).message}", err=True
+        )
 
 
 def check_revision(project: Project, head: str, asked: Asked, *, confirm: bool = True) -> Measured:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfci.app.compare import Request, measured_of, selected_cases, selected_part
+from perfci.app.compare import (
+    Request,
+    measured_of,
+    remember_cases,
+    selected_cases,
+    selected_part,
+)
 from perfci.app.conclusion import judged_alone, run_of
 from perfci.checkout.repository import Resolved
 from perfci.model.case import Case
@@ -61,6 +67,7 @@ def list_cases(
     The notes are on the configuration: how busy the machine is concerns no list.
     """
     with open_workplace(around, (head,)) as workplace:
+        remember_cases(around, workplace)
         cases = selected_cases(workplace, Request(selection))
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
         notes = (

@@ -124,7 +124,7 @@ class Repository:
         head = attempt(self.root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
         guesses = [head.output] if head.status == 0 else []
         guesses += ["main", "master", "origin/main", "origin/master"]
-        known = set(self._names())
+        known = set(self.names())
         return next((guess for guess in guesses if guess in known), None)
 
     def is_shallow(self) -> bool:
@@ -175,7 +175,7 @@ class Repository:
         return found
 
     def _unknown(self, rev: str, said: str) -> PerfciError:
-        names = self._names()
+        names = self.names()
         if not names and attempt(self.root, "rev-parse", "--verify", "HEAD").status != 0:
             return UsageError(
                 "no-commits", f"{self.root} has no commits yet", "Commit something first."
@@ -204,7 +204,7 @@ class Repository:
             hints.append("See `git branch --all` and `git tag`; fetch it if it is elsewhere.")
         return UsageError("unknown-rev", f"`{rev}` is no commit of {self.root}", " ".join(hints))
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
         """Return the short names of branches, remote branches and tags."""
         listed = git(
             self.root,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perfci.cli.completing import cases, refs
 from perfci.cli.options import config_option, measuring_options, python_option
-from perfci.cli.printing import say
+from perfci.cli.printing import is_quiet, say
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.units import counted, format_change, format_value
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("update", epilog="Example: perfci baseline update main -k encoder")
-@click.argument("rev", default="HEAD")
+@click.argument("rev", default="HEAD", shell_complete=refs)
 @measuring_options
 @python_option
 @click.option(
@@ -47,7 +48,7 @@ def update(
     asked = Asked(selection, python, log_folder=log_dir)
     with calling() as caller:
         updated = update_baseline(open_project(caller, **options), rev, asked, sessions)
-    if updated.written:
+    if updated.written and not is_quiet():
         say("Commit these files: they are reviewed and merged like code.")
     return EXIT_NO_VERDICT if updated.left_out else EXIT_PASS
 
@@ -79,7 +80,7 @@ def list_baselines(config_path: Path | None) -> None:
 
 
 @command.command("show", epilog="Example: perfci baseline show 'encoder[batch=1]'")
-@click.argument("case")
+@click.argument("case", shell_complete=cases)
 @click.option("--environment", "key", help="The environment's key (default: every one).")
 @config_option
 def show(case: str, key: str | None, config_path: Path | None) -> None:
@@ -134,7 +135,7 @@ def diff(first: str, second: str, config_path: Path | None) -> None:
 
 @command.command("remove", epilog="Example: perfci baseline remove ENVIRONMENT 'encoder[batch=1]'")
 @click.argument("environment")
-@click.argument("case", required=False)
+@click.argument("case", required=False, shell_complete=cases)
 @config_option
 def remove(environment: str, case: str | None, config_path: Path | None) -> None:
     """Remove CASE's baseline of ENVIRONMENT, or all of that environment's."""

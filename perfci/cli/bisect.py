@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from perfci.cli.caller import allow_token_option
+from perfci.cli.completing import metrics, refs
 from perfci.cli.options import (
     config_option,
     duration,
@@ -25,11 +26,16 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     epilog="Example: perfci bisect v1.2..main -k encoder --metric latency_p50\n\n"
     "Exit codes: 0 found, 2 usage, 3 not found (nothing moved, or the time ended), 4 git or disk.",
 )
-@click.argument("wanted", metavar="GOOD..BAD|CHANGE-ID")
+@click.argument("wanted", metavar="GOOD..BAD|CHANGE-ID", shell_complete=refs)
 @history_option
 @config_option
 @select_option
-@click.option("--metric", default="", help="Of this metric (default: the one that moved most).")
+@click.option(
+    "--metric",
+    default="",
+    shell_complete=metrics,
+    help="Of this metric (default: the one that moved most).",
+)
 @click.option("--package", default="", help="GOOD..BAD are releases of this package, by pip.")
 @python_option
 @allow_token_option

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.caller import allow_token_option
+from perfci.cli.completing import refs
 from perfci.cli.options import (
     config_option,
     duration,
@@ -33,7 +34,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "Exit codes: 0 calibrated, 2 usage, 3 not to be relied on (a promise not kept, a false "
     "alarm, too little time), 4 git or disk.",
 )
-@click.argument("rev", default=".")
+@click.argument("rev", default=".", shell_complete=refs)
 @config_option
 @select_option
 @python_option

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli.printing import is_terminal, rewrite, say
+from perfci.cli.printing import is_quiet, is_terminal, rewrite, say
 from perfci.units import first_of, format_duration
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def calling(*, quiet: bool = False) -> Iterator[Caller]:
     """Yield the caller: its progress is shown on a line, which is cleared whatever happens."""
     from perfci.app.project import Caller
 
-    line = ProgressLine(quiet=quiet)
+    line = ProgressLine(quiet=quiet or is_quiet())
 
     def say_below(text: str, *, err: bool = False) -> None:
         line.close()

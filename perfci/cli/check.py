@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from perfci.cli.completing import refs
 from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import (
     inject_option,
@@ -18,8 +19,9 @@ from perfci.cli.options import (
     showing_options,
     strict_option,
 )
-from perfci.cli.printing import say
+from perfci.cli.printing import show
 from perfci.errors import EXIT_PASS
+from perfci.render.clean import clean_lines
 from perfci.verdict.shards import Shard
 
 
@@ -28,7 +30,7 @@ from perfci.verdict.shards import Shard
     cls=ExportingCommand,
     epilog="Example: perfci check --markdown comment.md --json report.json",
 )
-@click.argument("head", default=".")
+@click.argument("head", default=".", shell_complete=refs)
 @measuring_options
 @python_option
 @click.option(
@@ -83,7 +85,7 @@ def command(
     except NothingStored as nothing:
         if not if_stored:
             raise
-        say(f"perfci: nothing was checked: {nothing.message}", err=True)
+        show(clean_lines(f"perfci: nothing was checked: {nothing.message}\n"), err=True)
         return EXIT_PASS
     deliver(measured.report, outputs, verbose=verbose, quiet=quiet)
     measured.record(quiet=quiet)

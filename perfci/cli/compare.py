@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from perfci.cli.completing import refs
 from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import (
     inject_option,
@@ -28,8 +29,8 @@ from perfci.verdict.shards import Shard
     "Exit codes: 0 no regression was found (also inconclusive), 1 regression, 2 usage, "
     "3 no trustworthy verdict, 4 git, disk or database.",
 )
-@click.argument("base")
-@click.argument("head", default=".")
+@click.argument("base", shell_complete=refs)
+@click.argument("head", default=".", shell_complete=refs)
 @measuring_options
 @python_option
 @click.option("--base-python", metavar="PATH", help="Another Python that runs base.")
@@ -38,6 +39,11 @@ from perfci.verdict.shards import Shard
     "--fail-fast",
     is_flag=True,
     help="Stop at the first regression or failure. Not with --shard.",
+)
+@click.option(
+    "--last-failed",
+    is_flag=True,
+    help="Only cases that regressed or failed in this repository's last comparison here.",
 )
 @click.option(
     "--all",
@@ -51,7 +57,10 @@ from perfci.verdict.shards import Shard
     help="Measure although both sides are one commit (an A/A); `calibrate` shows more.",
 )
 @click.option(
-    "--benchmarks-of", metavar="REV", help="Run the benchmark files of REV (default: HEAD's)."
+    "--benchmarks-of",
+    metavar="REV",
+    shell_complete=refs,
+    help="Run the benchmark files of REV (default: HEAD's).",
 )
 @click.option(
     "--why/--no-why",
@@ -78,6 +87,7 @@ def command(
     head_python: str | None,
     selection: str,
     fail_fast: bool,
+    last_failed: bool,
     everything: bool,
     same: bool,
     benchmarks_of: str | None,
@@ -107,7 +117,7 @@ def command(
     durations = durations_of_shard(shard, durations_path)
     asked = Asked(
         selection, python, shard, durations, record, history, outputs, log_dir, everything, why,
-        traces,
+        traces, last_failed,
     )  # fmt: skip
     with calling(quiet=quiet) as caller:
         project = open_project(caller, **options)

@@ -9,10 +9,19 @@ from perfci.cli.printing import show
 from perfci.render.clean import clean_lines
 
 
-@click.command("completion", epilog='Example: eval "$(perfci completion bash)"   (in ~/.bashrc)')
+@click.command(
+    "completion",
+    epilog="""\b
+Example: eval "$(perfci completion bash)"   in ~/.bashrc
+         eval "$(perfci completion zsh)"    in ~/.zshrc, after compinit
+         perfci completion fish > ~/.config/fish/completions/perfci.fish""",
+)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the completion script of SHELL."""
+    """Print the completion script of SHELL: commands, options, revisions, cases and metrics.
+
+    Cases are those that the benchmark files write, and their parameters as last listed or measured.
+    """
     from perfci.cli.main import cli
 
     kind = get_completion_class(shell)

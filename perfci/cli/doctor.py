@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from perfci.cli.options import config_option, python_option
-from perfci.cli.printing import say, show, styled
+from perfci.cli.printing import is_quiet, say, show, styled
 from perfci.config.loading import load_config
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.render.clean import clean_styled, one_line
@@ -23,7 +23,7 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 def command(config_path: Path | None, python: str | None) -> int:
     """Look at this machine and say what makes measurements worse or impossible, and what to do.
 
-    Exits with 3 when measuring is impossible.
+    Exits with 3 when measuring is impossible. With -q only what isn't as it should be.
     """
     from perfci.app.project import cache_folder, interpreter
     from perfci.cli.caller import root_here
@@ -36,6 +36,8 @@ def command(config_path: Path | None, python: str | None) -> int:
     chosen = interpreter(python, configured, root)
     findings = examine(chosen, cache_folder(), dict(os.environ), root, config_path)
     for finding in findings:
+        if finding.level == "ok" and is_quiet():
+            continue
         text, color = _MARKS[finding.level]
         mark = styled(f"{text:>5}", fg=color)
         show(clean_styled(f"{mark}  {one_line(f'{finding.subject}: {finding.found}')}\n"))
@@ -43,6 +45,8 @@ def command(config_path: Path | None, python: str | None) -> int:
             say(f"       → {finding.advice}")
     stops = sum(finding.level == "impossible" for finding in findings)
     worse = sum(finding.level == "worse" for finding in findings)
+    if is_quiet():
+        return EXIT_NO_VERDICT if stops else EXIT_PASS
     say("")
     say(
         f"{stops} make measuring impossible, {worse} make it worse."

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from perfci.cli.caller import allow_token_option
+from perfci.cli.completing import refs, refs_or_files
 from perfci.cli.options import config_option, duration, python_option, select_option
 from perfci.cli.printing import say
 from perfci.errors import EXIT_PASS
@@ -18,8 +19,8 @@ from perfci.errors import EXIT_PASS
     epilog="Example: perfci explain main HEAD -k encoder\n\n"
     "Exit codes: 0 done, 2 usage, 3 no benchmark could be run, 4 git or disk.",
 )
-@click.argument("report_or_base", metavar="REPORT|BASE")
-@click.argument("head", default="")
+@click.argument("report_or_base", metavar="REPORT|BASE", shell_complete=refs_or_files)
+@click.argument("head", default="", shell_complete=refs)
 @select_option
 @config_option
 @python_option

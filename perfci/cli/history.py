@@ -10,7 +10,7 @@ import click
 
 from perfci.app.project import configuration
 from perfci.cli.options import config_option, history_option
-from perfci.cli.printing import say, show_all
+from perfci.cli.printing import is_quiet, say, show_all
 from perfci.errors import UsageError
 from perfci.history.retention import KEEP_DAYS, NEAR
 from perfci.units import counted, format_value
@@ -117,7 +117,7 @@ def prune(
     verb = "would be" if dry_run else "were"
     for one in pruned:
         say(f"{one.environment}: {one.removed} of {counted(one.runs, 'run')} {verb} removed")
-    if any(one.removed for one in pruned) and not dry_run:
+    if any(one.removed for one in pruned) and not (dry_run or is_quiet()):
         say("The room they took is used again by what comes.")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from perfci.app.init_github import LEAVABLE, MOST_SHARDS, GitHubOptions
-from perfci.cli.printing import say, show
+from perfci.cli.printing import is_quiet, say, show
 from perfci.render.clean import clean_lines
 
 _NEXT = """
@@ -87,6 +87,7 @@ def command(
     comment; the options after it are about these.
     """
     from perfci.app.init import initialise
+    from perfci.app.notices import silent
     from perfci.checkout.repository import open_repository
 
     options = GitHubOptions(
@@ -96,5 +97,8 @@ def command(
         raise click.UsageError("this is about workflows: add --github")
     if nightly_runner and "nightly" in without:
         raise click.UsageError("--nightly-runner is about what --without nightly leaves out")
-    initialise(open_repository(Path.cwd()), benchmarks, options if github else None, say)
+    told = silent if is_quiet() else say
+    initialise(open_repository(Path.cwd()), benchmarks, options if github else None, told)
+    if is_quiet():
+        return
     show(clean_lines(f"{_NEXT_ON_GITHUB if github else _NEXT}\n"))

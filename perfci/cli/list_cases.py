@@ -9,15 +9,16 @@ from pathlib import Path
 import click
 
 from perfci.cli.caller import allow_token_option
+from perfci.cli.completing import refs
 from perfci.cli.options import config_option, python_option, select_option
-from perfci.cli.printing import is_terminal, say, say_red, show
+from perfci.cli.printing import is_quiet, is_terminal, say, say_red, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.model.case import Case
 from perfci.render.clean import clean_json, clean_line
 
 
 @click.command("list", epilog="Example: perfci list -k 'encoder and not slow'")
-@click.argument("rev", default=".")
+@click.argument("rev", default=".", shell_complete=refs)
 @config_option
 @select_option
 @python_option
@@ -26,7 +27,10 @@ from perfci.render.clean import clean_json, clean_line
 def command(
     rev: str, config_path: Path | None, selection: str, python: str | None, *, as_json: bool
 ) -> int:
-    """List the cases of REV (default: the working tree), a line each: id, place, tags, skips."""
+    """List the cases of REV (default: the working tree), a line each: id, place, tags, skips.
+
+    With -q the ids alone.
+    """
     from perfci.app.project import open_project
     from perfci.app.run import list_cases
     from perfci.cli.caller import calling
@@ -38,6 +42,9 @@ def command(
     if as_json:
         listed = {"cases": [_described(case) for case in cases], "failures": list(failed)}
         show(clean_json(json.dumps(listed, indent=2) + "\n"))
+    elif is_quiet():
+        for case in cases:
+            say(clean_line(case.id))
     else:
         _show_lines(cases)
     for note in notes:

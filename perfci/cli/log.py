@@ -52,8 +52,15 @@ LOG = Log()
 """Of this process: its standard error is one, too."""
 
 
-def with_log_format(command: click.Command) -> click.Command:
-    """Return ``command`` with the option, and so each command of a group."""
+def with_common_options(command: click.Command) -> click.Command:
+    """Return ``command`` with ``--log-format`` and ``-q``, and so each command of a group."""
+    quiet = next((one for one in command.params if "--quiet" in one.opts), None)
+    if quiet is None and not isinstance(command, click.Group):
+        help_text = "Print what was asked for and errors only."
+        quiet = click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, help=help_text)
+        command.params.append(quiet)
+    if quiet is not None:
+        quiet.callback = _hushed
     if not any("--log-format" in one.opts for one in command.params):
         command.params.append(
             click.Option(
@@ -68,8 +75,15 @@ def with_log_format(command: click.Command) -> click.Command:
         )
     if isinstance(command, click.Group):
         for one in command.commands.values():
-            with_log_format(one)
+            with_common_options(one)
     return command
+
+
+def _hushed(_context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
+    from perfci.cli.printing import be_quiet
+
+    be_quiet(on=value)
+    return value
 
 
 def _chosen(context: click.Context, _: click.Parameter, value: str | None) -> None:

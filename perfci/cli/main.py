@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli.log import with_log_format
-from perfci.cli.printing import discard, end_log, log_event, say, show, styled
+from perfci.cli.log import with_common_options
+from perfci.cli.printing import be_quiet, discard, end_log, log_event, show, styled
 from perfci.errors import EXIT_OUTSIDE, PerfciError, UsageError, refusal
 from perfci.model.version import VERSION
 from perfci.render.clean import clean_lines, clean_styled
@@ -85,7 +85,7 @@ class _LazyGroup(click.Group):
 
         command = importlib.import_module(_COMMANDS[cmd_name]).command
         assert isinstance(command, click.Command)  # noqa: S101 (the table above says so)
-        return with_log_format(command)
+        return with_common_options(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -139,7 +139,7 @@ def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
         _say_error(error)
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        say("perfci: interrupted.", err=True)
+        show(clean_lines("perfci: interrupted.\n"), err=True)
         code = 128 + signal.SIGINT
     except BrokenPipeError:
         discard()
@@ -149,6 +149,7 @@ def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
     except Exception as error:  # noqa: BLE001 (shown as a bug; Python's own exit code, 1, would say "regression")
         code = _say_error(_bug(error))
     code = code if isinstance(code, int) else 0
+    be_quiet(on=False)
     end_log(code)
     return code
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfci.cli.caller import allow_token_option
+from perfci.cli.completing import refs
 from perfci.cli.options import (
     config_option,
     duration,
@@ -33,8 +34,14 @@ _FEW = 5
     "Exit codes: 0 recorded, 2 usage, 3 the newest commit failed, or interrupted, "
     "4 git, disk or database.",
 )
-@click.argument("branch", required=False)
-@click.option("--commits", "wanted", metavar="OLD..NEW", help="Fill the gaps of these commits.")
+@click.argument("branch", required=False, shell_complete=refs)
+@click.option(
+    "--commits",
+    "wanted",
+    metavar="OLD..NEW",
+    shell_complete=refs,
+    help="Fill the gaps of these commits.",
+)
 @click.option("--last", type=click.IntRange(1), help="The tip, and the gaps of the last N commits.")
 @click.option("--nights", is_flag=True, help="Of each day (UTC) only its last commit.")
 @history_option

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from perfci.cli.caller import allow_token_option
+from perfci.cli.completing import cases
 from perfci.model.settings import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard
@@ -68,7 +69,12 @@ config_option = click.option(
     "--config", "config_path", type=_FILE, help="Read this file instead of pyproject.toml."
 )
 select_option = click.option(
-    "-k", "selection", default="", metavar="WORDS", help="Only the cases these words select."
+    "-k",
+    "selection",
+    default="",
+    metavar="WORDS",
+    shell_complete=cases,
+    help="Only the cases these words select.",
 )
 python_option = click.option(
     "--python",

@@ -43,16 +43,10 @@ def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool, quiet
 
 def show_report(report: Report, *, verbose: bool, quiet: bool, err: bool = False) -> None:
     """Print the report as a terminal table, or the verdict alone."""
-    from perfci.render.clean import clean_line, clean_lines
-    from perfci.render.outline import headline, injected_text
     from perfci.render.terminal import render_terminal
 
     if quiet:
-        alone = report.is_one_sided
-        reasons = () if alone else report.verdict.reasons
-        said = "; ".join(filter(None, (injected_text(report), *(reasons or (headline(report),)))))
-        line = f"{'run' if alone else report.verdict.status}: {said}"
-        text = clean_lines(clean_line(line, 2000) + "\n")
+        text = verdict_line(report)
     else:
         width = shutil.get_terminal_size((100, 24)).columns
         text = render_terminal(report, width, is_coloured(err=err), verbose=verbose)
@@ -60,6 +54,18 @@ def show_report(report: Report, *, verbose: bool, quiet: bool, err: bool = False
         show(text, err=True)
     else:
         show_texts([text])
+
+
+def verdict_line(report: Report) -> Clean:
+    """Return the verdict and its reasons, on one line."""
+    from perfci.render.clean import clean_line, clean_lines
+    from perfci.render.outline import headline, injected_text
+
+    alone = report.is_one_sided
+    reasons = () if alone else report.verdict.reasons
+    said = "; ".join(filter(None, (injected_text(report), *(reasons or (headline(report),)))))
+    line = f"{'run' if alone else report.verdict.status}: {said}"
+    return clean_lines(clean_line(line, 2000) + "\n")
 
 
 def show_texts(texts: Iterable[Clean]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from perfci.cli.caller import allow_token_option
+from perfci.cli.completing import refs
 from perfci.cli.options import (
     config_option,
     durations_option,
@@ -26,7 +27,7 @@ Shares = Sequence[Sequence[Case]]
 
 
 @click.command("plan", epilog="Example: perfci plan --shards 4 --durations report.json")
-@click.argument("rev", default=".")
+@click.argument("rev", default=".", shell_complete=refs)
 @click.option(
     "--shards",
     "wanted",

@@ -19,8 +19,26 @@ from perfci.cli.log import LOG
 from perfci.render.clean import Clean, clean_styled, one_line
 
 
+class _Quiet:
+    """Whether the command that runs was asked for no more than its result and errors."""
+
+    on = False
+
+
+def be_quiet(*, on: bool) -> None:
+    """From here on, print nothing beside the result but errors; or print all again."""
+    _Quiet.on = on
+
+
+def is_quiet() -> bool:
+    """Return whether only the result and errors are wanted."""
+    return _Quiet.on
+
+
 def say(text: str, *, fg: str | None = None, err: bool = False) -> None:
-    """Print ``text`` on one line, whatever it holds."""
+    """Print ``text`` on one line, whatever it holds. A quiet command's notices are dropped."""
+    if err and not fg and _Quiet.on:
+        return
     _echo(f"{styled(text, fg=fg)}\n", err=err)
 
 

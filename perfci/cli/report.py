@@ -13,7 +13,7 @@ import click
 
 from perfci.app.outputs import STANDARD_OUTPUT, unwritable
 from perfci.cli.exporting import FormatsCommand
-from perfci.cli.printing import is_coloured, say, show
+from perfci.cli.printing import is_coloured, is_quiet, say, show
 from perfci.files import write_file
 
 if TYPE_CHECKING:
@@ -41,22 +41,30 @@ class _ReportCommand(FormatsCommand):
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("-v", "--verbose", is_flag=True, help="Show every comparison (terminal).")
 def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
-    """Render FILE, a `perfci.report/1` JSON file (`-` for standard input), in any format."""
+    """Render FILE, a `perfci.report/1` JSON file (`-` for standard input), in any format.
+
+    With -q the verdict's line alone, of a terminal.
+    """
     from perfci.app.reports import load_report, report_in
+    from perfci.cli.output import verdict_line
     from perfci.render.exporters import TERMINAL, named
     from perfci.render.limits import MOST_BYTES
     from perfci.render.terminal import render_terminal
 
+    text: str
     if str(file) == "-":
         # no more than a report may have, and one byte by which it is seen to be too large
         report = report_in(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
     else:
         report = load_report(file)
-    if form == TERMINAL:
+    if form == TERMINAL and is_quiet():
+        shown = verdict_line(report)
+        text = shown
+    elif form == TERMINAL:
         width = shutil.get_terminal_size((100, 24)).columns
         color = is_coloured() and (output is None or output == STANDARD_OUTPUT)
         shown = render_terminal(report, width=width, color=color, verbose=verbose)
-        text: str = shown
+        text = shown
     else:
         text = named(form).text(report)
         shown = named(form).shown(text)

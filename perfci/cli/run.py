@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from perfci.cli.completing import refs
 from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import (
     measuring_options,
@@ -20,7 +21,7 @@ from perfci.cli.options import (
 @click.command(
     "run", cls=ExportingCommand, epilog="Example: perfci run HEAD -k encoder --json run.json"
 )
-@click.argument("rev", default=".")
+@click.argument("rev", default=".", shell_complete=refs)
 @measuring_options
 @python_option
 @record_options

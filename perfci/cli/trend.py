@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from perfci.cli.completing import refs
 from perfci.cli.options import config_option, duration, history_option
-from perfci.cli.printing import say, show
+from perfci.cli.printing import is_quiet, say, show
 
 if TYPE_CHECKING:
     from perfci.app.notify import Notifications
@@ -88,7 +89,12 @@ def notifications_of(options: dict[str, Any]) -> Notifications:
 
 @click.command("trend", epilog="Example: perfci trend --html site --markdown trend.md")
 @history_option
-@click.option("--branch", metavar="NAME", help="Whose commits (default: the default branch).")
+@click.option(
+    "--branch",
+    metavar="NAME",
+    shell_complete=refs,
+    help="Whose commits (default: the default branch).",
+)
 @click.option("--html", type=_FOLDER, metavar="DIR", help="Write a site that opens from disk.")
 @click.option("--markdown", type=_FILE, help="Write a summary, for a job or an issue.")
 @click.option("--json", "json_path", type=_FILE, help="Write all of it for programs.")
@@ -150,7 +156,7 @@ def command(
     def show_trend(trend: Trend) -> None:
         for line in trend_lines(trend):
             say(line, err=bool(printed))
-        if html:
+        if html and not is_quiet():
             say(f"open {html / 'index.html'}", err=bool(printed))
         for name in printed:
             show(trend_text(name, trend))
