@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import NewType
 
 Clean = NewType("Clean", str)
@@ -22,6 +23,7 @@ _COMMAND = re.compile(r"##(?=\[)|^[^\S\n]*:(?=:)", re.MULTILINE)
 _STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
 """A colour or a weight: what a renderer of perfci's own puts around cleaned text."""
 _MAYBE_UNSEEN = re.compile(r"[^\x00-\x7e]+")
+_MARKS = {"Mn", "Me"}
 _MOST_MARKS = 4
 """More combining marks on one letter would climb over the neighbouring lines."""
 
@@ -92,7 +94,20 @@ def _escaped(character: str) -> str:
 
 
 def _visible(parts: list[str]) -> list[str]:
-    return [_few_marks("".join(map(_shown, _ANSI.sub("", part)))) for part in parts]
+    return [
+        part if _is_plain(part) else _few_marks("".join(map(_shown, _ANSI.sub("", part))))
+        for part in parts
+    ]
+
+
+def _is_plain(text: str) -> bool:
+    """Say whether all of ``text`` can be seen, and no letter has a mark: true of nearly all."""
+    return text.isprintable() and (text.isascii() or all(map(_is_plain_character, set(text))))
+
+
+@lru_cache(1024)
+def _is_plain_character(character: str) -> bool:
+    return _shown(character) == character and unicodedata.category(character) not in _MARKS
 
 
 def _shown(character: str) -> str:
@@ -108,7 +123,7 @@ def _few_marks(text: str) -> str:
     kept: list[str] = []
     marks = 0
     for character in text:
-        marks = marks + 1 if unicodedata.category(character) in {"Mn", "Me"} else 0
+        marks = marks + 1 if unicodedata.category(character) in _MARKS else 0
         if marks <= _MOST_MARKS:
             kept.append(character)
     return "".join(kept)

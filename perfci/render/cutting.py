@@ -34,12 +34,12 @@ class _Open:
         return _Open("", depth, rows)
 
 
-def cut(text: str, limit: int) -> str:
+def cut(text: str, limit: int, left_out: int = 0) -> str:
     """Return ``text`` if it has at most ``limit`` characters, else as many lines as fit.
 
-    A note at the end says how many table rows were left out.
+    A note at the end says how many table rows were left out, ``left_out`` of them before.
     """
-    if len(text) <= limit:
+    if len(text) <= limit and not left_out:
         return text
     kept: list[str] = []
     length = 0
@@ -55,7 +55,7 @@ def cut(text: str, limit: int) -> str:
     if len(kept) < len(lines) and _SEPARATOR.match(lines[len(kept)]):
         state = _Open(state.fence, state.details, state.rows - 1)
         kept.pop()  # a header without its separator would show as text
-    return "\n".join([*kept, *_closing(state), _note(_rows(lines) - state.rows), ""])
+    return "\n".join([*kept, *_closing(state), _note(_rows(lines) + left_out - state.rows), ""])
 
 
 def tidy(text: str) -> str:

@@ -25,7 +25,9 @@ from perfci.render.outline import (
     unseen_text,
 )
 from perfci.render.sections import (
+    MOST_FOLDED_FAILURES,
     MOST_REASONS,
+    MOST_TABLE_ROWS,
     mark_of,
     sections,
     shared_reasons,
@@ -67,7 +69,9 @@ def render_comment(
         raise UsageError(
             "no-sha", f"{head_sha[:80]!r} is no commit's hash", "Give 7 to 64 hexadecimal digits."
         )
-    return cut(tidy(_template().render(_context(tuple(reports), head_sha, links))), limit)
+    context = _context(tuple(reports), head_sha, links)
+    left_out = sum(section.left_out for section in context["sections"])
+    return cut(tidy(_template().render(context)), limit, left_out)
 
 
 def markdown_environment() -> Environment:
@@ -111,6 +115,8 @@ def _template() -> Template:
         "note": rows.note,
         "unseen": unseen_text,
         "numbers": rows.has_numbers,
+        "most": MOST_TABLE_ROWS,
+        "most_failures": MOST_FOLDED_FAILURES,
         "statistics": statistics,
         "mode_words": modes,
         "shape_words": shapes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from perfci.model.case import Failure
 from perfci.model.finding import WARNS, Reason
@@ -17,7 +18,7 @@ from perfci.verdict.decision import lost_metrics
 
 # Which failures a reader is shown beside the rows, and which of them are one and the same.
 
-_WORD = re.compile(r"[^\s\"'`]+")
+_IN_TREE = re.compile(r"(?<![^\s\"'`])[^\s\"'`]*/(?:trees|builds)/[^/\s\"'`][^\s\"'`]*")
 _TREE = re.compile(r"/(?:trees|builds)(?=/[^/])")
 _NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
 """Addresses, process ids and line numbers differ between two runs of one failure."""
@@ -44,9 +45,14 @@ def shown_failures(report: Report) -> tuple[Failure, ...]:
 
 def likeness(failure: Failure) -> tuple[str, ...]:
     """Return what is alike in two failures that a reader would act on in the same way."""
-    said = (failure.message, failure.log_tail)
-    places = (_NUMBER.sub("0", _WORD.sub(_without_tree, text)) for text in said)
-    return (failure.case, failure.stage, failure.kind, *places)
+    said = map(_without_places, (failure.message, failure.log_tail))
+    return (failure.case, failure.stage, failure.kind, *said)
+
+
+@lru_cache(4096)
+def _without_places(text: str) -> str:
+    """Return ``text`` without perfci's folders and numbers; asked for again by each section."""
+    return _NUMBER.sub("0", _IN_TREE.sub(_without_tree, text))
 
 
 def _without_tree(found: re.Match[str]) -> str:

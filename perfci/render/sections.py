@@ -30,6 +30,10 @@ from perfci.units import counted, listed
 
 MOST_REASONS = 5
 MOST_NAMES = 20
+MOST_TABLE_ROWS = 1_000
+"""A comment has room for fewer, and a stranger's report may hold 20,000."""
+MOST_FOLDED_FAILURES = 50
+"""Each with up to 4,000 characters of its output."""
 _MOST_ROWS = 8
 _FEWEST_ROWS = 4
 _MOST_FAILURES = 3
@@ -90,6 +94,19 @@ class Section:
     def inside(self) -> tuple[CaseWhy, ...]:
         """Return the whys that say more than their first line."""
         return tuple(one for one in self.whys if one.more)
+
+    @property
+    def unchanged(self) -> tuple[Comparison, ...]:
+        """Return the rows that gate and are unchanged."""
+        return tuple(row for row in self.found.unchanged if row.gate != "info")
+
+    @property
+    def left_out(self) -> int:
+        """Return how many rows its tables don't hold; its lists say so themselves."""
+        found = self.found
+        tables = (self.regressed, self.warned, self.improved, self.undecided, self.unchanged)
+        every = map(len, (*tables, found.informative, found.new))
+        return sum(max(0, rows - MOST_TABLE_ROWS) for rows in every)
 
     @property
     def folded(self) -> str:
@@ -238,13 +255,12 @@ def _section(
     reasons = tuple(reason for reason in other_reasons(report, shown) if reason not in said)
     explanations = other_explanations(report)
     same_code = same_code_cases(report)
-    tests = tuple(
-        row
-        for row in (*moved, *found.undecided, *found.unchanged)
-        if row.gate != "info" and (row.p is not None or (row.method == "exact" and row in moved))
-    )
+    of_moved = (row for row in moved if row.p is not None or row.method == "exact")
+    of_others = (row for row in (*found.undecided, *found.unchanged) if row.p is not None)
+    tests = tuple(row for row in (*of_moved, *of_others) if row.gate != "info")
     matrices, by_shape = modes.shown(report), shapes.shown(report)
-    folded = tuple(row for row in (*moved, *found.undecided) if row not in shown)
+    above_the_fold = set(map(id, shown))  # comparing rows is slow, and a report may have 20,000
+    folded = tuple(row for row in (*moved, *found.undecided) if id(row) not in above_the_fold)
     groups = tuple(map(tuple, _grouped(folded)))
     inside = whys(report)
     because, used, open_whys = reasons_of(shown, report, inside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from perfci.stats.student import t_quantile
 
@@ -23,12 +24,18 @@ def detectable_difference(se: float, df: float, alpha: float, power: float = POW
     freedom, many comparisons) δ is too, and the normal part of T nothing beside it: then
     ``δ = critical √(χ²(power; df) / df)``, which the inversion takes milliseconds to find.
     """
+    return _noncentrality(df, alpha, power) * se
+
+
+@lru_cache(4096)
+def _noncentrality(df: float, alpha: float, power: float) -> float:
+    """Return δ: most rows of a report have the same degrees of freedom."""
     from scipy import special
 
     critical = t_quantile(1.0 - alpha / 2.0, df)
     if critical > _HUGE:
-        return critical * math.sqrt(float(special.chdtri(df, 1.0 - power)) / df) * se
-    return float(special.nctdtrinc(df, 1.0 - power, critical)) * se
+        return critical * math.sqrt(float(special.chdtri(df, 1.0 - power)) / df)
+    return float(special.nctdtrinc(df, 1.0 - power, critical))
 
 
 def pairs_needed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from perfci.model.finding import Finding, found
 
@@ -84,6 +85,7 @@ def two_sided_p(t: float, df: float) -> float:
     return float(2.0 * special.stdtr(df, -abs(t)))
 
 
+@lru_cache(4096)
 def t_quantile(probability: float, df: float) -> float:
     """Return the value that Student's t with ``df`` degrees of freedom stays below so often."""
     from scipy import special

@@ -118,10 +118,13 @@ def _judged(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...
     How many metrics a benchmark adds is the pull request's say, and each eases Holm's correction.
     """
     held_to = [_by_the_stricter(row, policy) for row in rows]
-    own = iter(readjust([row for row in held_to if row.metric in METRICS], policy))
+    together = readjust(held_to, policy)
+    ours = [row for row in held_to if row.metric in METRICS]
+    if len(ours) == len(held_to):
+        return together
+    own = iter(readjust(ours, policy))
     return tuple(
-        max(next(own), row, key=_badness) if row.metric in METRICS else row
-        for row in readjust(held_to, policy)
+        max(next(own), row, key=_badness) if row.metric in METRICS else row for row in together
     )
 
 

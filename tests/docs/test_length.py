@@ -1,13 +1,14 @@
 """The pages stay short enough to be read. Generated tables belong in docs/results, uncounted.
 
-28,000 words, and what came since: ancestors, the same code, bisect, why, modes, shapes, pages.
+28,000 words, and what came since: ancestors, the same code, bisect, why, modes, shapes, pages,
+attacks.
 """
 
 from __future__ import annotations
 
 from tests.docs.pages import ROOT
 
-MOST = 33_500
+MOST = 33_600
 
 
 def test_readme_and_pages_have_no_more_words_than_allowed() -> None:

@@ -35,21 +35,30 @@ class Fault:
 
 @dataclass(slots=True)
 class Outcome:
-    """How many inputs were believed and refused, and those that were neither."""
+    """How many inputs there were, how many were believed and refused, and the others."""
 
+    inputs: int = 0
     believed: int = 0
     refused: int = 0
     slowest_s: float = 0.0
     faults: list[Fault] = field(default_factory=list)
 
 
-def run(name: str, inputs: int, seed: int) -> Outcome:
-    """Hand ``inputs`` damaged documents to a target; ends early where many are faults."""
+def run(
+    name: str, inputs: int, seed: int, *, first: int = 0, within_s: float = float("inf")
+) -> Outcome:
+    """Hand damaged documents to a target, from number ``first`` on.
+
+    Ends early where many are faults, and when ``within_s`` is over.
+    """
     target, outcome = TARGETS[name], Outcome()
     seeds = target.seeds()
-    for number in range(inputs):
+    ends = time.monotonic() + within_s
+    for number in range(first, first + inputs):
         content = damaged(seeds, Random(f"{name} {seed} {number}"), lines=target.lines)
         before = time.monotonic()
+        if before > ends:
+            break
         try:
             with _limited(), warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -63,6 +72,7 @@ def run(name: str, inputs: int, seed: int) -> Outcome:
             place = traceback.extract_tb(error.__traceback__)[-1]
             what = f"{type(error).__name__}: {str(error)[:200]} ({place.filename}:{place.lineno})"
             outcome.faults.append(Fault(number, content, what))
+        outcome.inputs += 1
         outcome.slowest_s = max(outcome.slowest_s, time.monotonic() - before)
         if len(outcome.faults) >= _MOST_FAULTS:
             break

@@ -42,3 +42,12 @@ def test_a_traceback_and_a_hang_are_found(
     faults = run("planted", 30, seed=0).faults
     assert bool(faults) == bool(what)
     assert all(one.what.startswith(what) for one in faults)
+
+
+def test_several_runs_are_those_of_one() -> None:
+    whole = run("event", 60, seed=1)
+    parts = [run("event", 20, seed=1, first=first) for first in (0, 20, 40)]
+    assert [whole.inputs, whole.refused] == [
+        sum(one.inputs for one in parts), sum(one.refused for one in parts)
+    ]  # fmt: skip
+    assert run("event", 60, seed=1, within_s=0.0).inputs == 0

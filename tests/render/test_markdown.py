@@ -141,6 +141,18 @@ def test_a_cut_between_header_and_separator_drops_the_header() -> None:
         assert f"{200 - kept.count('| 1 |')} table rows" in kept
 
 
+def test_rows_that_no_comment_has_room_for_are_counted_and_not_written() -> None:
+    many = tuple(row(f"case{number}", "latency_p50", 1, 1, "unchanged") for number in range(1_200))
+    skipped = dict.fromkeys(map(str, range(1_300)), "no GPU")
+    report = replace(passing_report(), results=many, skipped=skipped)
+    text = render_markdown(report, limit=10**9)
+    assert text.count("| <code>case") == 1_000 + 30  # and those of the statistics
+    assert "Cut to fit: 200 table rows and" in text
+    assert text.count("no GPU") == 1_000
+    assert "- and 300 more" in text
+    assert "1200 unchanged" in text
+
+
 def test_a_line_longer_than_the_limit_leaves_the_note_alone() -> None:
     text = cut("short\n" + "x" * 1000, 500)
     assert text.startswith("short\n")

@@ -37,10 +37,15 @@ class Texts:
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
+        self._seen: dict[tuple[str, int], int] = {}
 
     def place(self, text: str, limit: int = 300) -> int:
         """Return the number of ``text``, made visible."""
-        return self._places.setdefault(clean_line(text, limit), len(self._places))
+        if (known := self._seen.get((text, limit))) is not None:
+            return known
+        place = self._places.setdefault(clean_line(text, limit), len(self._places))
+        self._seen[text, limit] = place
+        return place
 
     @property
     def every(self) -> list[str]:
