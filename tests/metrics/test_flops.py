@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,33 @@ def test_an_operator_that_the_counter_fails_on_costs_the_count_alone(bench: Benc
     measured = bench.measure(source)
     assert "not under a mode" in measured["missing"]["flops"]
     assert measured["values"]["cold_start"] > 0.0
+
+
+BESIDE_TORCH = """
+import sys
+import torch
+from perfci.metrics.flops import _counted
+
+layer = torch.nn.TransformerEncoderLayer(64, 4, batch_first=True)
+convolution = torch.nn.Conv2d(3, 8, 3)
+works = {
+    "a training step": lambda: layer(torch.ones(2, 5, 64)).sum().backward(),
+    "without gradients": lambda: torch.no_grad()(layer)(torch.ones(2, 5, 64)),
+    "a convolution": lambda: convolution(torch.ones(1, 3, 16, 16)),
+    "einsum": lambda: torch.einsum("bij,bjk->bik", torch.ones(2, 3, 4), torch.ones(2, 4, 5)),
+}
+counted = {name: _counted(work)[0] for name, work in works.items()}
+assert "torch._dynamo" not in sys.modules
+from torch.utils.flop_counter import FlopCounterMode
+for name, work in works.items():
+    with FlopCounterMode(display=False) as torchs:
+        work()
+    assert counted[name] == torchs.get_total_flops() > 0, name
+"""
+
+
+def test_it_counts_what_torchs_own_counter_does_without_its_seconds_of_imports() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BESIDE_TORCH], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
