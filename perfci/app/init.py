@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfci.app.init_benchmark import find_package, first_benchmark, own_python
+from perfci.app.init_benchmark import first_benchmark, own_python, the_package
 from perfci.app.init_github import GitHubOptions, write_workflows
 from perfci.app.notices import Say
 from perfci.checkout.repository import Repository
@@ -34,12 +35,16 @@ _IGNORED = "__pycache__/\n"
 
 
 def initialise(
-    repository: Repository, benchmarks: str, github: GitHubOptions | None, say: Say
+    repository: Repository,
+    benchmarks: str,
+    github: GitHubOptions | None,
+    say: Say,
+    package: str = "",
 ) -> None:
     """Write what isn't there yet; ``say`` hears what was written and what kept.
 
-    ``benchmarks`` is the folder of benchmark files. Workflows are written where there are options
-    for ``github``.
+    ``benchmarks`` is the folder of benchmark files, ``package`` which of several is measured.
+    Workflows are written where there are options for ``github``.
     """
     root = repository.root
     folder = (root / benchmarks).resolve()
@@ -50,12 +55,13 @@ def initialise(
             "Choose a folder inside it, so that its files are part of every commit.",
         )
     project = _parsed(root / PROJECT_FILE, _text(root / PROJECT_FILE))
-    package = find_package(root, project)
+    settled = _is_configured(root, project) and any(folder.glob("bench_*.py"))
+    measured = None if settled else the_package(root, project, package)
     python = own_python(root)
     # the jobs that the workflows make have an environment of their own
     keys = _PYTHON.format(path=python) if python and not github else ""
-    if package and not package.reached:
-        keys += _PYTHON_PATH.format(folder=json.dumps(package.folder, ensure_ascii=False))
+    if measured and not measured.reached:
+        keys += _PYTHON_PATH.format(folder=json.dumps(measured.folder, ensure_ascii=False))
     _configure(root, folder.relative_to(root.resolve()).as_posix(), keys, say)
     _ignore(root, python, say)
     first = folder / "bench_first.py"
@@ -63,7 +69,7 @@ def initialise(
         say(f"kept     {benchmarks}/ has benchmarks already")
     else:
         folder.mkdir(parents=True, exist_ok=True)
-        first.write_text(first_benchmark(root, package), encoding="utf-8")
+        first.write_text(first_benchmark(root, measured), encoding="utf-8")
         say(f"wrote    {benchmarks}/bench_first.py")
     if github:
         write_workflows(repository, github, say)
@@ -83,8 +89,7 @@ def _configure(root: Path, benchmarks: str, keys: str, say: Say) -> None:
     """Put a first configuration where none is: into pyproject.toml, where its layout takes it."""
     path, own = root / PROJECT_FILE, root / OWN_FILE
     text = _text(path)
-    tool = _parsed(path, text).get("tool", {})
-    if (isinstance(tool, dict) and "perfci" in tool) or os.path.lexists(own):
+    if _is_configured(root, _parsed(path, text)):
         say("kept     the configuration that is there")
         return
     mine = _CONFIGURATION.format(benchmarks=benchmarks, keys=keys)
@@ -97,6 +102,11 @@ def _configure(root: Path, benchmarks: str, keys: str, say: Say) -> None:
         return
     path.write_bytes(both.encode("utf-8"))
     say(f"wrote    [tool.perfci] {'in' if text else 'to a new'} {path.name}")
+
+
+def _is_configured(root: Path, project: Mapping[str, Any]) -> bool:
+    tool = project.get("tool", {})
+    return (isinstance(tool, dict) and "perfci" in tool) or os.path.lexists(root / OWN_FILE)
 
 
 def _text(path: Path) -> str:

@@ -6,10 +6,13 @@ import ast
 import keyword
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from perfci.errors import UsageError
+from perfci.units import first_of
 
 _NO_PACKAGES = frozenset(
     {"tests", "test", "testing", "docs", "doc", "examples", "example", "scripts", "benchmarks"}
@@ -31,23 +34,51 @@ class Package:
         """Whether it is imported without a `python_path`."""
         return self.folder in {".", "src"}
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """What it may be asked for by: its name, its own folder, the one it lies in."""
+        inside = PurePosixPath(self.folder) / self.name
+        project = self.folder.removesuffix("/src")
+        return (self.name, inside.as_posix(), self.folder, project)
 
-def find_package(root: Path, project: Mapping[str, Any]) -> Package | None:
-    """Return the package of ``root``, ``project`` being its pyproject.toml; None of no clear one.
 
-    The one with the project's name, else the only one: at the root, in `src`, or, of a monorepo,
-    in a folder with a pyproject.toml, or in its `src`.
+def the_package(root: Path, project: Mapping[str, Any], asked: str = "") -> Package | None:
+    """Return the package to measure, ``project`` being ``root``'s pyproject.toml; None of none.
+
+    The one that is ``asked`` for by its name or folder, else the one with the project's name, else
+    the only one: at the root, in `src`, or, of a monorepo, in a folder with a pyproject.toml, or in
+    its `src`. UsageError, which names them, where several could be meant, or none is it.
     """
+    found = [Package(name, folder) for folder in _folders(root) for name in _in(root / folder)]
+    if asked:
+        wanted = asked.strip("/").removeprefix("./")
+        meant = [one for one in found if wanted in one.places]
+        if len(meant) != 1:
+            what = "means several packages" if meant else "is no package"
+            raise _which(f"--package {asked} {what}", meant or found)
+        return meant[0]
     table = project.get("project", {})
     named = str(table.get("name", "")) if isinstance(table, dict) else ""
-    wanted = re.sub(r"[-_.]+", "_", named).lower()
-    found = [Package(name, folder) for folder in _folders(root) for name in _in(root / folder)]
-    same = [one for one in found if one.name.lower() == wanted]
+    own = re.sub(r"[-_.]+", "_", named).lower()
+    same = [one for one in found if one.name.lower() == own]
     near = [one for one in found if one.reached]
     for some in (same, near, found):
         if len(some) == 1:
             return some[0]
+    if found:
+        raise _which("this repository has several packages", same or near or found)
     return None
+
+
+def _which(what: str, found: Sequence[Package]) -> UsageError:
+    if not found:
+        advice = "Leave --package out: the first benchmark is of a model of its own then."
+        return UsageError("which-package", f"{what}: no package is found here", advice)
+    names = [one.name for one in found]
+    shown = first_of([f"{one.name} (in {one.folder})" for one in found], 10)
+    example = found[0].name if names.count(found[0].name) == 1 else found[0].places[-1]
+    advice = f"Name the one to measure: `perfci init --package {example}`."
+    return UsageError("which-package", f"{what}: there are {shown}", advice)
 
 
 def first_benchmark(root: Path, package: Package | None) -> str:

@@ -92,8 +92,8 @@ FOLDER = Path(".github/workflows")
 MOST_SHARDS = 256
 """GitHub starts no more jobs from one matrix."""
 
-LEAVABLE = ("baseline", "nightly")
-"""The workflows that a project can do without."""
+ASKED_FOR = ("baseline", "nightly")
+"""The workflows that are written only where somebody asks for them."""
 DIFFERS = " (differs from what would be written now; delete it to have it written anew)"
 
 _DEFAULT_RUNNER = ("self-hosted", "gpu")
@@ -113,7 +113,13 @@ class GitHubOptions:
     install: tuple[str, ...] = ()
     report_install: tuple[str, ...] = ()
     nightly_runner: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> set[str]:
+        """Which of ``ASKED_FOR`` nobody asked for; machines of nights ask for these."""
+        asked = {*self.more, *(["nightly"] if self.nightly_runner else [])}
+        return set(ASKED_FOR) - asked
 
 
 def write_workflows(repository: Repository, options: GitHubOptions, say: Say) -> None:
@@ -124,7 +130,7 @@ def write_workflows(repository: Repository, options: GitHubOptions, say: Say) ->
     choices = _choices(repository, options)
     if not options.install and (caveat := own_requirement().caveat):
         say(f"{caveat}. The jobs that measure install it: say how, --install.", err=True)
-    files = _files(choices, {f"perfci-{which}.yml" for which in options.without})
+    files = _files(choices, {f"perfci-{which}.yml" for which in options.left_out})
     folder = repository.root / FOLDER
     if not folder.resolve().is_relative_to(repository.root.resolve()):
         raise UsageError(
@@ -183,7 +189,7 @@ def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
             tuple(_fit(_LABEL, label.strip(), "--nightly-runner") for label in one.split(","))
             for one in options.nightly_runner
         ),
-        stored="baseline" not in options.without,
+        stored="baseline" not in options.left_out,
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from perfci.app.init_github import LEAVABLE, MOST_SHARDS, GitHubOptions
+from perfci.app.init_github import ASKED_FOR, MOST_SHARDS, GitHubOptions
 from perfci.cli.printing import is_quiet, say, show
 from perfci.render.clean import clean_lines
 
@@ -24,7 +24,8 @@ Next:
   2. look at `runs-on` and the step Install in .github/workflows/perfci*.yml
   3. merge all of it into the default branch: GitHub takes stage 2 from there alone
   4. open a pull request       its first comment comes when stage 2 has run
-  5. read docs/security.md     which settings of the repository the workflows rely on"""
+  5. Settings > Actions > General > Require approval for all external contributors
+Asked for by --with: nightly runs, and baselines that a bot commits."""
 
 
 @click.command("init", epilog="Example: perfci init --github --runner self-hosted --runner gpu")
@@ -62,13 +63,20 @@ Next:
     "--nightly-runner",
     multiple=True,
     metavar="LABEL,…",
-    help="All labels of a machine of the nightly runs; once for each type of GPU.",
+    help="All labels of a machine of the nightly runs, which it adds; once for each type of GPU.",
 )
 @click.option(
-    "--without",
+    "--with",
+    "more",
     multiple=True,
-    type=click.Choice(LEAVABLE),
-    help="Leave this workflow out; can be given twice.",
+    type=click.Choice(ASKED_FOR),
+    help="Write this workflow, too; can be given twice. `baseline` commits to the default branch.",
+)
+@click.option(
+    "--package",
+    default="",
+    metavar="NAME",
+    help="Of several packages the one to measure: its name, or its folder.",
 )
 def command(
     benchmarks: str,
@@ -79,11 +87,12 @@ def command(
     install: tuple[str, ...],
     report_install: tuple[str, ...],
     nightly_runner: tuple[str, ...],
-    without: tuple[str, ...],
+    more: tuple[str, ...],
+    package: str,
 ) -> None:
     """Write a configuration and a first benchmark, and say what to do next.
 
-    Nothing that exists is overwritten. With --github also the workflows that measure and
+    Nothing that exists is overwritten. With --github also the two workflows that measure and
     comment; the options after it are about these.
     """
     from perfci.app.init import initialise
@@ -91,14 +100,13 @@ def command(
     from perfci.checkout.repository import open_repository
 
     options = GitHubOptions(
-        runner, shards, python_version, install, report_install, nightly_runner, without
+        runner, shards, python_version, install, report_install, nightly_runner, more
     )
     if options != GitHubOptions() and not github:
         raise click.UsageError("this is about workflows: add --github")
-    if nightly_runner and "nightly" in without:
-        raise click.UsageError("--nightly-runner is about what --without nightly leaves out")
     told = silent if is_quiet() else say
-    initialise(open_repository(Path.cwd()), benchmarks, options if github else None, told)
+    github_options = options if github else None
+    initialise(open_repository(Path.cwd()), benchmarks, github_options, told, package)
     if is_quiet():
         return
     show(clean_lines(f"{_NEXT_ON_GITHUB if github else _NEXT}\n"))

@@ -66,6 +66,40 @@ def test_the_first_benchmark_is_of_the_projects_own_package_and_runs(
     assert (done.code, done.out.split()[0]) == (0, "importing")
 
 
+@pytest.fixture
+def monorepo(project: Project) -> Project:
+    (project.folder / "pyproject.toml").unlink()
+    for folder, name in (("libs/a/src", "alpha"), ("libs/b", "beta")):
+        project.write(f"{folder.removesuffix('/src')}/pyproject.toml", "")
+        project.write(f"{folder}/{name}/__init__.py", "")
+    return project
+
+
+def test_of_several_packages_none_is_guessed(monorepo: Project) -> None:
+    for arguments in ((), ("--package", "gamma")):
+        done = monorepo.perfci("init", *arguments)
+        assert done.code == 2
+        assert "there are alpha (in libs/a/src), beta (in libs/b)" in done.err
+        assert "`perfci init --package alpha`" in done.err
+        assert not (monorepo.folder / "benchmarks").exists()
+
+
+@pytest.mark.parametrize("asked", ["alpha", "libs/a", "./libs/a/src/", "libs/a/src/alpha"])
+def test_the_package_that_is_asked_for_is_measured_where_it_lies(
+    monorepo: Project, asked: str
+) -> None:
+    assert monorepo.perfci("init", "--package", asked).code == 0
+    written = tomllib.loads((monorepo.folder / "pyproject.toml").read_text())["tool"]["perfci"]
+    assert written["python_path"] == ["libs/a/src"]
+    assert "import alpha\n" in (monorepo.folder / "benchmarks" / "bench_first.py").read_text()
+    assert monorepo.perfci("init").code == 0  # what is set up is asked no more
+
+
+def test_a_package_is_not_made_up(project: Project) -> None:
+    done = project.perfci("init", "--package", "alpha")
+    assert (done.code, "no package is found here" in done.err) == (2, True)
+
+
 def test_of_two_environments_the_one_with_torch_measures(project: Project) -> None:
     (project.folder / "pyproject.toml").unlink()
     for name in (".venv", "gpu"):

@@ -21,7 +21,7 @@ REPOSITORY = "octo/models"
 def test_a_push_stores_the_baselines_that_the_night_checks_against(project: Project) -> None:
     Branch(project).commit(1000)
     installs = ("--install", "perfci --version", "--report-install", "perfci --version")
-    done = project.perfci("init", "--github", *installs)
+    done = project.perfci("init", "--github", "--with", "baseline", "--with", "nightly", *installs)
     assert done.code == 0, done.text
     project.commit("the gate")
     folder = project.folder.parent / "act"

@@ -53,8 +53,11 @@ def test_without_github_no_workflow_is_written(mine: Project) -> None:
     assert not (mine.folder / ".github").exists()
 
 
+ALL = ("init", "--github", "--with", "baseline", "--with", "nightly")
+
+
 def test_the_four_workflows_are_written_and_the_second_time_kept(mine: Project) -> None:
-    done = mine.perfci("init", "--github")
+    done = mine.perfci(*ALL)
     assert done.code == 0, done.text
     folder = mine.folder / ".github" / "workflows"
     assert sorted(path.name for path in folder.iterdir()) == sorted((*WORKFLOWS, REQUIREMENTS))
@@ -62,7 +65,7 @@ def test_the_four_workflows_are_written_and_the_second_time_kept(mine: Project) 
     changed = folder / "perfci.yml"
     changed.write_text("mine now\n")
     (folder / "perfci-nightly.yml").unlink()
-    again = mine.perfci("init", "--github")
+    again = mine.perfci(*ALL)
     assert again.code == 0
     assert "kept     .github/workflows/perfci.yml" in again.out
     assert "wrote    .github/workflows/perfci-nightly.yml" in again.out
@@ -72,25 +75,28 @@ def test_the_four_workflows_are_written_and_the_second_time_kept(mine: Project) 
 
 
 def test_other_options_than_the_files_were_written_with_are_not_passed_over(mine: Project) -> None:
-    mine.perfci("init", "--github")
-    again = mine.perfci("init", "--github", "--runner", "other")
+    mine.perfci(*ALL)
+    again = mine.perfci(*ALL, "--runner", "other")
     kept = {line for line in again.out.splitlines() if line.startswith("kept     .github")}
     differing = {line.split()[1] for line in kept if "delete it to have it written anew" in line}
     measuring = {"perfci.yml", "perfci-baseline.yml", "perfci-nightly.yml"}
     assert differing == {f".github/workflows/{name}" for name in measuring}
 
 
-def test_the_baselines_and_the_nights_can_be_left_out(mine: Project) -> None:
-    done = mine.perfci("init", "--github", "--without", "baseline", "--without", "nightly")
+def test_two_workflows_are_written_where_no_more_are_asked_for(mine: Project) -> None:
+    done = mine.perfci("init", "--github")
     assert done.code == 0, done.text
     folder = mine.folder / ".github" / "workflows"
     names = {path.name for path in folder.iterdir()}
     assert names == {"perfci.yml", "perfci-report.yml", REQUIREMENTS}
-    assert mine.perfci("init", "--github", "--without", "report").code == 2
+    assert "docs/" not in done.out
+    for name in ("perfci.yml", "perfci-report.yml"):
+        assert "docs/" not in written(mine, name)
+    assert mine.perfci("init", "--github", "--with", "report").code == 2
 
 
 def test_nights_are_not_checked_against_baselines_that_nothing_stores(mine: Project) -> None:
-    assert mine.perfci("init", "--github", "--without", "baseline").code == 0
+    assert mine.perfci("init", "--github", "--with", "nightly").code == 0
     text = written(mine, "perfci-nightly.yml")
     names = [step.get("name") for step in parsed(text)["jobs"]["measure"]["steps"]]
     assert "Measure" in names
@@ -98,17 +104,14 @@ def test_nights_are_not_checked_against_baselines_that_nothing_stores(mine: Proj
     assert "report.json" not in text
 
 
-def test_runners_of_nights_that_are_left_out_are_not_passed_over(mine: Project) -> None:
-    done = mine.perfci(
-        *("init", "--github", "--without", "nightly", "--nightly-runner", "a100")
-    ).without_traceback()
-    assert done.code == 2
-    assert "--nightly-runner" in done.err
-    assert not (mine.folder / ".github").exists()
+def test_runners_of_nights_ask_for_nights(mine: Project) -> None:
+    assert mine.perfci("init", "--github", "--nightly-runner", "a100").code == 0
+    assert "a100" in written(mine, "perfci-nightly.yml")
+    assert not (mine.folder / ".github" / "workflows" / "perfci-baseline.yml").exists()
 
 
 def test_the_job_that_comments_installs_by_hash_and_by_commit(mine: Project) -> None:
-    assert mine.perfci("init", "--github", "--python-version", "3.13").code == 0
+    assert mine.perfci(*ALL, "--python-version", "3.13").code == 0
     assert written(mine, REQUIREMENTS) == LOCK.read_text(encoding="utf-8")
     hashed = "--require-hashes --only-binary :all:"
     commands = [
@@ -148,7 +151,7 @@ def test_it_asks_nothing_that_it_can_find_out(mine: Project) -> None:
     mine.git("branch", "--move", "trunk")
     with (mine.folder / "pyproject.toml").open("a") as file:
         file.write('baselines = "perf/baselines"\n\n[project]\nname = "mine"\n')
-    assert mine.perfci("init", "--github").code == 0
+    assert mine.perfci(*ALL).code == 0
     baseline = parsed(written(mine, "perfci-baseline.yml"))
     assert baseline["on"]["push"] == {
         "branches": ["trunk"],
@@ -170,7 +173,7 @@ def test_the_default_branch_is_what_origin_says(mine: Project) -> None:
     subprocess.run(["git", "clone", "--quiet", str(mine.folder), str(clone)], check=True)
     subprocess.run(["git", "-C", str(clone), "switch", "--quiet", "feature"], check=True)
     done = subprocess.run(
-        [sys.executable, "-m", "perfci", "init", "--github"],
+        [sys.executable, "-m", "perfci", *ALL],
         cwd=clone,
         env=mine.environment(),
         capture_output=True,
