@@ -44,6 +44,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the modules, and skip what this machine can't run."""
+    _longest_first(items)
+    _skip_without_torch_or_gpu(items)
+
+
+def _longest_first(items: list[pytest.Item]) -> None:
+    """Begin with the modules of long tests: one that begins last would run alone in the end."""
+    longest, slow = (
+        {item.path for item in items if item.get_closest_marker(name)}
+        for name in ("timeout", "slow")
+    )
+    items.sort(key=lambda item: (item.path not in longest, item.path not in slow))
+
+
+def _skip_without_torch_or_gpu(items: list[pytest.Item]) -> None:
     """Skip, with the reason, what needs torch or a GPU where there is none."""
     if importlib.util.find_spec("torch") is None:
         without = pytest.mark.skip(reason="torch is not installed")

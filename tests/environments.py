@@ -18,13 +18,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
-FOLDERS = ("baselines", "checkout", "config", "history", "publish/github", "render", "stats",
-           "verdict")  # fmt: skip
+FOLDERS = ("baselines", "checkout", "config", "history", "publish/github", "render")
 """Those whose tests call the libraries."""
-WITH_VERSIONS = ("foreign", "trend")
+WITH_VERSIONS = ("foreign", "stats", "trend", "verdict")
 """Mathematics and files of text: they differ with the libraries' versions, not with Python."""
 WITH_PYTHON = ("api", "worker")
-"""What workers run is of the standard library alone: it differs with Python, not with versions."""
+"""What workers run is of the standard library alone: it differs with Python, not with versions.
+
+Of several Pythons the newest alone runs ``FOLDERS`` too: what a Python between it and the one of
+``make test-all`` has, one of these two has as well.
+"""
 BESIDE = ("cli/test_commands.py",)
 SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_worktree.py",
         "foreign/test_importers.py", "history/test_commands.py", "history/test_many_writers.py",
@@ -40,10 +43,18 @@ Three compare whole files, in which the last digit of a p is that of the newest 
 
 def main(names: list[str]) -> int:
     """Run the tests in each environment; return 0 where all passed."""
-    return max([tested(name) for name in names], default=0)
+    return max([tested(name, folders_of(name, names)) for name in names], default=0)
 
 
-def tested(name: str) -> int:
+def folders_of(name: str, names: list[str]) -> tuple[str, ...]:
+    """Return the folders whose tests may end otherwise there than in the others."""
+    if name == "lowest":
+        return (*FOLDERS, *WITH_VERSIONS)
+    newest = max(names, key=lambda one: [int(part) for part in one.split(".") if part.isdigit()])
+    return (*FOLDERS, *WITH_PYTHON) if name == newest else WITH_PYTHON
+
+
+def tested(name: str, folders: tuple[str, ...]) -> int:
     """Make the environment, run the tests in it, and return pytest's exit code."""
     version = OLDEST_PYTHON if name == "lowest" else name
     found = python(version)
@@ -64,19 +75,19 @@ def tested(name: str) -> int:
         return subprocess.run(
             [
                 *(own, "-m", "pytest", "--quiet", "--numprocesses=2", "--dist=worksteal"),
-                *("--durations=5", *chosen(WITH_VERSIONS if name == "lowest" else WITH_PYTHON)),
+                *("--durations=5", *chosen(folders)),
             ],
             cwd=ROOT,
             check=False,
         ).returncode
 
 
-def chosen(more: tuple[str, ...]) -> list[str]:
+def chosen(folders: tuple[str, ...]) -> list[str]:
     """Return what pytest is to run; AssertionError where a name is none of a test's."""
     tests = ROOT / "tests"
     paths = [
         *sorted(tests.glob("test_*.py")),
-        *(tests / name for name in (*FOLDERS, *BESIDE, *more)),
+        *(tests / name for name in (*folders, *BESIDE)),
     ]
     slow = [tests / name for name in SLOW]
     assert all(path.exists() for path in (*paths, *slow))

@@ -52,7 +52,7 @@ class Rest:
         api_url: str,
         headers: Mapping[str, str],
         policy: RetryPolicy | None = None,
-        pace: Pace = GUIDE,
+        pace: Pace | None = None,
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -66,7 +66,7 @@ class Rest:
         self._api = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._headers = dict(headers)
         self._policy = policy or policy_of(120.0)
-        self._connection = Connection(self._policy.timeout, _MOST_BYTES, pace, sleep)
+        self._connection = Connection(self._policy.timeout, _MOST_BYTES, pace or GUIDE, sleep)
         self._at = at
         self._sleep = sleep
         self._now = now

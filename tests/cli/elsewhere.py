@@ -1,5 +1,6 @@
-"""Run perfci as on another system: python -m tests.cli.elsewhere SYSTEM ARGUMENT…
+"""Run perfci as on another system: python -m tests.cli.elsewhere SYSTEM ARGUMENT… [+ ARGUMENT…]
 
+A command after a ``+`` runs in the same process, where the first one ended with 0.
 What Python lacks there is hidden. The standard library and other distributions choose what they use
 when they are imported, so these are imported first; perfci is what is tested.
 """
@@ -37,9 +38,14 @@ def main() -> None:
     for name in UNIX_MODULES if windows else ():
         sys.modules[name] = None  # type: ignore[assignment]
     sys.platform = system
-    from perfci.cli.main import main as command
+    from perfci.cli.main import run
 
-    command()
+    code, left = 0, sys.argv[1:]
+    while left and code == 0:
+        end = left.index("+") if "+" in left else len(left)
+        arguments, left = left[:end], left[end + 1 :]
+        code = run(arguments)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

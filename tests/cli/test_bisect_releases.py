@@ -57,11 +57,11 @@ def environments(project: Project) -> dict[str, Path]:
 def test_the_slower_release_of_a_dependency_is_found_and_its_environments_are_kept(
     project: Project, index: dict[str, str]
 ) -> None:
-    asked = ("--package", "quarry", "1.0..2.0", "--metric", "latency_p50")
+    asked = ("--package", "quarry", "1.0..1.10.0", "--metric", "latency_p50")
     found = bisected(project, index, *asked)
     (culprit,) = found["culprits"]
     assert [one["sha"] for one in culprit["commits"]] == ["1.3.0", "1.10.0"]
-    assert (found["package"], found["commits"]) == ("quarry", 5)
+    assert (found["package"], found["commits"]) == ("quarry", 4)
     assert 1.5 < culprit["ratio"] < 2.5
     (skipped,) = found["skipped"]
     assert skipped["commit"]["sha"] == "1.3.0"
@@ -70,7 +70,7 @@ def test_the_slower_release_of_a_dependency_is_found_and_its_environments_are_ke
     assert culprit["replay"] == f"perfci {replay}"
     assert "1.10.0 quarry 1.10.0" in found["out"]
     made = environments(project)
-    assert {"1.0.0", "1.2.0", "1.10.0", "2.0"} <= made.keys()
+    assert {"1.0.0", "1.2.0", "1.10.0"} <= made.keys()
     times = {name: (place / "pyvenv.cfg").stat().st_mtime_ns for name, place in made.items()}
     again = bisected(project, index, *replay.split()[1:])
     assert [one["sha"] for one in again["culprits"][0]["commits"]] == ["1.3.0", "1.10.0"]

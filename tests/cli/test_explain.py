@@ -57,7 +57,7 @@ import perfci
 import torch
 from model import forward
 
-@perfci.benchmark
+@perfci.benchmark(metrics=["latency_p50"])
 def net():
     x = torch.randn(512, 512)
     return lambda: forward(x)

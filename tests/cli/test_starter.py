@@ -12,7 +12,7 @@ TELLS_ITS_PARENTS = """\
 import os, time
 import perfci
 
-time.sleep(0.3)  # stands for the import of torch
+time.sleep(0.1)  # stands for the import of torch
 IMPORTED_BY = os.getpid()
 
 def forked():
@@ -27,7 +27,7 @@ def two():
     parent = perfci.metric("parent", lambda: float(os.getppid()), exact=True)
     return (lambda: sum(range(300))), parent
 """
-APART = TELLS_ITS_PARENTS.replace("time.sleep(0.3)", "os.environ['SET'] = '1'; time.sleep(0.3)")
+APART = TELLS_ITS_PARENTS.replace("time.sleep(0.1)", "os.environ['SET'] = '1'; time.sleep(0.1)")
 """It sets a variable before it imports: no ancestor could have done so for it."""
 
 LEAVES_A_THREAD = APART.replace(
@@ -58,10 +58,18 @@ def measured(project: Project, source: str, *options: str) -> dict:
     return project.report("compare", "HEAD", "HEAD", "--same", *options)
 
 
+def assert_cold_start_counts_all_imports(report: dict) -> None:
+    for case in ("one", "two"):
+        cold, imports = (rows(report, case)[name]["head"] for name in ("cold_start", "import_time"))
+        assert imports["center"] > 0.1
+        assert imports["center"] < cold["center"] < imports["center"] + 1.0
+
+
 def test_workers_of_both_sides_have_one_ancestor_and_several_pairs_have_it(
     project: Project,
 ) -> None:
     report = measured(project, TELLS_ITS_PARENTS)
+    assert_cold_start_counts_all_imports(report)
     parent = rows(report, "two")["parent"]
     for end in ("center", "lo", "hi", "workers"):
         assert parent["base"][end] == parent["head"][end]
@@ -74,6 +82,7 @@ def test_a_side_that_sets_a_variable_as_it_is_imported_has_starters_of_its_own(
     project: Project,
 ) -> None:
     report = measured(project, APART)
+    assert_cold_start_counts_all_imports(report)
     assert rows(report, "one")["forked"]["head"]["center"] == 1.0
     parent = rows(report, "two")["parent"]
     assert parent["base"]["center"] != parent["head"]["center"]
@@ -133,15 +142,6 @@ def test_a_library_that_a_side_shadows_is_imported_by_each_side(project: Project
     assert (found["base"]["center"], found["head"]["center"]) == (1.0, 0.5)
 
 
-@pytest.mark.parametrize("source", [TELLS_ITS_PARENTS, APART])
-def test_cold_start_counts_all_imports(project: Project, source: str) -> None:
-    report = measured(project, source)
-    for case in ("one", "two"):
-        cold, imports = (rows(report, case)[name]["head"] for name in ("cold_start", "import_time"))
-        assert imports["center"] > 0.3
-        assert imports["center"] < cold["center"] < imports["center"] + 1.0
-
-
 def test_fork_can_be_switched_off(project: Project) -> None:
     with (project.folder / "pyproject.toml").open("a") as file:
         file.write("[tool.perfci.quiet]\nfork = false\n")
@@ -175,7 +175,7 @@ def wavers():
         print(sorted(os.sched_getaffinity(0)), file=file, flush=True)
         file.seek(0)
         started = len(file.readlines())
-    seconds = 0.00056 if started % 2 else 0.0005  # who starts first is slow, and that alternates
+    seconds = 0.00053 if started % 2 else 0.0005  # who starts first is slow, and that alternates
     return lambda: time.sleep(seconds)
 """
 
@@ -186,7 +186,7 @@ def test_rounds_beyond_the_least_start_both_sides_at_once_and_tell_no_cold_start
     cores = project.folder.parent / "cores"
     project.write(
         "pyproject.toml",
-        QUICK.replace("max_rounds = 6", "max_rounds = 40")
+        QUICK.replace("max_rounds = 6", "max_rounds = 14")
         + '[tool.perfci.metrics.cold_start]\ngate = "warn"\n',
     )
     source = WAVERS.format(path=str(cores))
@@ -198,5 +198,5 @@ def test_rounds_beyond_the_least_start_both_sides_at_once_and_tell_no_cold_start
     assert rounds > 5
     assert found["cold_start"]["base"]["workers"] == found["cold_start"]["head"]["workers"] == 5
     lines = cores.read_text().splitlines()
-    assert len(lines) == 2 * rounds
+    assert len(lines) >= 2 * rounds  # one round of these may count as disturbed
     assert len(set(lines)) == 1, "one side was measured on other cores"

@@ -23,7 +23,7 @@ NAMES = st.builds(
 
 
 @given(NAMES)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_whatever_the_strings_what_is_written_can_be_read(name: str) -> None:
     assume(name not in METRICS)
     text = render_json(hostile_report(name))
@@ -31,7 +31,7 @@ def test_whatever_the_strings_what_is_written_can_be_read(name: str) -> None:
 
 
 @given(st.lists(NAMES, max_size=30), st.integers(-(10**30), 10**30))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_whatever_the_amounts_what_is_written_can_be_read(names: list[str], line: int) -> None:
     explanation = Explanation("case", "metric", "kind", "text", "file", abs(line))
     report = rich_report(

@@ -51,7 +51,7 @@ FORMULA = tuple("=+-@\t\r＝＋－＠")
 needs_cmark = pytest.mark.skipif(
     importlib.util.find_spec("cmarkgfm") is None, reason="cmarkgfm is not installed"
 )
-examples = settings(max_examples=200)
+examples = settings(max_examples=100)
 
 
 def in_two_environments(name: str) -> tuple[Report, Report]:

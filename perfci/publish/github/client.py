@@ -22,7 +22,7 @@ from perfci.publish.github.check import NAME, CheckContent, Status
 from perfci.publish.github.comment import Comment
 from perfci.publish.github.pull import Pull
 from perfci.publish.http import Pace
-from perfci.publish.rest import GUIDE, Rest
+from perfci.publish.rest import Rest
 from perfci.publish.retry import RetryPolicy
 
 SERVICE = Service(
@@ -45,7 +45,7 @@ class Client(Rest):
         token: str,
         api_url: str = SERVICE.example,
         policy: RetryPolicy | None = None,
-        pace: Pace = GUIDE,
+        pace: Pace | None = None,
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
     ) -> None:

@@ -18,7 +18,7 @@ HANGS = "import time\ntime.sleep(9999)\n"
 def branch(project: Project) -> Branch:
     made = Branch(project)
     configuration = (project.folder / "pyproject.toml").read_text()
-    project.write("pyproject.toml", configuration.replace("timeout = 20", "timeout = 10"))
+    project.write("pyproject.toml", configuration.replace("timeout = 20", "timeout = 5"))
     return made
 
 
@@ -34,7 +34,7 @@ def test_a_commit_whose_import_hangs_is_recorded_as_failed_and_older_ones_go_on(
     hanging = commit_that_hangs(branch)
     new = branch.commit(2000)
     night = ("--commits", "main", "--budget", "90s")
-    assert "no answer within 10 s" in branch.nightly(*night)
+    assert "no answer within 5 s" in branch.nightly(*night)
     assert measured(branch.runs()) == {(old, "counting"): 1, (new, "counting"): 1}
     (failed,) = (run for run in branch.runs() if run.failed)
     assert (failed.sha, set(failed.failed)) == (hanging, {"counting"})
@@ -55,7 +55,7 @@ def test_an_import_that_the_budget_cut_is_no_failure_and_older_commits_go_on(
     branch: Branch,
 ) -> None:
     configuration = (branch.project.folder / "pyproject.toml").read_text()
-    branch.project.write("pyproject.toml", configuration.replace("timeout = 10", "timeout = 300"))
+    branch.project.write("pyproject.toml", configuration.replace("timeout = 5", "timeout = 300"))
     old = branch.commit(1000)
     tip = commit_that_hangs(branch)
     said = branch.nightly("--commits", "main", "--budget", "30s")

@@ -47,6 +47,7 @@ def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
     """A GitHub; at the end, nothing may have broken GitHub's description."""
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "127.0.0.1")
+    monkeypatch.setattr("perfci.publish.rest.GUIDE", AT_ONCE)  # else commands keep it
     fake = FakeGitHub()
     fake.pulls[7] = Pull(7, HEAD)
     fake.commits |= {BASE: (), HEAD: (BASE,), MERGE: (BASE, HEAD)}
