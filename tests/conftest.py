@@ -35,6 +35,7 @@ def pytest_configure() -> None:
         GIT_CONFIG_NOSYSTEM="1",
         GIT_CEILING_DIRECTORIES=str(Path(tempfile.gettempdir()).resolve()),
         TORCHINDUCTOR_COMPILE_THREADS="1",  # else as many processes with torch as there are cores
+        TORCHINDUCTOR_VEC_ISA_OK="1",  # as perfci's workers have it: spares a compile and a torch
     )
 
 

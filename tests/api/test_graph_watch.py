@@ -39,6 +39,11 @@ def watched(name, mode, calls, root):
     events = [asdict(event) for event in heard.events]
     print(json.dumps([heard.values, heard.missing, events, heard.warnings]))
 
+# what a first compilation imports and builds is forked, too
+torch.compile(lambda x: x.sin() + 1, backend="eager")(torch.ones(3))
+torch._dynamo.reset()
+torch._dynamo.utils.counters.clear()
+
 for line in sys.stdin:
     order = json.loads(line)
     child = os.fork()
