@@ -9,7 +9,7 @@ import torch
 
 from perfci.api.modes import in_mode
 from perfci.api.placement import check_callable, check_items, chosen_device, module_of, placed
-from perfci.api.reference import doubled, float64_copy, reference_output
+from perfci.api.reference import float64_reference
 from perfci.api.shapes import Shaped, variants_of
 from perfci.api.work import Work
 
@@ -58,10 +58,7 @@ def inference_work(
 
     def accuracy() -> tuple[Any, Any]:
         candidate = call()
-        twin = float64_copy(model)
-        wide, wide_keywords = doubled((tuple(variants.values()), keywords))
-        with torch.no_grad():
-            references = [reference_output(partial(twin, *one, **wide_keywords)) for one in wide]
+        references = float64_reference(model, tuple(variants.values()), keywords)
         return candidate, references if shaped else references[0]
 
     return Work(

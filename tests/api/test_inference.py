@@ -3,7 +3,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
+from torch.utils._pytree import tree_leaves  # noqa: E402
+
 import perfci  # noqa: E402
+from perfci.api import reference  # noqa: E402
 from perfci.errors import BenchmarkError  # noqa: E402
 from perfci.metrics.accuracy import accuracy_loss  # noqa: E402
 
@@ -195,3 +198,61 @@ def test_compile_options_are_keywords_of_torch_compile():
     assert "Did you mean `fullgraph`?" in error.advice
     error = refused(model(), mode="max-autotune", compile_options={"options": {"max_autotune": 1}})
     assert error.slug == "compile-refused"
+
+
+class Tied(torch.nn.Module):
+    """Asks a parameter for its type, and uses another module's."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(50, 16)
+        self.register_buffer("bias", torch.randn(16))
+
+    def forward(self, tokens):
+        hidden = (self.embedding(tokens) + self.bias).to(self.embedding.weight.dtype)
+        return torch.nn.functional.linear(hidden, self.embedding.weight)
+
+
+class Remembers(torch.nn.Module):
+    """Keeps something of each call in a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 8)
+        self.register_buffer("last", torch.zeros(8))
+
+    def forward(self, x):
+        self.last[:] = self.layer(x)[0]
+        return x * 2
+
+
+@pytest.mark.parametrize(
+    ("model", "x"),
+    [
+        (torch.nn.TransformerEncoderLayer(32, 4).eval(), torch.randn(3, 2, 32)),
+        (torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)).eval(),
+         torch.randn(2, 3, 9, 9)),
+        (torch.nn.LSTM(8, 16), torch.randn(3, 2, 8)),
+        (torch.nn.Linear(8, 4, dtype=torch.bfloat16), torch.randn(2, 8, dtype=torch.bfloat16)),
+        (Tied(), torch.randint(0, 50, (2, 5))),
+    ],
+    ids=["transformer", "convolution", "lstm", "bfloat16", "tied"],
+)  # fmt: skip
+def test_the_reference_of_a_large_model_is_that_of_a_copy(monkeypatch, model, x):
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    copied = reference.float64_reference(model, [(x,)], {})
+    monkeypatch.setattr(reference, "MOST_COPIED", 0)
+    monkeypatch.setattr(reference, "float64_copy", None)
+    large = reference.float64_reference(model, [(x,)], {})
+    for one, other in zip(*map(tree_leaves, (copied, large)), strict=True):
+        assert one.dtype == other.dtype == torch.float64
+        torch.testing.assert_close(one, other, rtol=1e-13, atol=1e-13)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_a_large_model_that_changes_itself_has_no_reference_and_stays_as_it_is(monkeypatch):
+    monkeypatch.setattr(reference, "MOST_COPIED", 0)
+    model = Remembers()
+    with pytest.raises(ValueError, match=r"too many for a copy.*changes the"):
+        reference.float64_reference(model, [(torch.randn(2, 8),)], {})
+    assert not model.last.any()
