@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from perfci.app.accepting import accepting
 from perfci.app.compare import Request, selected_cases, written_on_head
 from perfci.app.confirmation import ENDED_EARLY, confirmed, named, unconfirmed
 from perfci.app.run import Alone, measure_alone
@@ -70,6 +71,7 @@ def check(
         measured, judged = confirmed(around, alone, judged, suspected, baselines, head, request)
     asking = _asking_for_a_third(judged.rows, baselines, policy)
     judged = replace(judged, notes=(*judged.notes, *asking))
+    measured, judged = accepting(around, measured, judged, None, whole=request.is_whole)
     return alone.run, build_report(measured, decide_on(measured, judged, policy))
 
 

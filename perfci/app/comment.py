@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.app import actions
+from perfci.app.accepting import today, with_authors
 from perfci.app.comment_posting import fail_the_check, post, say_outcome, written_body
 from perfci.app.project import configuration
 from perfci.app.reports import load_report
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from perfci.app.notices import Say
     from perfci.config.loading import Config
     from perfci.model.report import Report
+    from perfci.publish.github.event import MergeGroup, Nothing, Wanted
     from perfci.verdict.policy import Policy
 
 
@@ -71,6 +73,7 @@ def comment(request: CommentRequest, say: Say) -> Commented:
     ``root``. OutsideError where GitHub or the disk failed, or a report can't be read.
     """
     from perfci.publish.github.event import Nothing
+    from perfci.verdict.acceptance import believed
     from perfci.verdict.enforcement import caveat_of_copies, with_caveat
 
     if request.details and not ADDRESS.fullmatch(request.details):
@@ -86,9 +89,13 @@ def comment(request: CommentRequest, say: Say) -> Commented:
     find_wanted = partial(actions.wanted, request.pull, request.head_sha, request.event)
     connect = partial(actions.client, request.repository, request.most_wait_s)
     try:
+        loaded = _loaded(request.files, request.unreadable)
+        own = any(row.accepted for one in loaded for row in one.results) and _is_own(find_wanted)
+        lines = with_authors(config.accept, request.root)
+        loaded = [believed(one, own, lines, today(), policy) for one in loaded]
         reports = [
             with_caveat(one, caveat_of_copies(one, config.installed))
-            for one in _reports(request.files, request.unreadable, policy, written)
+            for one in _judged(loaded, policy, written)
         ]
     except OutsideError as error:
         if request.check:
@@ -124,14 +131,18 @@ def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Poli
     return replace(policy, thresholds=both)
 
 
-def _reports(
-    files: Sequence[Path],
-    unreadable: str | None,
-    policy: Policy,
-    written: Mapping[str, Mapping[str, Written]],
-) -> list[Report]:
-    from perfci.verdict.enforcement import enforced, with_unreported
+def _is_own(find_wanted: Callable[[], Wanted | MergeGroup | Nothing]) -> bool:
+    """Say whether the event is of a commit that those who may write to the repository made.
 
+    A merge group is one: a fork's change gets into a queue by one of them alone.
+    """
+    from perfci.publish.github.event import MergeGroup, Wanted
+
+    wanted = find_wanted()
+    return isinstance(wanted, MergeGroup) or (isinstance(wanted, Wanted) and wanted.own)
+
+
+def _loaded(files: Sequence[Path], unreadable: str | None) -> list[Report]:
     if bool(files) == (unreadable is not None):
         raise UsageError(
             "no-report",
@@ -140,14 +151,22 @@ def _reports(
         )
     if unreadable is not None:
         raise OutsideError("unreadable-report", unreadable, "See the log of what left it.")
+    return [load_report(path) for path in files]
+
+
+def _judged(
+    reports: Sequence[Report], policy: Policy, written: Mapping[str, Mapping[str, Written]]
+) -> list[Report]:
+    from perfci.verdict.enforcement import enforced, with_unreported
+
     reported = {name: one.metrics for name, one in by_name(written).items()}
     everywhere = {
         file: [name for name, one in ones.items() if not one.conditional]
         for file, ones in written.items()
     }
     return [
-        with_unreported(enforced(load_report(path), policy, reported), everywhere, policy)
-        for path in files
+        with_unreported(enforced(report, policy, reported), everywhere, policy)
+        for report in reports
     ]
 
 

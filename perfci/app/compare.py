@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from perfci.app.accepting import accepting
 from perfci.app.conclusion import conclude, run_of, with_session
 from perfci.app.notices import Announce, unheard
 from perfci.app.remembered import Memory
@@ -60,6 +61,11 @@ class Request:
     why: bool = False
     traces: Path | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all cases are asked for."""
+        return not (self.selection or self.only or self.again or self.shard or self.fail_fast)
+
 
 @dataclass(frozen=True, slots=True)
 class BothSides:
@@ -87,8 +93,10 @@ def compare_runs(
     ``announce`` is told what will be measured and by when, before anything is.
     """
     both = measure_both(around, base, head, request, announce)
-    decided = decide_on(both.measured, both.judged, around.config.policy)
-    return both.runs, build_report(both.measured, decided)
+    measured, judged = accepting(
+        around, both.measured, both.judged, base.resolved, whole=request.is_whole
+    )
+    return both.runs, build_report(measured, decide_on(measured, judged, around.config.policy))
 
 
 def measure_both(

@@ -144,7 +144,7 @@ def failed_after(
     failed: dict[str, list[str]] = {}
     for row in report.results:
         again = row.metric in before.get(row.case, ()) and row.status == "inconclusive"
-        if again or (row.status in _BAD and row.gate != "info"):
+        if again or (row.status in _BAD and row.gate != "info" and not row.accepted):
             failed.setdefault(row.case, []).append(row.metric)
     seen = broken | {row.case for row in report.results}
     kept = {case: names for case, names in before.items() if case not in seen and not whole}

@@ -155,3 +155,40 @@ def tags(repository: Repository) -> dict[str, tuple[str, ...]]:
         if commit:
             found.setdefault(commit, []).append(readable(name))
     return {sha: tuple(names) for sha, names in found.items()}
+
+
+NOT_COMMITTED = "a change that isn't committed"
+"""Who wrote a line that no commit has."""
+
+
+def author_of(root: Path, file: Path, first: int, last: int) -> str:
+    """Return who changed lines ``first`` to ``last`` of ``file`` last, as git blame has it.
+
+    Empty where git knows no such file.
+    """
+    arguments = ("blame", "--line-porcelain", f"-L{first},{last}", "--", str(file))
+    told = attempt(root, *arguments)
+    if told.status != 0:
+        return ""
+    newest = (-1, "")
+    sha = name = ""
+    for line in told.output.splitlines():
+        if line.startswith("\t"):
+            sha = ""
+            continue
+        key, _, value = line.partition(" ")
+        if not sha:
+            sha = key
+        elif key == "author":
+            name = value
+        elif key == "author-time" and not sha.strip("0"):
+            return NOT_COMMITTED
+        elif key == "author-time" and int(value) > newest[0]:
+            newest = (int(value), name)
+    return readable(newest[1])
+
+
+def file_at(repository: Repository, commit: str, file: str) -> str | None:
+    """Return the text of ``file`` in ``commit``; None where that hasn't got it."""
+    told = attempt(repository.root, "show", f"{commit}:{file}")
+    return told.output if told.status == 0 else None

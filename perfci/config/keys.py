@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import date
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
@@ -69,6 +70,15 @@ def _size(value: Any) -> Any:
     base = 1024 if unit.lower().endswith("i") else 1000
     power = _STEPS.index(unit[0].upper()) + 1 if unit else 0
     return round(min(float(match[1]), float(MOST_BYTES)) * base**power)
+
+
+def _day(value: Any) -> str:
+    """Read TOML's date, or the same as a text; a moment of a day is none."""
+    if type(value) is date:
+        return value.isoformat()
+    if not isinstance(value, str):
+        raise ValueError(value)  # noqa: TRY004 (the caller takes it for a wrong value)
+    return date.fromisoformat(value).isoformat()
 
 
 _NUMBER_OR_TEXT = {"type": ["number", "string"]}
@@ -142,6 +152,14 @@ Threshold = Annotated[
     ),
 ]
 """A share or an amount: which, and how large, its metric says."""
+Day = Annotated[
+    str,
+    written(
+        "a day, such as 2026-12-31",
+        _day,
+        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    ),
+]
 
 
 class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
@@ -192,6 +210,20 @@ class SavedTable(Struct, frozen=True, forbid_unknown_fields=True):
     )
     items: Annotated[float, about("Items a call, for throughput.", gt=0)] | UnsetType = UNSET
     allow_pickle: Annotated[bool, about("Unpickle the model, which may run any code.")] = False
+
+
+class AcceptTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """A regression that is meant, and no longer fails: one case's one metric."""
+
+    case: Annotated[Text, about("The case, as the report names it.")]
+    metric: Annotated[Text, about("The metric.")]
+    because: Annotated[Text, about("Why it is meant.")]
+    by: Annotated[Text, about("Who accepts it; else the line's author by git.")] | UnsetType = UNSET
+    up_to: (
+        Annotated[Threshold, about("The largest change that is accepted, as a threshold.")]
+        | UnsetType
+    ) = UNSET
+    until: Annotated[Day, about("The last day on which it counts.")] | UnsetType = UNSET
 
 
 class Keys(Struct, frozen=True, forbid_unknown_fields=True):
@@ -252,6 +284,7 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
         dict[str, dict[str, Threshold]],
         about("Thresholds by benchmark, then by metric."),
     ] = {}
+    accept: Annotated[tuple[AcceptTable, ...], about("Regressions that are meant.")] = ()
     quiet: QuietTable = QuietTable()
     trend: TrendTable = TrendTable()
     saved: Annotated[tuple[SavedTable, ...], about("Saved models that are benchmarks.")] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, structs
 
-from perfci.config.keys import Keys
+from perfci.config.keys import AcceptTable, Keys
 from perfci.config.reading import Place, read
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
@@ -25,11 +26,13 @@ from perfci.model.settings import MeasureSettings, Quiet
 from perfci.model.worker import SavedModel
 from perfci.trend.settings import TrendSettings
 from perfci.units import parse_share
+from perfci.verdict.acceptance import Acceptance
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy
 
 T = TypeVar("T")
 OWN_FILE = "perfci.toml"
 PROJECT_FILE = "pyproject.toml"
+_ACCEPT = re.compile(r"\s*\[\[\s*(?:tool\s*\.\s*perfci\s*\.\s*)?accept\s*\]\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Config:
     policy: Policy = field(default_factory=default_policy)
     trend: TrendSettings = field(default_factory=TrendSettings)
     saved: tuple[SavedModel, ...] = ()
+    accept: tuple[Acceptance, ...] = ()
 
 
 def load_config(root: Path, explicit: Path | None = None) -> Config:
@@ -150,7 +154,8 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
                     "configuration-type", f"{where}: `{name}` is no table", "Write a table."
                 )
     place = Place(where, name)
-    return _config(read(Keys, content, place), place, root)
+    config = _config(read(Keys, content, place), place, root)
+    return replace(config, accept=_placed(config.accept, text, where))
 
 
 def _require_well_named(content: Mapping[str, Any], where: str) -> None:
@@ -194,6 +199,7 @@ def _config(keys: Keys, place: Place, root: Path) -> Config:
         ),
         trend=_same_named(TrendSettings, keys.trend),
         saved=_saved(keys, place, root),
+        accept=_accept(keys, place),
     )
 
 
@@ -269,3 +275,47 @@ def _saved(keys: Keys, place: Place, root: Path) -> tuple[SavedModel, ...]:
             items=None if table.items is UNSET else table.items,
         )
     return tuple(models.values())
+
+
+def _accept(keys: Keys, place: Place) -> tuple[Acceptance, ...]:
+    lines: dict[tuple[str, str], Acceptance] = {}
+    for number, table in enumerate(keys.accept):
+        at = place.key(f"accept[{number}]")
+        if (table.case, table.metric) in lines:
+            raise at.key("metric").wrong("a metric that this case accepts only once", table.metric)
+        lines[table.case, table.metric] = Acceptance(
+            table.case,
+            table.metric,
+            table.because,
+            by="" if table.by is UNSET else table.by,
+            up_to=None if table.up_to is UNSET else _up_to(table, at),
+            until="" if table.until is UNSET else table.until,
+        )
+    return tuple(lines.values())
+
+
+def _up_to(table: AcceptTable, place: Place) -> float:
+    """Return a limit: a known metric's as its threshold; of another an amount, or a share."""
+    if table.metric in METRICS:
+        return _threshold(table.metric, table.up_to, place, "up_to")
+    try:
+        return float(table.up_to) if isinstance(table.up_to, int) else parse_share(table.up_to)
+    except ValueError as error:
+        raise place.key("up_to").wrong(str(error), table.up_to) from None
+
+
+def _placed(lines: tuple[Acceptance, ...], text: str, where: str) -> tuple[Acceptance, ...]:
+    """Return ``lines`` with the place of each, where all stand as tables of their own."""
+    written = text.splitlines()
+    starts = [number for number, line in enumerate(written, 1) if _ACCEPT.match(line)]
+    if len(starts) != len(lines):  # a list of inline tables, say
+        return lines
+    placed = []
+    for line, first in zip(lines, starts, strict=True):
+        rest = enumerate(written[first:], first + 1)
+        ends = (number for number, one in rest if one.lstrip().startswith("["))
+        last = next(ends, len(written) + 1) - 1
+        while last > first and not written[last - 1].strip():
+            last -= 1
+        placed.append(replace(line, file=where, first=first, last=last))
+    return tuple(placed)

@@ -61,12 +61,13 @@ REMARKS = frozenset(
     {
         "round-on-one-side", "rounds-excluded", "below-floor", "no-ratio", "no-ratio-of-mean",
         "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
+        "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
         *OF_WORKERS,
     }
 )  # fmt: skip
 """Codes of what a reader has to know of the numbers; they are no reason for a status."""
 
-WARNS = frozenset({"warned", "warned-uncounted", "lost-metric"})
+WARNS = frozenset({"accepted", "warned", "warned-uncounted", "lost-metric"})
 """Codes of reasons that fail nothing: a reader is warned of them."""
 
 JUDGED = frozenset(

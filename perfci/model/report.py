@@ -59,6 +59,20 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """Why a regression fails nothing: because somebody says that it is meant, and how far.
+
+    ``by`` is who wrote that, as far as it is known. ``up_to`` is the largest change that is
+    accepted, of the kind that the row's threshold is; ``until`` is the last day (ISO 8601).
+    """
+
+    because: str
+    by: str = ""
+    up_to: float | None = None
+    until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The numbers for one case and metric, and what policy made of them.
 
@@ -74,7 +88,8 @@ class Comparison:
     many ancestors the rounds come from: as many as there are rounds where each had its own; 0 of
     unpaired sides, and in files from before there were any. ``outliers`` are the places of
     excluded rounds in the sides' ``values``. ``disturbance`` is what disturbed most bursts of a
-    worker of the case: its numbers are those of a busy or throttled machine.
+    worker of the case: its numbers are those of a busy or throttled machine. ``accepted`` says why
+    a row that regressed fails nothing.
     """
 
     case: str
@@ -109,6 +124,7 @@ class Comparison:
     ancestors: int = 0
     outliers: tuple[int, ...] = ()
     disturbance: str = ""
+    accepted: Accepted | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:

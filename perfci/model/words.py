@@ -209,6 +209,27 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "interrupted": "interrupted before the first round was complete",
     "session-ended": "the session ended before the first round was complete",
     "not-reached": "not measured: stopped at the first regression (--fail-fast)",
+    # of lines that accept a regression
+    "accept-from-fork": (
+        "a line accepts it that a fork's pull request brings, and that the default branch hasn't "
+        "got: it doesn't count"
+    ),
+    "accept-unbounded": (
+        "a line that base has already accepts it, and has no `up_to` and no `until`: it doesn't "
+        "count for a new regression"
+    ),
+    "accept-expired": "it was accepted until {until}",
+    "accept-exceeded": lambda *, up_to, unit="": (
+        f"it is accepted up to {_amount(up_to, unit)} only"
+    ),
+    "accept-unneeded": (
+        "`accept` names {case} {metric}, which did not regress ({status}): the line can go once it "
+        "is merged"
+    ),
+    "accept-unknown": lambda *, case, metric, near="": (
+        f"`accept` names {case} {metric}, which was not compared"
+        + (f"; did you mean `{near}`?" if near else "")
+    ),
     # why both sides' workers are not forked from one ancestor
     "ancestor-python": "the sides run different Pythons",
     "ancestor-plugins": "the sides have different {what} installed",
@@ -268,6 +289,10 @@ def _warned(reason: Reason, **arguments: Any) -> str:
     return f"warning: {_regressed(reason, **arguments)}"
 
 
+def _accepted(reason: Reason, *, by: str, because: str, **arguments: Any) -> str:
+    return f"accepted{f' by {by}' if by else ''}: {_regressed(reason, **arguments)}: {because}"
+
+
 def _undecided(
     reason: Reason,
     *,
@@ -294,6 +319,7 @@ REASONS: Mapping[str, str | Callable[..., str]] = {
     IN_WORDS: "{text}",
     "regressed": _regressed,
     "warned": _warned,
+    "accepted": _accepted,
     "uncounted": "{case}: {metric} cannot be counted{because}",
     "warned-uncounted": "warning: {case}: {metric} cannot be counted{because}",
     "lost-metric": "warning: {case}: {metric}{because}",

@@ -12,6 +12,7 @@ from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Estimate, Report
 from perfci.model.why import MOST_STACK_S
 from perfci.render.limits import LONGEST_NAME
+from perfci.render.outline import gates
 from perfci.render.report_words import why_unsayable, why_untellable
 from perfci.render.row_checks import why_untrue
 from perfci.verdict.decision import is_new_for, was_answered
@@ -82,7 +83,7 @@ def _of_the_shards(report: Report) -> Iterator[str]:
 
 def _of_the_verdict(report: Report) -> Iterator[str]:
     """``fail`` means that a gating row regressed, and nothing else means it."""
-    gating = [row for row in report.results if row.status == "regressed" and row.gate == "fail"]
+    gating = [row for row in report.results if row.status == "regressed" and gates(row)]
     status = report.verdict.status
     if gating and status != "fail":
         row = gating[0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from perfci.metrics import METRICS
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.render.clean import clean_line
-from perfci.render.rows import change_text, has_numbers, interval_text, side_text
+from perfci.render.rows import accepted_text, change_text, has_numbers, interval_text, side_text
 from perfci.render.why import CaseWhy
 from perfci.units import format_share, format_value
 from perfci.verdict.why import explains
@@ -84,7 +84,8 @@ def remarks(row: Comparison) -> str:
     confirmed = {True: "confirmed", False: "unconfirmed", None: ""}[row.confirmed]
     if row.confirmed and row.status != "regressed":
         confirmed = ""
-    return "; ".join(part for part in (confirmed, sight, *row.warnings) if part)
+    accepted = accepted_text(row.accepted, row) if row.accepted else ""
+    return "; ".join(part for part in (accepted, confirmed, sight, *row.warnings) if part)
 
 
 def reasons_of(

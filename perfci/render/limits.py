@@ -78,6 +78,7 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Estimate.values": Limit(most=MOST_VALUES),
         "Estimate.quantiles": Limit(most=9),
         "Estimate.first_calls": Limit(most=MOST_FIRST_CALLS),
+        "Accepted.because": Limit(800),
         "Finding.arguments": Limit(800, most=20),
         "Failure.case": _NAME,
         "Failure.message": Limit(4_000),

@@ -231,18 +231,20 @@ def other_reasons(report: Report, shown: Iterable[Comparison] = ()) -> tuple[str
 
 def gates(row: Comparison) -> bool:
     """Return whether this row can fail the report."""
-    return row.gate == "fail"
+    return row.gate == "fail" and not row.accepted
 
 
 def _also(found: Outline, lost: Sequence[Comparison], skipped: int) -> str:
     """What a pass doesn't say: what got slower passes, too, where it was removed."""
     improved = sum(row.status == "improved" for row in found.moved)
-    warned = sum(row.status == "regressed" for row in found.moved)
+    accepted = sum(row.accepted is not None for row in found.moved)
+    warned = sum(row.status == "regressed" for row in found.moved) - accepted
     measured_no_more = {row.case for row in found.removed} & _one_sided(found)
     new = {row.case for row in found.new}
     parts = [
         counted(number, what)
         for number, what in (
+            (accepted, "accepted regression"),
             (improved, "improvement"),
             (warned, "warning"),
             (len(measured_no_more), "removed case"),

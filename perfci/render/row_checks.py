@@ -15,6 +15,7 @@ from perfci.metrics import METRICS, ruled
 from perfci.model.finding import IN_WORDS, Finding
 from perfci.model.report import Comparison
 from perfci.stats.student import CONFIDENCE, t_quantile, two_sided_p
+from perfci.verdict.acceptance import is_beyond
 from perfci.verdict.caveats import why_not_unchanged
 from perfci.verdict.exact import judge_exactly
 from perfci.verdict.margin import margin, standard_error, threshold_of, worse_by
@@ -72,6 +73,10 @@ def why_untrue(row: Comparison) -> Iterator[str]:
         yield f"it has a p or a standard error, and its method is `{row.method}`"
     yield from _of_the_values(row)
     yield from _of_the_status(row)
+    if row.accepted and row.status != "regressed":
+        yield f"it is accepted, and `{row.status}`"
+    if row.accepted and is_beyond(row, row.accepted.up_to):
+        yield "it is accepted, and changed by more than it is accepted for"
 
 
 def _of_the_values(row: Comparison) -> Iterator[str]:

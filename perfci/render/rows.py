@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from perfci.model.report import Comparison, Estimate, Report
+from perfci.model.report import Accepted, Comparison, Estimate, Report
 from perfci.render.clean import clean_line
 from perfci.units import counted, format_change, format_interval, format_share, format_value
 
@@ -70,10 +70,30 @@ def note(row: Comparison) -> str:
     if row.confirmed is not None:
         measured = "confirmed" if row.status == "regressed" else "measured together"
         parts.append(measured if row.confirmed else "unconfirmed")
-    if row.status == "regressed" and row.gate != "fail":
+    if row.accepted:
+        parts.append(accepted_text(row.accepted, row))
+    elif row.status == "regressed" and row.gate != "fail":
         parts.append("warns only" if row.gate == "warn" else "for information")
     parts += row.warnings
     return "; ".join(part for part in parts if part)
+
+
+def status_text(row: Comparison) -> str:
+    """Return a row's status in words; a regression that fails nothing is ``accepted``."""
+    return "accepted" if row.accepted else row.status.replace("_", " ")
+
+
+def accepted_text(accepted: Accepted, row: Comparison) -> str:
+    """Return who accepted the row, why, and how far."""
+    by = f" by {clean_line(accepted.by, 80)}" if accepted.by else ""
+    up_to = ""
+    if accepted.up_to is not None:
+        absolute = row.difference is not None
+        limit = format_value(accepted.up_to, row.unit) if absolute else None
+        up_to = f"up to {limit or format_share(accepted.up_to)}"
+    until = f"until {accepted.until}" if accepted.until else ""
+    bounds = ", ".join(one for one in (up_to, until) if one)
+    return f"accepted{by}: {clean_line(accepted.because, 300)}" + (f" ({bounds})" * bool(bounds))
 
 
 def detectable_text(row: Comparison) -> str:

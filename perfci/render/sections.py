@@ -83,6 +83,7 @@ class Section:
     failed_above: tuple[str, ...]
     next_step: str
     replay: str
+    intended: bool
     past: Mapping[tuple[str, str], str]
     found: Outline
     skipped: Mapping[str, str]
@@ -304,6 +305,7 @@ def _section(
         failed_above=tuple(above),
         next_step=_next_step(report, shown),
         replay=replay_line(report, dict.fromkeys(row.case for row in shown), _rounds(shown)),
+        intended=any(row.status == "regressed" and gates(row) for row in shown),
         past=past_lines(report),
         found=found,
         skipped=dict(one for one in report.skipped.items() if one not in before.skipped),
@@ -327,10 +329,11 @@ def _deciding(
     bad = tuple(
         row for row in moved if row.status == "failed" or (row.status == "regressed" and gates(row))
     )
+    accepted = tuple(row for row in moved if row.accepted)
     if bad:
-        return bad
+        return (*bad, *accepted)
     if report.verdict.status == "inconclusive" and found.undecided:
-        return found.undecided
+        return (*found.undecided, *accepted)
     return tuple(moved)
 
 

@@ -35,6 +35,7 @@ from perfci.render.rows import (
     replay_of,
     side_interval,
     side_text,
+    status_text,
 )
 from perfci.render.statistics import statistics_text
 from perfci.render.why import other_explanations, untold_lines, whys
@@ -47,6 +48,7 @@ _STYLES = {
     "regressed": "red",
     "failed": "red",
     "improved": "green",
+    "accepted": "bold yellow",
     "inconclusive": "yellow",
     "not_comparable": "yellow",
     "unchanged": "dim",
@@ -180,13 +182,13 @@ def _compared(row: Comparison, cause: Cause, *, verbose: bool) -> Line:
     return Line(
         "",
         (
-            row.status.replace("_", " "),
+            status_text(row),
             clean_line(row.metric),
             clean_line(sides),
             clean_line(change_text(row)),
         ),
         (interval, "; ".join(one for one in said if one)),
-        row.status,
+        "accepted" if row.accepted else row.status,
     )
 
 

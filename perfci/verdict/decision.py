@@ -97,6 +97,7 @@ def decide(
     undecided = _undecided(comparisons, failures, policy, interrupted=interrupted)
     notes = (
         *(_of_row("lost-metric", row) for row in lost_metrics(comparisons)),
+        *(_accepted(row) for row in comparisons if row.accepted and row.gate != "info"),
         *_regressions(comparisons, gating=False),
     )
     if regressions:
@@ -150,7 +151,9 @@ def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[Reason, .
     moved = [
         row
         for row in rows
-        if row.status == "regressed" and (row.gate == "fail" if gating else row.gate == "warn")
+        if row.status == "regressed"
+        and not row.accepted
+        and row.gate == ("fail" if gating else "warn")
     ]
     ranked = sorted(moved, key=_severity, reverse=True)
     return tuple(_moved(row, warns=not gating) for row in ranked)
@@ -260,6 +263,14 @@ def _moved(row: Comparison, *, warns: bool) -> Reason:
         change["unit"] = row.unit
     arguments = {**change, "threshold": row.threshold}
     return Reason("warned" if warns else "regressed", row.case, row.metric, arguments)
+
+
+def _accepted(row: Comparison) -> Reason:
+    """Return what regressed and is accepted: by how much, by whom, and why."""
+    moved = _moved(row, warns=True)
+    arguments = moved.arguments or {"threshold": row.threshold, "unit": row.unit}
+    said = {"by": row.accepted.by, "because": row.accepted.because} if row.accepted else {}
+    return Reason("accepted", row.case, row.metric, {**arguments, **said})
 
 
 def _seen(row: Comparison) -> dict[str, Plain]:

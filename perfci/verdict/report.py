@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from perfci.model.case import Failure
@@ -70,7 +70,12 @@ class Decided:
 
 def decide_on(measured: Measured, judged: Judged, policy: Policy) -> Decided:
     """Return the verdict on ``judged``. A shard that has nothing to measure holds nothing up."""
-    rows = judged.rows
+    # judged in another family, a row may be none that regressed any more
+    rows = tuple(
+        replace(row, accepted=None) if row.accepted and row.status != "regressed" else row
+        for row in judged.rows
+    )
+    judged = replace(judged, rows=rows)
     if measured.shard and not (rows or measured.failures or measured.interrupted):
         note = f"Shard {measured.shard} has nothing to measure."
         return Decided(Judged((), (), (*judged.notes, note)), Verdict("pass", ()))
@@ -78,7 +83,10 @@ def decide_on(measured: Measured, judged: Judged, policy: Policy) -> Decided:
         rows,
         measured.failures,
         policy,
-        unconfirmed=any(row.confirmed is False and row.status == "regressed" for row in rows),
+        unconfirmed=any(
+            row.confirmed is False and row.status == "regressed" and not row.accepted
+            for row in rows
+        ),
         interrupted=measured.interrupted,
     )
     # whether anything gates is seen in the report that has all shards

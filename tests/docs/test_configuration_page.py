@@ -14,7 +14,7 @@ from perfci.units import format_share, format_value
 from tests.docs.pages import page, rows, section
 
 PAGE = page("configuration.md")
-TABLES = {"settings", "quiet", "policy", "trend", "aliases", "saved"}
+TABLES = {"settings", "quiet", "policy", "trend", "aliases", "accept", "saved"}
 """What is written as tables of their own, or as single keys of another name."""
 NEVER_CONFIGURED = {"inject", "cold_start_rounds"}
 POLICY = {"alpha", "cohens_d", "strict"}

@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "images" / "comments"
 LONGEST = {
     "all-quiet": 4,
     "improvements": 12,
-    "one-regression": 10,
+    "one-regression": 12,
     "noisy-machine": 12,
     "crashed": 8,
 }

@@ -105,7 +105,7 @@ def _place(file: str, line: int, title: str, text: str) -> _Place | None:
 def _level(row: Comparison | None) -> Level:
     if row is None or row.status != "regressed":
         return "notice"
-    return "failure" if row.gate == "fail" else "warning"
+    return "failure" if row.gate == "fail" and not row.accepted else "warning"
 
 
 def _message(place: _Place, cases: dict[str, None]) -> str:

@@ -22,13 +22,15 @@ class Wanted:
 
     ``number`` is 0 where GitHub has to be asked for the pull request of ``branch``
     (``owner:branch``) in the repository ``source``. ``head_sha`` is the commit that was measured,
-    empty where whatever the pull request's head is now is meant.
+    empty where whatever the pull request's head is now is meant. ``own``: the event says that the
+    head is a branch of the repository itself, not a fork's.
     """
 
     number: int = 0
     head_sha: str = ""
     branch: str = ""
     source: str = ""
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +53,6 @@ class Nothing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
-    sha: str
-
-
-@dataclass(frozen=True, slots=True)
-class _PullRequest:
-    number: int
-    head: _Head
-
-
-@dataclass(frozen=True, slots=True)
 class _Owner:
     login: str
 
@@ -70,6 +61,18 @@ class _Owner:
 class _Repository:
     full_name: str
     owner: _Owner
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    sha: str
+    repo: _Repository | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _PullRequest:
+    number: int
+    head: _Head
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,9 @@ def read_event(text: str | bytes, name: str) -> Wanted | MergeGroup | Nothing:
                 f"{name} is no event of GitHub Actions: its pull request is number {number}",
                 "Run it in a workflow (GITHUB_EVENT_PATH), or name the pull request: --pull NUMBER",
             )
-        return Wanted(number, full_sha(event.pull_request.head.sha, name))
+        head = event.pull_request.head
+        own = _is_own(head.repo, event.repository)
+        return Wanted(number, full_sha(head.sha, name), own=own)
     return Nothing("this event has no pull request")
 
 
@@ -154,7 +159,15 @@ def _of_a_run(
         head_sha=full_sha(run.head_sha, name),
         branch=f"{source.owner.login}:{run.head_branch}",
         source=source.full_name,
+        own=_is_own(source, here),
     )
+
+
+def _is_own(source: _Repository | None, here: _Repository | None) -> bool:
+    """Say whether a head is the repository's own; where either isn't known it is a fork's."""
+    if source is None or here is None:
+        return False
+    return same_name(source.full_name, here.full_name)
 
 
 def same_name(one: str, other: str) -> bool:

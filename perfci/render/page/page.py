@@ -32,7 +32,7 @@ from perfci.render.outline import (
 from perfci.render.page.drawing import payload
 from perfci.render.page.flame import flame_of
 from perfci.render.page.words import BLAME
-from perfci.render.rows import change_text, has_numbers, interval_text, note, side_text
+from perfci.render.rows import change_text, has_numbers, interval_text, note, side_text, status_text
 from perfci.render.sections import sides_of, status_of
 from perfci.render.site.data import literal
 from perfci.render.site.sparkline import Spark, spark
@@ -193,7 +193,7 @@ class _Lines:
             place=self._places[id(row)],
             case=clean_line(row.case) or "unnamed",
             metric=clean_line(row.metric, 100) if has_numbers(row) else "",
-            status=row.status.replace("_", " "),
+            status=status_text(row),
             sense=sense.get(row.status, "steady"),
             rises=_rises(row),
             size=clean_line(change_text(row)),

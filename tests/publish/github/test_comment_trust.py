@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfci.model.ran import Ran, SideRan
+from perfci.model.report import Accepted
 from perfci.verdict.judgement import adjust
 from tests.builders.project import Project
 from tests.publish.github.conftest import BASE, HEAD, OLDER, PASSING, Comment
@@ -229,3 +231,41 @@ def test_either_reports_are_given_or_why_there_are_none(
     assert done.code == 2
     assert done.err.rstrip().endswith("[no-report]")
     assert github.requests == []
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [("Octo/Models", "success"), ("stranger/models", "failure"), ("", "failure")],
+)
+def test_only_a_branch_of_the_repository_itself_may_accept(
+    comment: Comment,
+    github: FakeGitHub,
+    tmp_path: Path,
+    report_file: Callable[..., Path],
+    source: str,
+    expected: str,
+) -> None:
+    """Of a head whose repository the event doesn't say nobody is believed."""
+    (slower,) = adjust([paired("a", 1.3)], POLICY)
+    said = Accepted("meant | `to` be\n### so", "Ada @octo")
+    rows = (*PASSING["results"], replace(slower, accepted=said))
+    owner = {"login": "octo"}
+    repo = {"repo": {"full_name": source, "owner": owner}} if source else {}
+    event = tmp_path / "pull.json"
+    event.write_text(
+        json.dumps(
+            {
+                "pull_request": {"number": 7, "head": {"sha": HEAD, **repo}},
+                "repository": {"full_name": "octo/models", "owner": owner},
+            }
+        )
+    )
+    done = comment(report_file(**PASSING | {"results": rows}), "--event", event)
+    assert done.code == 0, done.text
+    (check,) = github.checks
+    assert check["conclusion"] == expected
+    body = github.comments[0]["body"]
+    assert ("accepted by Ada" in body) == (expected == "success")
+    assert "\n### so" not in body
+    assert "Ada @octo" not in body
+    assert ("Intended? A table" in body) == (expected == "failure")

@@ -1,0 +1,99 @@
+"""A regression that is meant: the lines that accept it, who wrote each, and which count here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from perfci.checkout.commits import author_of, file_at
+from perfci.checkout.repository import Repository, Resolved
+from perfci.config.loading import parse_config
+from perfci.errors import UsageError
+from perfci.files import read_regular
+from perfci.model.words import words
+from perfci.verdict.acceptance import Acceptance, accept
+
+if TYPE_CHECKING:
+    from perfci.session.workplace import Surroundings
+    from perfci.verdict.report import Judged, Measured
+
+
+def accepting(
+    around: Surroundings,
+    measured: Measured,
+    judged: Judged,
+    base: Resolved | None,
+    *,
+    whole: bool,
+) -> tuple[Measured, Judged]:
+    """Return a session's outcome with the rows marked that the configuration accepts.
+
+    ``base`` is the commit that head is compared with, None for stored baselines. ``whole``: all
+    cases were asked for, so that a line which names none is worth a note.
+    """
+    lines = around.config.accept
+    if not lines:
+        return measured, judged
+    lines = with_authors(lines, around.repository.root)
+    before = _on_base(around.repository, lines, base)
+    old = [line for line in lines if any(line.says_as(one) for one in before)]
+    fork = _is_of_a_fork(around.inherited.get("GITHUB_EVENT_PATH", ""))
+    applied = accept(
+        judged.rows,
+        lines,
+        measured.created_at[:10],
+        refused=[line for line in lines if fork and line not in old],
+        old=old,
+        whole=whole and not measured.interrupted,
+    )
+    notes = (*judged.notes, *map(words, applied.findings))
+    findings = (*measured.findings, *applied.findings)
+    return replace(measured, findings=findings), replace(judged, rows=applied.rows, notes=notes)
+
+
+def with_authors(lines: Sequence[Acceptance], root: Path) -> tuple[Acceptance, ...]:
+    """Return ``lines`` with who wrote each as git knows it, where the line itself doesn't say."""
+    return tuple(
+        replace(line, by=author_of(root, Path(line.file).absolute(), line.first, line.last))
+        if line.file and not line.by
+        else line
+        for line in lines
+    )
+
+
+def today() -> str:
+    """Return the day in UTC, as ISO 8601."""
+    return datetime.now(UTC).date().isoformat()  # noqa: TID251 (a limit in time is held to it)
+
+
+def _on_base(
+    repository: Repository, lines: Sequence[Acceptance], base: Resolved | None
+) -> tuple[Acceptance, ...]:
+    """Return what base's own configuration accepts; nothing where it can't be read."""
+    file = next((line.file for line in lines if line.file), "")
+    if base is None or not file:
+        return ()
+    path = PurePath(Path(file).absolute())
+    if not path.is_relative_to(repository.root):
+        return ()
+    text = file_at(repository, base.commit, path.relative_to(repository.root).as_posix())
+    try:
+        return parse_config(text, file).accept if text is not None else ()
+    except UsageError:  # of a configuration that was mended since
+        return ()
+
+
+def _is_of_a_fork(event_path: str) -> bool:
+    """Say whether this is a job of a fork's pull request; one that can't be read is."""
+    if not event_path:
+        return False
+    from perfci.publish.github.event import Wanted, read_event
+
+    try:
+        event = read_event(read_regular(Path(event_path)), event_path)
+    except (OSError, UsageError):
+        return True
+    return isinstance(event, Wanted) and not event.own
