@@ -3,7 +3,8 @@
     PYTHON -P bootstrap.py ORDER_FD RESULT_FD TURN_FD SPAWNED_NS
 
 It puts the package ``perfci`` into ``sys.modules`` from where this file lies, so that nothing
-is put on ``sys.path`` and nothing of the parent's environment leaks into the side's.
+is put on ``sys.path`` and nothing of the parent's environment leaks into the side's. What a
+benchmark spawns by ``multiprocessing`` runs it once more, and gets the same package.
 """
 
 import time
@@ -34,3 +35,8 @@ if __name__ == "__main__":
 
     *ends, spawned_ns = map(int, sys.argv[1:])
     main(Ends(*ends), spawned_ns, STARTED_NS)
+elif __name__ == "__mp_main__":  # in a process that multiprocessing spawned
+    _register_package()
+    from perfci.worker.spawned import serve_imports
+
+    serve_imports()

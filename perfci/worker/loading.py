@@ -5,15 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from binascii import crc32
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
 from perfci.api.definition import Benchmark
-
-PREFIX = "perfci_benchmarks_"
-"""Begins the name of the module that a benchmark file is imported as."""
+from perfci.worker.spawned import PREFIX, name_of
 
 
 def prepare_path(python_path: tuple[str, ...]) -> None:
@@ -27,7 +24,7 @@ def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
     if folder not in sys.path:
         last = max((sys.path.index(one) for one in python_path if one in sys.path), default=-1)
         sys.path.insert(last + 1, folder)
-    name = f"{PREFIX}{Path(file).stem}_{crc32(file.encode()):08x}"
+    name = name_of(file)
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} is no Python file")

@@ -12,7 +12,7 @@ from perfci.model.ran import Compiled, SideRan
 from perfci.session.provenance.advice import folder_of
 from perfci.session.provenance.attribution import Provenance
 from perfci.session.provenance.events import is_library
-from perfci.worker.loading import PREFIX
+from perfci.worker.spawned import PREFIX
 
 _TOOLS = frozenset(
     {

@@ -6,6 +6,7 @@ import sys
 import sysconfig
 import zipfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -89,6 +90,20 @@ def test_a_namespace_package_is_the_sides_own(project: Project) -> None:
     right(report)
     assert session.markers() == OWN
     assert report["ran"]["head"]["folders"] == ["."]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_function_of_the_benchmarks_file_runs_its_sides_code_in_a_spawned_process(
+    project: Project, method: str
+) -> None:
+    body = POOL.replace("METHOD", method).replace("ran(pool.apply(core.work))", "pool.apply(mark)")
+    top = "def mark():\n    import core\n    ran(core.work())"
+    two_sides(project, INIT, {BENCH: benchmark(body, top), INIT: PACKAGE})
+    session = Session(project, editable(project, "."))
+    with TemporaryDirectory() as short:  # a forkserver's socket has a path of 107 bytes at most
+        project.cache = Path(short)
+        right(session.compare())
+    assert session.markers() == OWN
 
 
 @pytest.mark.parametrize(
