@@ -10,7 +10,7 @@ from perfci.model import version as _version
 
 TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers know this name
 if TYPE_CHECKING:
-    from perfci.api.functions import benchmark, inference, metric, training_step
+    from perfci.api.functions import benchmark, command, inference, metric, training_step
     from perfci.app.library import check, compare, load
     from perfci.baselines.frame import Baselines
     from perfci.errors import PerfciError
@@ -27,6 +27,7 @@ __all__ = [
     "__version__",
     "benchmark",
     "check",
+    "command",
     "compare",
     "inference",
     "load",
@@ -37,7 +38,7 @@ __all__ = [
 _FUNCTIONS = "perfci.api.functions"
 _LIBRARY = "perfci.app.library"
 _PLACES = {
-    **dict.fromkeys(("benchmark", "inference", "metric", "training_step"), _FUNCTIONS),
+    **dict.fromkeys(("benchmark", "command", "inference", "metric", "training_step"), _FUNCTIONS),
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
     "Baselines": "perfci.baselines.frame",
     "History": "perfci.history.frame",

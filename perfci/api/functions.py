@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from perfci.api.command import command
 from perfci.api.definition import benchmark, user_frame
 from perfci.api.work import Work, metric
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     import torch
 
-__all__ = ["benchmark", "inference", "metric", "training_step"]
+__all__ = ["benchmark", "command", "inference", "metric", "training_step"]
 
 
 def inference(

@@ -8,6 +8,7 @@ from typing import Any
 
 from perfci.api.definition import user_frame
 from perfci.errors import BenchmarkError
+from perfci.metrics import Observer
 from perfci.metrics.own import ExtraMetric
 from perfci.model.finding import Finding
 from perfci.model.metric import Direction, Gate, Kind, Metric, why_unfit
@@ -21,7 +22,8 @@ class Work:
     ``device`` is a torch device string, or empty where only the outputs show it. ``items`` is
     how many items one call handles. ``accuracy`` returns (candidate outputs, float64
     reference outputs) when asked, after the timing; ``remarks`` what to know beside metrics, by
-    metric; ``plain`` is one call as eager makes it, where that is known.
+    metric; ``plain`` is one call as eager makes it, where that is known; ``observer`` sees what
+    calls took besides.
     """
 
     call: Callable[[], Any]
@@ -33,6 +35,7 @@ class Work:
     plain: Callable[[], Any] | None = None
     metrics: tuple[ExtraMetric, ...] = field(default=())
     remarks: Callable[[], Mapping[str, Finding]] = dict
+    observer: Observer | None = None
 
 
 def metric(

@@ -85,6 +85,20 @@ class Work(Protocol):
     def remarks(self) -> Callable[[], Mapping[str, Finding]]:
         """What to know beside metrics, by metric."""
 
+    @property
+    def observer(self) -> Observer | None:
+        """What sees its calls, if anything does."""
+
+
+class Observer(Protocol):
+    """What work sees of its own calls beside their time: values of perfci's own metrics."""
+
+    def begin(self) -> None:
+        """Forget the calls so far: the bursts are next."""
+
+    def reading(self) -> Reading:
+        """Return what the calls since were like."""
+
 
 @dataclass(slots=True)
 class Scene:
@@ -404,6 +418,7 @@ __all__ = [
     "Family",
     "Metric",
     "Moved",
+    "Observer",
     "Reading",
     "Ruling",
     "Scene",

@@ -164,6 +164,7 @@ class Watch:
                 path, words, None, environment
             ),
             "os.system": self._shell,
+            "perfci.command": lambda path: self.say("program", path, f"command {path}"),
             "os.listdir": self._listed,
             "os.scandir": self._listed,
             "socket.connect": self._reached,

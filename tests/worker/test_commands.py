@@ -1,0 +1,75 @@
+"""``perfci.command``: what a run of a command line takes, and how one that fails is named."""
+
+from __future__ import annotations
+
+import pytest
+
+import perfci
+from perfci.errors import BenchmarkError
+from tests.worker.driver import Bench
+
+pytestmark = pytest.mark.processes
+
+HEAD = "import sys\nimport perfci\n\n@perfci.benchmark\ndef case():\n    return perfci.command("
+PROCESSOR, PEAK = "command_cpu_time", "command_peak_memory"
+
+
+def test_a_run_has_its_own_processor_time_and_memory(bench: Bench) -> None:
+    body = "x = b'1' * (64 << 20); sum(range(300_000))"
+    measured = bench.measure(f"{HEAD}[sys.executable, '-c', {body!r}])\n")
+    values = measured["values"]
+    user, system = values["command_user_time"], values["command_system_time"]
+    assert 0 < values[PROCESSOR] < 2 * (user + system)
+    assert 64 << 20 < values[PEAK] < 128 << 20
+    assert measured["samples_ns"]
+
+
+def test_a_peak_that_is_the_workers_own_is_missing(bench: Bench) -> None:
+    measured = bench.measure(f"{HEAD}['/bin/true'])\n")
+    assert PEAK not in measured["values"]
+    assert "the worker's own peak" in measured["missing"][PEAK]
+
+
+def test_what_is_no_command_has_no_row_of_one(bench: Bench) -> None:
+    measured = bench.measure("import perfci\n@perfci.benchmark\ndef case():\n    return int\n")
+    assert not {PROCESSOR, PEAK} & {*measured["values"], *measured["missing"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("['sh', '-c', 'seq 9 >&2; exit 3']", "ended with exit code 3:\n5\n6\n7\n8\n9"),
+        ("['sh', '-c', 'kill -SEGV $$']", "was ended by signal 11"),
+        ("'exit 4 | exit 5', shell=True", "exit code 5:\nit wrote nothing to standard error"),
+        ("['sh', '-c', 'exit 0'], exit_codes=[7]", "exit code 0"),
+    ],
+)
+def test_a_run_that_fails_fails_the_case_with_its_last_lines(
+    bench: Bench, arguments: str, said: str
+) -> None:
+    failed = bench.failure(f"{HEAD}{arguments})\n")
+    assert failed["kind"] == "command_failed"
+    assert said in failed["message"]
+
+
+def test_a_program_that_is_not_there_is_named(bench: Bench) -> None:
+    failed = bench.failure(f"{HEAD}['no-such-tool'])\n")
+    assert failed["kind"] == "FileNotFoundError"
+    assert "no-such-tool" in failed["message"]
+
+
+def test_each_run_has_its_input_folder_and_variables(bench: Bench) -> None:
+    (bench.root / "data").mkdir()
+    script = 'test "$(cat)" = one; a=$?; test "$B$(basename $PWD)" = twodata && exit $a'
+    arguments = f"{script!r}, shell=True, input='one', env={{'B': 'two'}}, cwd='data'"
+    assert bench.measure(f"{HEAD}{arguments})\n")["samples_ns"]
+
+
+@pytest.mark.parametrize(
+    ("line", "options"), [("ls -l", {}), ([], {}), ([""], {}), (["ls"], {"shell": True})]
+)
+def test_what_is_no_command_is_refused_where_it_is_written(
+    line: list[str] | str, options: dict[str, bool]
+) -> None:
+    with pytest.raises(BenchmarkError, match=r"test_commands\.py:\d+: perfci\.command"):
+        perfci.command(line, **options)
