@@ -14,9 +14,16 @@ from perfci.config.loading import parse_config
 from perfci.errors import UsageError
 from perfci.files import read_regular
 from perfci.model.words import words
+from perfci.publish.failures import Refused
+from perfci.publish.github.check import read_identity
+from perfci.publish.github.commands import Misread, read_commands, why_not
+from perfci.render.clean import clean_line
 from perfci.verdict.acceptance import Acceptance, accept
 
 if TYPE_CHECKING:
+    from perfci.app.notices import Say
+    from perfci.publish.forge import Forge
+    from perfci.publish.github.pull import Pull
     from perfci.session.workplace import Surroundings
     from perfci.verdict.report import Judged, Measured
 
@@ -62,6 +69,55 @@ def with_authors(lines: Sequence[Acceptance], root: Path) -> tuple[Acceptance, .
         else line
         for line in lines
     )
+
+
+def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
+    """Return what those who may have accepted of the head of ``pull``, in comments on it.
+
+    The comments themselves are the record: nothing that a workflow stored is believed. A check of
+    the head says since when its numbers could be read.
+    """
+    asked = [(one, read_commands(one.body)) for one in client.comments(pull.number)]
+    asked = [(one, what) for one, what in asked if what]
+    if not asked:
+        return ()
+    since = measured_since(client, pull)
+    allowed: dict[str, str] = {}
+    lines = []
+    for comment, what in asked:
+        who = clean_line(comment.author, 80)
+        if isinstance(what, Misread):
+            say(f"the command of {who} isn't read: {what.why}", err=True)
+            continue
+        if not comment.bot and comment.author not in allowed:
+            allowed[comment.author] = client.permission(comment.author)
+        why = why_not(comment, pull, allowed.get(comment.author, ""), since)
+        if why:
+            say(f"the command of {who} accepts nothing: {why}", err=True)
+            continue
+        lines += [Acceptance(one.case, one.metric, one.because, f"@{who}") for one in what]
+    return tuple(lines)
+
+
+def accepted_where_allowed(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
+    """Return the same; nothing where the token may not ask who is a maintainer."""
+    try:
+        return accepted_in_comments(client, pull, say)
+    except Refused as failure:  # the report is posted all the same
+        say(f"no command is read, the token may not: {failure.message}", err=True)
+        return ()
+
+
+def measured_since(client: Forge, pull: Pull) -> str:
+    """Return when the first check of the head of ``pull`` was set for it; nothing without one."""
+    if client.check_runs is None:
+        return ""
+    times = []
+    for run in client.check_runs.checks(pull.head_sha):
+        own = read_identity(run.external_id)
+        if own is not None and own.pull == pull.number and run.completed_at:
+            times.append(run.completed_at)
+    return min(times, default="")
 
 
 def today() -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from perfci.config.loading import Config
     from perfci.model.report import Report
     from perfci.publish.github.event import MergeGroup, Nothing, Wanted
+    from perfci.verdict.acceptance import Acceptance
     from perfci.verdict.policy import Policy
 
 
@@ -73,7 +74,7 @@ def comment(request: CommentRequest, say: Say) -> Commented:
     ``root``. OutsideError where GitHub or the disk failed, or a report can't be read.
     """
     from perfci.publish.github.event import Nothing
-    from perfci.verdict.acceptance import believed
+    from perfci.verdict.acceptance import accepted_here, believed
     from perfci.verdict.enforcement import caveat_of_copies, with_caveat
 
     if request.details and not ADDRESS.fullmatch(request.details):
@@ -93,18 +94,24 @@ def comment(request: CommentRequest, say: Say) -> Commented:
         own = any(row.accepted for one in loaded for row in one.results) and _is_own(find_wanted)
         lines = with_authors(config.accept, request.root)
         loaded = [believed(one, own, lines, today(), policy) for one in loaded]
-        reports = [
-            with_caveat(one, caveat_of_copies(one, config.installed))
-            for one in _judged(loaded, policy, written)
-        ]
+
+        def judged(accepted: Sequence[Acceptance] = ()) -> list[Report]:
+            held = [
+                accepted_here(one, accepted, policy, partial(_judged, policy, written))
+                for one in loaded
+            ]
+            held = [with_caveat(one, caveat_of_copies(one, config.installed)) for one in held]
+            if request.history:
+                held = _with_past(held, request.history, request.root, config, say)
+            return held
+
+        reports = judged()
     except OutsideError as error:
         if request.check:
             failed = fail_the_check(error.message, find_wanted, connect, dry_run=request.dry_run)
             if failed is not None:
                 say_outcome(failed, say)
         raise
-    if request.history:
-        reports = _with_past(reports, request.history, request.root, config, say)
     wanted = find_wanted()
     head_sha = "" if isinstance(wanted, Nothing) else wanted.head_sha
     body = written_body(request.body_file, reports, head_sha)  # first: a token may be unusable
@@ -112,7 +119,9 @@ def comment(request: CommentRequest, say: Say) -> Commented:
         say(f"nothing posted: {wanted.reason}", err=True)
     else:
         with closing(connect()) as client:
-            reports = post(request, client, wanted, reports, body, say, strict=policy.strict)
+            reports = post(
+                request, client, wanted, reports, body, say, judged, strict=policy.strict
+            )
     return Commented(tuple(reports), policy.strict)
 
 
@@ -154,9 +163,7 @@ def _loaded(files: Sequence[Path], unreadable: str | None) -> list[Report]:
     return [load_report(path) for path in files]
 
 
-def _judged(
-    reports: Sequence[Report], policy: Policy, written: Mapping[str, Mapping[str, Written]]
-) -> list[Report]:
+def _judged(policy: Policy, written: Mapping[str, Mapping[str, Written]], report: Report) -> Report:
     from perfci.verdict.enforcement import enforced, with_unreported
 
     reported = {name: one.metrics for name, one in by_name(written).items()}
@@ -164,10 +171,7 @@ def _judged(
         file: [name for name, one in ones.items() if not one.conditional]
         for file, ones in written.items()
     }
-    return [
-        with_unreported(enforced(report, policy, reported), everywhere, policy)
-        for report in reports
-    ]
+    return with_unreported(enforced(report, policy, reported), everywhere, policy)
 
 
 def _with_past(

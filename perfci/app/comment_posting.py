@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.app import actions
+from perfci.app.accepting import accepted_where_allowed
 from perfci.app.notices import Say
 from perfci.app.outputs import unwritable
 from perfci.errors import OutsideError, PerfciError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from perfci.publish.github.event import MergeGroup, Nothing, Wanted
     from perfci.publish.github.posting import Outcome
     from perfci.publish.github.pull import Pull, Several
+    from perfci.verdict.acceptance import Acceptance
 
 
 def post(
@@ -32,16 +34,20 @@ def post(
     reports: list[Report],
     body: str,
     say: Say,
+    judged: Callable[[Sequence[Acceptance]], list[Report]],
     *,
     strict: bool,
 ) -> list[Report]:
-    """Leave the reports where they belong; return them as they were judged in the end."""
+    """Leave the reports where they belong; return them as they were judged in the end.
+
+    ``judged`` returns them as they are with what was accepted in comments.
+    """
     from perfci.publish.failures import Refused
     from perfci.publish.github.base import caveat_of_base
     from perfci.publish.github.check import check_content
     from perfci.publish.github.event import MergeGroup, Nothing
     from perfci.publish.github.posting import find_pull, require_measured
-    from perfci.publish.github.pull import Several
+    from perfci.publish.github.pull import Pull, Several
     from perfci.verdict.enforcement import with_caveat
 
     file, dry_run = request.body_file, request.dry_run
@@ -52,6 +58,9 @@ def post(
             say(f"nothing posted: {found.reason}", err=True)
             return reports
         require_measured(client, [report.head.sha for report in reports], found)
+        if isinstance(found, Pull) and any(one.verdict.status == "fail" for one in reports):
+            accepted = accepted_where_allowed(client, found, say)
+            reports = judged(accepted) if accepted else reports
     except Refused as failure:
         unsaid = _say_refused(failure.message, body, file, say)
         if unsaid is not None:

@@ -52,6 +52,9 @@ class Forge(Protocol):
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all comments of a pull request, the oldest first."""
 
+    def permission(self, login: str) -> str:
+        """Return what an account may do here: ``admin``, ``write``, ``read`` or ``none``."""
+
     def create_comment(self, number: int, body: str) -> str:
         """Comment, and return the comment's address."""
 

@@ -5,12 +5,13 @@ A row that is accepted stays ``regressed``, with all its numbers; it no longer f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from perfci.model.finding import Finding, found
 from perfci.model.report import Accepted, Comparison, Report
+from perfci.model.words import words
 from perfci.verdict.margin import threshold_of, worse_by
 from perfci.verdict.policy import Policy
 from perfci.verdict.report import build_report, decide_on, opened
@@ -128,6 +129,46 @@ def _believed(row: Comparison, own: bool, here: Acceptance | None, today: str) -
         line, why = None, found("accept-from-fork")
     bare = replace(row, accepted=None)
     return _refusing(bare, why) if why or not line else replace(row, accepted=_accepted(line))
+
+
+def accepted_here(
+    report: Report,
+    lines: Sequence[Acceptance],
+    policy: Policy,
+    judge: Callable[[Report], Report],
+) -> Report:
+    """Return ``report`` as ``judge`` judges it, with the regressions accepted that ``lines`` name.
+
+    A part of a measurement stays as it is: nobody has seen the whole. ``judge`` may make a row
+    regressed that wasn't, so rows of any status are marked first, and those that did not regress
+    lose their mark in the end.
+    """
+    if not lines or report.shard or report.missing:
+        return judge(report)
+    of_row = {(one.case, one.metric): one for one in lines}
+    rows = tuple(
+        replace(row, accepted=_accepted(line))
+        if not row.accepted and (line := of_row.get((row.case, row.metric)))
+        else row
+        for row in report.results
+    )
+    measured, was = opened(report)
+    verdict = was.verdict
+    if verdict.status == "fail":
+        verdict = decide_on(measured, replace(was.judged, rows=rows), policy).verdict
+    marked = replace(was, judged=replace(was.judged, rows=rows), verdict=verdict)
+    judged = judge(build_report(measured, marked))
+    measured, now = opened(judged)
+    rows = tuple(
+        row if row.status == "regressed" else replace(row, accepted=None) for row in judged.results
+    )
+    unused = [_unused(one, rows, whole=True) for one in lines]
+    findings = tuple(one for one in unused if one and one.code == "accept-unknown")
+    notes = tuple(map(words, findings))
+    return build_report(
+        replace(measured, findings=(*measured.findings, *findings)),
+        replace(now, judged=replace(now.judged, rows=rows, notes=notes)),
+    )
 
 
 def is_beyond(row: Comparison, up_to: float | None) -> bool:

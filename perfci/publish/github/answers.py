@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfci.publish.github.comment import Comment
+from perfci.publish.github.event import same_name
 from perfci.publish.github.issue import Issue
 from perfci.publish.github.pull import Pull
 
@@ -13,6 +14,7 @@ from perfci.publish.github.pull import Pull
 @dataclass(frozen=True, slots=True)
 class _User:
     login: str
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class _Head:
 @dataclass(frozen=True, slots=True)
 class _Target:
     ref: str
+    repo: _Repository | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,21 @@ class PullAnswer:
     state: str
     head: _Head
     base: _Target
+    user: _User | None = None
 
     def record(self) -> Pull:
         """Return the record; a deleted fork leaves no repository."""
         source = self.head.repo.full_name if self.head.repo else ""
-        return Pull(self.number, self.head.sha, source, self.state == "open", self.base.ref)
+        here = self.base.repo.full_name if self.base.repo else ""
+        return Pull(
+            self.number,
+            self.head.sha,
+            source,
+            self.state == "open",
+            self.base.ref,
+            self.user.login if self.user else "",
+            own=bool(source) and same_name(source, here),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +67,28 @@ class CommentAnswer:
     html_url: str
     user: _User | None = None
     body: str | None = None
+    created_at: str = ""
+    updated_at: str = ""
 
     def record(self) -> Comment:
         """Return the record."""
         author = self.user.login if self.user else ""
-        return Comment(self.id, author, self.body or "", self.html_url)
+        return Comment(
+            self.id,
+            author,
+            self.body or "",
+            self.html_url,
+            bot=self.user is None or self.user.type != "User",
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAnswer:
+    """What an account may do in the repository."""
+
+    permission: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +124,7 @@ class CheckAnswer:
     external_id: str | None = None
     conclusion: str | None = None
     html_url: str | None = None
+    completed_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

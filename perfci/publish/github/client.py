@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from perfci.publish.github.answers import (
     CommentAnswer,
     CommitAnswer,
     ComparisonAnswer,
+    PermissionAnswer,
     PullAnswer,
     StatusAnswer,
 )
@@ -25,6 +27,7 @@ from perfci.publish.http import Pace
 from perfci.publish.rest import Rest
 from perfci.publish.retry import RetryPolicy
 
+_LOGIN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 SERVICE = Service(
     "GitHub",
     "GITHUB_API_URL",
@@ -99,6 +102,15 @@ class Client(Rest):
         """Return all comments of a pull request, the oldest first."""
         path = f"/issues/{number}/comments"
         return tuple(one.record() for one in self._pages(path, tuple[CommentAnswer, ...], tuple))
+
+    def permission(self, login: str) -> str:
+        """Return what an account may do here: ``admin``, ``write``, ``read`` or ``none``."""
+        if _LOGIN.fullmatch(login) is None:  # what it isn't must not become another request
+            return "none"
+        try:
+            return self._get(f"/collaborators/{login}/permission", PermissionAnswer).permission
+        except Missing:
+            return "none"
 
     def create_comment(self, number: int, body: str) -> str:
         """Comment, and return the comment's address."""

@@ -11,13 +11,19 @@ from perfci.render.markdown import MARKER
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment on the pull request ``pull``. ``author`` is empty where the account is gone."""
+    """A comment on the pull request ``pull``. ``author`` is empty where the account is gone.
+
+    ``bot``: an App wrote it. Both times are GitHub's, as ISO 8601 in UTC.
+    """
 
     id: int
     author: str
     body: str
     url: str
     pull: int = 0
+    bot: bool = False
+    created_at: str = ""
+    updated_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

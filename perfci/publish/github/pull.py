@@ -13,7 +13,8 @@ from perfci.render.clean import clean_line
 class Pull:
     """A pull request into the branch ``target``.
 
-    ``source`` is the repository of its own branch, empty where that is gone.
+    ``source`` is the repository of its own branch, empty where that is gone; ``own``: it is the
+    one that the pull request is in. ``author`` is empty where the account is gone.
     """
 
     number: int
@@ -21,6 +22,8 @@ class Pull:
     source: str
     open: bool
     target: str
+    author: str = ""
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
@@ -43,6 +44,7 @@ class Pull:
     source: str = REPOSITORY
     state: str = "open"
     target: str = "main"
+    author: str = "stranger"
 
 
 class Repository:
@@ -60,15 +62,19 @@ class Repository:
         self.may_label = True
         self.lag = 0
         self.rights = {"pull-requests", "checks", "statuses", "issues"}
+        self.members: dict[str, str] = {}
         self.before: Callable[[str], None] = lambda _operation: None
         self._next = 1000
 
     def comment(self, body: str, author: str | None = BOT, number: int = 7) -> dict[str, Any]:
         """Leave a comment as somebody; None is an account that is gone."""
-        user = None if author is None else sample("simple-user") | {"login": author}
+        kind = "Bot" if (author or "").endswith("[bot]") else "User"
+        known = {"login": author, "type": kind}
+        user = None if author is None else sample("simple-user") | known
         one = sample("issue-comment") | {"id": self._new(), "body": body, "user": user}
         one["html_url"] = f"https://github.com/{REPOSITORY}/pull/{number}#c-{one['id']}"
         one["issue_url"] = str(number)
+        one["created_at"] = one["updated_at"] = self.clock()
         self.comments.append(one)
         return one
 
@@ -151,7 +157,7 @@ class Repository:
     ) -> tuple[int, Any]:
         for one in self.comments:
             if one["id"] == int(values["comment_id"]):
-                one["body"] = body["body"]
+                one["body"], one["updated_at"] = body["body"], self.clock()
                 return 200, one
         return _not_found()
 
@@ -199,6 +205,7 @@ class Repository:
             "status": "completed" if "conclusion" in body else body.get("status", "queued"),
             "conclusion": body.get("conclusion"),
             "details_url": body.get("details_url"),
+            "completed_at": self.clock(),
         }
         one["html_url"] = f"https://github.com/{REPOSITORY}/runs/{one['id']}"
         self.checks.append(one)
@@ -255,7 +262,24 @@ class Repository:
         whole["head"] |= {"sha": pull.sha, "ref": pull.branch}
         whole["base"] |= {"ref": pull.target}
         whole["head"]["repo"] |= {"full_name": pull.source}
+        whole["base"]["repo"] |= {"full_name": REPOSITORY}
+        whole["user"] = sample("simple-user") | {"login": pull.author, "type": "User"}
         return whole
+
+    def _repos_get_collaborator_permission_level(
+        self, values: Mapping[str, str], _: Any, __: Any
+    ) -> tuple[int, Any]:
+        login = unquote(values["username"])
+        if login not in self.members:
+            return _not_found()
+        answer = sample("repository-collaborator-permission")
+        return 200, answer | {"permission": self.members[login]}
+
+    def clock(self) -> str:
+        """Return a time after every other."""
+        return (datetime(2026, 3, 4, tzinfo=UTC) + timedelta(seconds=self._new())).strftime(
+            "%Y-%m-%dT%H:%M:%SZ"
+        )
 
     def _new(self) -> int:
         self._next += 1

@@ -1,0 +1,93 @@
+"""Pure: what a comment asks of perfci, and whether who wrote it may ask.
+
+Anybody may comment. So a comment is data: a command is its first line, read by one expression, and
+a name in it is compared with the report's, never run and never made part of a request.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from perfci.publish.github.comment import Comment
+from perfci.publish.github.pull import Pull
+
+USAGE = "/perfci accept CASE METRIC because WHY"
+_MOST = 20
+"""Commands in one comment."""
+_LONGEST = 1000
+_ASKS = re.compile(r"/perfci(?: |$)")
+_ACCEPT = re.compile(
+    r"/perfci accept +(?P<tick>`?)(?P<case>[^\s`](?:[^`]{0,398}[^\s`])?)(?P=tick)"
+    r" +(?P<tick2>`?)(?P<metric>[^\s`]{1,200})(?P=tick2) +because +(?P<because>\S.{0,499})"
+)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_WRITERS = ("admin", "write")
+"""Of the four that GitHub's answer knows; ``maintain`` is written ``write`` there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """That the regression of ``metric`` in ``case`` is accepted."""
+
+    case: str
+    metric: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Misread:
+    """A command that can't be read; why."""
+
+    why: str
+
+
+def read_commands(body: str) -> tuple[Asked, ...] | Misread:
+    """Return what a comment asks: nothing where its first line is no command.
+
+    A line after that is a command or the end of them, so that none counts which is quoted, or
+    stands inside of a code block.
+    """
+    asked: list[Asked] = []
+    for line in body.replace("\r\n", "\n").split("\n"):
+        if _ASKS.match(line) is None:
+            break
+        text = line.rstrip(" ")
+        if len(text) > _LONGEST or len(asked) == _MOST:
+            return Misread(f"more than {_LONGEST} characters in a line, or {_MOST} commands")
+        if not text.isprintable():  # bidirectional and invisible characters, too
+            return Misread("a character in it can't be seen, or isn't text")
+        found = _ACCEPT.fullmatch(text)
+        if found is None:
+            return Misread(f"it is not `{USAGE}`")
+        asked.append(Asked(found["case"], found["metric"], found["because"]))
+    return tuple(asked)
+
+
+def why_not(comment: Comment, pull: Pull, permission: str, measured_at: str) -> str:
+    """Return why ``comment`` accepts nothing on ``pull`` as it is now; nothing where it does.
+
+    ``permission`` is what GitHub says of its author, ``measured_at`` when the numbers of the
+    pull request's head were first posted: an earlier comment is of other numbers.
+    """
+    is_author = comment.author.casefold() == pull.author.casefold()
+    dated = _TIME.fullmatch(measured_at) and _TIME.fullmatch(comment.created_at)
+    reasons = (
+        (comment.bot or not comment.author, "only a person accepts"),
+        (
+            permission not in _WRITERS,
+            "only somebody with write access to this repository accepts",
+        ),
+        (
+            is_author and not pull.own,
+            "the author of a fork's pull request accepts nothing in it",
+        ),
+        # whoever may write may change the comments of others, too
+        (comment.updated_at != comment.created_at, "it was edited; write a new comment"),
+        (not dated, "nothing of this commit was posted yet; comment again when it was"),
+        (
+            comment.created_at <= measured_at,
+            "it is older than the numbers of this commit; write a new comment",
+        ),
+    )
+    return next((why for holds, why in reasons if holds), "")
