@@ -24,7 +24,7 @@ from perfci.trend.timeline.series import Series, SeriesKey, Timeline, dates_of
 
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
-_CHUNK = 64
+_CHUNK = 256
 """Series that go to a process at a time."""
 
 
@@ -54,13 +54,7 @@ def analyse(
     ``known`` are the changes that earlier reports named: they keep their ids.
     """
     settings = settings or TrendSettings()
-    chunks = [
-        [one.values for one in series[start : start + _CHUNK]]
-        for start in range(0, len(series), _CHUNK)
-    ]
-    examined = [
-        found for part in run_all(partial(examine_all, settings=settings), chunks) for found in part
-    ]
+    examined = _examined(series, settings, run_all)
     by_series: dict[SeriesKey, list[KnownChange]] = {}
     for change in known:
         by_series.setdefault(change.series, []).append(change)
@@ -86,6 +80,22 @@ def analyse(
         ),
         too_few=short,
     )
+
+
+def _examined(
+    series: Sequence[Series], settings: TrendSettings, run_all: RunAll
+) -> list[tuple[SizedMove, ...]]:
+    """Return each series' moves; those of one length go to one process, as they cost less so."""
+    order = sorted(range(len(series)), key=lambda index: len(series[index].values))
+    chunks = [
+        [series[index].values for index in order[start : start + _CHUNK]]
+        for start in range(0, len(order), _CHUNK)
+    ]
+    parts = run_all(partial(examine_all, settings=settings), chunks)
+    found: list[tuple[SizedMove, ...]] = [()] * len(series)
+    for index, moves in zip(order, (one for part in parts for one in part), strict=True):
+        found[index] = moves
+    return found
 
 
 def _surely(

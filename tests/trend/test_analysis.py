@@ -165,7 +165,7 @@ def test_missing_nights_shift_no_commit():
 
 
 def test_a_pools_map_finds_the_same():
-    many = [series(stepped((20, 1.05), size=30, seed=seed), str(seed)) for seed in range(70)]
+    many = [series(stepped((20, 1.05), size=30, seed=seed), str(seed)) for seed in range(270)]
     chunks = []
 
     def counting(function, items):
@@ -175,7 +175,7 @@ def test_a_pools_map_finds_the_same():
 
     analysed = analyse(many, timelines(200), now=NOW, run_all=counting)
 
-    assert chunks == [64, 6]
+    assert chunks == [256, 14]
     assert analysed == analyse(many, timelines(200), now=NOW)
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfci.trend.change import ChangeKind
-from perfci.trend.detect.noise import Prepared, prepare
+from perfci.trend.detect.noise import Prepared, prepare, prepare_all
 from perfci.trend.detect.ramps import Stretch
-from perfci.trend.detect.segmenting import segment
+from perfci.trend.detect.segmenting import LEAST, Candidates, find_candidates, segment
 from perfci.trend.detect.significance import Split, cumulate, place_interval
 from perfci.trend.settings import TrendSettings
 
@@ -42,9 +42,9 @@ class Move:
     p: float
 
 
-def find_moves(prepared: Prepared, alpha: float) -> tuple[Move, ...]:
+def find_moves(prepared: Prepared, alpha: float, candidates: Candidates) -> tuple[Move, ...]:
     """Return the moves of a series in order, each significant at ``alpha``."""
-    segmented = segment(prepared, alpha)
+    segmented = segment(prepared, alpha, candidates)
     splits = segmented.splits
     if not splits:
         return ()
@@ -141,30 +141,68 @@ class SizedMove:
     p: float
 
 
-def examine_all(
-    many: Sequence[NDArray[Any]], settings: TrendSettings
-) -> list[tuple[SizedMove, ...]]:
-    """Examine each of many series: what one process does at a time."""
-    return [examine(values, settings) for values in many]
-
-
-def too_few(values: NDArray[Any]) -> bool:
-    """Return whether finite ``values`` (n,) are too few to be examined."""
-    if len(values) < SHORTEST_SERIES:
-        return True
-    return len(values) < NOISY_SERIES and len(values) < 2 * prepare(values).shortest
+TOGETHER = 25_000
+"""Points, of series of one length, that are searched at a time: few enough for a core's cache."""
 
 
 def examine(values: NDArray[Any], settings: TrendSettings) -> tuple[SizedMove, ...]:
     """Return the moves of one series of finite ``values`` (n,), in order."""
-    if too_few(values) or values.min() == values.max():
-        return ()
-    prepared = prepare(values)
-    return tuple(
-        _found(prepared, move)
-        for move in find_moves(prepared, settings.alpha)
-        if abs(move.difference) >= math.log1p(settings.floor)
+    return examine_all([values], settings)[0]
+
+
+def examine_all(
+    many: Sequence[NDArray[Any]], settings: TrendSettings
+) -> list[tuple[SizedMove, ...]]:
+    """Examine each of many series: what one process does at a time.
+
+    Those of one length are prepared and searched together, as numpy's calls cost more than so few
+    points. What is found in one doesn't depend on the others.
+    """
+    import numpy as np
+
+    found: list[tuple[SizedMove, ...]] = [()] * len(many)
+    of_length: dict[int, list[int]] = {}
+    for index, values in enumerate(many):
+        if len(values) >= SHORTEST_SERIES and values.min() != values.max():
+            of_length.setdefault(len(values), []).append(index)
+    for length, indices in of_length.items():
+        rows = max(1, TOGETHER // length)
+        for some in (indices[at : at + rows] for at in range(0, len(indices), rows)):
+            prepared = prepare_all(np.stack([many[index] for index in some]))
+            for index, moves in zip(some, _examine_alike(prepared, settings), strict=True):
+                found[index] = moves
+    return found
+
+
+def _examine_alike(
+    many: Sequence[Prepared], settings: TrendSettings
+) -> list[tuple[SizedMove, ...]]:
+    """Return the moves of each of ``many`` series of one length."""
+    found: list[tuple[SizedMove, ...]] = [()] * len(many)
+    of_shortest: dict[int, list[int]] = {}
+    for index, one in enumerate(many):
+        if not _too_short(one):
+            of_shortest.setdefault(one.shortest, []).append(index)
+    for indices in of_shortest.values():
+        candidates = find_candidates([many[index] for index in indices], least=LEAST)
+        for index, its in zip(indices, candidates, strict=True):
+            found[index] = tuple(
+                _found(many[index], move)
+                for move in find_moves(many[index], settings.alpha, its)
+                if abs(move.difference) >= math.log1p(settings.floor)
+            )
+    return found
+
+
+def too_few(values: NDArray[Any]) -> bool:
+    """Return whether finite ``values`` (n,) are too few to be examined."""
+    return len(values) < SHORTEST_SERIES or (
+        len(values) < NOISY_SERIES and _too_short(prepare(values))
     )
+
+
+def _too_short(prepared: Prepared) -> bool:
+    return len(prepared.levels) < min(NOISY_SERIES, 2 * prepared.shortest)
 
 
 def _found(prepared: Prepared, move: Move) -> SizedMove:

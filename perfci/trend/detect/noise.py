@@ -57,48 +57,55 @@ class Prepared:
 
 def prepare(values: NDArray[Any]) -> Prepared:
     """Transform, clean and measure the noise of ``values`` (n,), n ≥ 4."""
+    return prepare_all(values[None, :])[0]
+
+
+def prepare_all(values: NDArray[Any]) -> list[Prepared]:
+    """Do so for each row of ``values`` (k, n): what a row gives doesn't depend on the others."""
     import numpy as np
 
-    logarithmic = bool(values.min() > 0.0)
-    if logarithmic:
-        unit = 1.0
-        levels = np.log(values)
-    else:
-        unit = float(np.abs(values).max()) or 1.0
-        levels = values / unit
+    logarithmic = values.min(axis=1) > 0.0
+    largest = np.abs(values).max(axis=1)
+    unit = np.where(logarithmic | (largest == 0.0), 1.0, largest)
+    levels = values / unit[:, None]
+    levels[logarithmic] = np.log(values[logarithmic])
     differences = np.abs(np.diff(levels))
-    exact = bool(np.count_nonzero(differences) <= 2 + len(levels) // 20)
-    local = float(np.median(differences)) / (_NORMAL * np.sqrt(2.0))
-    if local == 0.0 and not exact:  # most runs repeat the last value, but noise it is
-        local = float(np.sqrt(_trimmed(differences) / 2.0))
-    cleaned = without_outliers(levels, max(local, SMALLEST_SCALE), mirrored=exact)
-    sigma, rho = (SMALLEST_SCALE, 0.0) if exact else scale_and_correlation(cleaned)
-    return Prepared(levels, cleaned, sigma, rho, logarithmic, unit, exact)
+    exact = np.count_nonzero(differences, axis=1) <= 2 + levels.shape[1] // 20
+    local = np.median(differences, axis=1) / (_NORMAL * np.sqrt(2.0))
+    still = (local == 0.0) & ~exact  # most runs repeat the last value, but noise it is
+    local[still] = np.sqrt(_trimmed(differences[still]) / 2.0)
+    cleaned = _without_outliers(levels, np.maximum(local, SMALLEST_SCALE), mirrored=exact)
+    sigma, rho = _scale_and_correlation(cleaned)
+    sigma[exact], rho[exact] = SMALLEST_SCALE, 0.0
+    numbers = zip(*(one.tolist() for one in (sigma, rho, logarithmic, unit, exact)), strict=True)
+    return [Prepared(levels[row], cleaned[row], *of_row) for row, of_row in enumerate(numbers)]
 
 
-def without_outliers(levels: NDArray[Any], scale: float, *, mirrored: bool) -> NDArray[Any]:
+def _without_outliers(
+    levels: NDArray[Any], scale: NDArray[Any], *, mirrored: NDArray[Any]
+) -> NDArray[Any]:
     """Replace each point more than ``ODD`` scales off the median of the seven around it by that.
 
     Up to three odd runs in a row are thus no level of their own, while a step stays where and
     as large as it is. The first and last three points have the first and last seven around
-    them; where ``mirrored``, the window is mirrored at the ends instead, so that already two equal
-    newest runs make a level and one does not. (Hampel's filter: Pearson 2002, IEEE Transactions
-    on Control Systems Technology 10:55-63.)
+    them; in rows that are ``mirrored``, the window is mirrored at the ends instead, so that already
+    two equal newest runs make a level and one does not. (Hampel's filter: Pearson 2002, IEEE
+    Transactions on Control Systems Technology 10:55-63.)
     """
     import numpy as np
-    from scipy import ndimage
 
-    size = min(WINDOW, (len(levels) - 1) // 2 * 2 + 1)  # odd, or it would lean to one side
-    middle = ndimage.median_filter(levels, size=size, mode="reflect")
-    if not mirrored:
-        half = WINDOW // 2
-        middle[:half] = np.median(levels[:WINDOW])
-        middle[-half:] = np.median(levels[-WINDOW:])
-    return np.where(np.abs(levels - middle) > ODD * scale, middle, levels)
+    half = min(WINDOW, (levels.shape[1] - 1) // 2 * 2 + 1) // 2  # odd, or it would lean to one side
+    padded = np.pad(levels, ((0, 0), (half, half)), mode="symmetric")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1, axis=1)
+    middle = np.partition(windows, half, axis=2)[:, :, half]
+    ends = WINDOW // 2
+    middle[~mirrored, :ends] = np.median(levels[~mirrored, :WINDOW], axis=1)[:, None]
+    middle[~mirrored, -ends:] = np.median(levels[~mirrored, -WINDOW:], axis=1)[:, None]
+    return np.where(np.abs(levels - middle) > ODD * scale[:, None], middle, levels)
 
 
-def scale_and_correlation(cleaned: NDArray[Any]) -> tuple[float, float]:
-    """Return sigma and rho of AR(1) noise, from the differences at lag 1 and 2.
+def _scale_and_correlation(cleaned: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return each row's sigma and rho of AR(1) noise, from the differences at lag 1 and 2.
 
     Notes
     -----
@@ -110,28 +117,28 @@ def scale_and_correlation(cleaned: NDArray[Any]) -> tuple[float, float]:
     import numpy as np
 
     one = _trimmed(np.diff(cleaned), _STEPS)
-    two = _trimmed(cleaned[2:] - cleaned[:-2], 2 * _STEPS)
-    if one <= 0.0:
-        return SMALLEST_SCALE, 0.0
-    raised = two / one - 1.0 + SHIFT / np.sqrt(len(cleaned))
-    rho = float(min(max(raised, 0.0), LARGEST_RHO))
-    return max(float(np.sqrt(one / 2.0 / (1.0 - rho))), SMALLEST_SCALE), rho
+    two = _trimmed(cleaned[:, 2:] - cleaned[:, :-2], 2 * _STEPS)
+    still = one <= 0.0
+    one[still] = two[still] = 1.0
+    rho = np.clip(two / one - 1.0 + SHIFT / np.sqrt(cleaned.shape[1]), 0.0, LARGEST_RHO)
+    sigma = np.maximum(np.sqrt(one / 2.0 / (1.0 - rho)), SMALLEST_SCALE)
+    sigma[still], rho[still] = SMALLEST_SCALE, 0.0
+    return sigma, rho
 
 
-def _trimmed(differences: NDArray[Any], least: int = 0) -> float:
-    """Return the mean square of normal ``differences`` from all but the largest.
+def _trimmed(differences: NDArray[Any], least: int = 0) -> NDArray[Any]:
+    """Return the mean square of each row of normal ``differences`` from all but the largest.
 
     A tenth of them is left out, ``least`` of them at the least; half at the most. With a share
     ``s`` kept, those are below ``q = Φ⁻¹((1 + s)/2)``, and ``s - 2 q φ(q)`` of the whole.
     """
     import numpy as np
 
-    squares = differences * differences
-    left_out = min(max(int(_TRIM * len(squares)), least), len(squares) // 2)
-    kept = len(squares) - left_out
-    return float(np.partition(squares, kept - 1)[:kept].sum() / len(squares)) / _kept(
-        kept / len(squares)
-    )
+    count = differences.shape[1]
+    kept = count - min(max(int(_TRIM * count), least), count // 2)
+    smallest = np.partition(differences * differences, kept - 1, axis=1)[:, :kept]
+    means: NDArray[Any] = smallest.sum(axis=1) / count / _kept(kept / count)
+    return means
 
 
 @cache

@@ -70,8 +70,10 @@ def _layers(size: int, shortest: int) -> tuple[_Layer, ...]:
     return tuple(made)
 
 
-def find_candidates(prepared: Prepared, *, least: float) -> Candidates:
-    """Return the splits that are at least ``least`` standard errors strong, one for each interval.
+def find_candidates(many: Sequence[Prepared], *, least: float) -> list[Candidates]:
+    """Return for each of ``many`` the splits that are at least ``least`` standard errors strong.
+
+    There is one for each interval. All have one length, and one shortest level.
 
     Notes
     -----
@@ -80,32 +82,41 @@ def find_candidates(prepared: Prepared, *, least: float) -> Candidates:
     Biometrika 110:249-256). O(n log n).
     """
     import numpy as np
+    from numpy.lib.stride_tricks import sliding_window_view
 
-    cleaned = prepared.cleaned
-    sums = np.concatenate([[0.0], np.cumsum(cleaned - cleaned.mean())])
-    lengths = np.arange(1.0, len(cleaned) + 1.0)
-    variance = np.append(0.0, inflation(lengths, prepared.rho) / lengths)  # of a level's mean
+    cleaned = np.stack([one.cleaned for one in many])
+    size = cleaned.shape[1]
+    sums = np.zeros((len(many), size + 1))
+    np.cumsum(cleaned - cleaned.mean(axis=1)[:, None], axis=1, out=sums[:, 1:])
+    lengths = np.arange(1.0, size + 1.0)
+    variance = np.zeros((len(many), size + 1))  # of a level's mean
+    for row, one in enumerate(many):
+        variance[row, 1:] = inflation(lengths, one.rho) / lengths
     places, strengths, begins, ends = [], [], [], []
-    for layer in _layers(len(cleaned), prepared.shortest):
-        left, share = layer.left, variance[layer.left]
-        first = sums[layer.starts, None]
-        middle = sums[layer.starts[:, None] + left] - first
-        total = sums[layer.starts + layer.length, None] - first
+    for layer in _layers(size, many[0].shortest):
+        left, share = layer.left, variance[:, layer.left]
+        first = sums[:, layer.starts, None]
+        middle = sliding_window_view(sums, len(left), axis=1)[:, layer.starts + left[0]]
+        middle -= first
+        total = sums[:, layer.starts + layer.length, None] - first
         # the right sides are the left ones reversed; |middle/left - (total - middle)/right|
         middle -= total * (left / layer.length)
-        middle *= layer.length / (left * left[::-1] * np.sqrt(share + share[::-1]))
+        weights = layer.length / (left * left[::-1] * np.sqrt(share + share[:, ::-1]))
+        middle *= weights[:, None, :]
         strength = np.abs(middle, out=middle)
-        best = strength.argmax(axis=1)
+        best = strength.argmax(axis=2)
         places.append(layer.starts + left[best])
-        strengths.append(strength[np.arange(len(best)), best] / prepared.sigma)
+        strengths.append(np.take_along_axis(strength, best[:, :, None], axis=2)[:, :, 0])
         begins.append(layer.starts)
         ends.append(layer.starts + layer.length)
-    place, strength = np.concatenate(places), np.concatenate(strengths)
-    strong = np.flatnonzero(strength >= least)
-    order = strong[np.argsort(-strength[strong], kind="stable")]
-    return Candidates(
-        place[order], strength[order], np.concatenate(begins)[order], np.concatenate(ends)[order]
-    )
+    place, begin, end = np.concatenate(places, axis=1), np.concatenate(begins), np.concatenate(ends)
+    strength = np.concatenate(strengths, axis=1) / np.array([[one.sigma] for one in many])
+    found = []
+    for row in range(len(many)):
+        strong = np.flatnonzero(strength[row] >= least)
+        order = strong[np.argsort(-strength[row, strong], kind="stable")]
+        found.append(Candidates(place[row, order], strength[row, order], begin[order], end[order]))
+    return found
 
 
 LEAST = 3.3
@@ -132,14 +143,15 @@ class Segmented:
         return steps + [(one.ramp.before, one.ramp.after) for one in self.ramps]
 
 
-def segment(prepared: Prepared, alpha: float) -> Segmented:
-    """Return what moved, significant at ``alpha``.
+def segment(prepared: Prepared, alpha: float, candidates: Candidates | None = None) -> Segmented:
+    """Return what moved, significant at ``alpha``, given the ``candidates`` where they are known.
 
     The wander is measured again without the gaps over what was found, until no more is found:
     many steps, or a ramp, would else hide behind the wander that they look like. Up to there it is
     of the shortest blocks alone, as true steps move most of the long ones.
     """
-    candidates = find_candidates(prepared, least=LEAST)
+    if candidates is None:
+        candidates = find_candidates([prepared], least=LEAST)[0]
     if not len(candidates.places):
         return Segmented()
     sums = cumulate(prepared.cleaned)
