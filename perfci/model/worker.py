@@ -40,7 +40,8 @@ class WorkOrder:
     ``case`` empty asks for discovery of ``benchmark_files``; the worker finds its case again by
     its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
     is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
-    With ``preload`` it is an ancestor: it imports these modules, and nothing of a side's own.
+    With ``preload`` it is an ancestor: it imports these modules, then those of ``compiler``, and
+    nothing of a side's own.
     ``fresh_state`` is torch's after the imports in a fresh process, where that has to be compared.
     ``inject`` makes the work worse on purpose, by shares of its own cost. Without ``cold_start``
     its start was disturbed, and isn't reported. Discovery looks for installed copies of what
@@ -66,6 +67,7 @@ class WorkOrder:
     warmup_s: float = 2.0
     fork_socket: int = -1
     preload: tuple[str, ...] | None = None
+    compiler: tuple[str, ...] = ()
     fresh_state: Mapping[str, str] = field(default_factory=dict)
     cold_start: bool = True
     inject: Mapping[str, float] = field(default_factory=dict)
@@ -144,7 +146,8 @@ class WorkerOutput:
     ``values`` holds metrics in base units; ``missing`` says why a metric is absent, ``remarks``
     what to know beside one. ``first_calls`` are the first ones' latencies in s, warm-up included.
     ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
-    ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call.
+    ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call, and compiler
+    where that was imported before them.
     ``beside`` holds, for metrics whose bursts lay side by side with those of the round's other
     worker, the log of its own value ÷ the other's. ``bursts`` has what that is made of, the median
     of each burst in turn, None where it was excluded: within a session, and in files of perfci

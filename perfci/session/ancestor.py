@@ -6,13 +6,17 @@ there, an ancestor does not do: so it must be seen that nothing else comes of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from perfci.model.case import Discovery, FileImports
+from perfci.model.case import Case, Discovery, FileImports
 from perfci.model.finding import Finding, found
 from perfci.session.starter import Preloaded
+from perfci.worker.compiler import DYNAMO, INDUCTOR
 
 _HARNESS = "perfci"
+_BY_INDUCTOR = frozenset(
+    {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "inductor"}
+)
 
 
 def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...] | Finding:
@@ -46,14 +50,34 @@ def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...
     )
 
 
+def compiler_of(case: Case) -> tuple[str, ...]:
+    """Return the modules of torch's compiler that the first call of ``case`` will import.
+
+    None where only the call itself shows it.
+    """
+    modes = {case.axes[axis] for axis in ("mode", "backend") if axis in case.axes}
+    if modes & _BY_INDUCTOR:
+        return DYNAMO, INDUCTOR
+    return (DYNAMO,) if any(mode.startswith("backend:") for mode in modes) else ()
+
+
 def why_unlike(
-    preloaded: Preloaded, discovered: Mapping[str, Discovery], file: str
+    preloaded: Preloaded,
+    discovered: Mapping[str, Discovery],
+    file: str,
+    owner: Callable[[str], str] = lambda _: "",
 ) -> Finding | None:
-    """Return why this ancestor is not what each side's fresh process is after the same imports."""
+    """Return why this ancestor is not what each side's fresh process is after the same imports.
+
+    ``owner`` returns the side that would import a package of that name from its own tree, if any.
+    """
     if preloaded.failed:
         return found("ancestor-failed", message=preloaded.failed)
     if preloaded.imports.programs:
         return found("ancestor-program", side="both", program=preloaded.imports.programs[0])
+    for package in preloaded.compiler:
+        if side := owner(package):
+            return found("ancestor-module", side=side, module=package)
     return next(_differences(preloaded, discovered, file), None)
 
 

@@ -21,6 +21,8 @@ from perfci.session.provenance.watch import Watched
 from perfci.session.schedule import has_cold_cache
 from perfci.session.slot import Task
 
+# they lie beside the cache: a side's first compile would make them for all others
+_COMPILER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 _OF_MANY = " of many"
 """The folder of a worker's caches that runs many cases: no case's, which have no spaces."""
 
@@ -127,7 +129,7 @@ class SessionPlan:
             benchmark_files=(),
         )
 
-    def ancestor_order(self, preload: Sequence[str]) -> WorkOrder:
+    def ancestor_order(self, preload: Sequence[str], compiler: Sequence[str] = ()) -> WorkOrder:
         """Return the order of an ancestor of all sides' workers."""
         side = self.sides[0]
         folder = self.scratch / "ancestor"
@@ -142,14 +144,28 @@ class SessionPlan:
             devices=self.devices.get(side.name, ()),
             metrics=self.metrics.get(side.name, {}),
             preload=tuple(preload),
+            compiler=tuple(compiler),
         )
 
     def ancestor_launch(self) -> Launch:
         """Return how an ancestor is started: as a side's process, in an environment of no side."""
         temporary = self.scratch / "ancestor"
         temporary.mkdir(exist_ok=True)
-        extra = {"TMPDIR": str(temporary), SESSION_VARIABLE: self.token}
+        extra = {"TMPDIR": str(temporary), SESSION_VARIABLE: self.token, **_COMPILER}
         return self._launch(self.sides[0], extra)
+
+    def owner(self, package: str) -> str:
+        """Return the side, if any, whose workers would import this package from a tree."""
+        benchmarks = self.benchmark_root / self.benchmarks
+        shared = [benchmarks, *(one for one in benchmarks.rglob("*") if one.is_dir())]
+        for side in self.sides:
+            names = self.places[side.name].names if self.places else ()
+            folders = [*map(Path, self.python_path_of(side)), *shared]
+            if package in names or any(
+                (one / package).is_dir() or any(one.glob(f"{package}.*")) for one in folders
+            ):
+                return side.name
+        return ""
 
     def watched(self, side: SidePlan) -> Watched | None:
         """Return the watch of one more worker of this side; None where nothing is watched."""
@@ -239,8 +255,7 @@ class SessionPlan:
             | {
                 "TMPDIR": str(self.temporary_of(side.name)),
                 "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
-                # they lie beside the cache: a side's first compile would make them for all others
-                "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+                **_COMPILER,
                 "TRITON_CACHE_DIR": str(caches / "triton"),
             },
             timeout_s=case.timeout or self.settings.timeout,

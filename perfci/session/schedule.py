@@ -67,10 +67,10 @@ def visiting_order(cases: Sequence[T], rng: Random) -> tuple[T, ...]:
 
 
 def visiting_order_by(
-    cases: Sequence[T], group: Callable[[T], str], rng: Random
+    cases: Sequence[T], group: Callable[[T], tuple[str, ...]], rng: Random
 ) -> tuple[tuple[T, ...], ...]:
     """Return one sweep over ``cases``, group by group: groups and what is in them are drawn."""
-    groups: dict[str, list[T]] = {}
+    groups: dict[tuple[str, ...], list[T]] = {}
     for case in visiting_order(cases, rng):
         groups.setdefault(group(case), []).append(case)
     return tuple(tuple(groups[name]) for name in visiting_order(sorted(groups), rng))

@@ -189,12 +189,14 @@ class Session:
         return ""
 
     def _sweep(self, states: list[CaseState], planned: int) -> str:
-        """Measure each state, a benchmark file's together: their workers have one ancestor.
+        """Measure each state, those together whose workers have one ancestor.
 
         Of an ancestor several rounds each, else one round.
         """
         self._sweeps += 1
-        groups = visiting_order_by(states, lambda state: state.case.file, self._rng)
+        groups = visiting_order_by(
+            states, lambda state: self._starters.group_of(state.case), self._rng
+        )
         for index, group in enumerate(groups):
             waiting = list(group)
             while waiting:
@@ -296,7 +298,7 @@ class Session:
         for one in result.results:
             if isinstance(one, WorkerFailure) and one.failure.kind == UNLIKE_FRESH:
                 message = f"on {one.failure.side}, {one.failure.message}"
-                self._starters.unshare(state.case.file, found("ancestor-state", message=message))
+                self._starters.refuse(state.case, found("ancestor-state", message=message))
                 return False
         took = self._executor.now() - started
         state.longest_round_s = max(state.longest_round_s, took)

@@ -31,11 +31,15 @@ _END_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Preloaded:
-    """What an ancestor imported: each module's file, what that did, and why it failed."""
+    """What an ancestor imported: each module's file, what that did, and why it failed.
+
+    ``compiler`` are the packages that came with torch's compiler alone; they are not ``modules``.
+    """
 
     modules: Mapping[str, str]
     imports: FileImports
     failed: str
+    compiler: tuple[str, ...] = ()
 
 
 class StarterProcess:
@@ -70,6 +74,7 @@ class StarterProcess:
                     self._worker.field(said, "modules", dict[str, str]),
                     self._worker.field(said, "imports", FileImports),
                     self._worker.field(said, "failed", str),
+                    self._worker.field(said, "compiler", tuple[str, ...]),
                 )
             return self._worker.field(said, "unfit", str)
         except WorkerEnded as ended:

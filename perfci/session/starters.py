@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from perfci.model.case import Case, FileImports
 from perfci.model.finding import Finding, found
 from perfci.model.words import words
-from perfci.session.ancestor import preload_of, why_unlike
+from perfci.session.ancestor import compiler_of, preload_of, why_unlike
 from perfci.session.executor import Executor, OpenStarters, Starter
 from perfci.session.journal import Journal
 from perfci.session.plan import SessionPlan
@@ -25,12 +25,12 @@ from perfci.session.schedule import starting_order
 class _Prepared:
     """An ancestor that was started ahead, on the parent's cores."""
 
-    file: str
+    group: tuple[str, ...]
     starter: Starter
 
 
 class Starters:
-    """Opens ancestors and starters, and remembers the files whose imports don't allow any."""
+    """Opens ancestors and starters, and remembers the files whose imports don't allow them."""
 
     def __init__(
         self, plan: SessionPlan, executor: Executor, journal: Journal, budget_end: float
@@ -41,6 +41,7 @@ class Starters:
         self._budget_end = budget_end
         self._unfit: dict[str, str] = {}
         self._unshared: dict[str, Finding] = {}
+        self._uncompiled: set[str] = set()
         self._ancestors = 0
         self._prepared: list[_Prepared] = []
         self._following: Sequence[Sequence[Case]] = ()
@@ -56,7 +57,7 @@ class Starters:
     ) -> Iterator[OpenStarters | None]:
         """Yield what forks both sides' workers, or None where each has to start afresh.
 
-        ``cases`` are of one file. Both sides are started alike: a forked worker beside a fresh
+        ``cases`` are of one group. Both sides are started alike: a forked worker beside a fresh
         one would compare the ways to start. ``at_once``: starters start beside each other, the
         second one on the parent's cores, which have nothing else to do. ``following`` are the cases
         of the next ancestors, which start there one after the other. Raises BudgetEnded.
@@ -93,7 +94,8 @@ class Starters:
             return
         unused, missing = list(self._prepared), []
         for cases in self._following:
-            if there := next((one for one in unused if one.file == cases[0].file), None):
+            group = self.group_of(cases[0])
+            if there := next((one for one in unused if one.group == group), None):
                 unused.remove(there)
             else:
                 missing.append(cases)
@@ -103,16 +105,36 @@ class Starters:
             if cases[0].file in self._unfit or isinstance(preload, Finding):
                 return
             launch = replace(self._plan.ancestor_launch(), affinity=self._plan.cores.parent)
-            starter = self._executor.starter(
-                self._plan.ancestor_order(preload), launch, budget_end=self._budget_end
-            )
-            self._prepared.append(_Prepared(cases[0].file, starter))
+            order = self._plan.ancestor_order(preload, self._compiler_of(cases[0]))
+            starter = self._executor.starter(order, launch, budget_end=self._budget_end)
+            self._prepared.append(_Prepared(self.group_of(cases[0]), starter))
 
-    def unshare(self, file: str, why: Finding) -> None:
+    def group_of(self, case: Case) -> tuple[str, ...]:
+        """Return the benchmark file of ``case``, and what else its ancestor imports.
+
+        Cases of which these are the same have an ancestor together.
+        """
+        return (case.file, *self._compiler_of(case))
+
+    def refuse(self, case: Case, why: Finding) -> None:
+        """Give the file of ``case`` no such ancestor: one without the compiler, else starters."""
+        if not self._compiler_of(case):
+            self._unshare(case.file, why)
+            return
+        self._uncompiled.add(case.file)
+        self._close([one for one in self._prepared if one.group[0] == case.file])
+        self._journal.note(f"{case.file}: each worker imports the compiler itself: {words(why)}")
+
+    def _unshare(self, file: str, why: Finding) -> None:
         """Give the sides of ``file`` starters of their own from now on."""
         self._unshared[file] = why
-        self._close([one for one in self._prepared if one.file == file])
+        self._close([one for one in self._prepared if one.group[0] == file])
         self._journal.note(f"{file}: no common ancestor: {words(why)}")
+
+    def _compiler_of(self, case: Case) -> tuple[str, ...]:
+        if any(case.file in files for files in (self._unfit, self._unshared, self._uncompiled)):
+            return ()
+        return compiler_of(case) if self._plan.quiet.fork else ()
 
     def close(self) -> None:
         """End what was prepared for nothing."""
@@ -133,15 +155,16 @@ class Starters:
         preload = self._preload_of(cases)
         if isinstance(preload, Finding):
             if cases[0].file not in self._unshared:
-                self.unshare(cases[0].file, preload)
+                self._unshare(cases[0].file, preload)
             return None
-        ready = next((one for one in self._prepared if one.file == cases[0].file), None)
+        group = self.group_of(cases[0])
+        ready = next((one for one in self._prepared if one.group == group), None)
         if ready:
             self._prepared.remove(ready)
             starter = ready.starter
         else:
             starter = self._executor.starter(
-                self._plan.ancestor_order(preload),
+                self._plan.ancestor_order(preload, self._compiler_of(cases[0])),
                 self._plan.ancestor_launch(),
                 budget_end=self._budget_end,
             )
@@ -150,11 +173,11 @@ class Starters:
         unfit = self._imported((starter,))
         why = found("ancestor-unfit", message=unfit) if unfit else None
         if not why and starter.preloaded:
-            why = why_unlike(starter.preloaded, self._plan.discovered, file)
+            why = why_unlike(starter.preloaded, self._plan.discovered, file, self._plan.owner)
         if why:
-            self.unshare(cases[0].file, why)
             stack.pop_all().close()
-            return None
+            self.refuse(cases[0], why)
+            return self._ancestor_of(cases, stack)
         return starter
 
     def _preload_of(self, cases: Sequence[Case]) -> tuple[str, ...] | Finding:

@@ -25,7 +25,8 @@ class Start:
 
     ``resumed_ns`` is when the worker went on: at once, or when the process that it was forked from
     did that. What lies between is waiting, and is no part of any start. A worker of an ancestor
-    makes imports of its own then, from ``again_ns`` to ``own_ns``; others make none.
+    makes imports of its own then, from ``again_ns`` to ``own_ns``; others make none. An ancestor's
+    import of the compiler took ``compiler_ns``, at the end of its imports.
     """
 
     spawned_ns: int
@@ -35,14 +36,16 @@ class Start:
     resumed_ns: int
     again_ns: int = 0
     own_ns: int = 0
+    compiler_ns: int = 0
 
     def until(self, now_ns: int) -> float:
         """Return the time in s from the spawn to ``now_ns``, waiting left out."""
         return (now_ns - self.spawned_ns - (self.resumed_ns - self.imported_ns)) / 1e9
 
     def imports(self) -> float:
-        """Return how long the imports took, in s: those before the fork, and its own."""
-        return (self.imported_ns - self.harness_ns + self.own_ns - self.again_ns) / 1e9
+        """Return how long the file's imports took, in s: those before the fork, and its own."""
+        before_ns = self.imported_ns - self.harness_ns - self.compiler_ns
+        return (before_ns + self.own_ns - self.again_ns) / 1e9
 
     def phases(self, later_harness_ns: int) -> dict[str, float]:
         """Return the phases up to the imports, in s; the harness's own work goes on after them.
@@ -54,7 +57,7 @@ class Start:
             "interpreter": (self.started_ns - self.spawned_ns) / 1e9,
             "harness": (harness_ns - (self.own_ns - self.again_ns)) / 1e9,
             "imports": self.imports(),
-        }
+        } | ({"compiler": self.compiler_ns / 1e9} if self.compiler_ns else {})
 
 
 class Stage:
@@ -133,6 +136,7 @@ class _Process:
         """Import what the sides have in common; each worker goes on as its own side's."""
         use(order.metrics)
         from perfci.worker.building import imported
+        from perfci.worker.compiler import use_own_places
         from perfci.worker.imports import torch_state
         from perfci.worker.measurement import measure
         from perfci.worker.starter import import_libraries, serve_forks
@@ -141,7 +145,14 @@ class _Process:
         stage.enter("import")
         did = import_libraries(order)
         imported_ns = monotonic_ns()
-        common = Start(self.spawned_ns, self.started_ns, harness_ns, imported_ns, imported_ns)
+        common = Start(
+            self.spawned_ns,
+            self.started_ns,
+            harness_ns,
+            imported_ns,
+            imported_ns,
+            compiler_ns=did.compiler_ns if order.compiler else 0,
+        )
 
         def import_and_measure(
             forked_ns: int, order: WorkOrder, channel: Channel, stage: Stage
@@ -149,6 +160,7 @@ class _Process:
             os.chdir(order.root)
             prepare_path(order.python_path)
             watch = begin_in_worker(os.environ)
+            use_own_places()
             stage.enter("import")
             again_ns = monotonic_ns()
             benchmarks = imported(order)
@@ -157,7 +169,7 @@ class _Process:
             start = replace(common, resumed_ns=forked_ns, again_ns=again_ns, own_ns=own_ns)
             measure(order, channel, stage, start, benchmarks, partial(_look, watch))
 
-        serve_forks(order, channel, partial(_live_forked, import_and_measure), did)
+        serve_forks(order, channel, partial(_live_forked, import_and_measure), did.told)
 
 
 def _live_forked(

@@ -23,6 +23,7 @@ from perfci.model.worker import MOST_FIRST_CALLS, GraphEvent, Measurement, WorkO
 from perfci.worker.building import set_up
 from perfci.worker.bursts import Bursts, encoded, warm_up
 from perfci.worker.clock import monotonic_ns
+from perfci.worker.compiler import require_compiled, require_same_environment
 from perfci.worker.copies import Copies
 from perfci.worker.devices import (
     Device,
@@ -72,7 +73,14 @@ def measure(
     parts = _Parts(channel, stage, start, found, copies, scene, gathering)
     traced, before_ns = frames_traced(), monotonic_ns()
     made: list[Measurement] = []
-    build(lambda work: made.append(_measurement(work, parts, traced, before_ns)))
+    environment = dict(os.environ)
+
+    def go_on(work: Work) -> None:
+        if start.compiler_ns:
+            require_same_environment(environment)
+        made.append(_measurement(work, parts, traced, before_ns))
+
+    build(go_on)
     copies.require_none_at_last()
     look()  # last of all: what a later call loads counts too
     channel.send("output", measurement=asdict(made[0]))
@@ -106,6 +114,8 @@ def _measurement(work: Work, parts: _Parts, traced: int, before_setup_ns: int) -
     stage.enter("first_call")
     first = _first_call(order, work, start, found, device)
     copies.require_none()
+    if start.compiler_ns:
+        require_compiled(compiled=first.compiled)
     scene.device, scene.why_no_device = first.device, "" if first.device else why_on_host(found)
     scene.imports, scene.start = start.imports(), start.until(first.started_ns)
     kept = ballast(order.inject.get("peak_host_memory", 0.0))

@@ -17,13 +17,15 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
 from perfci.model.worker import WorkOrder
 from perfci.worker.clock import monotonic_ns
+from perfci.worker.compiler import forget_places, importable
 from perfci.worker.devices import Kind, kinds
 from perfci.worker.failure import flush, where_it_failed
 from perfci.worker.garbage import freeze
@@ -37,24 +39,48 @@ TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
 """The variable by which the parent finds all that a worker started."""
 
 
-def import_libraries(order: WorkOrder) -> dict[str, object]:
-    """Import what the order's ``preload`` names; return what that did, and why it failed."""
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an ancestor tells of its imports, and how long its compiler's took, in ns."""
+
+    told: Mapping[str, object]
+    compiler_ns: int
+
+
+def import_libraries(order: WorkOrder) -> Imported:
+    """Import what the order's ``preload`` names, then its ``compiler``."""
     before = modules()
     record = ImportRecord()
-    failed = ""
     with record.during(""):
-        for name in order.preload or ():
-            try:
-                importlib.import_module(name)
-            except BaseException as error:  # noqa: BLE001 (a library's: the parent is told)
-                failed = f"{name}: {where_it_failed(error, ())}"
-                break
-    loaded = {name: file for name, file in modules().items() if name not in before}
-    tempfile = sys.modules.get("tempfile")
-    if tempfile is not None and tempfile.tempdir is not None:
-        failed = failed or "a library chose its folder of temporary files as it was imported"
+        failed = _import_each(order.preload or ())
+        loaded = {name: file for name, file in modules().items() if name not in before}
+        if tempfile.tempdir is not None:
+            failed = failed or "a library chose its folder of temporary files as it was imported"
+        began_ns = monotonic_ns()
+        if not failed and "torch" in sys.modules:
+            failed = _import_each(importable(order.compiler))
+            forget_places()
+        compiler_ns = monotonic_ns() - began_ns
+    known = {name.partition(".")[0] for name in (*before, *loaded)}
+    later = {name.partition(".")[0] for name in modules()} - known
     did = replace(record.of(""), state=torch_state())
-    return {"failed": failed, "imports": asdict(did), "modules": loaded}
+    told = {
+        "failed": failed,
+        "imports": asdict(did),
+        "modules": loaded,
+        "compiler": tuple(sorted(later)),
+    }
+    return Imported(told, compiler_ns)
+
+
+def _import_each(names: Sequence[str]) -> str:
+    """Import modules; return why one failed, or nothing."""
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:  # noqa: BLE001 (a library's: the parent is told)
+            return f"{name}: {where_it_failed(error, ())}"
+    return ""
 
 
 def serve_forks(

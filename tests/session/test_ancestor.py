@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.case import Discovery, FileImports
+from perfci.model.case import Case, Discovery, FileImports
 from perfci.model.words import words
-from perfci.session.ancestor import preload_of, why_unlike
+from perfci.session.ancestor import compiler_of, preload_of, why_unlike
 from perfci.session.starter import Preloaded
 
 FILE = "benchmarks/bench_one.py"
@@ -71,3 +71,29 @@ def test_an_ancestor_that_did_what_fresh_processes_did_is_accepted() -> None:
         {"torch": "/lib/torch.py", "perfci.api": "/x"}, FileImports(environment=("BY_TORCH=1",)), ""
     )
     assert why_unlike(preloaded, {"base": did, "head": did}, FILE) is None
+
+
+@pytest.mark.parametrize(
+    ("axes", "modules"),
+    [
+        ({}, ()),
+        ({"mode": "eager"}, ()),
+        ({"mode": "fast"}, ()),
+        ({"mode": "backend:aot_eager"}, ("torch._dynamo",)),
+        ({"mode": "max-autotune"}, ("torch._dynamo", "torch._inductor.compile_fx")),
+        ({"backend": "inductor"}, ("torch._dynamo", "torch._inductor.compile_fx")),
+    ],
+)
+def test_the_mode_shows_what_a_first_call_will_import(
+    axes: dict[str, str], modules: tuple[str, ...]
+) -> None:
+    assert compiler_of(Case("case", "case", axes, FILE, 1, "")) == modules
+
+
+def test_a_package_of_the_compilers_that_a_side_has_in_its_tree_is_its_own() -> None:
+    preloaded = Preloaded({}, FileImports(), "", compiler=("mpmath", "sympy"))
+    sides = {"base": side("torch"), "head": side("torch")}
+    assert why_unlike(preloaded, sides, FILE) is None
+    why = why_unlike(preloaded, sides, FILE, lambda name: "head" if name == "sympy" else "")
+    assert why is not None
+    assert words(why) == "head has another `sympy`"

@@ -1,0 +1,55 @@
+"""torch's compiler, imported by an ancestor for the compiled cases of both sides.
+
+Their first call would import it: 2 to 3 s of each worker's start, the same on both sides.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from perfci.errors import Unusable
+from perfci.model.worker import UNLIKE_FRESH
+
+DYNAMO, INDUCTOR = "torch._dynamo", "torch._inductor.compile_fx"
+
+
+def importable(names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the compiler's modules that an ancestor may import.
+
+    Where Triton is installed Inductor starts processes as it is imported.
+    """
+    has_triton = importlib.util.find_spec("triton") is not None
+    return tuple(name for name in names if name != INDUCTOR or not has_triton)
+
+
+def forget_places() -> None:
+    """Forget the folder of temporary files that the compiler chose: each worker has its own."""
+    tempfile.tempdir = None
+
+
+def use_own_places() -> None:
+    """Let Inductor keep what it makes of C++ headers where this process would have put that."""
+    codecache: Any = sys.modules.get("torch._inductor.codecache")
+    if hasattr(codecache, "_HEADER_DIR"):
+        codecache._HEADER_DIR = f"{codecache.default_cache_dir()}/precompiled_headers"  # noqa: SLF001
+        codecache._HEADER_LOCK_DIR = f"{codecache._HEADER_DIR}/locks"  # noqa: SLF001
+
+
+def require_same_environment(before: Mapping[str, str]) -> None:
+    """Raise Unusable where set-up changed the environment: the compiler has read it already."""
+    changed = sorted(
+        name for name in {*before, *os.environ} if before.get(name) != os.environ.get(name)
+    )
+    if changed:
+        raise Unusable(UNLIKE_FRESH, f"set-up sets the variable {changed[0]}")
+
+
+def require_compiled(*, compiled: bool) -> None:
+    """Raise Unusable where the first call compiled nothing: the import was no part of its start."""
+    if not compiled:
+        raise Unusable(UNLIKE_FRESH, "the first call compiled nothing")
