@@ -16,7 +16,7 @@ from perfci.api.definition import user_frame
 from perfci.api.work import Work
 from perfci.errors import BenchmarkError, Unusable
 from perfci.metrics import Reading
-from perfci.metrics.memory import resident
+from perfci.metrics.observed.tree import resident
 
 _LAST_LINES = 5
 _LONGEST = 2000

@@ -108,8 +108,8 @@ class Scene:
     had a part in what ran so far, whoever called it. From the end of set-up on there is ``work``;
     from the first call on a ``device``, or ``why_no_device``, and the time of the ``imports`` and
     of the whole ``start``; from the end of the warm-up on ``call_s``, a call's time, ``once``,
-    which makes one call to its end, and ``samples_bytes``, the memory that perfci's own samples
-    take.
+    which makes one call to its end, ``samples_bytes``, the memory that perfci's own samples take,
+    and ``calls``, how many the bursts made so far.
     """
 
     order: WorkOrder
@@ -123,6 +123,7 @@ class Scene:
     call_s: float = 0.0
     once: Callable[[], None] = lambda: None
     samples_bytes: Callable[[], int] = lambda: 0
+    calls: Callable[[], int] = lambda: 0
 
     def why_not(self, metric: str) -> str:
         """Return why there is no device that gives ``metric``; nothing where there is one."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from perfci.metrics import NOTHING, Collector, Reading, Scene
+from perfci.metrics.observed.tree import Spent, TreePeak, held_by_descendants, resident
 from perfci.model.metric import Metric
 
 PLACE = 4
@@ -36,8 +37,9 @@ METRICS = {
         undecided="inconclusive",
         always=True,
     ): (
-        "most memory of the worker's process during up to five more warm calls, the allocator's "
-        "free pages given back before each; torch itself is in it"
+        "most memory of the worker's process and of [those below it](benchmarks.md#processes) "
+        "during up to five more warm calls, the allocator's free pages given back before each; "
+        "torch itself is in it"
     ),
     Metric(
         "host_memory_over_setup",
@@ -51,8 +53,7 @@ METRICS = {
         undecided="inconclusive",
         always=True,
     ): (
-        "that peak − what the process had when set-up was done: the "
-        "[working memory](statistics.md#memory)"
+        "that peak − what they had when set-up was done: the [working memory](statistics.md#memory)"
     ),
     Metric("memory_growth", "bytes/call", "exact", 16.0, "warn", absolute=True): (
         "slope of allocated memory over warm calls: a leak"
@@ -69,7 +70,7 @@ _TIME_S = 0.1
 
 
 class HostMemory:
-    """The resident memory of one worker: after set-up, and at most within a warm call.
+    """The memory of one worker and of the processes below it: after set-up, and at most in a call.
 
     Both of a heap whose free pages were given back first. Over bursts the peaks of identical
     workers differed by tens of MiB: glibc gives a freed block to the next call, or leaves it as a
@@ -79,12 +80,18 @@ class HostMemory:
     def __init__(self, collect: Callable[[], None]) -> None:
         self._collect = collect
         self._after_setup: int | None = None
+        self._before_bursts: Spent | None = None
         self._why_missing = ""
 
     def note_setup(self) -> None:
         """Remember what is resident now: set-up is done and nothing was called yet."""
         _give_back()
-        self._after_setup = resident("VmRSS")
+        own = resident("VmRSS")
+        self._after_setup = None if own is None else own + held_by_descendants()
+
+    def note_bursts(self) -> None:
+        """Remember which processes there are: whether calls have any decides how they are seen."""
+        self._before_bursts = Spent.now()
 
     def peaks(self, samples_bytes: int, call: Callable[[], Any]) -> Reading:
         """Return the peak of a few more warm calls and its growth over set-up, or why not.
@@ -93,10 +100,12 @@ class HostMemory:
         must not look hungrier for it. The growth holds what calls left for good (a cache, a
         compiler's modules) and may be negative where set-up's own memory was freed.
         """
+        alone = not (self._before_bursts and self._before_bursts.any_until(Spent.now()))
+        peak_of = self._peak_of if alone else self._peak_of_tree
         ended = time.monotonic() + _TIME_S
-        peaks = [self._peak_of(call)]
+        peaks = [peak_of(call)]
         while len(peaks) < _CALLS and time.monotonic() < ended:
-            peaks.append(self._peak_of(call))
+            peaks.append(peak_of(call))
         known = [peak for peak in peaks if peak is not None]
         if self._after_setup is None or len(known) < len(peaks):
             why = self._why_missing or f"no memory in {_STATUS}"
@@ -111,6 +120,17 @@ class HostMemory:
         self._reset_peak()
         call()
         return None if self._why_missing else resident("VmHWM")
+
+    def _peak_of_tree(self, call: Callable[[], Any]) -> int | None:
+        """Return the highest sample of all; this process's own peak, where that is higher."""
+        tree = TreePeak()
+
+        def sampled() -> None:
+            with tree:
+                call()
+
+        own = self._peak_of(sampled)
+        return None if own is None else max(own, tree.bytes)
 
     def _reset_peak(self) -> None:
         """Start the high-water mark anew, and read it back: not every kernel does it."""
@@ -131,14 +151,6 @@ def _give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
-
-
-def resident(field: str) -> int | None:
-    """Return ``VmRSS`` or ``VmHWM`` in bytes; None where the kernel doesn't say."""
-    for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024
-    return None
 
 
 # Memory growth per call: the slope of allocated memory over warm calls. A leak, or none.
@@ -225,6 +237,7 @@ class Memory(Collector):
 
     def warm(self) -> None:
         """Start the device's peaks anew."""
+        self._host.note_bursts()
         if self.scene.device and not self.scene.why_not("peak_device_memory"):
             self.scene.device.reset_peaks()
 

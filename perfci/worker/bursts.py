@@ -93,6 +93,8 @@ class Bursts:
         self._copies = copies
         self.samples: list[array[int]] = []
         self.device_samples: list[array[int]] = []
+        self.calls = 0
+        """All that blocks made, the lead-ins included."""
 
     def once(self) -> None:
         """Make one call, to its end."""
@@ -125,6 +127,7 @@ class Bursts:
             started_ns = monotonic_ns()
             self._timed(samples, device_samples, calls)
             inside_ns += monotonic_ns() - started_ns
+            self.calls += lead_in + calls
             delays.append((self._core.taken_ns() - delay_ns) / 1e9)
             collect()
             turn.hand_over()

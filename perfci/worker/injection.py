@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from perfci.metrics.memory import resident
+from perfci.metrics.observed.tree import resident
 from perfci.worker.clock import perf_counter_ns
 from perfci.worker.devices import Device
 

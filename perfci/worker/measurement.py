@@ -121,6 +121,7 @@ def _measurement(work: Work, parts: _Parts, traced: int, before_setup_ns: int) -
     kept = ballast(order.inject.get("peak_host_memory", 0.0))
     session = Bursts(_slowed(work.call, order, first.device), first.device, copies)
     scene.once, scene.samples_bytes = session.once, session.size
+    scene.calls = lambda: session.calls
     stage.enter("warmup")
     early = array("q", [int(first.took_s * 1e9)])
     scene.call_s = warm_up(partial(_warm, session, early), first.took_s, order.warmup_s)

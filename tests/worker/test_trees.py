@@ -1,4 +1,4 @@
-"""A worker that starts processes of its own: they import its benchmark file."""
+"""A worker that starts processes of its own: what they import, and what of theirs is measured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from tests.worker.driver import Bench
 
 pytestmark = pytest.mark.processes
 
-SPAWNED = ("spawn", "forkserver")
+METHODS = ("fork", "spawn", "forkserver")
+SPAWNED = METHODS[1:]
 POOL = """
 import multiprocessing
 import perfci
@@ -76,5 +77,93 @@ def case():
 
 @pytest.mark.torch
 @pytest.mark.slow
-def test_torchs_own_processes_import_it_too(bench: Bench) -> None:
-    assert bench.measure(LOADED)["samples_ns"]
+def test_torchs_own_processes_import_it_too_and_are_measured(bench: Bench) -> None:
+    values = bench.measure(LOADED)["values"]
+    assert values[OVER] > 32 * MIB  # the loader's worker, which imports torch, begins with a call
+    assert values[PROCESSOR] > 0
+
+
+HOLDING = """
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+import perfci
+
+MIB = 1 << 20
+SIZE = 150 * MIB
+
+def hold(_=0):
+    held = bytearray(os.urandom(1)) * SIZE
+    time.sleep(0.05)
+    return len(held)
+
+def burn(seconds):
+    ended = time.process_time() + seconds
+    while time.process_time() < ended:
+        pass
+
+def pool(method, processes):
+    made = multiprocessing.get_context(method).Pool(processes)
+    made.map(time.sleep, [0.05] * processes, chunksize=1)  # all of them have begun
+    return made
+
+@perfci.benchmark(method=["fork", "spawn", "forkserver"])
+def memory(method):
+    made = pool(method, 2)
+    return lambda: made.map(hold, range(2), chunksize=1)
+
+@perfci.benchmark
+def of_its_own():
+    held = bytearray(b"1") * SIZE
+    made = pool("fork", 2)
+    return lambda: (held, made.map(time.sleep, [0.02] * 2, chunksize=1))
+
+@perfci.benchmark(method=["fork", "spawn", "forkserver"])
+def processor(method):
+    made = pool(method, 1)
+    return lambda: made.map(burn, [0.02])
+
+@perfci.benchmark
+def hidden():
+    line = "import time; x = b'1' * (150 << 20); [0 for _ in range(300_000)]; time.sleep(0.05)"
+    return lambda: subprocess.run([sys.executable, "-S", "-c", line], check=True)
+
+@perfci.benchmark
+def alone():
+    return lambda: len(b"1" * SIZE)
+"""
+MIB = 1 << 20
+OVER, PEAK, PROCESSOR = "host_memory_over_setup", "peak_host_memory", "children_cpu_time"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_memory_of_a_case_is_that_of_its_tree(bench: Bench, method: str) -> None:
+    values = bench.measure(HOLDING, f"memory[method={method}]")["values"]
+    assert values[OVER] == pytest.approx(300 * MIB, rel=0.05)
+    assert values[PEAK] > values[OVER]
+
+
+def test_what_a_fork_shares_with_the_worker_is_counted_once(bench: Bench) -> None:
+    values = bench.measure(HOLDING, "of_its_own")["values"]
+    assert 150 * MIB < values[PEAK] < 200 * MIB
+    assert abs(values[OVER]) < 4 * MIB
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_processor_time_of_processes_that_live_on_is_counted(bench: Bench, method: str) -> None:
+    values = bench.measure(HOLDING, f"processor[method={method}]", blocks=10)["values"]
+    assert values[PROCESSOR] == pytest.approx(0.02, rel=0.25)
+
+
+def test_work_that_is_hidden_in_a_subprocess_is_seen(bench: Bench) -> None:
+    values = bench.measure(HOLDING, "hidden")["values"]
+    assert 150 * MIB < values[OVER] < 165 * MIB
+    assert 0.005 < values[PROCESSOR] < 1
+
+
+def test_a_process_without_children_has_its_own_memory_and_no_time_of_theirs(bench: Bench) -> None:
+    values = bench.measure(HOLDING, "alone")["values"]
+    assert values[OVER] == pytest.approx(150 * MIB, rel=0.02)
+    assert PROCESSOR not in values

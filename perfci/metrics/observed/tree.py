@@ -1,0 +1,188 @@
+"""The living processes that this one started, and what they took: processor time and memory.
+
+Those of torch's compiler are left out: as many as there are cores, and idle in warm calls.
+Standard library only. Linux only: /proc.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+_PROC = Path("/proc")
+_COMPILER = b"/torch/_inductor/compile_worker/"
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_KIB = 1024
+
+
+class _Process(NamedTuple):
+    """What /proc says of one: ``reaped_s`` is the processor time of its ended children.
+
+    ``image`` is where its stack begins: a fork has its parent's, and exec moves it.
+    """
+
+    pid: int
+    parent: int
+    reaped_s: float
+    image: int
+
+
+def _descendants() -> Iterator[_Process]:
+    """Yield the living processes below this one, parents first."""
+    if not _has_children():
+        return
+    children: dict[int, list[_Process]] = {}
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit() and (one := _stat(int(entry.name))):
+            children.setdefault(one.parent, []).append(one)
+    waiting = children.get(os.getpid(), [])
+    while waiting:
+        one = waiting.pop()
+        if not _compiles(one.pid):
+            yield one
+            waiting += children.get(one.pid, ())
+
+
+class Spent(NamedTuple):
+    """What the descendants took so far, in s, how many live, and the page faults of ended ones."""
+
+    cpu_s: float
+    living: int
+    faults: int
+
+    @staticmethod
+    def now() -> Spent:
+        """Return what it is now: a few system calls for each, and nothing of theirs is stopped."""
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        living = list(_descendants())
+        return Spent(
+            ended.ru_utime + ended.ru_stime + sum(_cpu_s(one) for one in living),
+            len(living),
+            ended.ru_minflt,
+        )
+
+    def any_until(self, later: Spent) -> bool:
+        """Whether there was a process from this reading to ``later``."""
+        return bool(self.living or later.living or later.faults > self.faults)
+
+
+def held_by_descendants() -> int:
+    """Return the bytes that the processes below this one hold, and this one doesn't.
+
+    Their anonymous and shared memory, each page once (the kernel divides a page among those who
+    share it). Of a fork that is what only it has: what it shares with this process is counted
+    there, whoever else shares it. Mapped files are not counted: how many a library's pages are
+    divided among depends on what else runs.
+    """
+    own = _stat(os.getpid())
+    forked = apart = shared = 0
+    for one in _descendants():
+        held = _sizes(f"{one.pid}/smaps_rollup")
+        if own and one.image == own.image:
+            forked += held.get("Private_Dirty", 0)
+        else:
+            apart += held.get("Pss_Anon", 0)
+            shared += held.get("Pss_Shmem", 0)
+    if shared:
+        mine = _sizes("self/smaps_rollup").get("Pss_Shmem", 0)
+        shared = max(0, shared - max(0, (resident("RssShmem") or 0) - mine))
+    return forked + apart + shared
+
+
+class TreePeak:
+    """The most memory of this process and those below it while the block runs, sampled.
+
+    A thread of this process samples, so that what is timed must not be inside: in another process
+    it would see the children of a ``vfork``, which have this one's memory, as holding it again;
+    here the interpreter's lock keeps it waiting until they are another program's.
+    """
+
+    _PAUSE_S = 0.001
+
+    def __init__(self) -> None:
+        import threading
+
+        self.bytes = 0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._sample_on, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end.set()
+        self._thread.join()
+        self._sample()
+
+    def _sample_on(self) -> None:
+        while not self._end.wait(self._PAUSE_S):
+            self._sample()
+
+    def _sample(self) -> None:
+        self.bytes = max(self.bytes, (resident("VmRSS") or 0) + held_by_descendants())
+
+
+def resident(field: str) -> int | None:
+    """Return a size of this process's ``status`` in bytes; None where the kernel doesn't say."""
+    return _sizes("self/status").get(field)
+
+
+def _has_children() -> bool:
+    """Whether this process has any: one system call, where looking through /proc takes ms."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _stat(pid: int) -> _Process | None:
+    """Return what ``stat`` says of a process; None where it is gone."""
+    fields = _read(f"{pid}/stat").rpartition(b")")[2].split()
+    if not fields:
+        return None
+    reaped_s = (int(fields[13]) + int(fields[14])) * _TICK_S
+    return _Process(pid, int(fields[1]), reaped_s, image=int(fields[25]))
+
+
+def _compiles(pid: int) -> bool:
+    return _COMPILER in _read(f"{pid}/cmdline")
+
+
+def _cpu_s(one: _Process) -> float:
+    """Return the processor time of a process and of its ended children.
+
+    By the clock that ``clock_getcpuclockid(3)`` gives: ``stat`` counts in ticks of 10 ms.
+    """
+    try:
+        return time.clock_gettime((~one.pid << 3) | 2) + one.reaped_s
+    except OSError:  # it ended, and its parent has its time by now
+        return 0.0
+
+
+def _sizes(file: str) -> dict[str, int]:
+    """Return the sizes in one of /proc's files, in bytes; none where the process is gone."""
+    lines = (line.split() for line in _read(file).splitlines())
+    return {
+        words[0].decode().rstrip(":"): int(words[1]) * _KIB
+        for words in lines
+        if len(words) == 3 and words[2] == b"kB"
+    }
+
+
+def _read(file: str) -> bytes:
+    try:
+        return (_PROC / file).read_bytes()
+    except OSError:
+        return b""
