@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
@@ -22,7 +22,7 @@ from perfci.verdict.acceptance import Acceptance, accept
 
 if TYPE_CHECKING:
     from perfci.app.notices import Say
-    from perfci.publish.forge import Forge
+    from perfci.publish.forge import CheckRuns, Forge
     from perfci.publish.github.pull import Pull
     from perfci.session.workplace import Surroundings
     from perfci.verdict.report import Judged, Measured
@@ -47,7 +47,7 @@ def accepting(
     lines = with_authors(lines, around.repository.root)
     before = _on_base(around.repository, lines, base)
     old = [line for line in lines if any(line.says_as(one) for one in before)]
-    fork = _is_of_a_fork(around.inherited.get("GITHUB_EVENT_PATH", ""))
+    fork = _is_of_a_fork(around.inherited)
     applied = accept(
         judged.rows,
         lines,
@@ -79,9 +79,14 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
     """
     asked = [(one, read_commands(one.body)) for one in client.comments(pull.number)]
     asked = [(one, what) for one, what in asked if what]
+    runs = client.check_runs
     if not asked:
         return ()
-    since = measured_since(client, pull)
+    if runs is None:
+        why = f"{client.service.name} has no checks that say since when a commit has its numbers"
+        say(f"no command is read: {why}; a table of the configuration accepts", err=True)
+        return ()
+    since = measured_since(runs, pull)
     allowed: dict[str, str] = {}
     lines = []
     for comment, what in asked:
@@ -90,7 +95,7 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
             say(f"the command of {who} isn't read: {what.why}", err=True)
             continue
         if not comment.bot and comment.author not in allowed:
-            allowed[comment.author] = client.permission(comment.author)
+            allowed[comment.author] = runs.permission(comment.author)
         why = why_not(comment, pull, allowed.get(comment.author, ""), since)
         if why:
             say(f"the command of {who} accepts nothing: {why}", err=True)
@@ -108,12 +113,10 @@ def accepted_where_allowed(client: Forge, pull: Pull, say: Say) -> tuple[Accepta
         return ()
 
 
-def measured_since(client: Forge, pull: Pull) -> str:
+def measured_since(runs: CheckRuns, pull: Pull) -> str:
     """Return when the first check of the head of ``pull`` was set for it; nothing without one."""
-    if client.check_runs is None:
-        return ""
     times = []
-    for run in client.check_runs.checks(pull.head_sha):
+    for run in runs.checks(pull.head_sha):
         own = read_identity(run.external_id)
         if own is not None and own.pull == pull.number and run.completed_at:
             times.append(run.completed_at)
@@ -142,8 +145,13 @@ def _on_base(
         return ()
 
 
-def _is_of_a_fork(event_path: str) -> bool:
+def _is_of_a_fork(environment: Mapping[str, str]) -> bool:
     """Say whether this is a job of a fork's pull request; one that can't be read is."""
+    from perfci.publish.gitlab import job
+
+    event_path = environment.get("GITHUB_EVENT_PATH", "")
+    if job.is_of_a_fork(environment):
+        return True
     if not event_path:
         return False
     from perfci.publish.github.event import Wanted, read_event

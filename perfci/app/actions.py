@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,14 +28,11 @@ def wanted(
     pull: int | None, head_sha: str, event_path: Path | None
 ) -> Wanted | MergeGroup | Nothing:
     """Return what is to be posted to: the pull request given, or the event's."""
-    from perfci.publish.github.event import Wanted, full_sha, read_event
+    from perfci.publish.github.event import read_event
 
-    if pull is not None:
-        return Wanted(pull, full_sha(head_sha, "--head-sha") if head_sha else "")
-    if head_sha:
-        raise UsageError(
-            "no-pull", "--head-sha is given without --pull", "Name both, or leave it to the event."
-        )
+    given = given_pull(pull, head_sha)
+    if given is not None:
+        return given
     if event_path is None:
         raise UsageError(
             "no-event",
@@ -42,6 +40,19 @@ def wanted(
             "Run it in a workflow, which sets GITHUB_EVENT_PATH, or give --pull NUMBER.",
         )
     return read_event(read_input(event_path, "Name the event's file."), str(event_path))
+
+
+def given_pull(pull: int | None, head_sha: str) -> Wanted | None:
+    """Return the pull request that the command line names; None where it names none."""
+    from perfci.publish.github.event import Wanted, full_sha
+
+    if pull is not None:
+        return Wanted(pull, full_sha(head_sha, "--head-sha") if head_sha else "")
+    if head_sha:
+        raise UsageError(
+            "no-pull", "--head-sha is given without --pull", "Name both, or leave it to the event."
+        )
+    return None
 
 
 def read_input(path: Path, advice: str) -> bytes:
@@ -56,8 +67,8 @@ def read_input(path: Path, advice: str) -> bytes:
 
 def client(repository: str | None, most_wait_s: float) -> Client:
     """Return the client of a repository, with the step's token."""
-    token = _token("pull-requests: write and checks: write")
-    repository = _named(repository)
+    token = _own_token("pull-requests: write and checks: write")
+    repository = named(repository)
     from perfci.publish.github.client import Client
     from perfci.publish.rest import policy_of
 
@@ -66,33 +77,41 @@ def client(repository: str | None, most_wait_s: float) -> Client:
 
 def issue_client(repository: str | None, most_wait_s: float) -> IssueClient:
     """Return the client of a repository's issues, with the step's token."""
-    token = _token("issues: write")
-    repository = _named(repository)
+    token = _own_token("issues: write")
+    repository = named(repository)
     from perfci.publish.github.issue_posting import IssueClient
     from perfci.publish.rest import policy_of
 
     return IssueClient(repository, token, _api_url(), policy_of(most_wait_s))
 
 
-def _token(rights: str) -> str:
-    token = os.environ.get("GITHUB_TOKEN", "").strip()
+def _own_token(rights: str) -> str:
+    return token_of(
+        ("GITHUB_TOKEN",),
+        "Give the step `env: GITHUB_TOKEN: ${{ github.token }}`, and its job the rights "
+        f"{rights}.",
+    )
+
+
+def token_of(names: Sequence[str], advice: str) -> str:
+    """Return the token of the first variable of ``names`` that has one; else UsageError."""
+    token, name = next(
+        ((text, name) for name in names if (text := os.environ.get(name, "").strip())),
+        ("", names[0]),
+    )
     if not token:
-        raise UsageError(
-            "no-token",
-            "GITHUB_TOKEN is not set",
-            "Give the step `env: GITHUB_TOKEN: ${{ github.token }}`, and its job the rights "
-            f"{rights}.",
-        )
+        raise UsageError("no-token", f"{name} is not set", advice)
     if _TOKEN.fullmatch(token) is None:
         raise UsageError(
             "bad-token",
-            "GITHUB_TOKEN holds a character that no token has",
+            f"{name} holds a character that no token has",
             "Set it to the token alone, without quotes and line breaks.",
         )
     return token
 
 
-def _named(repository: str | None) -> str:
+def named(repository: str | None) -> str:
+    """Return a repository's name as ``owner/name``; UsageError where it is none."""
     if repository is None or _REPOSITORY.fullmatch(repository) is None:
         raise UsageError(
             "no-repository",

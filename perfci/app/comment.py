@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app import actions
 from perfci.app.accepting import today, with_authors
 from perfci.app.comment_posting import fail_the_check, post, say_outcome, written_body
+from perfci.app.place import place_of
 from perfci.app.project import configuration
 from perfci.app.reports import load_report
 from perfci.errors import OutsideError, UsageError
@@ -32,8 +32,10 @@ class CommentRequest:
     """What is to be left, and where.
 
     ``files`` are the reports, one an environment, or ``unreadable`` says why there are none.
-    ``pull`` and ``head_sha`` go before the ``event``. ``body_file`` gets the comment's text before
-    anything is posted. ``most_wait_s`` bounds all waits for GitHub. ``any_base`` believes a
+    ``forge`` is one of ``FORGES``, and the environment's without it. ``pull`` and ``head_sha`` go
+    before the ``event``. ``author`` is who the token posts as, where the forge isn't to say.
+    ``body_file`` gets the comment's text before anything is posted. ``most_wait_s`` bounds all
+    waits for the forge. ``any_base`` believes a
     comparison with any commit. ``page_file`` gets the report's page, as it was judged; the comment
     links ``details``, the address where that will be. ``root`` is the checkout whose configuration
     judges.
@@ -46,7 +48,7 @@ class CommentRequest:
     head_sha: str = ""
     event: Path | None = None
     repository: str | None = None
-    author: str = "github-actions[bot]"
+    author: str | None = None
     body_file: Path = field(default_factory=lambda: Path("perfci-comment.md"))
     check: bool = True
     most_wait_s: float = 120.0
@@ -57,6 +59,7 @@ class CommentRequest:
     config_path: Path | None = None
     page_file: Path | None = None
     details: str = ""
+    forge: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,9 @@ def comment(request: CommentRequest, say: Say) -> Commented:
     config = configuration(request.root, request.config_path, strict=request.strict)
     written = _written_here(request.root, config)
     policy = _with_own_thresholds(config.policy, by_name(written))
-    find_wanted = partial(actions.wanted, request.pull, request.head_sha, request.event)
-    connect = partial(actions.client, request.repository, request.most_wait_s)
+    place = place_of(request.forge)
+    find_wanted = partial(place.wanted, request.pull, request.head_sha, request.event)
+    connect = partial(place.client, request.repository, request.most_wait_s)
     try:
         loaded = _loaded(request.files, request.unreadable)
         own = any(row.accepted for one in loaded for row in one.results) and _is_own(find_wanted)
@@ -108,7 +112,9 @@ def comment(request: CommentRequest, say: Say) -> Commented:
         reports = judged()
     except OutsideError as error:
         if request.check:
-            failed = fail_the_check(error.message, find_wanted, connect, dry_run=request.dry_run)
+            failed = fail_the_check(
+                error.message, place, find_wanted, connect, dry_run=request.dry_run
+            )
             if failed is not None:
                 say_outcome(failed, say)
         raise
@@ -120,7 +126,7 @@ def comment(request: CommentRequest, say: Say) -> Commented:
     else:
         with closing(connect()) as client:
             reports = post(
-                request, client, wanted, reports, body, say, judged, strict=policy.strict
+                request, place, client, wanted, reports, body, say, judged, strict=policy.strict
             )
     return Commented(tuple(reports), policy.strict)
 

@@ -18,6 +18,7 @@ from perfci.render.links import NO_LINKS, Links, known_links
 
 if TYPE_CHECKING:
     from perfci.app.comment import CommentRequest
+    from perfci.app.place import Place
     from perfci.model.report import Report
     from perfci.publish.forge import Forge
     from perfci.publish.github.check import CheckContent, Posting
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 def post(
     request: CommentRequest,
+    place: Place,
     client: Forge,
     wanted: Wanted | MergeGroup,
     reports: list[Report],
@@ -54,7 +56,7 @@ def post(
     try:
         found = find_pull(client, wanted)
         if isinstance(found, (Nothing, Several)):
-            _leave_failure(client, found, say, wanted=request.check, dry_run=dry_run)
+            _leave_failure(client, place, found, say, wanted=request.check, dry_run=dry_run)
             say(f"nothing posted: {found.reason}", err=True)
             return reports
         require_measured(client, [report.head.sha for report in reports], found)
@@ -75,12 +77,12 @@ def post(
             if one.base and one.command == "compare" and not caveat
         }
         reports = [with_caveat(*one) for one in zip(reports, caveats, strict=True)]
-    repository = actions.repository_url(request.repository)
+    repository = place.repository_url(request.repository)
     links = known_links(repository, frozenset(known), request.details)
     body = written_body(file, reports, found.head_sha, links)
     write_page(request.page_file, reports)
     content = (
-        check_content(reports, body, actions.run_url(), _posting_of(found), strict=strict)
+        check_content(reports, body, place.run_url(), _posting_of(place, found), strict=strict)
         if request.check
         else None
     )
@@ -93,6 +95,7 @@ def post(
 
 def fail_the_check(
     why: str,
+    place: Place,
     find_wanted: Callable[[], Wanted | MergeGroup | Nothing],
     connect: Callable[[], Forge],
     *,
@@ -114,8 +117,8 @@ def fail_the_check(
             found = find_pull(client, wanted)
             if isinstance(found, Nothing):
                 return Outcome("stale", found.reason)
-            posting = _posting_of(found)
-            content = unreadable_content(why, actions.run_url(), posting)
+            posting = _posting_of(place, found)
+            content = unreadable_content(why, place.run_url(), posting)
             return set_check(client, found.head_sha, content, dry_run=dry_run)
     except PerfciError as another:
         return Outcome("refused", clean_line(another.message, 600))
@@ -152,18 +155,18 @@ def write_page(page_file: Path | None, reports: Sequence[Report]) -> None:
             raise unwritable(file, error, "Nothing was posted.") from error
 
 
-def _posting_of(found: Pull | MergeGroup | Several) -> Posting:
+def _posting_of(place: Place, found: Pull | MergeGroup | Several) -> Posting:
     """Return what a check of ``found`` is of, and which attempt of a run sets it."""
     from perfci.publish.github.check import Posting
     from perfci.publish.github.pull import Pull
 
     if isinstance(found, Pull):
-        return Posting(found.number, found.target, actions.attempt())
-    return Posting(attempt=actions.attempt())
+        return Posting(found.number, found.target, place.attempt())
+    return Posting(attempt=place.attempt())
 
 
 def _leave_failure(
-    client: Forge, found: Nothing | Several, say: Say, *, wanted: bool, dry_run: bool
+    client: Forge, place: Place, found: Nothing | Several, say: Say, *, wanted: bool, dry_run: bool
 ) -> None:
     """Fail the check, where one is ``wanted``, of a commit that several pull requests have."""
     from perfci.publish.github.check import unreadable_content
@@ -172,7 +175,7 @@ def _leave_failure(
 
     if not wanted or not isinstance(found, Several):
         return
-    content = unreadable_content(found.reason, actions.run_url(), _posting_of(found))
+    content = unreadable_content(found.reason, place.run_url(), _posting_of(place, found))
     say_outcome(set_check(client, found.head_sha, content, dry_run=dry_run), say)
 
 
@@ -182,7 +185,7 @@ def _leave_both(
     check: CheckContent | None,
     body: str,
     body_file: Path,
-    author: str,
+    author: str | None,
     say: Say,
     *,
     dry_run: bool,
@@ -198,7 +201,7 @@ def _leave_both(
             say_outcome(set_check(client, pull.head_sha, shown, dry_run=dry_run), say)
 
     try:
-        left = leave_comment(client, pull, author, body, dry_run=dry_run)
+        left = leave_comment(client, pull, author or client.login(), body, dry_run=dry_run)
     except OutsideError:
         actions.summarise(body, body_file, say)
         try:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from perfci.app.place import FORGES
 from perfci.cli.caller import root_here
 from perfci.cli.options import config_option, duration
 from perfci.cli.printing import say
@@ -15,10 +16,16 @@ from perfci.errors import EXIT_PASS
 @click.command(
     "comment",
     epilog="Example: perfci comment report.json\n\n"
-    "Exit codes: 0 posted, nothing to post to, or no right to post; 2 usage; 4 GitHub or the disk "
-    "failed. The verdict changes them only with --exit-with-verdict.",
+    "Exit codes: 0 posted, nothing to post to, or no right to post; 2 usage; 4 the forge or the "
+    "disk failed. The verdict changes them only with --exit-with-verdict.",
 )
 @click.argument("files", metavar="[REPORT]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--forge",
+    type=click.Choice(FORGES),
+    default=None,
+    help="Whose pull request it is (default: of the forge whose CI this is, else GitHub).",
+)
 @click.option("--pull", type=click.IntRange(1), help="The pull request (default: the event's).")
 @click.option("--head-sha", default="", metavar="SHA", help="With --pull: the head measured.")
 @click.option(
@@ -32,13 +39,14 @@ from perfci.errors import EXIT_PASS
     "--repository",
     envvar="GITHUB_REPOSITORY",
     metavar="OWNER/NAME",
-    help="Where the pull request is (default: $GITHUB_REPOSITORY).",
+    help="Where the pull request is (default: the repository of the job).",
 )
 @click.option(
     "--author",
-    default="github-actions[bot]",
-    show_default=True,
-    help="Whom the token posts as: no other's comment is touched.",
+    default=None,
+    metavar="LOGIN",
+    help="Whom the token posts as: no other's comment is touched (default: on GitHub "
+    "github-actions[bot], elsewhere the token's account).",
 )
 @click.option(
     "--body-file",
@@ -68,7 +76,7 @@ from perfci.errors import EXIT_PASS
     type=duration,
     default="2m",
     show_default=True,
-    help="Longest wait for a GitHub that fails or limits the rate.",
+    help="Longest wait for a forge that fails or limits the rate.",
 )
 @click.option(
     "--history",
@@ -82,7 +90,7 @@ from perfci.errors import EXIT_PASS
     help="A `compare` may be with any commit (default: where the pull request left its target, or "
     "later there; what is compared with another one is inconclusive).",
 )
-@click.option("--dry-run", is_flag=True, help="Look at GitHub, and say what would be written.")
+@click.option("--dry-run", is_flag=True, help="Look at the forge, and say what would be written.")
 @click.option("--exit-with-verdict", is_flag=True, help="Exit as `compare` would: 0, 1 or 3.")
 @click.option(
     "--strict/--no-strict",
@@ -92,11 +100,12 @@ from perfci.errors import EXIT_PASS
 @config_option
 def command(
     files: tuple[Path, ...],
+    forge: str | None,
     pull: int | None,
     head_sha: str,
     event_path: Path | None,
     repository: str | None,
-    author: str,
+    author: str | None,
     body_file: Path,
     page_file: Path | None,
     details: str,
@@ -113,8 +122,9 @@ def command(
     """Leave the REPORTs (one an environment) as one comment and one check on their pull request.
 
     Which pull request that is comes from the event or --pull, never from a report; of a merge
-    group's event, the check alone is set. The token is read from GITHUB_TOKEN: keep it away from
-    the job that runs the pull request's code.
+    group's event, the check alone is set. The token is read from GITHUB_TOKEN (on GitLab
+    PERFCI_GITLAB_TOKEN, on Forgejo FORGEJO_TOKEN): keep it away from the job that runs the pull
+    request's code.
     """
     from perfci.app.comment import CommentRequest, comment
     from perfci.cli.output import exit_code, worst_code
@@ -138,6 +148,7 @@ def command(
         config_path,
         page_file,
         details,
+        forge,
     )
     commented = comment(request, say)
     if not exit_with_verdict:

@@ -14,6 +14,10 @@ TOKEN_NAMES = (
     "GITHUB_PAT",
     "GH_ENTERPRISE_TOKEN",
     "GITHUB_ENTERPRISE_TOKEN",
+    "PERFCI_GITLAB_TOKEN",
+    "GITLAB_TOKEN",
+    "FORGEJO_TOKEN",
+    "GITEA_TOKEN",
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN",  # by it, whoever reads it becomes the job elsewhere
 )
 OVERRIDE = "PERFCI_ALLOW_TOKEN"

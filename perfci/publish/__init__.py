@@ -1,1 +1,1 @@
-"""Everything that leaves the machine: GitHub and webhooks. Nothing here decides."""
+"""Everything that leaves the machine: forges and webhooks. Nothing here decides."""

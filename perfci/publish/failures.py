@@ -63,7 +63,7 @@ def judge(answer: Answer, request: str, now: float, service: Service) -> None:
         if wait is not None:
             said = f"{service.name} limits how often it is asked."
             raise Unsure(f"{service.slug}-limit", what, said, wait or None)
-    if status >= 500 or status in {408, 429}:
+    if status >= 500 or status in {408, 409, 429}:  # GitLab's 409: the status is being written
         raise Unsure(f"{service.slug}-failed", what, service.later)
     if status == 401:
         raise UsageError(
@@ -99,5 +99,9 @@ def _said(answer: Answer) -> str:
         plain = msgspec.json.decode(answer.text)
     except (msgspec.DecodeError, RecursionError):
         return ""
-    said = plain.get("message") if isinstance(plain, dict) else None
+    if not isinstance(plain, dict):
+        return ""
+    said = plain.get("message") or plain.get("error")
+    if isinstance(said, dict):  # GitLab's, by field
+        said = msgspec.json.encode(said).decode()
     return clean_line(said, 200) if isinstance(said, str) else ""

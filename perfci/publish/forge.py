@@ -38,7 +38,7 @@ class Forge(Protocol):
         """Return a pull request as it is now."""
 
     def open_pulls(self, branch: str) -> tuple[Pull, ...]:
-        """Return the open pull requests of ``branch``, which is ``owner:branch``."""
+        """Return the open pull requests of ``branch``, as ``Wanted`` names it."""
 
     def parents(self, sha: str) -> tuple[str, ...]:
         """Return the parents of a commit; none where the repository hasn't got it."""
@@ -49,11 +49,14 @@ class Forge(Protocol):
     def is_ancestor(self, one: str, of: str) -> bool:
         """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
 
+    def login(self) -> str:
+        """Return the account that the token posts as."""
+
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all comments of a pull request, the oldest first."""
 
-    def permission(self, login: str) -> str:
-        """Return what an account may do here: ``admin``, ``write``, ``read`` or ``none``."""
+    def text(self, body: str) -> str:
+        """Return a comment's text as this forge is to get it: it may read more into one."""
 
     def create_comment(self, number: int, body: str) -> str:
         """Comment, and return the comment's address."""
@@ -72,7 +75,13 @@ class Forge(Protocol):
 
 
 class CheckRuns(Protocol):
-    """GitHub's check runs, which have annotations and a neutral conclusion."""
+    """GitHub's check runs, which have annotations, a neutral conclusion, and a time.
+
+    By that time a comment can accept what it says, where GitHub says what its author may.
+    """
+
+    def permission(self, login: str) -> str:
+        """Return what an account may do here: ``admin``, ``write``, ``read`` or ``none``."""
 
     def checks(self, sha: str) -> tuple[CheckAnswer, ...]:
         """Return every check run of perfci's name on a commit."""

@@ -23,6 +23,9 @@ from perfci.render.clean import clean_line
 from perfci.units import format_duration
 
 T = TypeVar("T")
+Parameter = str | tuple[str, ...]
+"""Of a request's address; one that is given several times is a tuple."""
+Parameters = Mapping[str, Parameter]
 GUIDE = Pace(requests=0.25, writes=1.0)
 """What GitHub's guide asks for; the others ask for less."""
 _LEAST = 10.0
@@ -45,6 +48,8 @@ class Rest:
     """What is asked of one project, whose paths begin with ``at``; ``headers`` hold the token."""
 
     service: Service
+    pages = ("per_page", "page")
+    """What a list's parameters are called: how many entries of which page."""
 
     def __init__(
         self,
@@ -79,21 +84,34 @@ class Rest:
         """Return what ``do`` returns, which looks at what is there, and writes what is missing."""
         return retry(do, self._policy, self._sleep, before_again)
 
-    def _get(self, path: str, kind: type[T], **parameters: str) -> T:
+    def text(self, body: str) -> str:
+        """Return a comment's text as this forge is to get it."""
+        return body
+
+    def _get(self, path: str, kind: type[T], **parameters: Parameter) -> T:
         """Read, again and again where the forge fails: reading changes nothing."""
+        return self._read(path, kind, parameters)[0]
+
+    def _read(self, path: str, kind: type[T], parameters: Parameters) -> tuple[T, Answer]:
         where = f"{self._at}{path}"
         answer = self.retry(lambda: self._ask("GET", where, parameters=parameters))
-        return parse(answer.text, kind, f"GET {where}", self.service)
+        return parse(answer.text, kind, f"GET {where}", self.service), answer
 
     def _pages(
-        self, path: str, kind: type[T], items: Callable[[T], tuple[Any, ...]], **parameters: str
+        self,
+        path: str,
+        kind: type[T],
+        items: Callable[[T], tuple[Any, ...]],
+        **parameters: Parameter,
     ) -> tuple[Any, ...]:
         found: list[Any] = []
+        many, number = self.pages
         for page in range(1, _MOST_PAGES + 1):
-            numbers = {"per_page": str(_PAGE), "page": str(page)}
-            more = items(self._get(path, kind, **parameters, **numbers))
+            numbers = {many: str(_PAGE), number: str(page)}
+            read, answer = self._read(path, kind, {**parameters, **numbers})
+            more = items(read)
             found += more
-            if len(more) < _PAGE:
+            if not _goes_on(answer, len(more)):
                 return tuple(found)
         raise OutsideError(
             "endless-list",
@@ -117,7 +135,7 @@ class Rest:
         verb: str,
         path: str,
         body: dict[str, Any] | None = None,
-        parameters: dict[str, str] | None = None,
+        parameters: Parameters | None = None,
     ) -> Answer:
         """Send one request, once, to where the forge has it."""
         request = f"{verb} {path}"
@@ -127,7 +145,7 @@ class Rest:
             content = json.dumps(body).encode()
         url = f"{self._api}{path}"
         if parameters:
-            url += f"?{urlencode(sorted(parameters.items()))}"
+            url += f"?{urlencode(sorted(parameters.items()), doseq=True)}"
         for _ in range(_MOST_HOPS):
             answer = self._send(request, verb, url, headers, content)
             if answer.status not in _MOVED or "location" not in answer.headers:
@@ -176,6 +194,16 @@ class Rest:
                 f"Correct {self.service.address}.",
             )
         return address
+
+
+def _goes_on(answer: Answer, entries: int) -> bool:
+    """Say whether another page follows.
+
+    A page may be shorter than was asked for: GitLab leaves out notes that the token may not see,
+    and a Forgejo has its own limit.
+    """
+    links = answer.headers.get("link")
+    return 'rel="next"' in links if links else entries >= _PAGE
 
 
 def parse(text: str, kind: type[T], request: str, service: Service) -> T:

@@ -26,6 +26,7 @@ class _Repository:
 class _Head:
     sha: str
     repo: _Repository | None = None
+    ref: str = ""
 
 
 @dataclass(frozen=True, slots=True)

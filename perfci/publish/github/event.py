@@ -20,10 +20,10 @@ _QUEUED = re.compile(rf"gh-readonly-queue/.+/pr-[0-9]+-({SHA.pattern})")
 class Wanted:
     """What a report may be posted to.
 
-    ``number`` is 0 where GitHub has to be asked for the pull request of ``branch``
-    (``owner:branch``) in the repository ``source``. ``head_sha`` is the commit that was measured,
-    empty where whatever the pull request's head is now is meant. ``own``: the event says that the
-    head is a branch of the repository itself, not a fork's.
+    ``number`` is 0 where the forge has to be asked for the pull request of ``branch``
+    (``owner:branch``, on GitLab the branch alone) in the repository ``source``. ``head_sha`` is the
+    commit that was measured, empty where whatever the pull request's head is now is meant.
+    ``own``: the event says that the head is a branch of the repository itself, not a fork's.
     """
 
     number: int = 0

@@ -123,6 +123,7 @@ def leave_comment(
     client: Forge, pull: Pull, author: str, body: str, *, dry_run: bool = False
 ) -> Outcome:
     """Leave ``body`` as the one comment of ``author`` on ``pull``, whose head was measured."""
+    body = client.text(body)
 
     def look_and_write() -> Outcome:
         decision = decide(client.comments(pull.number), author, body)

@@ -1,166 +1,52 @@
-"""A GitHub on 127.0.0.1 that keeps to GitHub's own description of its API.
-
-It checks every request, and its own answers, against that description, and adds what it doesn't
-say: pages, a token's rights, the longest texts, and faults before or after a write took effect.
-What breaks the description is collected in ``violations``.
-"""
+"""A GitHub on 127.0.0.1 that keeps to GitHub's own description of its API."""
 
 from __future__ import annotations
 
-import json
-import re
-import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
-from urllib.parse import parse_qsl, urlsplit
+from typing import Any
 
+from tests.publish.fake import TOKEN, Answered, FakeForge, Fault, dropped, limited, page_of
 from tests.publish.github.description import answer_faults, operation, request_faults
 from tests.publish.github.state import BOT, REPOSITORY, Pull, Repository
 
 __all__ = ["BOT", "REPOSITORY", "TOKEN", "FakeGitHub", "Fault", "Pull", "dropped", "limited"]
 
-TOKEN = "token-of-the-tests"
-_NO_ANSWER = 0
 
-
-@dataclass(slots=True)
-class Fault:
-    """What goes wrong with ``times`` requests: before or after GitHub did what it was asked."""
-
-    method: str
-    path: str
-    when: str = "before"
-    status: int = 502
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: str = "<html>Bad Gateway</html>"
-    times: int = 1
-
-    def takes(self, method: str, path: str, when: str) -> bool:
-        hit = method == self.method and when == self.when and re.search(self.path, path)
-        if not hit or not self.times:
-            return False
-        self.times -= 1
-        return True
-
-
-def dropped(method: str, path: str, when: str = "before") -> Fault:
-    """Return a fault that closes the connection without an answer."""
-    return Fault(method, path, when, status=_NO_ANSWER)
-
-
-def limited(method: str, path: str, wait: int, status: int = 403) -> Fault:
-    """Return a secondary rate limit that asks for ``wait`` s."""
-    said = {"message": "You have exceeded a secondary rate limit. Please wait."}
-    return Fault(method, path, "before", status, {"Retry-After": str(wait)}, json.dumps(said))
-
-
-class FakeGitHub(Repository):
+class FakeGitHub(Repository, FakeForge):
     """The repository on a socket."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.faults: list[Fault] = []
-        self.requests: list[tuple[str, str]] = []
-        self.violations: list[str] = []
-        handler = type("Handler", (_Handler,), {"fake": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
+        Repository.__init__(self)
+        FakeForge.__init__(self)
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def wrote(self, method: str = "POST|PATCH|DELETE") -> list[tuple[str, str]]:
-        """Return the requests that were to write, in their order."""
-        return [one for one in self.requests if re.fullmatch(method, one[0])]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    fake: ClassVar[FakeGitHub]
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-    def _serve(self) -> None:
-        fake = self.fake
-        parts = urlsplit(self.path)
-        length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length)) if length else None
-        fake.requests.append((self.command, parts.path))
-        for fault in fake.faults:
-            if fault.takes(self.command, parts.path, "before"):
-                return self._fail(fault)
-        status, answer, headers = self._answer(parts.path, dict(parse_qsl(parts.query)), body)
-        for fault in fake.faults:
-            if fault.takes(self.command, parts.path, "after"):
-                return self._fail(fault)
-        text = "" if answer is None else json.dumps(answer)
-        return self._send(status, headers, text)
-
-    do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815 (http.server's names)
-
-    def _answer(
-        self, path: str, query: Mapping[str, str], body: Any
-    ) -> tuple[int, Any, Mapping[str, str]]:
-        fake = self.fake
-        if self.headers.get("Authorization", "").split()[-1:] != [TOKEN]:
+    def answer(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any,
+        headers: Mapping[str, str],
+    ) -> Answered:
+        if headers.get("Authorization", "").split()[-1:] != [TOKEN]:
             return 401, {"message": "Bad credentials"}, {}
-        asked = operation(self.command, path)
+        asked = operation(method, path)
         if asked is None:
-            fake.violations.append(f"GitHub has no {self.command} {path}")
+            self.violations.append(f"GitHub has no {method} {path}")
             return 404, {"message": "Not Found"}, {}
         for name in ("Accept", "User-Agent", "X-GitHub-Api-Version"):
-            if not self.headers.get(name):
-                fake.violations.append(f"{asked.id} without {name}")
+            if not headers.get(name):
+                self.violations.append(f"{asked.id} without {name}")
         if f"{asked.values['owner']}/{asked.values['repo']}" != REPOSITORY:
             return 404, {"message": "Not Found"}, {}
         faults = request_faults(asked, query, body)
         if faults:
-            fake.violations += faults
+            self.violations += faults
             return 422, {"message": "Invalid request", "documentation_url": ""}, {}
-        status, answer = fake.handle(asked, query, body)
-        headers: dict[str, str] = {}
+        status, answer = self.handle(asked, query, body)
+        more: dict[str, str] = {}
         if isinstance(answer, list):
-            answer, headers = _page(answer, query, f"{fake.url}{path}")
+            answer, more = page_of(answer, query, f"{self.url}{path}")
             if asked.id == "checks/list-for-ref":
                 answer = {"total_count": len(answer), "check_runs": answer}
-        fake.violations += answer_faults(asked, status, answer)
-        return status, answer, headers
-
-    def _fail(self, fault: Fault) -> None:
-        if fault.status == _NO_ANSWER:
-            self.close_connection = True
-            return
-        self._send(fault.status, fault.headers, fault.body)
-
-    def _send(self, status: int, headers: Mapping[str, str], text: str) -> None:
-        content = text.encode()
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        if status != 204:
-            self.send_header("Content-Type", "application/json; charset=utf-8")
-            self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-
-def _page(
-    every: list[Any], query: Mapping[str, str], address: str
-) -> tuple[list[Any], dict[str, str]]:
-    size = min(int(query.get("per_page", "30")), 100)
-    number = int(query.get("page", "1"))
-    end = size * number
-    more = {"Link": f'<{address}?page={number + 1}>; rel="next"'} if end < len(every) else {}
-    return every[end - size : end], more
+        self.violations += answer_faults(asked, status, answer)
+        return status, answer, more

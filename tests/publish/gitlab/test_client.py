@@ -1,0 +1,105 @@
+"""GitLab's client, and what only GitLab does."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from perfci.errors import OutsideError, UsageError
+from perfci.publish.github.posting import leave_comment
+from perfci.publish.gitlab.client import Client
+from perfci.publish.gitlab.job import is_of_a_fork, read_job
+from perfci.render.markdown import MARKER, render_markdown
+from tests.publish.fake import Fault
+from tests.publish.github.conftest import HEAD
+from tests.publish.gitlab.server import BOT, FakeGitLab
+from tests.render.examples import hostile_report
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{MARKER}\n/merge\n",
+        f"{MARKER}\n  /close\r\n\t/approve\n",
+        f"{MARKER}\n````text\n```\n/merge\n````\n",
+        render_markdown(hostile_report("/merge")),
+    ],
+    ids=["plain", "indented", "in a fence", "hostile report"],
+)
+def test_no_line_of_a_note_is_a_quick_action(client: Client, gitlab: FakeGitLab, body: str) -> None:
+    leave_comment(client, client.pull(7), client.login(), body)
+    (note,) = gitlab.notes
+    assert re.search(r"(?m)^\s*/", note["body"]) is None
+    assert note["body"].replace("\u200b", "") == body.replace("\u200b", "")
+    leave_comment(client, client.pull(7), client.login(), body)
+    assert len(gitlab.wrote()) == 1
+
+
+def test_a_note_of_another_merge_request_or_of_gitlab_itself_is_none_of_its_comments(
+    client: Client, gitlab: FakeGitLab
+) -> None:
+    gitlab.note("of another", number=8)
+    gitlab.note("changed the description", system=True)
+    mine = gitlab.note("mine")
+    assert [one.id for one in client.comments(7)] == [mine["id"]]
+
+
+def test_pages_are_followed_though_they_are_shorter_than_was_asked_for(
+    client: Client, gitlab: FakeGitLab
+) -> None:
+    for number in range(250):
+        gitlab.note(str(number), "somebody")["hidden"] = number < 99
+    assert len(client.comments(7)) == 151
+
+
+def test_the_longest_note_is_taken_and_what_is_longer_is_said(
+    client: Client, gitlab: FakeGitLab
+) -> None:
+    client.create_comment(7, "x" * 1_000_000)
+    with pytest.raises(OutsideError, match="too long"):
+        client.create_comment(7, "x" * 1_000_001)
+    assert len(gitlab.notes) == 1
+
+
+def test_a_scope_that_is_lacking_is_said(client: Client, gitlab: FakeGitLab) -> None:
+    said = '{"error": "insufficient_scope", "error_description": "needs api"}'
+    gitlab.faults = [Fault("POST", "/notes$", status=403, body=said, times=9)]
+    left = leave_comment(client, client.pull(7), BOT, f"{MARKER}\n")
+    assert left.kind == "refused"
+    assert "insufficient_scope" in left.text
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, False),
+        ({"CI_MERGE_REQUEST_IID": "1"}, True),
+        (
+            {
+                "CI_MERGE_REQUEST_IID": "1",
+                "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "7",
+                "CI_MERGE_REQUEST_PROJECT_ID": "7",
+            },
+            False,
+        ),
+        (
+            {
+                "CI_MERGE_REQUEST_IID": "1",
+                "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "8",
+                "CI_MERGE_REQUEST_PROJECT_ID": "7",
+            },
+            True,
+        ),
+    ],
+)
+def test_a_merge_request_that_does_not_say_whose_it_is_is_a_forks(
+    variables: dict[str, str], expected: bool
+) -> None:
+    assert is_of_a_fork(variables) is expected
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "²", "7;8", "9" * 12])
+def test_a_number_that_is_none_is_refused(number: str) -> None:
+    with pytest.raises(UsageError, match="no merge request's number"):
+        read_job({"CI_COMMIT_SHA": HEAD, "CI_MERGE_REQUEST_IID": number})
