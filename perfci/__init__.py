@@ -10,7 +10,15 @@ from perfci.model import version as _version
 
 TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers know this name
 if TYPE_CHECKING:
-    from perfci.api.functions import benchmark, command, inference, metric, training_step
+    from perfci.api.functions import (
+        benchmark,
+        command,
+        generate,
+        inference,
+        metric,
+        server,
+        training_step,
+    )
     from perfci.app.library import check, compare, load
     from perfci.baselines.frame import Baselines
     from perfci.errors import PerfciError
@@ -29,16 +37,21 @@ __all__ = [
     "check",
     "command",
     "compare",
+    "generate",
     "inference",
     "load",
     "metric",
+    "server",
     "training_step",
 ]
 
 _FUNCTIONS = "perfci.api.functions"
 _LIBRARY = "perfci.app.library"
+_OF_BENCHMARKS = (
+    *("benchmark", "command", "generate", "inference", "metric", "server", "training_step"),
+)
 _PLACES = {
-    **dict.fromkeys(("benchmark", "command", "inference", "metric", "training_step"), _FUNCTIONS),
+    **dict.fromkeys(_OF_BENCHMARKS, _FUNCTIONS),
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
     "Baselines": "perfci.baselines.frame",
     "History": "perfci.history.frame",

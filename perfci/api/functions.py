@@ -9,11 +9,14 @@ from perfci.api.definition import benchmark, user_frame
 from perfci.api.work import Work, metric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    import os
+    from collections.abc import Callable, Mapping, Sequence
 
     import torch
 
-__all__ = ["benchmark", "command", "inference", "metric", "training_step"]
+    from perfci.api.serving.server import Server
+
+__all__ = ["benchmark", "command", "generate", "inference", "metric", "server", "training_step"]
 
 
 def inference(
@@ -80,3 +83,56 @@ def training_step(
         compile_options=compile_options,
         where=user_frame(),
     )
+
+
+def generate(
+    stream: Callable[[], Any] | str,
+    *,
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+    concurrency: int = 1,
+    requests: int | None = None,
+    rate: float | None = None,
+    seed: int = 0,
+    objective: Mapping[str, float] | None = None,
+) -> Work:
+    """Return the work of a load's requests for tokens, each consumed to its end.
+
+    ``stream()`` returns a generator or an async generator of tokens; a URL is asked for
+    server-sent events, with ``body`` as JSON by POST where there is one. Closed loop:
+    ``concurrency`` clients make ``requests`` in all (as many as clients). Open loop: ``requests``
+    (16) arrive at ``rate`` a second, at random times of ``seed``, the same in every call.
+    ``objective`` has the most, in s, that a request may take for the share that is ``goodput``.
+    """
+    from perfci.api.serving.generation import generation_work
+
+    return generation_work(
+        stream,
+        body=body,
+        headers=headers,
+        concurrency=concurrency,
+        requests=requests,
+        rate=rate,
+        seed=seed,
+        objective=objective or {},
+        where=user_frame(),
+    )
+
+
+def server(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    ready: str | None = None,
+    timeout: float = 60.0,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Server:
+    """Start a server for this side, and return it once it is ready; it ends with the worker.
+
+    ``{port}`` in the command's words is a free port's number, which is ``PORT`` in its environment.
+    ``ready`` is a path or URL that answers, or text that it prints; without it, the port takes
+    connections. ``timeout`` is in s.
+    """
+    from perfci.api.serving.server import started_server
+
+    return started_server(command, ready=ready, timeout=timeout, cwd=cwd, env=env)

@@ -136,7 +136,8 @@ class Reading:
 
     ``remarks`` are what to know beside metrics, by metric: codes of ``finding.OF_WORKERS``.
     ``bursts`` are for ``reduce`` alone: of a metric that bursts side by side are compared by, the
-    median of each burst in turn, None for one that was excluded.
+    median of each burst in turn, None for one that was excluded. ``calls`` are for observers alone:
+    the times in s that each call since ``begin`` had in a metric, from which all that is made.
     """
 
     values: Mapping[str, float] = field(default_factory=dict)
@@ -145,6 +146,7 @@ class Reading:
     warnings: tuple[str, ...] = ()
     bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     remarks: Mapping[str, Finding] = field(default_factory=dict)
+    calls: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 NOTHING = Reading()
@@ -187,8 +189,9 @@ class Warm:
 
     ``bursts`` has the samples of each burst in turn, none of an excluded one; ``samples`` has all
     of them, in ascending order; ``device_bursts`` and ``device_samples`` are those of the device's
-    own clock. ``energy`` is what the card took for a call in J: NaN where that isn't known, None
-    where there is no card.
+    own clock. ``observed`` has bursts, likewise, of what the work's observer saw of each call, by
+    metric. ``energy`` is what the card took for a call in J: NaN where that isn't known, None where
+    there is no card.
     """
 
     measurement: Measurement
@@ -197,6 +200,7 @@ class Warm:
     samples: Sequence[float]
     device_bursts: Sequence[Sequence[float]] = ()
     device_samples: Sequence[float] = ()
+    observed: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     energy: float | None = None
 
 
@@ -272,7 +276,12 @@ class Family:
         names = {metric.name for metric in self.metrics}
         if not isinstance(reading, Reading):
             raise self._broken(f"{what} gave {repr(reading)[:80]}, which is no Reading")
-        if strange := {*reading.values, *reading.missing, *reading.bursts} - names:
+        if (
+            strange := {
+                *(*reading.values, *reading.missing, *reading.bursts, *reading.calls),
+            }
+            - names
+        ):
             raise self._broken(f"{what} gave {sorted(map(str, strange))}, none of its metrics")
         values = self.ask(what, lambda: {name: float(one) for name, one in reading.values.items()})
         odd = {name: f"it was {one}" for name, one in values.items() if not math.isfinite(one)}

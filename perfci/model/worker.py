@@ -120,7 +120,8 @@ class Measurement:
     ``samples_ns`` (and ``device_samples_ns``, where there is a device) have each block's samples as
     base64 of little-endian signed 64-bit integers. ``values`` holds the
     metrics that are not derived from samples, in base units; ``missing`` says why one is absent,
-    ``remarks`` what to know beside one.
+    ``remarks`` what to know beside one. ``observed_ns`` has, by metric and encoded likewise, what
+    each call of the blocks took in it, those included that lead a burst in.
     """
 
     samples_ns: tuple[str, ...]
@@ -137,6 +138,7 @@ class Measurement:
     extra_metrics: tuple[Metric, ...] = ()
     remarks: Mapping[str, Finding] = field(default_factory=dict)
     first_calls: tuple[float, ...] = ()
+    observed_ns: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,10 @@ def reduce(
         samples=samples,
         device_bursts=device_by_burst,
         device_samples=device_samples,
+        observed={
+            metric: _without(_calls_by_burst(text, raw.blocks), kept)
+            for metric, text in raw.observed_ns.items()
+        },
         energy=energy,
     )
     readings = [family.read("its reduce", partial(family.reduce, warm)) for family in families()]
@@ -97,6 +101,23 @@ def _by_burst(encoded: Sequence[str], blocks: Sequence[Block]) -> list[Sequence[
         if size < 1 or block.bursts < 0 or len(samples) != size * block.bursts:
             raise ValueError(f"{len(samples)} samples in {block.bursts} bursts of {size}")
         bursts.extend(samples[begin : begin + size] for begin in range(0, len(samples), size))
+    return bursts
+
+
+def _calls_by_burst(encoded: str, blocks: Sequence[Block]) -> list[Sequence[float]]:
+    """Return what each burst's calls took, in s, without those that led it in.
+
+    ValueError for fewer calls than the blocks have. There may be more: energy is read after them.
+    """
+    calls, begin = _in_seconds(encoded), 0
+    bursts: list[Sequence[float]] = []
+    for block in blocks:
+        for _ in range(block.bursts):
+            begin += block.lead_in
+            bursts.append(calls[begin : begin + block.samples])
+            begin += block.samples
+    if len(calls) < begin:
+        raise ValueError(f"{len(calls)} observed calls, of {begin}")
     return bursts
 
 

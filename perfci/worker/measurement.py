@@ -149,6 +149,7 @@ def _measurement(work: Work, parts: _Parts, traced: int, before_setup_ns: int) -
         warnings=tuple(gathering.warnings),
         remarks=gathering.remarks,
         first_calls=tuple(taken / 1e9 for taken in early),
+        observed_ns=gathering.observed,
         extra_metrics=(*(extra.metric for extra in work.metrics), *gathering.of_others()),
     )
 
@@ -274,6 +275,7 @@ class _Gathering:
         self.events: list[GraphEvent] = []
         self.warnings: list[str] = []
         self.remarks: dict[str, Finding] = {}
+        self.observed: dict[str, str] = {}
 
     def before_setup(self) -> None:
         """Say that set-up is next."""
@@ -315,3 +317,5 @@ class _Gathering:
         self.events += reading.events
         self.warnings += reading.warnings
         self.remarks |= reading.remarks
+        for name, seconds in reading.calls.items():
+            self.observed[name] = encoded(array("q", [int(one * 1e9) for one in seconds]))

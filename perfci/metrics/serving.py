@@ -1,0 +1,122 @@
+"""What requests for tokens are like: how long until the first, between them, and how many."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from perfci.metrics import Reading
+from perfci.model.metric import Metric
+from perfci.stats.quantile import median, samples_needed, tail_quantile
+
+PLACE = 1.6
+METRICS = {
+    Metric("time_to_first_token", "s", "sampled", 0.05, "fail"): (
+        "[a request's](serving.md) time from when it was due to its first token, median"
+    ),
+    Metric("inter_token_latency_p50", "s", "sampled", 0.05, "fail"): (
+        "time between a token of a request and the next, median"
+    ),
+    Metric("inter_token_latency_p95", "s", "per_worker", 0.10, "warn"): (
+        "its 95th percentile; needs 59 of them a worker"
+    ),
+    Metric("inter_token_latency_p99", "s", "per_worker", 0.10, "warn"): (
+        "its 99th percentile; needs 299"
+    ),
+    Metric("tokens_per_second", "tokens/s", "per_worker", 0.05, "info", "higher"): (
+        "tokens of all requests ÷ time of the calls; higher is better"
+    ),
+    Metric("tokens_per_request", "tokens", "exact", 0.001, "fail", "higher"): (
+        "mean tokens of a request: fewer are a regression, however fast they came"
+    ),
+    Metric("end_to_end", "s", "sampled", 0.05, "warn"): (
+        "a request's time from when it was due to its end, median"
+    ),
+    Metric("goodput", "ratio", "exact", 0.05, "warn", "higher", absolute=True): (
+        "share of the requests that met the `objective`, where the benchmark gives one"
+    ),
+}
+FIRST, END = "time_to_first_token", "end_to_end"
+_BETWEEN, _MEDIAN_BETWEEN = "inter_token_latency", "inter_token_latency_p50"
+OBJECTIVES = (FIRST, _BETWEEN, END)
+"""What an objective may be of; a request's ``inter_token_latency`` is its mean."""
+_TAILS = {"inter_token_latency_p95": 0.95, "inter_token_latency_p99": 0.99}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request: when it was due, when each of its tokens came, and when it had ended, in s."""
+
+    due: float
+    tokens: array[float]
+    ended: float
+
+    def gaps(self) -> list[float]:
+        """Return the times between its tokens."""
+        return [after - before for before, after in pairwise(self.tokens)]
+
+    def meets(self, objective: Mapping[str, float]) -> bool:
+        """Say whether it took no more than ``objective`` allows."""
+        between = max(1, len(self.tokens) - 1)
+        took = {
+            FIRST: self.tokens[0] - self.due,
+            _BETWEEN: (self.tokens[-1] - self.tokens[0]) / between,
+            END: self.ended - self.due,
+        }
+        return all(took[name] <= most for name, most in objective.items())
+
+
+@dataclass(slots=True)
+class Requests:
+    """The requests of the calls so far, each call's as it ends. Times in s."""
+
+    objective: Mapping[str, float]
+    calls: dict[str, array[float]] = field(default_factory=dict)
+    gaps: array[float] = field(default_factory=lambda: array("d"))
+    took: float = 0.0
+    count: int = 0
+    tokens: int = 0
+    met: int = 0
+
+    def add(self, requests: Sequence[Request], took: float) -> None:
+        """Take a call's requests."""
+        between = [gap for one in requests for gap in one.gaps()]
+        self._add(FIRST, [one.tokens[0] - one.due for one in requests])
+        self._add(END, [one.ended - one.due for one in requests])
+        self._add(_MEDIAN_BETWEEN, between)
+        self.gaps.extend(between)
+        self.took += took
+        self.count += len(requests)
+        self.tokens += sum(len(one.tokens) for one in requests)
+        self.met += sum(one.meets(self.objective) for one in requests)
+
+    def _add(self, metric: str, times: Sequence[float]) -> None:
+        self.calls.setdefault(metric, array("d")).append(median(times) if times else math.nan)
+
+    def reading(self) -> Reading:
+        """Return what they were like."""
+        if not self.count:
+            return Reading()
+        values = {
+            "tokens_per_second": self.tokens / self.took,
+            "tokens_per_request": self.tokens / self.count,
+        }
+        missing = {}
+        gaps = sorted(self.gaps)
+        for metric, q in _TAILS.items():
+            if len(gaps) >= samples_needed(q):
+                values[metric] = tail_quantile(gaps, q)
+            else:
+                needed = samples_needed(q)
+                missing[metric] = f"{len(gaps)} tokens after another a worker; needs {needed}"
+        calls = {
+            name: times for name, times in self.calls.items() if not any(map(math.isnan, times))
+        }
+        if _MEDIAN_BETWEEN not in calls:
+            missing[_MEDIAN_BETWEEN] = "calls of which no request had a second token"
+        if self.objective:
+            values["goodput"] = self.met / self.count
+        return Reading(values, missing, calls=calls)

@@ -1,0 +1,194 @@
+"""``perfci.generate`` and ``perfci.server``: what requests are like, and what fails is named."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import perfci
+from perfci.api.serving.generation import arrivals
+from perfci.errors import BenchmarkError
+from tests.builders.project import assert_ends
+from tests.worker.driver import Bench, Driver
+
+pytestmark = pytest.mark.processes
+
+SERVE = Path(__file__).parent.parent / "data" / "serving" / "serve.py"
+HEAD = "import asyncio, sys, time\nimport perfci\n\n"
+CASE = "@perfci.benchmark\ndef case():\n"
+FIRST, BETWEEN = "time_to_first_token", "inter_token_latency_p50"
+STREAMS = {
+    "a generator": "def stream():\n    for one in range(5):\n        yield one\n",
+    "an async generator": (
+        "async def stream():\n    for one in range(5):\n"
+        "        await asyncio.sleep(0)\n        yield one\n"
+    ),
+    "a coroutine of one": (
+        "async def tokens():\n    for one in range(5):\n        yield one\n"
+        "async def stream():\n    return tokens()\n"
+    ),
+}
+
+
+def served(bench: Bench, how: str = "well", more: str = "") -> str:
+    """Return a benchmark's source that asks a server of tokens that does it so."""
+    shutil.copy(SERVE, bench.root)
+    line = f"[sys.executable, 'serve.py', '{{port}}', '--how', {how!r}]"
+    return (
+        f"{HEAD}{CASE}    server = perfci.server({line}, ready='/health', timeout=5)\n"
+        f"    return perfci.generate(server.url + '/v1', body={{'prompt': 'a'}}{more})\n"
+    )
+
+
+def found(measured: dict[str, Any]) -> set[str]:
+    """Return the metrics that there are numbers of."""
+    return {*measured["values"], *measured["observed_ns"]}
+
+
+@pytest.mark.parametrize("load", ["", "concurrency=2, requests=3", "rate=2000.0, requests=3"])
+@pytest.mark.parametrize("stream", STREAMS)
+def test_whatever_yields_tokens_is_consumed_to_its_end(
+    bench: Bench, stream: str, load: str
+) -> None:
+    measured = bench.measure(
+        f"{HEAD}{STREAMS[stream]}{CASE}    return perfci.generate(stream, {load})\n"
+    )
+    assert measured["values"]["tokens_per_request"] == 5.0
+    assert {FIRST, BETWEEN, "end_to_end", "tokens_per_second"} <= found(measured)
+    assert "goodput" not in found(measured)
+
+
+@pytest.mark.parametrize("load", ["", ", concurrency=4", ", rate=500.0, requests=4"])
+def test_an_endpoint_is_asked_and_its_server_is_gone_with_the_worker(
+    bench: Bench, load: str
+) -> None:
+    objective = f"{load}, objective={{'time_to_first_token': 60, 'inter_token_latency': 1e-9}}"
+    measured = bench.measure(served(bench, more=objective))
+    assert measured["values"]["tokens_per_request"] == 8.0  # OpenAI's first and last aren't tokens
+    assert measured["values"]["goodput"] == 0.0
+    assert {FIRST, BETWEEN} <= found(measured)
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "said"),
+    [
+        ("500", "request_failed", "answered 500 Out of cache"),
+        ("no tokens", "no_tokens", "without a token"),
+        ("json", "bad_stream", "answered application/json, not text/event-stream"),
+        ("malformed", "bad_stream", "no server-sent event: '<p>502 Bad Gateway</p>'"),
+        ("half", "bad_stream", "an event that is no JSON"),
+        ("error", "bad_stream", "no blocks left"),
+        ("cut off", "bad_stream", "without `data: [DONE]`"),
+        ("dies", "bad_stream", "was ended by signal 9 (Killed):\ndying of 4 tokens"),
+        ("no health", "server_not_ready", "not ready within 0.3 s"),
+    ],
+)
+def test_a_server_that_serves_badly_fails_the_case(
+    bench: Bench, how: str, kind: str, said: str
+) -> None:
+    source = served(bench, how)
+    if how == "no health":
+        source = source.replace("timeout=5", "timeout=0.3")
+    failed = bench.failure(source)
+    assert (failed["kind"], said in failed["message"]) == (kind, True), failed["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("['no-such-server']", "ended with exit code 127:\nno-such-server: No such file"),
+        ("['sh', '-c', 'seq 12; exit 3']", "ended with exit code 3:\n3\n4\n"),
+        ("['sleep', '9'], ready='listening', timeout=0.2", "not ready within 0.2 s"),
+    ],
+)
+def test_a_server_that_does_not_start_is_named_with_its_last_lines(
+    bench: Bench, arguments: str, said: str
+) -> None:
+    failed = bench.failure(f"{HEAD}{CASE}    perfci.server({arguments})\n")
+    assert failed["kind"] in {"server_ended", "server_not_ready"}
+    assert said in failed["message"]
+
+
+@pytest.mark.parametrize("ready", ["None", "'serving on'", "'http://127.0.0.1:{port}/'"])
+def test_a_server_is_ready_when_it_takes_connections_says_so_or_answers(
+    bench: Bench, ready: str
+) -> None:
+    script = (
+        "import http.server as h, os\\n"
+        "one = h.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), h.SimpleHTTPRequestHandler)\\n"
+        "print('serving on', one.server_port)\\none.serve_forever()"
+    )
+    started = f"perfci.server([sys.executable, '-c', '''{script}'''], ready={ready}, timeout=20)"
+    assert bench.measure(f"{HEAD}{CASE}    {started}\n    return int\n")["samples_ns"]
+
+
+def test_a_server_dies_with_a_worker_that_is_killed(bench: Bench, tmp_path: Path) -> None:
+    shutil.copy(SERVE, bench.root)
+    path = bench.write(
+        f"{HEAD}{CASE}    server = perfci.server([sys.executable, 'serve.py', '{{port}}'])\n"
+        "    open('pid', 'w').write(str(server.pid))\n    return int\n"
+    )
+    with Driver(bench.order(path, "case"), log=tmp_path / "log") as worker:
+        worker.wait_for("ready")
+        os.kill(worker.process.pid, signal.SIGKILL)
+        assert_ends(int((bench.root / "pid").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("stream", "kind", "said"),
+    [
+        ("[1, 2]", "not_a_stream", "the stream is [1, 2]"),
+        ("iter(())", "no_tokens", "without a token"),
+        ("iter(int, 1)", "endless_stream", "more than 1,000,000 tokens"),
+        ("None", "not_a_stream", "return a generator"),
+    ],
+)
+def test_what_is_no_stream_of_tokens_fails_the_case(
+    bench: Bench, stream: str, kind: str, said: str
+) -> None:
+    failed = bench.failure(f"{HEAD}{CASE}    return perfci.generate(lambda: {stream})\n")
+    assert (failed["kind"], said in failed["message"]) == (kind, True), failed["message"]
+
+
+def test_one_token_a_request_has_nothing_between(bench: Bench) -> None:
+    measured = bench.measure(f"{HEAD}{CASE}    return perfci.generate(lambda: iter('a'))\n")
+    assert FIRST in found(measured)
+    assert "no request had a second token" in measured["missing"][BETWEEN]
+
+
+def test_arrivals_are_those_of_their_seed_at_the_rate() -> None:
+    drawn = arrivals(100.0, 5_000, seed=3)
+    assert drawn == arrivals(100.0, 5_000, seed=3)
+    assert drawn != arrivals(100.0, 5_000, seed=4)
+    assert 45.0 < drawn[-1] < 55.0
+
+
+@pytest.mark.parametrize(
+    ("stream", "options"),
+    [
+        (3, {}),
+        ("ftp://127.0.0.1", {}),
+        (iter, {"body": {}}),
+        (iter, {"concurrency": 0}),
+        (iter, {"concurrency": 4, "requests": 2}),
+        (iter, {"rate": -1.0}),
+        (iter, {"rate": 2.0, "concurrency": 4}),
+        (iter, {"objective": {"latency": 1.0}}),
+        (iter, {"objective": {"end_to_end": "1 s"}}),
+    ],
+)
+def test_what_is_no_load_is_refused_where_it_is_written(
+    stream: Any, options: dict[str, Any]
+) -> None:
+    with pytest.raises(BenchmarkError, match=r"test_serving\.py:\d+: perfci\.generate"):
+        perfci.generate(stream, **options)
+
+
+def test_a_server_without_a_command_is_refused_where_it_is_written() -> None:
+    with pytest.raises(BenchmarkError, match=r"test_serving\.py:\d+: perfci\.server"):
+        perfci.server([])
