@@ -23,7 +23,7 @@ from perfci.model.why import MOST_STACK_S, Difference, Hint, Stack, Why
 from perfci.session.conversation import BudgetEnded, Worker, WorkerEnded
 from perfci.session.executor import Executor
 from perfci.session.interrupts import measuring_begins, measuring_ended
-from perfci.session.launch import TreeDeleted
+from perfci.session.launch import TreeDeleted, move
 from perfci.session.plan import SessionPlan
 from perfci.session.slot import Task
 from perfci.session.state import CaseState
@@ -176,22 +176,35 @@ class _Explaining:
     def _started(
         self, stack: ExitStack, chosen: Sequence[Instrument]
     ) -> list[tuple[Worker, float]]:
-        """Start both sides; return each warm worker with the time of a call in s."""
+        """Start both sides; return each warm worker with the time of a call in s.
+
+        The second one starts on the parent's cores, where it has some: nothing of a start is
+        compared but the compiler's phases, and it records where the first one does.
+        """
         names = tuple(one.name for one in chosen)
         self._plan.forget_cold_caches(self._slug)
-        started = []
+        workers: list[Worker] = []
         for side in self._plan.sides:
             task = self._plan.task(side, self._case, self._round, self._slug, exact=())
             if task.watched:
                 stack.callback(task.watched.events.unlink, missing_ok=True)
-            worker = self._worker(replace(task, order=replace(task.order, instruments=names)))
-            stack.callback(worker.close)
+            cores = self._plan.cores.parent if workers else ()
+            task = replace(task, order=replace(task.order, instruments=names))
+            workers.append(self._worker(task, cores or task.launch.affinity))
+            stack.callback(workers[-1].close)
+        started = []
+        for worker in workers:
             call_s = worker.field(worker.expect("ready", task.timeout_s), "call_s", float)
+            move(worker.pid, task.launch.affinity)
             started.append((worker, call_s))
         return started
 
-    def _worker(self, task: Task) -> Worker:
-        launch = replace(task.launch, environment={**task.launch.environment, **task.environment})
+    def _worker(self, task: Task, cores: tuple[int, ...]) -> Worker:
+        launch = replace(
+            task.launch,
+            environment={**task.launch.environment, **task.environment},
+            affinity=cores,
+        )
         budget_end = self._executor.now() + 4 * task.timeout_s
         return self._executor.start(task.order, launch, budget_end=budget_end)
 

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -140,6 +140,13 @@ class Executed:
     def end_leftovers(self) -> int:
         """Kill what left the group; return how many processes that were."""
         return end_all(WORKER_VARIABLE, self.token, grace_s=GRACE_S)
+
+
+def move(pid: int, cores: Collection[int]) -> None:
+    """Pin all threads of a process to ``cores``; with none it stays where it is."""
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # gone: noticed elsewhere
+        for task in Path(f"/proc/{pid}/task").iterdir() if cores else ():
+            os.sched_setaffinity(int(task.name), cores)
 
 
 def _has_ended(pid: int, within_s: float) -> bool:

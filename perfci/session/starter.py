@@ -21,7 +21,7 @@ from functools import partial
 from perfci.model.case import FileImports
 from perfci.model.worker import WorkOrder
 from perfci.session.conversation import Worker, WorkerEnded
-from perfci.session.launch import ChildEnds, Executed, Launch, TreeDeleted
+from perfci.session.launch import ChildEnds, Executed, Launch, TreeDeleted, move
 from perfci.session.leftovers import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.session.process import Pipes
 
@@ -89,8 +89,7 @@ class StarterProcess:
 
     def move(self, cores: tuple[int, ...]) -> None:
         """Pin it, and so all that it forks, to ``cores``. It has one thread, or couldn't fork."""
-        with contextlib.suppress(ProcessLookupError):  # gone already: ``alive`` says so
-            os.sched_setaffinity(self._worker.pid, cores)
+        move(self._worker.pid, cores)
 
     def alive(self) -> bool:
         """Say whether it still lives: a benchmark can kill its parent."""
