@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from perfci.api.functions import (
         benchmark,
         command,
+        distributed,
         generate,
         inference,
         metric,
@@ -37,6 +38,7 @@ __all__ = [
     "check",
     "command",
     "compare",
+    "distributed",
     "generate",
     "inference",
     "load",
@@ -48,7 +50,8 @@ __all__ = [
 _FUNCTIONS = "perfci.api.functions"
 _LIBRARY = "perfci.app.library"
 _OF_BENCHMARKS = (
-    *("benchmark", "command", "generate", "inference", "metric", "server", "training_step"),
+    *("benchmark", "command", "distributed", "generate"),
+    *("inference", "metric", "server", "training_step"),
 )
 _PLACES = {
     **dict.fromkeys(_OF_BENCHMARKS, _FUNCTIONS),

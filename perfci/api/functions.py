@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
     from perfci.api.serving.server import Server
 
-__all__ = ["benchmark", "command", "generate", "inference", "metric", "server", "training_step"]
+__all__ = [
+    "benchmark",
+    "command",
+    "distributed",
+    "generate",
+    "inference",
+    "metric",
+    "server",
+    "training_step",
+]
 
 
 def inference(
@@ -136,3 +145,35 @@ def server(
     from perfci.api.serving.server import started_server
 
     return started_server(command, ready=ready, timeout=timeout, cwd=cwd, env=env)
+
+
+def distributed(
+    fn: Callable[..., Any],
+    *,
+    ranks: int,
+    backend: str = "gloo",
+    args: Sequence[Any] = (),
+    items: float | None = None,
+    timeout: float = 120.0,
+    start_method: str = "spawn",
+) -> Work:
+    """Return the work of one step of ``ranks`` processes, from when all begin until the last ends.
+
+    Each rank has torchrun's environment and a process group of ``backend`` ("gloo" or "nccl"), and
+    calls ``fn(*args)``, a function of the benchmark's file, which returns its step. A set-up or a
+    step that takes more than ``timeout`` s fails. ``start_method`` "fork" spares the ranks their
+    imports, "spawn" is always possible. Raises BenchmarkError, with file and line, where it is
+    written wrongly.
+    """
+    from perfci.api.distributed import distributed_work
+
+    return distributed_work(
+        fn,
+        ranks=ranks,
+        backend=backend,
+        args=args,
+        items=items,
+        timeout=timeout,
+        start_method=start_method,
+        where=user_frame(),
+    )

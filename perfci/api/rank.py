@@ -1,0 +1,172 @@
+"""One rank of ``perfci.distributed``: a process that sets up, then makes a step when it is told to.
+
+Standard library, and torch inside of what needs it: its threads are set before it is imported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import os
+import random
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from multiprocessing.connection import Connection
+from operator import attrgetter
+from types import TracebackType
+from typing import Any, TypeVar
+
+from perfci.api.work import Work
+
+T = TypeVar("T")
+LOOPBACK = "127.0.0.1"
+WHERE_IT_IS = signal.SIGUSR1
+"""Has a rank write to standard error where its main thread is, whatever it waits for."""
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a rank is to run: a function of a module, by names, and torchrun's variables."""
+
+    module: str
+    function: str
+    arguments: tuple[Any, ...]
+    backend: str
+    rank: int
+    world: int
+    port: int
+    seed: int
+    launcher: int
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """What a rank answers that could not do as it was told; ``when_ns`` is of the common clock."""
+
+    when_ns: int
+    said: str
+
+
+def serve(
+    task: Task,
+    channel: Connection,
+    output: Connection,
+    listener: socket.socket,
+    inherited: Sequence[Connection],
+) -> None:
+    """Do as ``channel`` says until it is closed. Standard streams go to ``output``.
+
+    ``inherited`` are its launcher's ends, which a fork has, too: it would not see them closed.
+    """
+    _die_with(task.launcher)
+    for end in inherited:
+        end.close()
+    for stream in (1, 2):
+        os.dup2(output.fileno(), stream)
+    output.close()
+    os.environ.update(task.environment)
+    faulthandler.enable(file=2)
+    faulthandler.register(WHERE_IT_IS, file=2, all_threads=False)
+    rank = _answer(channel, lambda: _Rank(task, listener), lambda _: None)
+    while rank:
+        try:
+            order, *arguments = channel.recv()
+        except (EOFError, ConnectionError):
+            return
+        _answer(channel, partial(getattr(rank, order), *arguments))
+
+
+def _answer(
+    channel: Connection, act: Callable[[], T], said: Callable[[T], object] = lambda made: made
+) -> T | None:
+    """Answer with what is ``said`` of what ``act`` returns, or with what it raised."""
+    try:
+        made = act()
+    except BaseException as error:  # noqa: BLE001 (user code may raise anything: told, not hidden)
+        when_ns = time.monotonic_ns()
+        traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
+        sys.stderr.flush()  # noqa: TID251 (a pipe that the launcher drains)
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        channel.send(Raised(when_ns, text.removesuffix(": ")[:500]))
+        return None
+    channel.send(said(made))
+    return made
+
+
+def _beyond(trace: TracebackType | None) -> TracebackType | None:
+    """Return what of ``trace`` is not of this file."""
+    while trace and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return trace
+
+
+def _die_with(launcher: int) -> None:
+    """Have the kernel end this process when the one that started it ends, however that does."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != launcher:  # it was quicker
+        os._exit(1)
+
+
+class _Rank:
+    """The process group, and what the user's function makes of it."""
+
+    def __init__(self, task: Task, listener: socket.socket) -> None:
+        self._task = task
+        self._function = attrgetter(task.function)(import_module(task.module))
+        self._call: Callable[[], Any] = lambda: None
+        import torch
+        import torch.distributed
+
+        random.seed(task.seed)
+        torch.manual_seed(task.seed)
+        store = torch.distributed.TCPStore(
+            LOOPBACK,
+            task.port,
+            task.world,
+            is_master=task.rank == 0,
+            wait_for_workers=False,
+            # torch's own socket would listen on every address of the machine
+            master_listen_fd=listener.detach() if task.rank == 0 else None,
+        )
+        self._cuda = task.backend == "nccl"
+        if self._cuda:
+            torch.cuda.set_device(task.rank)
+        torch.distributed.init_process_group(
+            task.backend, store=store, rank=task.rank, world_size=task.world
+        )
+
+    def set_up(self) -> None:
+        """Have the user's function make the step."""
+        name, arguments = self._task.function, self._task.arguments
+        made = self._function(*arguments)
+        self._call = made.call if isinstance(made, Work) else made
+        if not callable(self._call):
+            raise TypeError(f"`{name}` returned {repr(made)[:80]}; return the step to call")
+        if threads := self._task.environment.get("OMP_NUM_THREADS"):  # set-up may have changed it
+            import torch
+
+            torch.set_num_threads(int(threads))
+
+    def step(self) -> None:
+        """Make one step, to its end."""
+        self._call()
+        if self._cuda:
+            import torch
+
+            torch.cuda.synchronize()
+
+    def begin(self) -> None:
+        """Be warm: look at what is there by now never again, when garbage is collected."""
+        if os.environ.get("PERFCI_GC") != "1":
+            gc.collect()
+            gc.freeze()

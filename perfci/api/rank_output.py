@@ -1,0 +1,91 @@
+"""What a rank prints: passed on to its worker's log, and read where the rank fails or hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections import deque
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from threading import Thread
+
+_MOST_LINES, _LONGEST = 200, 4000
+_LAST_LINES = 12
+_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+_LIBRARY = re.compile(r"/(site-packages|lib/python3[.\d]+)/|^<")
+_WAITS = ("/torch/distributed/", "/torch/autograd/graph.py")
+"""Where a rank waits for others: in a collective, or in a backward that makes some."""
+_INNERMOST = 4
+
+
+class RankOutput:
+    """Empties the pipe of one rank's standard streams in a thread; its last lines are kept."""
+
+    def __init__(self, rank: int, source: Connection) -> None:
+        self._mark = f"[rank {rank}] ".encode()
+        self._source = source
+        self._last: deque[str] = deque(maxlen=_MOST_LINES)
+        self._thread = Thread(target=self._run, name=f"perfci-rank-{rank}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def lines(self, within_s: float) -> list[str]:
+        """Return the last lines after that time, or sooner where the rank has ended."""
+        self._thread.join(within_s)
+        return list(self._last)
+
+    def last_words(self, within_s: float) -> str:
+        """Return the last few lines, or that there are none."""
+        return "\n".join(self.lines(within_s)[-_LAST_LINES:]) or "it wrote nothing to its output"
+
+    def _run(self) -> None:
+        with os.fdopen(os.dup(self._source.fileno()), "rb") as lines:
+            self._source.close()
+            while line := lines.readline(_LONGEST):
+                self._last.append(line.decode("utf-8", "replace").rstrip())
+                with contextlib.suppress(OSError):  # the benchmark closed the worker's stderr
+                    os.write(2, self._mark + line.rstrip(b"\n") + b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a rank stands: ``place`` in the user's code; whether it ``waits`` for other ranks."""
+
+    rank: int
+    place: str
+    waits: bool
+
+
+def standing(rank: int, lines: list[str]) -> Standing:
+    """Return where ``rank`` stands, by the last stack that ``faulthandler`` wrote in ``lines``."""
+    stacks = [number for number, line in enumerate(lines) if "most recent call first" in line]
+    last = lines[stacks[-1] :] if stacks else []
+    frames = [found.groups() for line in last if (found := _FRAME.match(line))]
+    if not frames:
+        return Standing(rank, "a place that isn't known", waits=False)
+    own = [one for one in frames if not _LIBRARY.search(one[0])] or frames
+    file, line, function = own[0]
+    waits = any(part in path for path, _, _ in frames[:_INNERMOST] for part in _WAITS)
+    return Standing(rank, f"{file}:{line} in {function}", waits)
+
+
+def why_hanging(stand: list[Standing], world: int, act: str, within_s: float) -> tuple[str, str]:
+    """Return the kind of failure, and a sentence that names ranks that have not ended ``act``."""
+    stuck = [one for one in stand if not one.waits]
+    waiting = [one for one in stand if one.waits]
+    if stuck:
+        said = "; ".join(f"it is at {one.place}" for one in stuck[:1])
+        also = "".join(f"; rank {one.rank} is at {one.place}" for one in stuck[1:])
+        also += "".join(f"; rank {one.rank} waits at {one.place}" for one in waiting)
+        first = f"rank {stuck[0].rank} of {world} has not ended its {act} in {within_s:g} s"
+        return "rank_hung", f"{first}: {said}{also}"
+    ended = sorted(set(range(world)) - {one.rank for one in stand})
+    waits = "; ".join(f"rank {one.rank} waits for a collective at {one.place}" for one in waiting)
+    if ended:
+        names = ", ".join(map(str, ended))
+        which = f"rank {names} has" if len(ended) == 1 else f"ranks {names} have"
+        return "ranks_diverged", f"{which} ended the {act} without it: {waits}"
+    return "ranks_diverged", f"all ranks wait for collectives that don't match: {waits}"

@@ -1,0 +1,126 @@
+"""``perfci.distributed``: ranks that make their steps together; which of them failed, and how."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from time import sleep
+
+import pytest
+
+import perfci
+from perfci.errors import BenchmarkError
+from tests.builders.project import assert_ends
+from tests.worker.driver import Bench
+
+pytestmark = [pytest.mark.processes, pytest.mark.torch]
+
+ONE_THREAD = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
+RANKS = """
+import os, time
+import perfci
+import torch
+import torch.distributed as dist
+
+def ranks(fail=""):
+    rank, numbers = dist.get_rank(), torch.ones(8)
+    assert os.environ["LOCAL_RANK"] == str(rank)
+    assert (dist.get_world_size(), torch.get_num_threads()) == (2, 1)
+    dist.all_reduce(numbers)
+    assert numbers.sum() == 16
+    steps = 0
+
+    def step():
+        nonlocal steps
+        steps += 1
+        if rank == 1 and steps == 3 and fail:
+            if fail == "return":
+                return
+            exec(fail)
+        dist.all_reduce(numbers)
+    return step if rank == 0 or fail != "nothing" else None
+
+@perfci.benchmark
+def case():
+    return perfci.distributed(ranks, ranks=2, timeout={timeout}, args=({fail!r},), start_method={start!r})
+"""  # noqa: E501
+
+
+def source(fail: str = "", start: str = "fork", timeout: float = 60) -> str:
+    return RANKS.format(fail=fail, start=start, timeout=timeout)
+
+
+def children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def cpu_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_ranks_make_their_steps_and_wait_without_spinning(bench: Bench, start: str) -> None:
+    order = bench.order(bench.write(source(start=start)), "case")
+    with bench.start(order, **ONE_THREAD) as worker:
+        worker.wait_for("ready")
+        assert bench.block(worker, calls=3)["samples"] == 3
+        waiting = children(worker.process.pid)
+        before = sum(map(cpu_ticks, waiting))
+        sleep(0.3)
+        assert sum(map(cpu_ticks, waiting)) - before < 8  # of 60, of two that spin
+        os.kill(worker.process.pid, signal.SIGKILL)
+        for pid in waiting:
+            assert_ends(pid)
+    assert len(waiting) >= 2
+
+
+@pytest.mark.parametrize(
+    ("fail", "kind", "said"),
+    [
+        ("raise ValueError('no data')", "rank_raised", "rank 1 of 2, in its step, raised Value"),
+        ("os.kill(os.getpid(), 9)", "rank_died", "rank 1 of 2, in its step, was ended by signal 9"),
+        ("os.write(2, b'bye'); os._exit(3)", "rank_died", "left with exit code 3:\nbye"),
+        (
+            "time.sleep(99)",
+            "rank_hung",
+            "rank 1 of 2 has not ended its step in 1 s: it is at bench",
+        ),
+        ("return", "ranks_diverged", "rank 1 has ended the step without it: rank 0 waits for"),
+        ("dist.barrier()", "ranks_diverged", "all ranks wait for collectives that don't match"),
+        (
+            "nothing",
+            "rank_raised",
+            "rank 1 of 2, in its set-up, raised TypeError: `ranks` returned",
+        ),
+    ],
+)
+def test_a_rank_that_fails_is_named(bench: Bench, fail: str, kind: str, said: str) -> None:
+    order = bench.order(bench.write(source(fail, timeout=1)), "case")
+    with bench.start(order, **ONE_THREAD) as worker:
+        failed = worker.wait_for("failed")
+        assert failed["kind"] == kind
+        assert said in failed["message"]
+        assert worker.end() == 1
+
+
+def step() -> None:
+    """Stand for a function that another process can import."""
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (lambda: None, {}),
+        (step, {"ranks": 0}),
+        (step, {"backend": "mpi"}),
+        (step, {"timeout": 0}),
+        (step, {"start_method": "thread"}),
+    ],
+)
+def test_what_is_no_group_of_ranks_is_refused_where_it_is_written(
+    function: object, options: dict[str, object]
+) -> None:
+    with pytest.raises(BenchmarkError, match=r"test_distributed\.py:\d+: perfci\.distributed"):
+        perfci.distributed(function, **{"ranks": 2, **options})  # type: ignore[arg-type]
