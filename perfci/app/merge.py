@@ -36,14 +36,20 @@ class MergedReport:
 
 
 def merge_reports(
-    files: Sequence[Path], policy: Policy, outputs: Mapping[str, Path], *, expect: int | None
+    files: Sequence[Path],
+    policy: Policy,
+    outputs: Mapping[str, Path],
+    *,
+    expect: int | None,
+    notes: Sequence[str] = (),
 ) -> tuple[MergedReport, ...]:
     """Join the reports in ``files``, decide by ``policy``, and write ``outputs``.
 
     Of several environments each has its key before its files' suffixes. Nothing is written where
-    one of them can't be rendered.
+    one of them can't be rendered. ``notes`` are added to each report's.
     """
-    merged = merge([(str(file), load_report(file)) for file in files], policy, expect=expect)
+    named = [(str(file), load_report(file)) for file in files]
+    merged = merge(named, policy, expect=expect, notes=notes)
     each = [outputs if len(merged) == 1 else _of_environment(outputs, one) for one in merged]
     for chosen in each:
         check_writable(chosen)

@@ -132,7 +132,7 @@ def compare_revisions(
 
     base_side, head_side = side("base", base, base_python), side("head", head, head_python)
     if not same and not project.config.settings.inject:
-        _require_two_sides(base_side, head_side)
+        require_two_sides(base_side, head_side)
     sides = (base_side.resolved, head_side.resolved)
     say_what_is_left_out(project.repository, project.caller.say, *sides)
     recording = _recorder(project, asked, *sides)
@@ -204,7 +204,7 @@ def _with_past(project: Project, asked: Asked, report: Report) -> Report:
     return with_past(report, place, project.repository, project.config.aliases, project.caller.say)
 
 
-def _require_two_sides(base: Wanted, head: Wanted) -> None:
+def require_two_sides(base: Wanted, head: Wanted) -> None:
     """Raise UsageError where both sides are one commit under one Python.
 
     Not for two commits of one tree: which an empty commit, to start CI again, is as well.

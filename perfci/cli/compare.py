@@ -19,12 +19,22 @@ from perfci.cli.options import (
     showing_options,
     strict_option,
 )
+from perfci.cli.parts import engine_options, remember_words
 from perfci.verdict.shards import Shard
+
+
+class _CompareCommand(ExportingCommand):
+    """Keeps its words as they were written: with --engine, each shard is given some of them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as ever."""
+        remember_words(ctx, args)
+        return super().parse_args(ctx, args)
 
 
 @click.command(
     "compare",
-    cls=ExportingCommand,
+    cls=_CompareCommand,
     epilog="Example: perfci compare main HEAD -k encoder --markdown comment.md\n\n"
     "Exit codes: 0 no regression was found (also inconclusive), 1 regression, 2 usage, "
     "3 no trustworthy verdict, 4 git, disk or database.",
@@ -75,6 +85,7 @@ from perfci.verdict.shards import Shard
     help="Write Chrome traces of both sides of cases that moved, which Perfetto opens.",
 )
 @shard_options
+@engine_options
 @inject_option
 @strict_option
 @record_options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from perfci.cli.options import config_option, strict_option
 from perfci.cli.printing import say
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, OutsideError
 from perfci.verdict.shards import MOST_SHARDS
+
+if TYPE_CHECKING:
+    from perfci.app.merge import MergedReport
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -49,7 +53,7 @@ def command(
     from perfci.app.merge import merge_reports
     from perfci.app.project import configuration
     from perfci.cli.caller import root_here
-    from perfci.cli.output import exit_code, show_texts, shown_as, worst_code
+    from perfci.cli.output import show_texts, shown_as, worst_code
     from perfci.render.clean import clean_line
     from perfci.render.outline import headline
 
@@ -64,10 +68,17 @@ def command(
             say(str(one.outputs["json"]))
         said = f"{one.report.verdict.status}: {headline(one.report)}"
         say(f"perfci: {clean_line(said, 600)}", err=True)
-        code = exit_code(one.report, strict=policy.strict)
-        codes.append(EXIT_NO_VERDICT if one.incomplete and code == EXIT_PASS else code)
+        codes.append(merged_code(one, strict=policy.strict))
     if problems:
         raise OutsideError(
             problems[0].slug, "; ".join(one.message for one in problems), problems[0].advice
         )
     return worst_code(codes)
+
+
+def merged_code(one: MergedReport, *, strict: bool) -> int:
+    """Return the exit code of a merged report: one that lacks a shard never passes."""
+    from perfci.cli.output import exit_code
+
+    code = exit_code(one.report, strict=strict)
+    return EXIT_NO_VERDICT if one.incomplete and code == EXIT_PASS else code

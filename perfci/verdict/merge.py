@@ -118,23 +118,32 @@ class Merged:
 
 
 def merge(
-    named: Sequence[Named], policy: Policy, *, expect: int | None = None
+    named: Sequence[Named],
+    policy: Policy,
+    *,
+    expect: int | None = None,
+    notes: Sequence[str] = (),
 ) -> tuple[Merged, ...]:
     """Return one report for each environment of the shards' reports, by the environment's key.
 
     Raises UsageError where they are not parts of one report, DamagedFile where their numbers give
     none. ``expect`` is how many shards every environment should have; without it the shards' own
-    count is taken.
+    count is taken. ``notes`` are added to each report's.
     """
     require_one_run(named)
     groups: dict[str, list[Named]] = {}
     for one in named:
         groups.setdefault(one[1].environment.key, []).append(one)
     environments = {key: numbered(groups[key], expect) for key in sorted(groups)}
-    return tuple(_finite(_merged(key, environments, policy)) for key in environments)
+    return tuple(_finite(_merged(key, environments, policy, notes)) for key in environments)
 
 
-def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy: Policy) -> Merged:
+def _merged(
+    key: str,
+    environments: Mapping[str, Mapping[Shard, Report]],
+    policy: Policy,
+    notes: Sequence[str],
+) -> Merged:
     shards = environments[key]
     parts = tuple(shards.values())
     count = next(iter(shards)).count
@@ -147,7 +156,7 @@ def _merged(key: str, environments: Mapping[str, Mapping[Shard, Report]], policy
     rows = readjust(_joined(shards), policy)
     regressed = {row.case for row in rows if row.status == "regressed"}
     explanations = (one for part in parts for one in part.explanations if one.case in regressed)
-    measured = _as_one_session(parts, rows, _strays(missing, environments))
+    measured = _as_one_session(parts, rows, (*_strays(missing, environments), *notes))
     moved = {row.case for row in rows if row.status in {"regressed", "improved"}}
     why = (one for part in parts for one in part.why if one.case in moved)
     judged = Judged(rows, tuple(dict.fromkeys(explanations)), why=tuple(why))

@@ -1,0 +1,213 @@
+"""``compare`` in parts: shards submitted to an engine, waited for, and merged to one verdict."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from perfci.app.merge import MergedReport, merge_reports
+from perfci.app.outputs import check_writable
+from perfci.app.project import cache_folder
+from perfci.app.reports import load_durations, load_report
+from perfci.app.revisions import require_two_sides
+from perfci.checkout.lock import take_if_free
+from perfci.engine.folder import JobFolder
+from perfci.engine.local import LocalEngine
+from perfci.engine.plan import Engine, Plan, mark_of, slots, time_limit_s
+from perfci.engine.slurm import SlurmEngine, require_slurm, slurm_options
+from perfci.engine.waiting import Gathered, gather
+from perfci.errors import DamagedFile, MeasureError, UsageError
+from perfci.machine.parts import physical_cores, visible_gpus
+from perfci.machine.quiet import available_cores, plan_cores
+from perfci.model.version import VERSION
+from perfci.verdict.shards import Shard
+
+if TYPE_CHECKING:
+    from perfci.app.project import Project
+
+EngineName = Literal["local", "slurm"]
+_PAUSE_S: Mapping[EngineName, float] = {"local": 0.5, "slurm": 5.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """In how many ``shards`` a comparison is measured, and by which engine.
+
+    ``at_once`` is how many of them a local engine runs at a time, 0 for as many as fit.
+    ``sbatch`` are words for Slurm. ``folder`` is the job's; None for one in the cache.
+    ``options`` go to every shard's command as they were given.
+    """
+
+    engine: EngineName
+    shards: int
+    at_once: int = 0
+    sbatch: tuple[str, ...] = ()
+    folder: Path | None = None
+    durations: Path | None = None
+    log_folder: Path | None = None
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The merged reports, one an environment; ``kept`` is a folder with what is still to do."""
+
+    reports: tuple[MergedReport, ...]
+    kept: Path | None
+
+
+def compare_in_parts(
+    project: Project,
+    base: str,
+    head: str,
+    parts: Parts,
+    outputs: Mapping[str, Path],
+    *,
+    same: bool = False,
+    benchmarks_of: str | None = None,
+) -> Collected:
+    """Measure ``base`` and ``head`` by ``parts``, and write the merged report to ``outputs``."""
+    check_writable(outputs)
+    shas = _commits(project, base, head, same=same)
+    options = parts.options
+    if benchmarks_of:
+        options += ("--benchmarks-of", project.repository.resolve(benchmarks_of).sha)
+    mark = mark_of(VERSION, parts.engine, str(project.root), shas, parts.shards, options)
+    folder = JobFolder((parts.folder or cache_folder() / "jobs" / mark).absolute())
+    plan = _plan(project, folder, shas, parts, options)
+    engine = _engine(project, folder, parts, mark)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    lock = take_if_free(folder.path / "lock")
+    if lock is None:
+        raise UsageError(
+            "job-taken",
+            f"another perfci waits for this comparison's shards, in {folder.path}",
+            "Wait for that one, or end it: its command again takes up where it was.",
+        )
+    with lock:
+        if folder.open(plan):
+            project.caller.announce(f"taking up the shards in {folder.path}")
+        gathered = gather(
+            plan,
+            engine,
+            folder,
+            finished=_is_finished,
+            shown=project.caller.step,
+            pause_s=_PAUSE_S[parts.engine],
+        )
+        return _collected(project, plan, folder, gathered, outputs, parts)
+
+
+def _commits(project: Project, base: str, head: str, *, same: bool) -> tuple[str, str]:
+    """Return both commits: what other machines can check out by themselves."""
+    sides = (project.side("base", base), project.side("head", head))
+    for side in sides:
+        if side.resolved.dirty:
+            raise UsageError(
+                "dirty-in-parts",
+                "the working tree has changes, and --engine measures commits",
+                "Commit them, or name a commit as HEAD.",
+            )
+    if not (same or project.config.settings.inject):
+        require_two_sides(*sides)
+    return sides[0].resolved.sha, sides[1].resolved.sha
+
+
+def _plan(
+    project: Project,
+    folder: JobFolder,
+    shas: tuple[str, str],
+    parts: Parts,
+    options: tuple[str, ...],
+) -> Plan:
+    by = ("--durations", str(parts.durations.absolute())) if parts.durations else ()
+    names = tuple(f"shard-{number}.json" for number in range(1, parts.shards + 1))
+    commands = []
+    for number, name in enumerate(names, start=1):
+        logs = (str(parts.log_folder.absolute() / f"shard-{number}"),) if parts.log_folder else ()
+        commands.append(
+            (
+                *(sys.executable, "-P", "-m", "perfci", "compare", *shas, *options, *by),
+                *("--shard", str(Shard(number, parts.shards)), "--json", str(folder.path / name)),
+                *(("--log-dir", *logs) if logs else ()),
+            )
+        )
+    return Plan(
+        folder=str(project.caller.folder),
+        commands=tuple(commands),
+        reports=names,
+        time_limit_s=time_limit_s(
+            load_durations(parts.durations, project.caller.say),
+            parts.shards,
+            project.config.settings.budget,
+        ),
+    )
+
+
+def _engine(project: Project, folder: JobFolder, parts: Parts, mark: str) -> Engine:
+    if parts.engine == "slurm":
+        require_slurm()
+        return SlurmEngine(folder, f"perfci-{mark}", slurm_options(parts.sbatch))
+    settings, pin = project.config.settings, project.config.quiet.pin
+    available = available_cores()
+    cores = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=pin)
+    return LocalEngine(
+        folder,
+        slots(
+            physical_cores(available),
+            visible_gpus(os.environ),
+            workers=len(cores.workers) or cores.threads,
+            at_once=parts.at_once,
+        ),
+    )
+
+
+def _is_finished(report: Path) -> bool:
+    """Whether a report that is there is whole: one that was ended early is measured again."""
+    try:
+        return not load_report(report).interrupted
+    except DamagedFile:
+        return False
+
+
+def _collected(
+    project: Project,
+    plan: Plan,
+    folder: JobFolder,
+    gathered: Gathered,
+    outputs: Mapping[str, Path],
+    parts: Parts,
+) -> Collected:
+    early = {number for number, one in gathered.reports.items() if not _is_finished(one)}
+    losses = dict.fromkeys(early, "was ended early")
+    losses |= {one: "is missing" for one in plan.numbers if one not in gathered.reports}
+    notes = tuple(
+        f"Shard {number} of {parts.shards} {losses[number]}: {gathered.ends[number]}."
+        for number in sorted(losses)
+    )
+    if not gathered.reports:
+        if gathered.cancelled:
+            raise KeyboardInterrupt
+        raise MeasureError(
+            "no-shard-reported",
+            " ".join(notes),
+            f"What they printed is in {folder.path}. The same command tries again.",
+        )
+    merged = merge_reports(
+        tuple(gathered.reports.values()),
+        project.config.policy,
+        outputs,
+        expect=parts.shards,
+        notes=notes,
+    )
+    if notes:
+        return Collected(merged, folder.path)
+    folder.clear(plan)
+    if parts.folder is None:
+        shutil.rmtree(folder.path)
+    return Collected(merged, None)

@@ -1,0 +1,95 @@
+"""A job's folder: the plan, what an engine keeps to find its commands again, reports and logs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfci.engine.plan import Plan
+from perfci.errors import DamagedFile
+from perfci.files import read_regular, write_file
+from perfci.model.codec import CodecError, decode, encode
+
+_LAST_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class JobFolder:
+    """A folder that the commands and whoever waits for them both see."""
+
+    path: Path
+
+    def open(self, plan: Plan) -> bool:
+        """Keep ``plan``; return whether it was there already, to be taken up again.
+
+        What another plan left is removed.
+        """
+        kept = self.path / "plan.json"
+        text = encode(plan)
+        if kept.exists() and self._read(kept) == plan:
+            return True
+        self.clear(plan)
+        write_file(kept, text)
+        return False
+
+    def clear(self, plan: Plan) -> None:
+        """Forget the plan and all that its commands left, but for the logs."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        for name in ("plan.json", "submitted.json", *plan.reports):
+            (self.path / name).unlink(missing_ok=True)
+        for number in plan.numbers:
+            self.exit_path(number).unlink(missing_ok=True)
+
+    def report(self, plan: Plan, number: int) -> Path:
+        """Return where the report of command ``number`` is to be found."""
+        return self.path / plan.reports[number - 1]
+
+    def log(self, number: int) -> Path:
+        """Return where what command ``number`` prints goes."""
+        return self.path / f"shard-{number}.log"
+
+    def exit_path(self, number: int) -> Path:
+        """Return where the exit code of command ``number`` is written by a script."""
+        return self.path / f"shard-{number}.exit"
+
+    def last_line(self, number: int) -> str:
+        """Return the last line that command ``number`` printed."""
+        try:
+            with self.log(number).open("rb") as file:
+                file.seek(0, 2)
+                file.seek(max(0, file.tell() - _LAST_BYTES))
+                lines = file.read().decode(errors="replace").split("\n")
+        except FileNotFoundError:
+            return ""
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def submitted(self) -> dict[str, Any]:
+        """Return what an engine kept; nothing before the first submission."""
+        try:
+            found = json.loads(read_regular(self.path / "submitted.json"))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise self._damaged(self.path / "submitted.json", str(error)) from error
+        if not isinstance(found, dict):
+            raise self._damaged(self.path / "submitted.json", "no table")
+        return found
+
+    def keep_submitted(self, kept: dict[str, Any]) -> None:
+        """Keep what finds the commands again."""
+        write_file(self.path / "submitted.json", json.dumps(kept) + "\n")
+
+    def _read(self, path: Path) -> Plan:
+        try:
+            return decode(read_regular(path), Plan)
+        except CodecError as error:
+            raise self._damaged(path, str(error)) from error
+
+    def _damaged(self, path: Path, why: str) -> DamagedFile:
+        return DamagedFile(
+            "damaged-job",
+            f"{path} can't be read: {why}",
+            f"Cancel what still runs of it, and remove {self.path}.",
+        )

@@ -1,0 +1,132 @@
+"""Commands on this machine, some at once: each on cores of its own, and on a GPU of its own.
+
+They outlive whoever submitted them, and are found again by process id and time of start.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import psutil
+
+from perfci.engine.folder import JobFolder
+from perfci.engine.plan import Plan, Slot, State
+
+_GRACE_S = 60.0
+"""For a report of what was measured until then."""
+
+
+@dataclass(slots=True)
+class LocalEngine:
+    """Runs at most one command in each of ``slots``; the next one begins at a ``poll``."""
+
+    folder: JobFolder
+    slots: Sequence[Slot]
+    settle_s: float = 0.0
+    _queue: deque[int] = field(default_factory=deque)
+    _children: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def submit(self, plan: Plan, numbers: Sequence[int]) -> None:
+        """Start as many as there are slots for; the others wait."""
+        self._queue.extend(numbers)
+        self._fill(plan)
+
+    def poll(self, plan: Plan) -> Mapping[int, State]:
+        """Look at the processes, and start the next ones in slots that are free."""
+        self._fill(plan)
+        kept = self.folder.submitted()
+        return {number: self._state(number, kept) for number in plan.numbers}
+
+    def cancel(self, plan: Plan) -> None:
+        """End every command as Ctrl-C would; one that takes too long with all it started."""
+        self._queue.clear()
+        found = {number: self._process(number) for number in plan.numbers}
+        alive = [process for process in found.values() if process]
+        for process in alive:
+            _signal(process, signal.SIGTERM)
+        for process in _living(alive, _GRACE_S):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def _fill(self, plan: Plan) -> None:
+        while self._queue:
+            kept = self.folder.submitted()
+            busy = {one["slot"] for number, one in kept.items() if self._process(int(number), kept)}
+            free = [at for at in range(len(self.slots)) if at not in busy]
+            if not free:
+                return
+            number = self._queue.popleft()
+            self.folder.keep_submitted(kept | {str(number): self._start(plan, number, free[0])})
+
+    def _start(self, plan: Plan, number: int, at: int) -> dict[str, float]:
+        slot = self.slots[at]
+        own = {"CUDA_VISIBLE_DEVICES": slot.device} if slot.device else {}
+        before = os.sched_getaffinity(0)
+        with self.folder.log(number).open("wb") as log:
+            try:
+                os.sched_setaffinity(0, slot.cores)  # inherited from the first instruction on
+                child = subprocess.Popen(
+                    plan.commands[number - 1],
+                    cwd=plan.folder,
+                    env={**os.environ, **own},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,  # a terminal's Ctrl-C is for whoever waits
+                )
+            finally:
+                os.sched_setaffinity(0, before)
+        self._children[number] = child
+        return {"pid": child.pid, "began": psutil.Process(child.pid).create_time(), "slot": at}
+
+    def _process(
+        self, number: int, kept: Mapping[str, Mapping[str, float]] | None = None
+    ) -> psutil.Process | None:
+        """Return the process of command ``number`` while it lives."""
+        if (child := self._children.get(number)) and child.poll() is not None:
+            return None
+        one = (self.folder.submitted() if kept is None else kept).get(str(number))
+        if one is None:
+            return None
+        try:
+            found = psutil.Process(int(one["pid"]))
+            same = found.create_time() == one["began"]
+            return found if same and found.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.NoSuchProcess:
+            return None
+
+    def _state(self, number: int, kept: Mapping[str, Mapping[str, float]]) -> State:
+        if number in self._queue:
+            return State("waiting", "a free slot")
+        if str(number) not in kept:
+            return State("absent")
+        if self._process(number, kept):
+            return State("running")
+        child = self._children.get(number)
+        return State("ended", "" if child is None else _ended_text(child.returncode))
+
+
+def _ended_text(code: int) -> str:
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def _signal(process: psutil.Process, number: int) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        return
+
+
+def _living(processes: Sequence[psutil.Process], within_s: float) -> list[psutil.Process]:
+    """Wait for them to end; return those that haven't after ``within_s``."""
+    end = time.monotonic() + within_s
+    left = list(processes)
+    while left and time.monotonic() < end:
+        time.sleep(0.1)
+        left = [one for one in left if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    return left

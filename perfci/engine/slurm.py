@@ -1,0 +1,197 @@
+"""Commands as an array of Slurm's: ``sbatch``, ``squeue`` and ``scancel``, no Python in between.
+
+submitit was considered: it runs pickled functions, and what it adds to these programs (parsing
+``sacct``, a name for each option) is little. Accounting is asked for the reason of an end only,
+as a cluster may have none.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from perfci.engine.folder import JobFolder
+from perfci.engine.plan import Plan, State, minutes
+from perfci.errors import OutsideError, UsageError
+
+_PROGRAMS = ("sbatch", "squeue", "scancel")
+_ANSWER_S = 60.0
+_CANCEL_S = 90.0
+"""Slurm lets a job write what it has for KillWait, 30 s where nobody changed it."""
+_WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED", "SPECIAL_EXIT"}
+_OWN = ("array", "chdir", "error", "job-name", "output", "parsable", "wrap", "wait", "requeue")
+_WORDS = {
+    "TIMEOUT": "it ran out of time",
+    "NODE_FAIL": "its node failed",
+    "OUT_OF_MEMORY": "it ran out of memory",
+    "CANCELLED": "it was cancelled",
+    "PREEMPTED": "another job took its place",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmEngine:
+    """Submits with ``options``, words that ``sbatch`` takes. ``name`` is this job's alone."""
+
+    folder: JobFolder
+    name: str
+    options: tuple[str, ...] = ()
+    settle_s: float = 15.0
+
+    def submit(self, plan: Plan, numbers: Sequence[int]) -> None:
+        """Submit one array with a task for each of ``numbers``."""
+        script = self.folder.path / "array.sh"
+        script.write_text(array_script(plan, self.folder), encoding="utf-8")
+        kept = self.folder.submitted()
+        job = self._run(
+            "sbatch", "--parsable", f"--job-name={self.name}", "--no-requeue",
+            f"--array={','.join(map(str, numbers))}", f"--chdir={plan.folder}",
+            f"--output={self.folder.path}/slurm-%a.log", f"--time={minutes(plan.time_limit_s)}",
+            *self.options, str(script),
+        )  # fmt: skip
+        number = job.partition(";")[0]
+        self.folder.keep_submitted(kept | {str(one): number for one in numbers})
+
+    def poll(self, plan: Plan) -> Mapping[int, State]:
+        """Ask for the tasks that wait or run; those that were submitted and don't have ended."""
+        kept = self.folder.submitted()
+        queued = self._queued()
+        if queued is None:
+            return dict.fromkeys(plan.numbers, State("waiting", "Slurm's controller to answer"))
+        return {
+            number: queued.get(number) or self._ended(number, kept.get(str(number), ""))
+            for number in plan.numbers
+        }
+
+    def cancel(self, plan: Plan) -> None:  # noqa: ARG002 (all jobs of the name are the plan's)
+        """Cancel by name: also an array whose number was never read. Wait until none runs."""
+        self._run("scancel", f"--name={self.name}")
+        end = time.monotonic() + _CANCEL_S
+        while time.monotonic() < end and self._queued() != {}:
+            time.sleep(1.0)
+
+    def _queued(self) -> dict[int, State] | None:
+        """Return the tasks that Slurm has still to end; None where it doesn't answer."""
+        asked = _asked(
+            "squeue", "--noheader", "--array", f"--name={self.name}", "--format=%K|%T|%r"
+        )
+        if asked.returncode != 0:
+            return None
+        return queued_tasks(asked.stdout)
+
+    def _ended(self, number: int, job: str) -> State:
+        if not job:
+            return State("absent")
+        path = self.folder.exit_path(number)
+        code = path.read_text(encoding="ascii").strip() if path.exists() else ""
+        return State("ended", f"exit code {code}" if code else _reason(f"{job}_{number}"))
+
+    def _run(self, *command: str) -> str:
+        done = _asked(*command)
+        if done.returncode != 0:
+            raise OutsideError(
+                "slurm",
+                f"{command[0]} failed: {done.stderr.strip() or f'exit code {done.returncode}'}",
+                "Try the same options with `sbatch --test-only`.",
+            )
+        return done.stdout.strip()
+
+
+def slurm_options(words: Sequence[str]) -> tuple[str, ...]:
+    """Return words such as ``partition=gpu exclusive`` as options of ``sbatch``."""
+    options = []
+    for word in (part for text in words for part in shlex.split(text)):
+        name = word.lstrip("-").partition("=")[0]
+        if not name or name in _OWN:
+            raise UsageError(
+                "sbatch-option",
+                f"--sbatch {word!r}: "
+                + ("perfci sets this option itself" if name else "this is no option"),
+                "Write options of sbatch by their long names, as in --sbatch partition=gpu.",
+            )
+        options.append(f"--{word.lstrip('-')}")
+    return tuple(options)
+
+
+def require_slurm() -> None:
+    """OutsideError where Slurm's programs aren't here."""
+    lacking = [name for name in _PROGRAMS if shutil.which(name) is None]
+    if lacking:
+        raise OutsideError(
+            "no-slurm",
+            f"there is no {' and no '.join(lacking)} here",
+            "Run this on a node that submits jobs, or take --engine local.",
+        )
+
+
+def array_script(plan: Plan, folder: JobFolder) -> str:
+    """Return the script that each task runs: its own command, and its exit code in a file."""
+    lines = [
+        "#!/bin/sh",
+        "case $SLURM_ARRAY_TASK_ID in",
+        *(
+            f"{number}) set -- {shlex.join(command)} ;;"
+            for number, command in enumerate(plan.commands, start=1)
+        ),
+        "esac",
+        f"cd {shlex.quote(str(folder.path))} || exit 4",
+        "log=$PWD/shard-$SLURM_ARRAY_TASK_ID.log exit=$PWD/shard-$SLURM_ARRAY_TASK_ID.exit",
+        f"cd {shlex.quote(plan.folder)} || exit 4",
+        '"$@" > "$log" 2>&1 < /dev/null',
+        'echo $? > "$exit"',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def queued_tasks(printed: str) -> dict[int, State]:
+    """Return where each task is that ``squeue`` lists as ``%K|%T|%r``."""
+    found = {}
+    for line in printed.splitlines():
+        task, phase, reason = line.split("|", 2)
+        waits = phase in _WAITING
+        why = reason if waits and reason != "None" else ""
+        found[int(task)] = State("waiting" if waits else "running", why)
+    return found
+
+
+def _reason(task: str) -> str:
+    """Return why a task ended that could write no exit code, in words; nothing where unknown."""
+    for command in (
+        ("sacct", "--jobs", task, "--allocations", "--parsable2", "--noheader",
+         "--format=State,NodeList"),
+        ("scontrol", "show", "job", task, "--oneliner"),
+    ):  # fmt: skip
+        if shutil.which(command[0]) is None:
+            continue
+        asked = _asked(*command)
+        if asked.returncode == 0 and asked.stdout.strip():
+            return end_text(asked.stdout)
+    return ""
+
+
+def end_text(printed: str) -> str:
+    """Return the words for what ``sacct`` or ``scontrol`` printed of one task."""
+    line = printed.strip().splitlines()[-1]
+    if "JobState=" in line:
+        fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
+        state, node = fields["JobState"], fields.get("NodeList", "")
+    else:
+        state, _, node = line.partition("|")
+    name = state.split()[0]
+    where = f" on {node}" if node and node not in {"(null)", "None assigned"} else ""
+    return f"{_WORDS.get(name, f'Slurm says {name}')}{where}"
+
+
+def _asked(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run one of Slurm's programs, out of reach of the terminal's Ctrl-C."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_ANSWER_S,
+            stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"no answer within {_ANSWER_S:g} s")
