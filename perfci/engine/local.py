@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import psutil
@@ -49,9 +50,12 @@ class LocalEngine:
         found = {number: self._process(number) for number in plan.numbers}
         alive = [process for process in found.values() if process]
         for process in alive:
-            _signal(process, signal.SIGTERM)
-        for process in _living(alive, _GRACE_S):
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGTERM)
+        _wait(alive, _GRACE_S)
+        for process in alive:  # itself, or what it has left in its group
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def _fill(self, plan: Plan) -> None:
         while self._queue:
@@ -95,8 +99,7 @@ class LocalEngine:
             return None
         try:
             found = psutil.Process(int(one["pid"]))
-            same = found.create_time() == one["began"]
-            return found if same and found.status() != psutil.STATUS_ZOMBIE else None
+            return found if found.create_time() == one["began"] and _lives(found) else None
         except psutil.NoSuchProcess:
             return None
 
@@ -115,18 +118,15 @@ def _ended_text(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-def _signal(process: psutil.Process, number: int) -> None:
-    try:
-        process.send_signal(number)
-    except psutil.NoSuchProcess:
-        return
-
-
-def _living(processes: Sequence[psutil.Process], within_s: float) -> list[psutil.Process]:
-    """Wait for them to end; return those that haven't after ``within_s``."""
+def _wait(processes: Sequence[psutil.Process], within_s: float) -> None:
+    """Wait until they have ended, but no longer than ``within_s``."""
     end = time.monotonic() + within_s
-    left = list(processes)
-    while left and time.monotonic() < end:
-        time.sleep(0.1)
-        left = [one for one in left if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
-    return left
+    while time.monotonic() < end and any(map(_lives, processes)):
+        time.sleep(0.05)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,132 @@
+"""``compare --engine local``: shards as processes of their own, merged to one verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builders.project import NOISE_PASSES, QUICK, Project
+
+ENGINE = ("--engine", "local", "--shards", "2", "--at-once", "2")
+
+
+@pytest.fixture(scope="module")
+def parted(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """``main`` and ``feature``, of which the library differs, and nothing gets slower."""
+    project = Project(tmp_path_factory.mktemp("parts") / "project")
+    project.write("pyproject.toml", QUICK + NOISE_PASSES)
+    project.counting(1000)
+    project.commit("base")
+    project.git("checkout", "--quiet", "-b", "feature")
+    project.counting(1001)
+    project.commit("head")
+    return project
+
+
+def submitted(job: Path, number: str) -> int:
+    end = time.monotonic() + 20.0
+    while time.monotonic() < end:
+        path = job / "submitted.json"
+        if path.exists() and number in (kept := json.loads(path.read_text())):
+            return kept[number]["pid"]
+        time.sleep(0.05)
+    raise AssertionError("no shard was submitted")
+
+
+def test_a_shard_that_died_is_named_and_measured_by_the_same_command(
+    parted: Project, tmp_path: Path
+) -> None:
+    out, job = tmp_path / "report.json", tmp_path / "job"
+    arguments = ("compare", "main", *ENGINE, "--json", str(out), "--job-dir", str(job))
+    with parted.start(*arguments) as first:
+        os.kill(submitted(job, "2"), signal.SIGKILL)
+        said = first.communicate(timeout=60)
+    assert first.returncode == 3, said
+    report = json.loads(out.read_text())
+    assert (report["verdict"]["status"], report["missing"]) == ("inconclusive", ["2/2"])
+    assert any(
+        note.startswith("Shard 2 of 2 is missing: killed by SIGKILL") for note in report["notes"]
+    )
+    assert "the same command measures what is missing" in said[1]
+    kept = (job / "shard-1.json").stat().st_mtime_ns
+    done = parted.process(*arguments)
+    assert done.code == 0, done.text
+    assert f"taking up the shards in {job}" in done.err
+    report = json.loads(out.read_text())
+    assert (report["shard"], report["missing"], report["verdict"]["status"]) == ("", [], "pass")
+    assert {row["case"] for row in report["results"]} == {"counting", "steady"}
+    assert kept
+    assert sorted(path.name for path in job.iterdir()) == ["lock", "shard-1.log", "shard-2.log"]
+
+
+def test_ctrl_c_leaves_no_shard_running(parted: Project, tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    with parted.start("compare", "main", *ENGINE, "--job-dir", str(job)) as process:
+        shards = [submitted(job, number) for number in ("1", "2")]
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)
+    assert process.returncode in {3, 130}, said
+    assert not any(Path(f"/proc/{pid}").exists() for pid in shards)
+
+
+def test_options_go_to_every_shard_and_what_they_say_is_shown(
+    parted: Project, tmp_path: Path
+) -> None:
+    job = tmp_path / "job"
+    own = ("-k", "counting or steady", "--inject=latency=2%", "--no-why", "--rounds", "6")
+    done = parted.process(
+        "compare", "main", ".", *own, *ENGINE, "--job-dir", str(job),
+        "--head-python", "/nowhere/python", "--benchmarks-of", "main", "-v",
+    )  # fmt: skip
+    assert done.code == 3
+    assert "Shard 1 of 2 is missing: exit code 2; it said last: " in done.err
+    plan = json.loads((job / "plan.json").read_text())
+    base, head = (parted.git("rev-parse", name).strip() for name in ("main", "feature"))
+    assert plan["commands"][1][4:] == [
+        "compare", base, head, "-k", "counting or steady", "--inject", "latency=2%", "--no-why",
+        "--rounds", "6", "--head-python", "/nowhere/python", "--benchmarks-of", base,
+        "--shard", "2/2", "--json", str(job / "shard-2.json"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("main", "--engine", "local"), "give --engine and --shards"),
+        (("main", "--shards", "2"), "give --engine and --shards"),
+        (("main", *ENGINE, "--shard", "1/2"), "--shard doesn't go with --engine"),
+        (("main", *ENGINE, "--fail-fast"), "--fail-fast doesn't go with --engine"),
+        (("main", *ENGINE, "--sbatch", "exclusive"), "--sbatch is for --engine slurm"),
+        (("feature", *ENGINE), "the same commit"),
+        (("main", "--engine=slurm", "--shards=2", "--at-once=2"), "--at-once is for"),
+    ],
+)
+def test_what_can_not_be_submitted_is_refused(
+    parted: Project, arguments: tuple[str, ...], said: str
+) -> None:
+    done = parted.perfci("compare", *arguments).without_traceback()
+    assert (done.code, said in done.err) == (2, True), done.text
+
+
+def test_changes_that_no_commit_has_are_refused(parted: Project) -> None:
+    path = parted.write("new.py", "")
+    done = parted.perfci("compare", "main", *ENGINE).without_traceback()
+    path.unlink()
+    assert (done.code, "the working tree has changes" in done.err) == (2, True), done.text
+
+
+def test_a_second_command_for_the_same_shards_is_refused(parted: Project, tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    job.mkdir()
+    with subprocess.Popen(["flock", str(job / "lock"), "sleep", "20"]) as holder:
+        time.sleep(0.5)
+        done = parted.perfci("compare", "main", *ENGINE, "--job-dir", str(job)).without_traceback()
+        holder.terminate()
+    assert (done.code, "another perfci waits" in done.err) == (2, True), done.text

@@ -1,0 +1,148 @@
+"""An array of commands on this machine: real processes, and no perfci in them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from perfci.engine.folder import JobFolder
+from perfci.engine.local import LocalEngine
+from perfci.engine.plan import Plan, Slot
+from perfci.engine.waiting import Gathered, gather
+from perfci.errors import DamagedFile
+
+CORES = tuple(sorted(os.sched_getaffinity(0)))
+pytestmark = pytest.mark.processes
+
+
+def shell(*scripts: str, folder: Path) -> Plan:
+    names = tuple(f"report-{number}" for number in range(1, len(scripts) + 1))
+    commands = tuple(
+        ("sh", "-c", f"R={folder / 'job' / name}; {script}")
+        for name, script in zip(names, scripts, strict=True)
+    )
+    return Plan(str(folder), commands, names, 60.0)
+
+
+def run(
+    plan: Plan, folder: Path, *, at_once: int = 2, shown: Callable[[str], None] = lambda _: None
+) -> Gathered:
+    job = JobFolder(folder / "job")
+    job.open(plan)
+    engine = LocalEngine(job, [Slot(CORES)] * at_once)
+    return gather(plan, engine, job, finished=lambda _: True, shown=shown, pause_s=0.05)
+
+
+def test_each_command_leaves_its_report_and_progress_is_said(tmp_path: Path) -> None:
+    plan = shell(*(f"sleep 0.3; echo {one} > $R" for one in (1, 2, 3)), folder=tmp_path)
+    said: list[str] = []
+    found = run(plan, tmp_path, shown=said.append)
+    assert {one: path.read_text() for one, path in found.reports.items()} == {
+        1: "1\n", 2: "2\n", 3: "3\n",
+    }  # fmt: skip
+    assert said[0] == "0 of 3 shards have reported, 2 running, 1 waiting (a free slot)"
+    assert said[-1] == "3 of 3 shards have reported"
+
+
+def test_no_more_run_at_once_than_there_are_slots(tmp_path: Path) -> None:
+    script = "mkdir lock && sleep 0.1 && rmdir lock && echo > $R"
+    found = run(shell(*[script] * 4, folder=tmp_path), tmp_path, at_once=1)
+    assert sorted(found.reports) == [1, 2, 3, 4]
+
+
+def test_each_slot_has_its_cores_and_its_gpu(tmp_path: Path) -> None:
+    plan = shell("taskset -cp $$ > $R; echo $CUDA_VISIBLE_DEVICES >> $R", folder=tmp_path)
+    job = JobFolder(tmp_path / "job")
+    job.open(plan)
+    engine = LocalEngine(job, [Slot(CORES[-1:], "GPU-x")])
+    found = gather(plan, engine, job, finished=lambda _: True, shown=print, pause_s=0.05)
+    affinity, device = found.reports[1].read_text().splitlines()
+    assert (affinity.split()[-1], device) == (str(CORES[-1]), "GPU-x")
+    assert tuple(sorted(os.sched_getaffinity(0))) == CORES
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo no such disk; exit 4", "exit code 4; it said last: no such disk"),
+        ("kill -9 $$", "killed by SIGKILL"),
+    ],
+)
+def test_a_command_without_a_report_says_how_it_ended(
+    tmp_path: Path, script: str, why: str
+) -> None:
+    found = run(shell("echo > $R", script, folder=tmp_path), tmp_path)
+    assert (sorted(found.reports), found.ends[2]) == ([1], why)
+
+
+def test_what_has_reported_is_not_run_again(tmp_path: Path) -> None:
+    plan = shell("echo >> ran; echo > $R", "test -e go && echo > $R", folder=tmp_path)
+    assert sorted(run(plan, tmp_path).reports) == [1]
+    (tmp_path / "go").touch()
+    assert sorted(run(plan, tmp_path).reports) == [1, 2]
+    assert (tmp_path / "ran").read_text() == "\n"
+
+
+def test_another_plan_begins_anew(tmp_path: Path) -> None:
+    run(shell("echo old > $R", folder=tmp_path), tmp_path)
+    found = run(shell("echo new > $R", folder=tmp_path), tmp_path)
+    assert found.reports[1].read_text() == "new\n"
+
+
+SUBMITTER = """\
+import sys
+from pathlib import Path
+from tests.engine.test_local import run, shell
+folder = Path(sys.argv[1])
+plan = shell("echo >> ran; sleep 1; echo > $R", "echo >> ran; sleep 60", folder=folder)
+print(run(plan, folder, shown=lambda text: print(text, flush=True)), flush=True)
+"""
+
+
+def submitter(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SUBMITTER, str(folder)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_a_killed_submitters_commands_go_on_and_are_found_again(tmp_path: Path) -> None:
+    with submitter(tmp_path) as first:
+        assert first.stdout is not None
+        assert "2 running" in first.stdout.readline()
+        first.kill()
+    with submitter(tmp_path) as second:
+        assert second.stdout is not None
+        assert "2 running" in second.stdout.readline()
+        assert "1 of 2 shards have reported, 1 running" in second.stdout.readline()
+        assert (tmp_path / "ran").read_text() == "\n\n"
+        second.send_signal(signal.SIGINT)
+        assert "cancelled=True" in second.stdout.read()
+    assert not living(tmp_path)
+
+
+def living(folder: Path) -> list[psutil.Process]:
+    time.sleep(0.2)
+    found = []
+    for one in psutil.process_iter():
+        try:
+            if one.cwd() == str(folder) and one.status() != psutil.STATUS_ZOMBIE:
+                found.append(one)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_a_damaged_job_is_no_new_one(tmp_path: Path) -> None:
+    plan = shell("echo > $R", folder=tmp_path)
+    run(plan, tmp_path)
+    (tmp_path / "job/submitted.json").write_text("[")
+    with pytest.raises(DamagedFile, match=r"submitted\.json"):
+        run(plan, tmp_path)
