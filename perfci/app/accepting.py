@@ -16,7 +16,7 @@ from perfci.files import read_regular
 from perfci.model.words import words
 from perfci.publish.failures import Refused
 from perfci.publish.github.check import read_identity
-from perfci.publish.github.commands import Misread, read_commands, why_not
+from perfci.publish.github.commands import Asked, Demand, Misread, read_commands, why_not
 from perfci.render.clean import clean_line
 from perfci.verdict.acceptance import Acceptance, accept
 
@@ -78,7 +78,7 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
     the head says since when its numbers could be read.
     """
     asked = [(one, read_commands(one.body)) for one in client.comments(pull.number)]
-    asked = [(one, what) for one, what in asked if what]
+    asked = [(one, what) for one, what in asked if _asks_to_accept(what)]
     runs = client.check_runs
     if not asked:
         return ()
@@ -100,8 +100,16 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
         if why:
             say(f"the command of {who} accepts nothing: {why}", err=True)
             continue
-        lines += [Acceptance(one.case, one.metric, one.because, f"@{who}") for one in what]
+        lines += [
+            Acceptance(one.case, one.metric, one.because, f"@{who}")
+            for one in what
+            if not isinstance(one, Demand)
+        ]
     return tuple(lines)
+
+
+def _asks_to_accept(what: tuple[Asked | Demand, ...] | Misread) -> bool:
+    return isinstance(what, Misread) or any(not isinstance(one, Demand) for one in what)
 
 
 def accepted_where_allowed(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.app.accepting import today, with_authors
-from perfci.app.comment_posting import fail_the_check, post, say_outcome, written_body
+from perfci.app.comment_posting import (
+    fail_the_answer,
+    fail_the_check,
+    post,
+    post_answer,
+    say_outcome,
+    written_body,
+)
 from perfci.app.place import place_of
 from perfci.app.project import configuration
 from perfci.app.reports import load_report
@@ -28,6 +35,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a comment on ``pull``, of the commit that was measured for it."""
+
+    comment: int
+    pull: int
+    head_sha: str
+
+
+@dataclass(frozen=True, slots=True)
 class CommentRequest:
     """What is to be left, and where.
 
@@ -38,7 +54,8 @@ class CommentRequest:
     waits for the forge. ``any_base`` believes a
     comparison with any commit. ``page_file`` gets the report's page, as it was judged; the comment
     links ``details``, the address where that will be. ``root`` is the checkout whose configuration
-    judges.
+    judges. ``answer`` is the comment that asked for it: the report is left as the answer, sets no
+    check, and may leave cases out.
     """
 
     root: Path
@@ -60,6 +77,7 @@ class CommentRequest:
     page_file: Path | None = None
     details: str = ""
     forge: str | None = None
+    answer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +104,7 @@ def comment(request: CommentRequest, say: Say) -> Commented:
             f"--details is {request.details[:80]!r}, no plain web address",
             "Give https://HOST/PATH, as upload-artifact's output `artifact-url` is.",
         )
+    answer = _answer(request)
     # of the checkout that this runs in, never of the report: whoever measures must not decide it
     config = configuration(request.root, request.config_path, strict=request.strict)
     written = _written_here(request.root, config)
@@ -101,7 +120,7 @@ def comment(request: CommentRequest, say: Say) -> Commented:
 
         def judged(accepted: Sequence[Acceptance] = ()) -> list[Report]:
             held = [
-                accepted_here(one, accepted, policy, partial(_judged, policy, written))
+                accepted_here(one, accepted, policy, partial(_judged, policy, written, answer))
                 for one in loaded
             ]
             held = [with_caveat(one, caveat_of_copies(one, config.installed)) for one in held]
@@ -111,13 +130,20 @@ def comment(request: CommentRequest, say: Say) -> Commented:
 
         reports = judged()
     except OutsideError as error:
-        if request.check:
+        if answer is not None:
+            fail_the_answer(error.message, request, place, answer, connect, say)
+        elif request.check:
             failed = fail_the_check(
                 error.message, place, find_wanted, connect, dry_run=request.dry_run
             )
             if failed is not None:
                 say_outcome(failed, say)
         raise
+    if answer is not None:
+        written_body(request.body_file, reports, answer.head_sha)  # first: a token may be unusable
+        with closing(connect()) as client:
+            reports = post_answer(request, place, client, answer, reports, say)
+        return Commented(tuple(reports), policy.strict)
     wanted = find_wanted()
     head_sha = "" if isinstance(wanted, Nothing) else wanted.head_sha
     body = written_body(request.body_file, reports, head_sha)  # first: a token may be unusable
@@ -129,6 +155,20 @@ def comment(request: CommentRequest, say: Say) -> Commented:
                 request, place, client, wanted, reports, body, say, judged, strict=policy.strict
             )
     return Commented(tuple(reports), policy.strict)
+
+
+def _answer(request: CommentRequest) -> Answer | None:
+    from perfci.publish.github.event import full_sha
+
+    if request.answer is None:
+        return None
+    if request.pull is None or not request.head_sha:
+        raise UsageError(
+            "no-pull",
+            "--answer is given without --pull or --head-sha",
+            "Name the pull request and the commit, as `perfci on-demand` set its outputs.",
+        )
+    return Answer(request.answer, request.pull, full_sha(request.head_sha, "--head-sha"))
 
 
 def _written_here(root: Path, config: Config) -> Mapping[str, Mapping[str, Written]]:
@@ -169,7 +209,12 @@ def _loaded(files: Sequence[Path], unreadable: str | None) -> list[Report]:
     return [load_report(path) for path in files]
 
 
-def _judged(policy: Policy, written: Mapping[str, Mapping[str, Written]], report: Report) -> Report:
+def _judged(
+    policy: Policy,
+    written: Mapping[str, Mapping[str, Written]],
+    answer: Answer | None,
+    report: Report,
+) -> Report:
     from perfci.verdict.enforcement import enforced, with_unreported
 
     reported = {name: one.metrics for name, one in by_name(written).items()}
@@ -177,6 +222,8 @@ def _judged(policy: Policy, written: Mapping[str, Mapping[str, Written]], report
         file: [name for name, one in ones.items() if not one.conditional]
         for file, ones in written.items()
     }
+    if answer is not None:  # of the cases that were asked for
+        return enforced(report, policy, reported)
     return with_unreported(enforced(report, policy, reported), everywhere, policy)
 
 

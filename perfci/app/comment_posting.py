@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from perfci.render.clean import clean_line
 from perfci.render.links import NO_LINKS, Links, known_links
 
 if TYPE_CHECKING:
-    from perfci.app.comment import CommentRequest
+    from perfci.app.comment import Answer, CommentRequest
     from perfci.app.place import Place
     from perfci.model.report import Report
     from perfci.publish.forge import Forge
@@ -45,12 +46,10 @@ def post(
     ``judged`` returns them as they are with what was accepted in comments.
     """
     from perfci.publish.failures import Refused
-    from perfci.publish.github.base import caveat_of_base
     from perfci.publish.github.check import check_content
     from perfci.publish.github.event import MergeGroup, Nothing
     from perfci.publish.github.posting import find_pull, require_measured
     from perfci.publish.github.pull import Pull, Several
-    from perfci.verdict.enforcement import with_caveat
 
     file, dry_run = request.body_file, request.dry_run
     try:
@@ -68,17 +67,7 @@ def post(
         if unsaid is not None:
             raise unsaid from failure
         return reports
-    known = {found.head_sha}
-    if not request.any_base:
-        caveats = [caveat_of_base(client, found, one) for one in reports]
-        known |= {
-            one.base.sha
-            for one, caveat in zip(reports, caveats, strict=True)
-            if one.base and one.command == "compare" and not caveat
-        }
-        reports = [with_caveat(*one) for one in zip(reports, caveats, strict=True)]
-    repository = place.repository_url(request.repository)
-    links = known_links(repository, frozenset(known), request.details)
+    reports, links = _of_the_base(request, place, client, found, reports)
     body = written_body(file, reports, found.head_sha, links)
     write_page(request.page_file, reports)
     content = (
@@ -91,6 +80,87 @@ def post(
     else:
         _leave_both(client, found, content, body, file, request.author, say, dry_run=dry_run)
     return reports
+
+
+def _of_the_base(
+    request: CommentRequest,
+    place: Place,
+    client: Forge,
+    found: Pull | MergeGroup,
+    reports: Sequence[Report],
+) -> tuple[list[Report], Links]:
+    """Return the reports with what is to be said of their base, and where a comment may link."""
+    from perfci.publish.github.base import caveat_of_base
+    from perfci.verdict.enforcement import with_caveat
+
+    known, held = {found.head_sha}, list(reports)
+    if not request.any_base:
+        caveats = [caveat_of_base(client, found, one) for one in reports]
+        known |= {
+            one.base.sha
+            for one, caveat in zip(reports, caveats, strict=True)
+            if one.base and one.command == "compare" and not caveat
+        }
+        held = [with_caveat(*one) for one in zip(reports, caveats, strict=True)]
+    repository = place.repository_url(request.repository)
+    return held, known_links(repository, frozenset(known), request.details)
+
+
+def post_answer(
+    request: CommentRequest,
+    place: Place,
+    client: Forge,
+    answer: Answer,
+    reports: list[Report],
+    say: Say,
+) -> list[Report]:
+    """Leave the reports as the answer to the comment that asked for them; return them as shown.
+
+    They are of the commit that was asked for, wherever the pull request's head is by now.
+    """
+    from perfci.publish.github.on_demand import answered
+    from perfci.publish.github.posting import leave_answer, require_measured
+
+    pull = replace(client.pull(answer.pull), head_sha=answer.head_sha)
+    require_measured(client, [report.head.sha for report in reports], pull)
+    reports, links = _of_the_base(request, place, client, pull, reports)
+    body = written_body(request.body_file, reports, pull.head_sha, links)
+    write_page(request.page_file, reports)
+    asked = f"{links.repository}/pull/{answer.pull}#issuecomment-{answer.comment}"
+    body = answered(body, answer.comment, asked if links.repository else "")
+    author = request.author or client.login()
+    left = leave_answer(
+        *(client, answer.pull, answer.comment, author, body), dry_run=request.dry_run
+    )
+    if left.kind != "refused":
+        say_outcome(left, say)
+    elif unsaid := _say_refused(left.text, body, request.body_file, say):
+        raise unsaid
+    return reports
+
+
+def fail_the_answer(
+    why: str,
+    request: CommentRequest,
+    place: Place,
+    answer: Answer,
+    connect: Callable[[], Forge],
+    say: Say,
+) -> None:
+    """Say in the answer that there are no numbers. Raises nothing, as ``fail_the_check``."""
+    from perfci.publish.github.on_demand import unmeasured_body
+    from perfci.publish.github.posting import leave_answer
+
+    body = unmeasured_body(answer.comment, why, place.run_url())
+    try:
+        with closing(connect()) as client:
+            left = leave_answer(
+                *(client, answer.pull, answer.comment, request.author or client.login(), body),
+                dry_run=request.dry_run,
+            )
+        say(left.text if left.kind != "refused" else f"no answer: {left.text}", err=True)
+    except PerfciError as another:
+        say(f"no answer: {clean_line(another.message, 600)}", err=True)
 
 
 def fail_the_check(

@@ -92,7 +92,7 @@ FOLDER = Path(".github/workflows")
 MOST_SHARDS = 256
 """GitHub starts no more jobs from one matrix."""
 
-ASKED_FOR = ("baseline", "nightly")
+ASKED_FOR = ("baseline", "nightly", "on-demand")
 """The workflows that are written only where somebody asks for them."""
 DIFFERS = " (differs from what would be written now; delete it to have it written anew)"
 

@@ -10,7 +10,13 @@ from types import MappingProxyType
 from perfci.model.version import VERSION
 from perfci.render.templates import template_folder
 
-WORKFLOWS = ("perfci.yml", "perfci-report.yml", "perfci-baseline.yml", "perfci-nightly.yml")
+WORKFLOWS = (
+    "perfci.yml",
+    "perfci-report.yml",
+    "perfci-baseline.yml",
+    "perfci-nightly.yml",
+    "perfci-on-demand.yml",
+)
 HISTORY_BRANCH = "perfci-history"
 MEASURING = ("perfci.yml", "perfci-baseline.yml", "perfci-nightly.yml")
 
@@ -78,6 +84,8 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         branch=choices.branch,
         baselines=choices.baselines,
         stored=choices.stored,
+        measuring_commands=choices.install,
+        measuring_python=choices.python,
         python=choices.python if name in MEASURING else choices.report_python,
         report_python=choices.report_python,
         runner=_runs_on(choices.runner),

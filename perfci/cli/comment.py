@@ -90,6 +90,13 @@ from perfci.errors import EXIT_PASS
     help="A `compare` may be with any commit (default: where the pull request left its target, or "
     "later there; what is compared with another one is inconclusive).",
 )
+@click.option(
+    "--answer",
+    type=click.IntRange(1),
+    metavar="ID",
+    help="With --pull and --head-sha: the comment that asked for this measurement. The report "
+    "answers it, and sets no check.",
+)
 @click.option("--dry-run", is_flag=True, help="Look at the forge, and say what would be written.")
 @click.option("--exit-with-verdict", is_flag=True, help="Exit as `compare` would: 0, 1 or 3.")
 @click.option(
@@ -114,6 +121,7 @@ def command(
     patience: float,
     history: str | None,
     any_base: bool,
+    answer: int | None,
     dry_run: bool,
     exit_with_verdict: bool,
     strict: bool | None,
@@ -149,6 +157,7 @@ def command(
         page_file,
         details,
         forge,
+        answer,
     )
     commented = comment(request, say)
     if not exit_with_verdict:

@@ -25,7 +25,7 @@ Next:
   3. merge all of it into the default branch: GitHub takes stage 2 from there alone
   4. open a pull request       its first comment comes when stage 2 has run
   5. Settings > Actions > General > Require approval for all external contributors
-Asked for by --with: nightly runs, and baselines that a bot commits."""
+Asked for by --with: nightly runs, baselines that a bot commits, and measuring on demand."""
 
 
 @click.command("init", epilog="Example: perfci init --github --runner self-hosted --runner gpu")
@@ -70,7 +70,8 @@ Asked for by --with: nightly runs, and baselines that a bot commits."""
     "more",
     multiple=True,
     type=click.Choice(ASKED_FOR),
-    help="Write this workflow, too; can be given twice. `baseline` commits to the default branch.",
+    help="Write this workflow, too; can be repeated. `baseline` commits to the default branch; "
+    "`on-demand` measures where a maintainer comments `/perfci -k EXPR`.",
 )
 @click.option(
     "--package",

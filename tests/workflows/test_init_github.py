@@ -53,15 +53,18 @@ def test_without_github_no_workflow_is_written(mine: Project) -> None:
     assert not (mine.folder / ".github").exists()
 
 
-ALL = ("init", "--github", "--with", "baseline", "--with", "nightly")
+ALL = (
+    *("init", "--github"),
+    *("--with", "baseline", "--with", "nightly", "--with", "on-demand"),
+)
 
 
-def test_the_four_workflows_are_written_and_the_second_time_kept(mine: Project) -> None:
+def test_all_workflows_are_written_and_the_second_time_kept(mine: Project) -> None:
     done = mine.perfci(*ALL)
     assert done.code == 0, done.text
     folder = mine.folder / ".github" / "workflows"
     assert sorted(path.name for path in folder.iterdir()) == sorted((*WORKFLOWS, REQUIREMENTS))
-    assert done.out.count("wrote    .github/workflows/") == 5
+    assert done.out.count("wrote    .github/workflows/") == 6
     changed = folder / "perfci.yml"
     changed.write_text("mine now\n")
     (folder / "perfci-nightly.yml").unlink()
@@ -69,7 +72,7 @@ def test_the_four_workflows_are_written_and_the_second_time_kept(mine: Project) 
     assert again.code == 0
     assert "kept     .github/workflows/perfci.yml" in again.out
     assert "wrote    .github/workflows/perfci-nightly.yml" in again.out
-    assert again.out.count("kept     .github/workflows/") == 4
+    assert again.out.count("kept     .github/workflows/") == 5
     assert changed.read_text() == "mine now\n"
     assert again.out.count("differs from what would be written now") == 1
 
@@ -79,7 +82,7 @@ def test_other_options_than_the_files_were_written_with_are_not_passed_over(mine
     again = mine.perfci(*ALL, "--runner", "other")
     kept = {line for line in again.out.splitlines() if line.startswith("kept     .github")}
     differing = {line.split()[1] for line in kept if "delete it to have it written anew" in line}
-    measuring = {"perfci.yml", "perfci-baseline.yml", "perfci-nightly.yml"}
+    measuring = set(WORKFLOWS) - {"perfci-report.yml"}
     assert differing == {f".github/workflows/{name}" for name in measuring}
 
 

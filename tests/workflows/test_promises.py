@@ -94,7 +94,33 @@ def test_a_job_that_measures_is_given_no_token_and_can_write_nothing(
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", ["perfci.yml", "perfci-baseline.yml"])
+def test_on_demand_the_job_that_measures_is_given_no_token_and_the_commit_that_was_asked_for(
+    variant: str,
+) -> None:
+    workflow = parsed(text_of(variant, "perfci-on-demand.yml"))
+    assert workflow["on"] == {"issue_comment": {"types": ["created"]}}
+    ask, measure, answer = (workflow["jobs"][name] for name in ("ask", "measure", "answer"))
+    assert measure["permissions"] == {"contents": "read"}
+    assert measure["if"] == "needs.ask.outputs.head != ''"
+    for step in measure["steps"]:
+        assert "TOKEN" not in str(step.get("env", {})).upper()
+        assert "token" not in str(step.get("with", {}))
+    (checkout,) = uses({"jobs": {"one": measure}}, "actions/checkout@")
+    assert checkout["with"]["ref"] == "${{ needs.ask.outputs.head }}"
+    (run,) = (step for step in measure["steps"] if step.get("name") == "Measure")
+    assert '"$BASE" "$HEAD" -k "$SELECTION"' in run["run"]
+    for job in (ask, answer):
+        assert job["permissions"] == {"contents": "read", "pull-requests": "write"}
+        assert job["runs-on"] == "ubuntu-latest"
+        (checkout,) = uses({"jobs": {"one": job}}, "actions/checkout@")
+        assert "ref" not in checkout["with"]  # the default branch
+        holding = [one["name"] for one in job["steps"] if "GITHUB_TOKEN" in one.get("env", {})]
+        assert holding == [job["name"].capitalize()]
+    assert set(ask["outputs"]) == {"number", "comment", "base", "head", "selection"}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", ["perfci.yml", "perfci-baseline.yml", "perfci-on-demand.yml"])
 def test_no_build_is_kept_for_the_next_job_which_another_could_have_changed(
     variant: str, name: str
 ) -> None:
@@ -190,6 +216,16 @@ def test_stage_2_runs_the_default_branch_on_githubs_machine(variant: str) -> Non
     assert holding == ["Comment"]
     (download,) = uses(workflow, "actions/download-artifact@")
     assert download["with"]["path"].startswith("${{ runner.temp }}/")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_an_answer_prints_of_a_report_is_no_command(variant: str) -> None:
+    jobs = parsed(text_of(variant, "perfci-on-demand.yml"))["jobs"]
+    for job, command in (("ask", "perfci on-demand"), ("answer", "perfci comment ")):
+        (script,) = (one["run"] for one in jobs[job]["steps"] if command in str(one.get("run")))
+        before, _ = script.split(command)
+        assert before.endswith('echo "::stop-commands::$resume"\n')
+        assert "trap 'echo \"::$resume::\"' EXIT" in before
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

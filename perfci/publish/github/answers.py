@@ -20,6 +20,7 @@ class _User:
 @dataclass(frozen=True, slots=True)
 class _Repository:
     full_name: str
+    pushed_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class PullAnswer:
             self.base.ref,
             self.user.login if self.user else "",
             own=bool(source) and same_name(source, here),
+            pushed_at=(self.head.repo.pushed_at or "") if self.head.repo else "",
         )
 
 

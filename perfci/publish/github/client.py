@@ -134,6 +134,11 @@ class Client(Rest):
         except Missing:
             return
 
+    def react(self, comment_id: int, content: str) -> None:
+        """React to a comment. GitHub keeps one reaction of a kind, however often it is asked."""
+        path = f"{self._at}/issues/comments/{comment_id}/reactions"
+        self._ask("POST", path, {"content": content})
+
     def checks(self, sha: str) -> tuple[CheckAnswer, ...]:
         """Return every check run of perfci's name on a commit."""
         path = f"/commits/{sha}/check-runs"

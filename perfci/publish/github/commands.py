@@ -13,6 +13,7 @@ from perfci.publish.github.comment import Comment
 from perfci.publish.github.pull import Pull
 
 USAGE = "/perfci accept CASE METRIC because WHY"
+USAGE_ON_DEMAND = "/perfci -k EXPR"
 _MOST = 20
 """Commands in one comment."""
 _LONGEST = 1000
@@ -20,6 +21,10 @@ _ASKS = re.compile(r"/perfci(?: |$)")
 _ACCEPT = re.compile(
     r"/perfci accept +(?P<tick>`?)(?P<case>[^\s`](?:[^`]{0,398}[^\s`])?)(?P=tick)"
     r" +(?P<tick2>`?)(?P<metric>[^\s`]{1,200})(?P=tick2) +because +(?P<because>\S.{0,499})"
+)
+_MEASURE = re.compile(
+    r"/perfci +-k +(?P<quote>[\"'`]?)"
+    r"(?P<selection>[^\s\"'`-](?:[^\"'`]{0,398}[^\s\"'`])?)(?P=quote)"
 )
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _WRITERS = ("admin", "write")
@@ -36,19 +41,26 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Demand:
+    """That the cases of ``selection`` are measured."""
+
+    selection: str
+
+
+@dataclass(frozen=True, slots=True)
 class Misread:
     """A command that can't be read; why."""
 
     why: str
 
 
-def read_commands(body: str) -> tuple[Asked, ...] | Misread:
+def read_commands(body: str) -> tuple[Asked | Demand, ...] | Misread:
     """Return what a comment asks: nothing where its first line is no command.
 
     A line after that is a command or the end of them, so that none counts which is quoted, or
     stands inside of a code block.
     """
-    asked: list[Asked] = []
+    asked: list[Asked | Demand] = []
     for line in body.replace("\r\n", "\n").split("\n"):
         if _ASKS.match(line) is None:
             break
@@ -57,11 +69,19 @@ def read_commands(body: str) -> tuple[Asked, ...] | Misread:
             return Misread(f"more than {_LONGEST} characters in a line, or {_MOST} commands")
         if not text.isprintable():  # bidirectional and invisible characters, too
             return Misread("a character in it can't be seen, or isn't text")
-        found = _ACCEPT.fullmatch(text)
-        if found is None:
-            return Misread(f"it is not `{USAGE}`")
-        asked.append(Asked(found["case"], found["metric"], found["because"]))
+        one = _read(text)
+        if one is None:
+            return Misread(f"it is neither `{USAGE}` nor `{USAGE_ON_DEMAND}`")
+        asked.append(one)
     return tuple(asked)
+
+
+def _read(line: str) -> Asked | Demand | None:
+    accept = _ACCEPT.fullmatch(line)
+    if accept is not None:
+        return Asked(accept["case"], accept["metric"], accept["because"])
+    measure = _MEASURE.fullmatch(line)
+    return Demand(measure["selection"]) if measure is not None else None
 
 
 def why_not(comment: Comment, pull: Pull, permission: str, measured_at: str) -> str:
@@ -71,23 +91,57 @@ def why_not(comment: Comment, pull: Pull, permission: str, measured_at: str) -> 
     pull request's head were first posted: an earlier comment is of other numbers.
     """
     is_author = comment.author.casefold() == pull.author.casefold()
-    dated = _TIME.fullmatch(measured_at) and _TIME.fullmatch(comment.created_at)
     reasons = (
-        (comment.bot or not comment.author, "only a person accepts"),
-        (
-            permission not in _WRITERS,
-            "only somebody with write access to this repository accepts",
-        ),
+        *_of_who(comment, permission, "accepts"),
         (
             is_author and not pull.own,
             "the author of a fork's pull request accepts nothing in it",
         ),
-        # whoever may write may change the comments of others, too
-        (comment.updated_at != comment.created_at, "it was edited; write a new comment"),
-        (not dated, "nothing of this commit was posted yet; comment again when it was"),
+        (
+            not (_TIME.fullmatch(measured_at) and _TIME.fullmatch(comment.created_at)),
+            "nothing of this commit was posted yet; comment again when it was",
+        ),
         (
             comment.created_at <= measured_at,
             "it is older than the numbers of this commit; write a new comment",
         ),
     )
     return next((why for holds, why in reasons if holds), "")
+
+
+def may_write(comment: Comment, permission: str) -> bool:
+    """Say whether a person wrote ``comment`` who may write to the repository."""
+    return not comment.bot and bool(comment.author) and permission in _WRITERS
+
+
+def why_not_measured(comment: Comment, pull: Pull, permission: str) -> str:
+    """Return why ``comment`` has ``pull`` not measured as it is now; nothing where it does.
+
+    The head that whoever wrote it had seen is not in a comment. What GitHub knows is when
+    something was last pushed to the head's repository; a commit's own time is its author's word.
+    Whoever pushes to a branch of the repository itself may ask, too.
+    """
+    dated = _TIME.fullmatch(comment.created_at) and _TIME.fullmatch(pull.pushed_at)
+    moved = not dated or pull.pushed_at >= comment.created_at
+    reasons = (
+        *_of_who(comment, permission, "has it measured"),
+        (not pull.open, "the pull request is closed"),
+        (not pull.source, "the repository of its head is gone"),
+        (
+            moved and not pull.own,
+            "the fork was pushed to since; look at its head, and comment again",
+        ),
+    )
+    return next((why for holds, why in reasons if holds), "")
+
+
+def _of_who(comment: Comment, permission: str, does: str) -> tuple[tuple[bool, str], ...]:
+    return (
+        (comment.bot or not comment.author, f"only a person {does}"),
+        (
+            permission not in _WRITERS,
+            f"only somebody with write access to this repository {does}",
+        ),
+        # whoever may write may change the comments of others, too
+        (comment.updated_at != comment.created_at, "it was edited; write a new comment"),
+    )

@@ -35,13 +35,15 @@ class Decision:
     twins: tuple[Comment, ...] = ()
 
 
-def decide(comments: Sequence[Comment], author: str, body: str) -> Decision:
-    """Return what makes ``body`` the one comment of ``author`` that begins with the marker.
+def decide(comments: Sequence[Comment], author: str, body: str, marker: str = MARKER) -> Decision:
+    """Return what makes ``body`` the one comment of ``author`` that begins with ``marker``.
 
     Author and marker both have to match: anyone can write the marker, and the author writes for
     other tools, too. The oldest stays, where people have seen it and perhaps linked to it.
     """
-    ours = sorted((one for one in comments if _is_ours(one, author)), key=lambda one: one.id)
+    ours = sorted(
+        (one for one in comments if _is_ours(one, author, marker)), key=lambda one: one.id
+    )
     if not ours:
         return Decision("create")
     oldest, *twins = ours
@@ -49,9 +51,9 @@ def decide(comments: Sequence[Comment], author: str, body: str) -> Decision:
     return Decision(action, oldest, tuple(twins))
 
 
-def _is_ours(comment: Comment, author: str) -> bool:
+def _is_ours(comment: Comment, author: str, marker: str) -> bool:
     by_us = comment.author.casefold() == author.casefold()  # GitHub's names ignore case
-    return by_us and comment.body.startswith(MARKER)
+    return by_us and comment.body.startswith(marker)
 
 
 def _same(one: str, other: str) -> bool:

@@ -26,6 +26,7 @@ from perfci.publish.github.check import (
 )
 from perfci.publish.github.comment import Decision, decide
 from perfci.publish.github.event import SHA, MergeGroup, Nothing, Wanted
+from perfci.publish.github.on_demand import answer_marker
 from perfci.publish.github.pull import Pull, Several, choose, why_not
 from perfci.render.clean import clean_line
 from perfci.units import counted
@@ -132,7 +133,28 @@ def leave_comment(
         stale = why_not(client.pull(pull.number), pull.head_sha)
         if stale is not None:
             return Outcome("stale", stale.reason)
-        return Outcome("posted", _carry_out(client, pull, decision, body))
+        return Outcome("posted", _carry_out(client, pull.number, decision, body))
+
+    try:
+        return client.retry(look_and_write)
+    except Refused as failure:
+        return Outcome("refused", failure.message)
+
+
+def leave_answer(
+    client: Forge, number: int, answer: int, author: str, body: str, *, dry_run: bool = False
+) -> Outcome:
+    """Leave ``body`` as the one answer of ``author`` to the comment ``answer``.
+
+    It is of the commit that it names, wherever the pull request's head is.
+    """
+    body = client.text(body)
+
+    def look_and_write() -> Outcome:
+        decision = decide(client.comments(number), author, body, answer_marker(answer))
+        if dry_run:
+            return Outcome("posted", f"would {_words(decision)} on #{number}")
+        return Outcome("posted", _carry_out(client, number, decision, body))
 
     try:
         return client.retry(look_and_write)
@@ -167,10 +189,10 @@ def _words(decision: Decision) -> str:
     return f"{decision.action} the comment{twins}"
 
 
-def _carry_out(client: Forge, pull: Pull, decision: Decision, body: str) -> str:
+def _carry_out(client: Forge, number: int, decision: Decision, body: str) -> str:
     old = decision.comment
     if old is None:
-        said = f"comment created: {client.create_comment(pull.number, body)}"
+        said = f"comment created: {client.create_comment(number, body)}"
     elif decision.action == "update":
         said = f"comment updated: {client.update_comment(old, body)}"
     else:

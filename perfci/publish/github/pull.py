@@ -14,7 +14,8 @@ class Pull:
     """A pull request into the branch ``target``.
 
     ``source`` is the repository of its own branch, empty where that is gone; ``own``: it is the
-    one that the pull request is in. ``author`` is empty where the account is gone.
+    one that the pull request is in. ``author`` is empty where the account is gone. ``pushed_at``:
+    when anything was last pushed to ``source``, in GitHub's own time.
     """
 
     number: int
@@ -24,6 +25,7 @@ class Pull:
     target: str
     author: str = ""
     own: bool = False
+    pushed_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

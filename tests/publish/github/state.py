@@ -25,6 +25,7 @@ NO_RIGHT = {
 _NEEDS = {
     "issues/create-comment": "pull-requests",
     "issues/update-comment": "pull-requests",
+    "reactions/create-for-issue-comment": "pull-requests",
     "issues/delete-comment": "pull-requests",
     "checks/create": "checks",
     "checks/update": "checks",
@@ -45,6 +46,7 @@ class Pull:
     state: str = "open"
     target: str = "main"
     author: str = "stranger"
+    pushed_at: str = "2026-03-04T00:00:00Z"
 
 
 class Repository:
@@ -63,6 +65,7 @@ class Repository:
         self.lag = 0
         self.rights = {"pull-requests", "checks", "statuses", "issues"}
         self.members: dict[str, str] = {}
+        self.reactions: list[tuple[int, str]] = []
         self.before: Callable[[str], None] = lambda _operation: None
         self._next = 1000
 
@@ -168,6 +171,18 @@ class Repository:
         self.comments = left
         return 204, None
 
+    def _reactions_create_for_issue_comment(
+        self, values: Mapping[str, str], _: Any, body: Any
+    ) -> tuple[int, Any]:
+        kept = (int(values["comment_id"]), body["content"])
+        if not any(one["id"] == kept[0] for one in self.comments):
+            return _not_found()
+        answer = sample("reaction") | {"content": body["content"]}
+        if kept in self.reactions:
+            return 200, answer
+        self.reactions.append(kept)
+        return 201, answer
+
     def _issues_list_for_repo(self, _: Any, query: Mapping[str, str], __: Any) -> tuple[int, Any]:
         def matches(one: dict[str, Any]) -> bool:
             author = (one["user"] or {"login": ""})["login"]
@@ -261,7 +276,7 @@ class Repository:
         whole = sample(schema) | {"number": pull.number, "state": pull.state}
         whole["head"] |= {"sha": pull.sha, "ref": pull.branch}
         whole["base"] |= {"ref": pull.target}
-        whole["head"]["repo"] |= {"full_name": pull.source}
+        whole["head"]["repo"] |= {"full_name": pull.source, "pushed_at": pull.pushed_at}
         whole["base"]["repo"] |= {"full_name": REPOSITORY}
         whole["user"] = sample("simple-user") | {"login": pull.author, "type": "User"}
         return whole
