@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from perfci.publish.failures import Service
-    from perfci.publish.github.annotations import Annotation
     from perfci.publish.github.answers import CheckAnswer, StatusAnswer
     from perfci.publish.github.check import CheckContent, Status
     from perfci.publish.github.comment import Comment
     from perfci.publish.github.pull import Pull
+    from perfci.render.annotations import Annotation
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfci.model.report import Report
-from perfci.publish.github.annotations import Annotation, annotations_of
+from perfci.render.annotations import Annotation, annotations_of
 from perfci.render.clean import clean_line
 from perfci.render.cutting import cut
 from perfci.render.escape import escape

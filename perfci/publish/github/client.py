@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import quote
 
 from perfci.publish.failures import Missing, Service
-from perfci.publish.github.annotations import Annotation
 from perfci.publish.github.answers import (
     CheckAnswer,
     ChecksAnswer,
@@ -26,6 +25,7 @@ from perfci.publish.github.pull import Pull
 from perfci.publish.http import Pace
 from perfci.publish.rest import Rest
 from perfci.publish.retry import RetryPolicy
+from perfci.render.annotations import Annotation
 
 BOT = "github-actions[bot]"
 _LOGIN = re.compile(r"[A-Za-z0-9_-]{1,100}")

@@ -8,7 +8,7 @@ import pytest
 
 from perfci.model.case import Failure
 from perfci.model.report import Definition, Explanation
-from perfci.publish.github.annotations import MOST, Annotation, annotations_of
+from perfci.render.annotations import MOST, Annotation, annotations_of
 from tests.publish.github.conftest import report_of
 from tests.render.examples import EAGER, TUNED
 

@@ -1,6 +1,6 @@
-"""Pure: the lines of code that a report can name, as a check's annotations.
+"""The lines of code that a report can name, as a check's annotations, or a forge's findings.
 
-GitHub shows annotations as plain text. Paths, titles and messages are untrusted text: what can't
+They are shown as plain text. Paths, titles and messages are untrusted text: what can't
 be seen is removed, and a path that leaves the repository names no line.
 """
 
@@ -30,13 +30,19 @@ _PLACE = re.compile(r"(?P<file>[^:\n]+):(?P<line>[1-9]\d{0,7}): (?P<text>.*)", r
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What is said at ``line`` of ``path``, which is relative to the repository."""
+    """What is said at ``line`` of ``path``, which is relative to the repository.
+
+    ``cases`` are those that it is said of, and ``text`` what is said of the line, without figures
+    of this measurement.
+    """
 
     path: str
     line: int
     level: Level
     title: str
     message: str
+    cases: tuple[str, ...] = ()
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +55,35 @@ class _Place:
 
 def annotations_of(reports: Sequence[Report]) -> tuple[Annotation, ...]:
     """Return at most ``MOST`` annotations, the gravest first, each place and text once."""
-    cases: dict[_Place, dict[str, None]] = {}
+    cases: dict[_Place, dict[str, str]] = {}
     levels: dict[_Place, Level] = {}
-    for place, case, level in _found(reports):
-        cases.setdefault(place, {})[case] = None
+    for place, case, shown, level in _found(reports):
+        cases.setdefault(place, {})[shown] = case
         levels[place] = min(levels.get(place, level), level, key=_LEVELS.index)
     every = [
-        Annotation(place.path, place.line, levels[place], place.title, _message(place, of))
+        Annotation(
+            place.path,
+            place.line,
+            levels[place],
+            place.title,
+            _message(place, of),
+            tuple(dict.fromkeys(of.values())),
+            place.text,
+        )
         for place, of in cases.items()
     ]
     return tuple(sorted(every, key=lambda one: _LEVELS.index(one.level))[:MOST])
 
 
-def _found(reports: Sequence[Report]) -> Iterator[tuple[_Place, str, Level]]:
+def _found(reports: Sequence[Report]) -> Iterator[tuple[_Place, str, str, Level]]:
+    """Yield each place, the case, the case as it is shown there, and how grave it is."""
     for report in reports:
         rows = {(row.case, row.metric): row for row in report.results}
         for one in report.explanations:
             level = _level(rows.get((one.case, one.metric)))
             place = _place(one.file, one.line, one.kind.replace("_", " "), one.text)
             if place is not None:
-                yield place, one.case, level
+                yield place, one.case, one.case, level
         yield from _at_definitions(report)
         for failure in shown_failures(report):
             said = _PLACE.match(failure.message)
@@ -77,10 +92,10 @@ def _found(reports: Sequence[Report]) -> Iterator[tuple[_Place, str, Level]]:
             title = f"failed in {failure.stage} ({failure.kind})"
             place = _place(said["file"], int(said["line"]), title, said["text"])
             if place is not None:
-                yield place, failure.case, "failure"
+                yield place, failure.case, failure.case, "failure"
 
 
-def _at_definitions(report: Report) -> Iterator[tuple[_Place, str, Level]]:
+def _at_definitions(report: Report) -> Iterator[tuple[_Place, str, str, Level]]:
     """Say on a benchmark's own line what regressed in it and names no other line."""
     definitions = {one.benchmark: one for one in report.definitions}
     named = {(one.case, one.metric) for one in report.explanations if one.file}
@@ -90,7 +105,7 @@ def _at_definitions(report: Report) -> Iterator[tuple[_Place, str, Level]]:
             continue
         place = _place(definition.file, definition.line, f"{row.metric} regressed", "")
         if place is not None:
-            yield place, f"{row.case}: {change_text(row)}", _level(row)
+            yield place, row.case, f"{row.case}: {change_text(row)}", _level(row)
 
 
 def _place(file: str, line: int, title: str, text: str) -> _Place | None:
@@ -108,7 +123,7 @@ def _level(row: Comparison | None) -> Level:
     return "failure" if row.gate == "fail" and not row.accepted else "warning"
 
 
-def _message(place: _Place, cases: dict[str, None]) -> str:
+def _message(place: _Place, cases: dict[str, str]) -> str:
     shown = [clean_line(case, 200) for case in list(cases)[:_MOST_CASES]]
     more = f" and {len(cases) - _MOST_CASES} more" if len(cases) > _MOST_CASES else ""
     return f"{place.text or place.title}\nin {', '.join(shown)}{more}"
