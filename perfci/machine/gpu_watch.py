@@ -16,11 +16,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """One reading; ``energy`` in J since the driver was loaded. None: NVML can't read it."""
+    """One reading; ``energy`` in J since the driver was loaded. None: NVML can't read it.
+
+    ``memory_errors`` are those that ECC could not correct since then; most cards have no ECC.
+    """
 
     energy: float | None
     slowdown: str | None
     compute_pids: frozenset[int] | None
+    memory_errors: int | None = None
 
 
 class Unwatchable(Exception):
@@ -30,13 +34,15 @@ class Unwatchable(Exception):
 class GpuWatch:
     """Reads one card. Made by ``open_gpu_watch``.
 
-    ``unknown`` is what NVML couldn't read so far, each with NVML's reason.
+    ``unknown`` is what NVML couldn't read so far, each with NVML's reason; ``clocks_set``, whether
+    the user's application clocks limited the card's.
     """
 
     def __init__(self, nvml: Any, handle: Any) -> None:
         self._nvml = nvml
         self._handle = handle
         self.unknown: dict[str, str] = {}
+        self.clocks_set = False
 
     def read(self) -> GpuState:
         """Return the state now. Called between bursts, never inside one."""
@@ -52,6 +58,7 @@ class GpuWatch:
                     process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle)
                 ),
             ),
+            memory_errors=self._told("memory errors", self._memory_errors),
         )
 
     def temperature(self) -> int | None:
@@ -73,9 +80,22 @@ class GpuWatch:
         """The binding has the new name whatever the driver has: one before 535 knows the old."""
         nvml = self._nvml
         try:
-            return int(nvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
+            reasons = int(nvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
         except nvml.NVMLError_FunctionNotFound:
-            return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
+            reasons = int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
+        self.clocks_set |= bool(reasons & _APPLICATION_CLOCKS)
+        return reasons
+
+    def _memory_errors(self) -> int | None:
+        nvml = self._nvml
+        try:
+            return int(
+                nvml.nvmlDeviceGetTotalEccErrors(
+                    self._handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
+                )
+            )
+        except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
+            return None  # a card without ECC, or with it turned off
 
     def _told(self, what: str, ask: Callable[[], T]) -> T | None:
         try:
@@ -153,13 +173,21 @@ def _handle(nvml: Any, uuid: str) -> Any:
 
 def _unseen(watch: GpuWatch | Unwatchable) -> list[str]:
     if isinstance(watch, GpuWatch):
-        return [
-            f"NVML can't read the card's {what} ({why})." for what, why in watch.unknown.items()
+        by_reason: dict[str, list[str]] = {}
+        for what, why in watch.unknown.items():
+            by_reason.setdefault(why, []).append(what)
+        notes = [
+            f"NVML can't read the card's {', '.join(what)} ({why})."
+            for why, what in by_reason.items()
         ]
+        if watch.clocks_set:
+            notes.append("The card ran at clocks that its user set: the numbers are those at them.")
+        return notes
     unseen = "Its slowdowns and foreign processes went unseen, and its energy was not measured."
     return [f"The card was not watched: {watch}. {unseen}"]
 
 
+_APPLICATION_CLOCKS = 0x0000000000000002
 _SLOWDOWNS = (
     (0x0000000000000008, "hardware slowdown"),
     (0x0000000000000020, "software thermal slowdown"),
@@ -188,6 +216,9 @@ def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int
     """
     if slowdown := before.slowdown or after.slowdown:
         return slowdown
+    errors = before.memory_errors, after.memory_errors
+    if None not in errors and errors[0] != errors[1]:
+        return "uncorrected memory errors"
     seen = (before.compute_pids or frozenset()) | (after.compute_pids or frozenset())
     foreign = seen - set(own_pids)
     if foreign and seen & set(own_pids):

@@ -1,0 +1,125 @@
+/* NVML without a card: the answers are lines "NAME NUMBER..." of the file $NVML_FAKE, read anew at
+   each call, so that a test changes them while a session runs. Names and signatures are NVML's.
+
+   status N   what every function of a card returns    init N   what nvmlInitWithFlags returns
+   reasons N  clocks' event reasons                     mig N    1: the card is split
+   pid N...   compute processes                         ecc N    uncorrected errors; none: no ECC
+   With OLD_DRIVER defined it is one before 535: event reasons have their older name. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
+enum { MOST = 16 };
+
+typedef struct {
+    unsigned int pid;
+    unsigned long long used;
+    unsigned int gpu_instance, compute_instance;
+} process;
+
+static const char card_uuid[] = "GPU-11111111-2222-3333-4444-555555555555";
+static int card;
+
+/* Put the numbers after NAME into `found`; return how many there are, -1 without such a line. */
+static int answer(const char *name, unsigned long long found[MOST])
+{
+    char line[512];
+    int count = -1;
+    FILE *file = fopen(getenv("NVML_FAKE"), "r");
+    while (file && fgets(line, sizeof line, file)) {
+        char *word = strtok(line, " \n");
+        if (!word || strcmp(word, name))
+            continue;
+        for (count = 0; count < MOST && (word = strtok(NULL, " \n")); count++)
+            found[count] = strtoull(word, NULL, 0);
+    }
+    if (file)
+        fclose(file);
+    return count;
+}
+
+static unsigned long long number(const char *name, unsigned long long otherwise)
+{
+    unsigned long long found[MOST];
+    return answer(name, found) > 0 ? found[0] : otherwise;
+}
+
+static int status(void) { return (int)number("status", SUCCESS); }
+
+int nvmlInitWithFlags(unsigned int flags) { (void)flags; return (int)number("init", SUCCESS); }
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
+{
+    *device = &card;
+    return strcmp(uuid, card_uuid) ? NOT_FOUND : SUCCESS;
+}
+
+int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned int *pending)
+{
+    (void)device;
+    *current = *pending = (unsigned int)number("mig", 0);
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules)
+{
+    static unsigned long long taken;
+    (void)device;
+    *millijoules = taken += 250;
+    return status();
+}
+
+#ifdef OLD_DRIVER
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons)
+#else
+int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *reasons)
+#endif
+{
+    (void)device;
+    *reasons = number("reasons", 0);
+    return status();
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count, process *found)
+{
+    unsigned long long pids[MOST];
+    int known = answer("pid", pids);
+    unsigned int room = *count;
+    (void)device;
+    if (status())
+        return status();
+    *count = known < 0 ? 0 : (unsigned int)known;
+    if (*count > room)
+        return INSUFFICIENT_SIZE;
+    for (unsigned int i = 0; i < *count; i++)
+        found[i] = (process){(unsigned int)pids[i], 1 << 30, ~0u, ~0u};
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *errors)
+{
+    unsigned long long found[MOST];
+    (void)device, (void)type, (void)counter;
+    if (status())
+        return status();
+    if (answer("ecc", found) < 1)
+        return NOT_SUPPORTED;
+    *errors = found[0];
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius)
+{
+    (void)device, (void)sensor;
+    *celsius = 34;
+    return status();
+}
+
+int nvmlDeviceGetClockInfo(void *device, int clock, unsigned int *megahertz)
+{
+    (void)device, (void)clock;
+    *megahertz = 1980;
+    return status();
+}
