@@ -273,6 +273,9 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
     threads: Annotated[int, about("Threads of a worker; 0: one a core.", ge=0)] = _MEASURE.threads
     memory_limit: Annotated[Size, about("For a worker's data; 0: none.")] = _MEASURE.memory_limit
     hints: Annotated[bool, about("Hint at frequent mistakes, beside a why.")] = _MEASURE.hints
+    flush_l2: Annotated[bool, about("Flush a device's L2 cache before each call.")] = (
+        _MEASURE.flush_l2
+    )
     strict: Annotated[bool, about("Exit with 3 when the verdict is inconclusive.")] = _POLICY.strict
     why: Annotated[bool, about("`compare` looks into cases that moved.")] = True
     bisect: Annotated[bool, about("`nightly` searches for the commits of new changes.")] = False

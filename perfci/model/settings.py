@@ -34,7 +34,8 @@ class MeasureSettings:
     ``compile_rounds`` of them start with an empty compile cache. ``budget`` bounds the whole
     session, ``timeout`` each step of a worker. A worker takes bursts of ``burst`` s until it
     has ``round_time`` s of them. ``threads``, ``cores`` and ``memory_limit`` 0 mean: as many
-    as there are, chosen automatically, none. Without ``hints`` no why has any.
+    as there are, chosen automatically, none. Without ``hints`` no why has any. With ``flush_l2``
+    calls on a device find its cache without what the call before left there.
 
     No file can ask for the last two. ``inject`` makes head worse on purpose, by shares of
     ``INJECTABLE``. ``cold_start_rounds`` of a case's rounds measure cold start (None: the least
@@ -54,6 +55,7 @@ class MeasureSettings:
     cores: int = 0
     memory_limit: int = 0
     hints: bool = True
+    flush_l2: bool = False
     inject: Mapping[str, float] = field(default_factory=dict)
     cold_start_rounds: int | None = None
 

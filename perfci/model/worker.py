@@ -48,7 +48,8 @@ class WorkOrder:
     ``project`` names (normalised distributions) or ``checkout`` holds. ``devices`` are the kinds of
     device that it found, ``metrics`` the modules of metrics, with their distributions. With
     ``instruments`` nothing is measured: they look inside of the case. With ``cases``, ids, it runs
-    them one after the other, and measures nothing. Times in s.
+    them one after the other, and measures nothing. With ``flush_l2`` a device's cache is flushed
+    before each call. Times in s.
     """
 
     root: str
@@ -65,6 +66,7 @@ class WorkOrder:
     accuracy: bool = True
     growth: bool = True
     warmup_s: float = 2.0
+    flush_l2: bool = False
     fork_socket: int = -1
     preload: tuple[str, ...] | None = None
     compiler: tuple[str, ...] = ()

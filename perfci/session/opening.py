@@ -217,6 +217,8 @@ def _notes(plan: SessionPlan, found: Mapping[str, Discovered], config: Config) -
 
 def _environments(plan: SessionPlan, found: Mapping[str, Discovered]) -> dict[str, Environment]:
     shared = {**host_facts(), **quiet_facts(plan.quiet, plan.cores)}
+    if plan.settings.flush_l2:
+        shared["flush_l2"] = "yes"  # its numbers compare with no others; without it all is as ever
     return {
         name: make_environment({**shared, **one.discovery.facts}) for name, one in found.items()
     }

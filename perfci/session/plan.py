@@ -241,6 +241,7 @@ class SessionPlan:
             accuracy="accuracy_loss" in exact,
             growth="memory_growth" in exact,
             warmup_s=self.settings.warmup,
+            flush_l2=self.settings.flush_l2,
             inject={
                 name: share if side.name == "head" else 0.0
                 for name, share in self.settings.inject.items()

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from perfci.errors import Unusable
 from perfci.model.worker import Block
 from perfci.worker.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.worker.copies import Copies
@@ -47,10 +48,11 @@ def synchronised_burst(
     samples: array[int],
     device_samples: array[int],
     device: Device,
+    settle: Callable[[], object],
     most: int,
     seconds: float = math.inf,
 ) -> None:
-    """Like ``burst``, the device synchronised before each clock reading.
+    """Like ``burst``, the device synchronised before each clock reading, at first by ``settle``.
 
     Events around the same call, in the same stream, give the device's own time in ns; what a
     call launches in a stream of its own, and doesn't wait for, is not in it.
@@ -59,7 +61,7 @@ def synchronised_burst(
     first, last = device.event(), device.event()
     stream = device.stream()
     for _ in range(most):
-        device.synchronize()
+        settle()
         started = perf_counter_ns()
         first.record(stream)
         output = call()  # noqa: F841 (kept alive until the next one)
@@ -85,10 +87,18 @@ class Turn(Protocol):
 class Bursts:
     """Runs blocks of bursts and keeps the samples of each block, in ns."""
 
-    def __init__(self, call: Callable[[], Any], device: Device | None, copies: Copies) -> None:
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        device: Device | None,
+        copies: Copies,
+        *,
+        flush_l2: bool = False,
+    ) -> None:
         self._call = call
         self._device = device
         self._by_events = device is not None and "device_time_p50" not in device.missing()
+        self._settle = _settling(device, flush_l2=flush_l2)
         self._core = CoreTaken()
         self._copies = copies
         self.samples: list[array[int]] = []
@@ -162,7 +172,9 @@ class Bursts:
         elif not self._by_events:
             burst(self._to_its_end, samples, most, seconds)
         else:
-            synchronised_burst(self._call, samples, device_samples, self._device, most, seconds)
+            synchronised_burst(
+                self._call, samples, device_samples, self._device, self._settle, most, seconds
+            )
         self._copies.end()
 
     def _to_its_end(self) -> Any:
@@ -171,6 +183,24 @@ class Bursts:
         if self._device:
             self._device.synchronize()
         return output
+
+
+def _settling(device: Device | None, *, flush_l2: bool) -> Callable[[], object]:
+    """Return what makes a device ready for a call. Unusable where its cache can't be flushed."""
+    if device is None:
+        return lambda: None
+    if not flush_l2:
+        return device.synchronize
+    flusher = getattr(device, "l2_flusher", None)
+    if flusher is None or "device_time_p50" in device.missing():
+        raise Unusable("no_flush", f"flush_l2 is set, and {device.name} has no cache to flush")
+    flush, synchronize = flusher(), device.synchronize
+
+    def settle() -> None:
+        flush()
+        synchronize()
+
+    return settle
 
 
 class CoreTaken:

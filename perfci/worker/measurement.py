@@ -119,7 +119,8 @@ def _measurement(work: Work, parts: _Parts, traced: int, before_setup_ns: int) -
     scene.device, scene.why_no_device = first.device, "" if first.device else why_on_host(found)
     scene.imports, scene.start = start.imports(), start.until(first.started_ns)
     kept = ballast(order.inject.get("peak_host_memory", 0.0))
-    session = Bursts(_slowed(work.call, order, first.device), first.device, copies)
+    call = _slowed(work.call, order, first.device)
+    session = Bursts(call, first.device, copies, flush_l2=order.flush_l2)
     scene.once, scene.samples_bytes = session.once, session.size
     scene.calls = lambda: session.calls
     stage.enter("warmup")

@@ -146,6 +146,52 @@ def test_a_device_of_another_distribution_is_timed_to_the_end_of_its_work(
     assert untimed["missing"]["device_time_p50"] == "a lane has none"
 
 
+FLUSHED = LANE.replace(
+    "    def stream(self)",
+    """    def l2_flusher(self):
+        def flush():
+            _work.put(lambda: time.sleep(0.005))
+            sys.stderr.write("flushed ")
+        return flush
+
+    def stream(self)""",
+).replace("import os\n", "import os\nimport sys\n", 1)
+
+
+def test_a_cache_is_flushed_before_each_call_and_outside_of_its_time(
+    bench: Bench, environment: Environment
+) -> None:
+    environment.install(GROUP, "lane", FLUSHED)
+    given = {"python": environment.python, "devices": ("someones_lane",)}
+    timed = bench.measure(BENCHMARK, **given, flush_l2=True)
+    wall, device = (samples(timed[name]) for name in ("samples_ns", "device_samples_ns"))
+    flushed = (bench.root / "log.txt").read_text().count("flushed")
+    assert flushed >= len(wall) + 1  # the warm-up's calls too
+    assert KERNEL_NS <= min(device) <= min(wall) < 2 * KERNEL_NS
+    bench.measure(BENCHMARK, **given)
+    assert "flushed" not in (bench.root / "log.txt").read_text()
+
+
+def test_a_device_that_cannot_be_flushed_fails_the_case_that_asks_for_it(
+    bench: Bench, environment: Environment
+) -> None:
+    environment.install(GROUP, "lane", LANE)
+    path = bench.write(BENCHMARK)
+    order = bench.order(path, "case", devices=("someones_lane",), flush_l2=True)
+    with bench.start(order, python=environment.python) as worker:
+        failed = worker.wait_for("failed")
+    assert (failed["kind"], "lane:0" in failed["message"]) == ("no_flush", True)
+
+
+def test_flushing_is_an_environment_of_its_own(project: Project, environment: Environment) -> None:
+    environment.install(GROUP, "lane", FLUSHED)
+    project.write("benchmarks/bench_one.py", BENCHMARK)
+    project.write("perfci.toml", "flush_l2 = true\n")
+    project.commit("a kernel")
+    report = project.report("run", "--rounds", "2", "--python", environment.python, code=0)
+    assert report["environment"]["facts"]["flush_l2"] == "yes"
+
+
 def test_a_session_measures_on_the_device_that_its_python_has(
     project: Project, environment: Environment
 ) -> None:
@@ -385,3 +431,31 @@ def test_rocm_is_cuda_whose_cards_nvml_does_not_know(monkeypatch: pytest.MonkeyP
     device = named(kinds(()), "cuda:0")
     assert device is not None
     assert set(device.missing()) == {"energy"}
+
+
+@pytest.mark.parametrize("size", [50 << 20, 0])
+def test_cudas_cache_is_flushed_by_a_buffer_of_its_size(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    made: list[tuple[int, str]] = []
+
+    def empty(length: int, *, dtype: str, device: str) -> SimpleNamespace:
+        assert dtype == "uint8"
+        made.append((length, device))
+        return SimpleNamespace(zero_=lambda: "written over")
+
+    properties = SimpleNamespace(**({"L2_cache_size": size} if size else {}))  # none: torch 2.0's
+    torch = SimpleNamespace(
+        version=SimpleNamespace(),
+        cuda=SimpleNamespace(get_device_properties=lambda _: properties),
+        empty=empty,
+        uint8="uint8",
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    device = cuda.opened("cuda:1")
+    if not size:
+        with pytest.raises(Unusable, match="how large the L2 cache of cuda:1 is"):
+            device.l2_flusher()
+        return
+    assert device.l2_flusher()() == "written over"
+    assert made == [(size, "cuda:1")]

@@ -35,7 +35,8 @@ class Device(metrics.Device, Protocol):
 
     A metric that ``missing`` names is not asked for: ``event`` and ``stream`` are for
     ``device_time_p50``, ``reset_peaks`` and ``peaks`` for ``peak_device_memory``, ``allocated``
-    for ``memory_growth``, ``uuid`` for ``energy``.
+    for ``memory_growth``, ``uuid`` for ``energy``. One whose cache can be flushed also has
+    ``l2_flusher()``: it returns what launches that in the current stream.
     """
 
     @property

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from perfci.errors import Unusable
 
 DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -35,6 +38,21 @@ class Cuda:
     def event(self) -> Any:
         """Return a new timing event."""
         return self._cuda.Event(enable_timing=True)
+
+    def l2_flusher(self) -> Callable[[], object]:
+        """Return what writes over a buffer as large as the L2 cache, as NVBench does.
+
+        It stays allocated: the peaks of the device's memory have it.
+        """
+        import torch
+
+        size = int(getattr(self._cuda.get_device_properties(self.name), "L2_cache_size", 0))
+        if not size:
+            raise Unusable(
+                "no_flush", f"torch doesn't say how large the L2 cache of {self.name} is"
+            )
+        buffer = torch.empty(size, dtype=torch.uint8, device=self.name)
+        return cast("Callable[[], object]", buffer.zero_)
 
     def stream(self) -> Any:
         """Return the stream that the work's calls are launched in.
