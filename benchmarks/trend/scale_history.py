@@ -58,8 +58,13 @@ def values(series: int, points: int, rng: np.random.Generator) -> np.ndarray:
     return np.exp(level[:, None] + noise + steps)
 
 
-def nights(series: int, points: int, told: int, seed: int) -> Iterator[RecordedRun]:
-    """Yield each night's run of each machine; the last ``told`` nights with workers' values."""
+def nights(
+    series: int, points: int, told: int, seed: int, only: range | None = None
+) -> Iterator[RecordedRun]:
+    """Yield each night's run of each machine; the last ``told`` nights with workers' values.
+
+    With ``only`` those nights alone, the same ones.
+    """
     rng = np.random.default_rng(seed)
     per_machine = series // len(DEVICES)
     cases = [f"model_{number // 4}[batch={4 ** (number % 4)}]" for number in range(per_machine)]
@@ -77,6 +82,8 @@ def nights(series: int, points: int, told: int, seed: int) -> Iterator[RecordedR
     for night in range(points):
         moment = BEGIN + timedelta(days=night)
         spread = rng.normal(1.0, 0.01, (per_machine, WORKERS))
+        if only is not None and night not in only:
+            continue
         with_workers = night >= points - told
         for machine, level in zip(machines, all_values, strict=True):
             yield RecordedRun(
@@ -106,9 +113,11 @@ def nights(series: int, points: int, told: int, seed: int) -> Iterator[RecordedR
             )
 
 
-def build(where: str, series: int, points: int, told: int, seed: int = 0) -> dict[str, float]:
+def build(
+    where: str, series: int, points: int, told: int, *, seed: int = 0, only: range | None = None
+) -> dict[str, float]:
     """Record everything; return the time in ``History.record`` in all, and a night of a machine."""
-    runs = nights(series, points, told, seed)
+    runs = nights(series, points, told, seed, only)
     spent = spent_cpu = 0.0
     with open_history(where) as history:
         while some := list(islice(runs, 20)):
@@ -120,7 +129,7 @@ def build(where: str, series: int, points: int, told: int, seed: int = 0) -> dic
     return {
         "record_s": spent,
         "record_cpu_s": spent_cpu,
-        "record_a_run_s": spent / (points * len(DEVICES)),
+        "record_a_run_s": spent / (len(only or range(points)) * len(DEVICES)),
         "mib": size / 2**20,
     }
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, literal, select
+from sqlalchemy import Connection, select
 
 from perfci.history import schema
+from perfci.history.packing import NotPacked, count_points
 from perfci.history.runs import header_of, runs_query
 from perfci.trend.timeline.series import (
     LoadedHistory,
@@ -19,49 +19,6 @@ from perfci.trend.timeline.series import (
     LoadedSeries,
     SeriesKey,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Points in no order: the numbers of run and series (n,) int32, ``value`` (n,) float64."""
-
-    run: NDArray[Any]
-    series: NDArray[Any]
-    value: NDArray[Any]
-
-
-def read_points(connection: Connection) -> Columns:
-    """Return all points."""
-    if connection.dialect.name == "postgresql":
-        return _from_postgresql(connection)
-    return _from_sqlite(connection)
-
-
-def _from_sqlite(connection: Connection) -> Columns:
-    """Rows go from the driver's cursor into an array, and never become a list of tuples."""
-    points = schema.points
-    query = select(points.c.run, points.c.series, points.c.value).compile(connection)
-    rows = connection.connection.cursor().execute(str(query))
-    kinds = [("run", "i4"), ("series", "i4"), ("value", "f8")]
-    found = np.fromiter(rows, dtype=np.dtype(kinds))
-    return Columns(found["run"], found["series"], found["value"])
-
-
-def _from_postgresql(connection: Connection) -> Columns:
-    """One row a run, its points as bytes: a row for each point would be 20 times slower to read."""
-    points = schema.points
-    one = func.int4send(points.c.series).op("||")(func.float8send(points.c.value))
-    query = select(points.c.run, func.string_agg(one, literal(b""))).group_by(points.c.run)
-    kind = np.dtype([("series", ">i4"), ("value", ">f8")])
-    runs, series, values = [], [], []
-    for run, packed in connection.execution_options(yield_per=20).execute(query):
-        found = np.frombuffer(packed, dtype=kind)
-        runs.append(np.full(len(found), run, dtype=np.int32))
-        series.append(found["series"].astype(np.int32))
-        values.append(found["value"].astype(np.float64))
-    if not runs:
-        return Columns(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
-    return Columns(np.concatenate(runs), np.concatenate(series), np.concatenate(values))
 
 
 def load_history(connection: Connection) -> LoadedHistory:
@@ -92,26 +49,53 @@ def load_history(connection: Connection) -> LoadedHistory:
 
 
 def _series(connection: Connection, indices: NDArray[Any]) -> Iterator[LoadedSeries]:
-    """Sort all points by series; each series is then a slice of them, without a copy."""
+    """Yield each series: a slice of all points, sorted by series, without a copy.
+
+    A run has a series once, so that each run's points go to the next free place of their series:
+    sorting all points would need their size again, and twice the time.
+    """
     wanted = select(schema.series, schema.environments.c.key).join(schema.environments)
-    points = read_points(connection)
-    by_series = np.argsort(points.series, kind="stable")
-    runs = indices[points.run[by_series]]
-    values = points.value[by_series]
-    counts = np.bincount(points.series)
-    ends = np.cumsum(counts)
-    del points, by_series
-    for row in connection.execute(wanted):
-        if row.number >= len(counts) or not counts[row.number]:
-            continue
-        at = slice(ends[row.number] - counts[row.number], ends[row.number])
-        yield LoadedSeries(
-            key=SeriesKey(row.key, row.case, row.metric),
-            unit=row.unit,
-            direction=row.direction,
-            runs=runs[at],
-            values=values[at],
-        )
+    rows = connection.execute(wanted).all()
+    packed = _packed(connection, indices)
+    numbers = [row.number for row in rows]
+    free = np.zeros(max(numbers, default=0) + 2, dtype=np.intp)
+    for of_run, _, _ in packed:
+        if not np.isin(of_run, numbers, kind="table").all():
+            raise NotPacked("a run has points of a series that is not there")
+        free[of_run + 1] += 1
+    np.cumsum(free, out=free)
+    begins = free.copy()
+    runs, values = np.empty(begins[-1], dtype=np.int32), np.empty(begins[-1])
+    for of_run, of_values, run in packed:
+        places = free[of_run]
+        runs[places], values[places] = run, of_values
+        free[of_run] += 1
+    for row in rows:
+        at = slice(begins[row.number], begins[row.number + 1])
+        if at.start < at.stop:
+            yield LoadedSeries(
+                key=SeriesKey(row.key, row.case, row.metric),
+                unit=row.unit,
+                direction=row.direction,
+                runs=runs[at],
+                values=values[at],
+            )
+
+
+def _packed(
+    connection: Connection, indices: NDArray[Any]
+) -> list[tuple[NDArray[Any], NDArray[Any], int]]:
+    """Return each run's series and values, as the database holds them, and its index."""
+    points = schema.run_points.c
+    found = []
+    query = select(points.run, points.packed)
+    for run, content in connection.execution_options(yield_per=20).execute(query):
+        count = count_points(content)
+        series = np.frombuffer(content, "<i4", count)
+        values = np.frombuffer(content, "<f8", count, offset=4 * count)
+        if run < len(indices) and indices[run] >= 0:
+            found.append((series, values, int(indices[run])))
+    return found
 
 
 class _Sources(Mapping[tuple[str, str], Any]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,8 +12,9 @@ from sqlalchemy import ColumnElement, Connection, exists, false, insert, select,
 
 from perfci.history import schema
 from perfci.history.database import Database
+from perfci.history.packing import unpacked, unpacked_points
 from perfci.history.records import kind_of_field
-from perfci.history.runs import unpacked
+from perfci.history.runs import points_of
 from perfci.history.trouble import translated
 from perfci.trend.timeline.series import Distributions, SeriesKey
 
@@ -27,7 +28,10 @@ def read_newest(
     earlier names: where a run has several, the case's own counts.
     """
     newest = {
-        environment: _newest_runs(connection, environment, last, branch)
+        environment: [
+            dict(zip(*points_of(connection, run), strict=True))
+            for run in reversed(_newest_runs(connection, environment, last, branch))
+        ]
         for environment in {key.environment for key in names}
     }
     found = {
@@ -55,27 +59,22 @@ def _values(
     connection: Connection,
     key: SeriesKey,
     earlier: Collection[str],
-    run_numbers: tuple[int, ...],
+    runs: Sequence[Mapping[int, float]],
 ) -> tuple[float, ...]:
-    runs, series, points = schema.runs, schema.series, schema.points
-    chosen = (
-        select(points.c.run, points.c.value, series.c.case)
-        .join(runs, runs.c.number == points.c.run)
-        .join(series, series.c.number == points.c.series)
-        .join(schema.environments, schema.environments.c.number == series.c.environment)
+    """Return one series' values in ``runs``, each a value by its series' number."""
+    series = schema.series.c
+    found = connection.execute(
+        select(series.number, series.case)
+        .join(schema.environments, schema.environments.c.number == series.environment)
         .where(
-            points.c.run.in_(run_numbers),
             schema.environments.c.key == key.environment,
-            series.c.case.in_((key.case, *earlier)),
-            series.c.metric == key.metric,
+            series.case.in_((key.case, *earlier)),
+            series.metric == key.metric,
         )
-        .order_by(*(column.nulls_first() for column in _order()))
-    )
-    by_run: dict[int, float] = {}
-    for run, value, case in connection.execute(chosen):
-        if run not in by_run or case == key.case:
-            by_run[run] = value
-    return tuple(by_run.values())
+    ).all()
+    own_first = [number for number, case in sorted(found, key=lambda row: row.case != key.case)]
+    of_runs = ([run[number] for number in own_first if number in run] for run in runs)
+    return tuple(values[0] for values in of_runs if values)
 
 
 def _order() -> tuple[ColumnElement[Any], ...]:
@@ -104,7 +103,7 @@ def read_runs_without_points(
     found = connection.execute(
         select(runs.sha, documents.content)
         .join(schema.documents, documents.number == runs.failed)
-        .where(runs.runner == runner, ~exists().where(schema.points.c.run == runs.number))
+        .where(runs.runner == runner, ~exists().where(schema.run_points.c.run == runs.number))
         .order_by(*schema.AS_MEASURED)
     )
     return tuple(
@@ -140,17 +139,22 @@ def read_measured(
     connection: Connection, environment: str, *, with_failed: bool = True
 ) -> frozenset[tuple[str, str]]:
     """Return each (sha, case) with points in ``environment``, and each that failed there."""
-    runs, series, points = schema.runs, schema.series, schema.points
+    runs, series, points = schema.runs, schema.series.c, schema.run_points
     number = select(schema.environments.c.number).filter_by(key=environment).scalar_subquery()
+    known = select(series.number, series.case).where(series.environment == number)
+    cases = {row.number: row.case for row in connection.execute(known)}
     found = connection.execute(
-        select(runs.c.sha, series.c.case)
-        .distinct()
-        .select_from(points)
-        .join(runs, runs.c.number == points.c.run)
-        .join(series, series.c.number == points.c.series)
+        select(runs.c.sha, points.c.packed)
+        .join(points, points.c.run == runs.c.number)
         .where(runs.c.environment == number)
+        .execution_options(yield_per=20)
     )
-    measured = frozenset((sha, case) for sha, case in found)
+    measured = frozenset(
+        (sha, cases[at])
+        for sha, packed in found
+        for at in unpacked_points(packed)[0]
+        if at in cases
+    )
     if not with_failed:
         return measured
     failed = connection.execute(

@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
-from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Connection, Row, Select, and_, delete, select, union
+from sqlalchemy import Connection, Row, Select, delete, select, union
 
 from perfci.errors import UsageError
 from perfci.history import schema
 from perfci.history.database import insert_into, insert_rows
+from perfci.history.packing import NotPacked, pack, pack_points, unpacked, unpacked_points
 from perfci.model.history import HEADER, Point, RecordedRun, RunHeader, header_fields
 from perfci.model.instant import NoTime, from_text
+from perfci.model.metric import Direction
 from perfci.model.run import Environment
 
 _MOST_COMMITS = 2**31
@@ -89,7 +89,9 @@ def _record(connection: Connection, run: RecordedRun, known: _Known) -> bool:
     numbers = _series_numbers(connection, environment, set(names), known)
     places = [numbers[name] for name in names]
     placed = sorted(zip(places, run.points, strict=True), key=lambda pair: pair[0])
-    insert_rows(connection, schema.points, [(number, at, point.value) for at, point in placed])
+    if placed:
+        content = pack_points([at for at, _ in placed], [point.value for _, point in placed])
+        insert_rows(connection, schema.run_points, [(number, content)])
     packed = [(number, at, pack(point.values)) for at, point in placed if point.values]
     insert_rows(connection, schema.worker_values, packed)
     return True
@@ -200,44 +202,50 @@ def read_runs(connection: Connection) -> Iterator[RecordedRun]:
     """Yield every run whole, one after the other: all at once may not fit into memory."""
     runs = schema.runs.c
     query = runs_query().add_columns(runs.facts, runs.source_hashes, runs.failed)
+    known: dict[int, _Name] = {}
     for row in connection.execute(query).all():
-        yield _whole(connection, row)
+        yield _whole(connection, row, known)
 
 
-def _whole(connection: Connection, row: Row[Any]) -> RecordedRun:
-    points, values, series = schema.points, schema.worker_values, schema.series
-    found = connection.execute(
-        select(
-            series.c.case,
-            series.c.metric,
-            series.c.unit,
-            series.c.direction,
-            points.c.value,
-            values.c.packed,
-        )
-        .select_from(points)
-        .join(series, series.c.number == points.c.series)
-        .outerjoin(values, and_(values.c.run == points.c.run, values.c.series == points.c.series))
-        .where(points.c.run == row.number)
-        .order_by(series.c.number)
-    )
+def _whole(connection: Connection, row: Row[Any], known: dict[int, _Name]) -> RecordedRun:
+    """Return a run; ``known`` are the names of series, renewed where a number is not among them."""
+    values_of = schema.worker_values.c
+    found = select(values_of.series, values_of.packed).filter_by(run=row.number)
+    workers = {one.series: one.packed for one in connection.execute(found)}
+    series, values = points_of(connection, row.number)
+    if not known.keys() >= set(series):
+        known.update(_names_of_series(connection))
+        if not known.keys() >= set(series):
+            raise NotPacked("a run has points of a series that is not there")
     return RecordedRun(
         **header_fields(row),
         environment=Environment(row.key, _document(connection, row.facts)),
         points=tuple(
-            Point(
-                one.case,
-                one.metric,
-                one.unit,
-                one.value,
-                () if one.packed is None else unpacked(one.packed),
-                one.direction,
-            )
-            for one in found
+            _point(known[at], value, unpacked(workers[at]) if at in workers else ())
+            for at, value in zip(series, values, strict=True)
         ),
         source_hashes=_document(connection, row.source_hashes),
         failed=_document(connection, row.failed),
     )
+
+
+def points_of(connection: Connection, run: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Return the numbers of a run's series, and their values."""
+    found = select(schema.run_points.c.packed).filter_by(run=run)
+    return unpacked_points(connection.execute(found).scalar() or b"")
+
+
+def _names_of_series(connection: Connection) -> dict[int, _Name]:
+    columns = schema.series.c
+    rows = connection.execute(
+        select(columns.number, columns.case, columns.metric, columns.unit, columns.direction)
+    )
+    return {number: _Name(*name) for number, *name in rows}
+
+
+def _point(name: _Name, value: float, workers: tuple[float, ...]) -> Point:
+    case, metric, unit, direction = name
+    return Point(case, metric, unit, value, workers, cast("Direction", direction))
 
 
 def _document(connection: Connection, number: int) -> dict[str, str]:
@@ -245,26 +253,6 @@ def _document(connection: Connection, number: int) -> dict[str, str]:
         select(schema.documents.c.content).filter_by(number=number)
     ).scalar_one()
     return dict(json.loads(content))
-
-
-# The values of a run's workers, as the database holds them.
-
-
-def pack(values: Iterable[float]) -> bytes:
-    """Return numbers as little-endian float64."""
-    packed = array("d", values)
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed.tobytes()
-
-
-def unpacked(packed: bytes) -> tuple[float, ...]:
-    """Return the numbers that ``pack`` packed."""
-    values = array("d")
-    values.frombytes(packed)
-    if sys.byteorder == "big":
-        values.byteswap()
-    return tuple(values)
 
 
 # Removing runs, with what only they needed.
@@ -282,7 +270,7 @@ def remove_runs(connection: Connection, run_ids: Collection[str]) -> int:
         for number in connection.execute(select(runs.c.number).filter_by(id=run)).scalars()
     ]
     for number in numbers:
-        for table in (schema.points, schema.worker_values):
+        for table in (schema.run_points, schema.worker_values):
             connection.execute(delete(table).where(table.c.run == number))
         connection.execute(delete(runs).where(runs.c.number == number))
     used = union(

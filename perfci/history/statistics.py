@@ -8,6 +8,7 @@ from sqlalchemy import Connection, FromClause, func, select, text
 
 from perfci.history import schema
 from perfci.history.address import Address
+from perfci.history.packing import POINT_BYTES
 from perfci.history.trouble import damaged
 
 
@@ -58,6 +59,7 @@ def statistics_of(connection: Connection, address: Address) -> Statistics:
             for name in schema.metadata.tables
         )
     changes = schema.known_changes
+    size_of_points = select(func.sum(func.length(schema.run_points.c.packed)))
 
     def count(table: FromClause) -> int:
         return connection.execute(select(func.count()).select_from(table)).scalar_one()
@@ -66,7 +68,7 @@ def statistics_of(connection: Connection, address: Address) -> Statistics:
         where=address.shown,
         revision=schema.REVISION,
         size=size,
-        points=count(schema.points),
+        points=(connection.execute(size_of_points).scalar() or 0) // POINT_BYTES,
         outcomes=count(schema.outcomes),
         changes=count(changes),
         acknowledged=count(select(changes.c.id).where(changes.c.acknowledged).subquery()),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfci.errors import DamagedFile, OutsideError, PerfciError, UsageError
+from perfci.history.packing import NotPacked
 from perfci.history.schema import MIGRATION_LOCK
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ def translated(database: Database) -> Iterator[None]:
         raise _of_driver(database, error.orig or error) from error
     except sqlite3.Error as error:  # from a cursor of the driver's own, in bulk reading
         raise _of_driver(database, error) from error
+    except NotPacked as error:
+        if database.address.path is not None:
+            raise damaged(database.address.path, str(error)) from error
+        raise _of_postgresql(database, error) from error
 
 
 def is_lost(error: BaseException) -> bool:

@@ -180,7 +180,7 @@ import os, signal, sqlite3, sys
 writer = sqlite3.connect(sys.argv[1], isolation_level=None)
 writer.execute("PRAGMA cache_size = 1")  # pages go to the file before the commit
 writer.execute("BEGIN IMMEDIATE")
-for table in ("points", "worker_values", "runs", "series", "documents"):
+for table in ("run_points", "worker_values", "runs", "series", "documents"):
     writer.execute(f"DELETE FROM perfci_{table}")
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -205,7 +205,7 @@ def test_a_history_that_is_being_written_is_copied_when_the_writer_is_done(
     with closing(sqlite3.connect(place, isolation_level=None)) as writer:
         writer.execute("PRAGMA cache_size = 1")  # pages go to the file before the commit
         writer.execute("BEGIN EXCLUSIVE")
-        writer.execute("DELETE FROM perfci_points")
+        writer.execute("DELETE FROM perfci_run_points")
         with pytest.raises(OutsideError, match=r"locked for 0.1 s by .*process"):
             copy_file(Path(place), tmp_path / "early.sqlite", wait_s=0.1)
         writer.execute("ROLLBACK")

@@ -7,17 +7,19 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from random import Random
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, TableClause, column, create_engine, insert, select, text
 
 from perfci.errors import DamagedFile, OutsideError, UsageError
 from perfci.history import schema
 from perfci.history.address import parse_address
 from perfci.history.database import Database
 from perfci.history.history import open_history
+from perfci.history.packing import unpacked_points
 from perfci.history.revision import MIGRATIONS, upgrade
 from tests.builders.recorded import change, in_order, outcome, recorded
 from tests.history.postgres import PASSWORD, Server
@@ -67,26 +69,41 @@ def test_migrations_make_the_very_tables_that_are_used(place: str) -> None:
     database.close()
 
 
-def test_an_older_history_is_upgraded_and_keeps_what_it_holds(place: str) -> None:
+def test_an_older_history_is_upgraded_and_keeps_what_it_holds(place: str, tmp_path: Path) -> None:
     address = parse_address(place)
     old = Database(address)
     old.writing(lambda connection: upgrade(connection, "0001"))
     with old.reading() as connection:
         assert "perfci_outcomes" not in _tables(connection)
-
-    def fill(connection) -> None:
-        from perfci.history.runs import record_runs
-
-        record_runs(connection, [recorded(1), recorded(2)])
-
-    old.writing(fill)
+    make(str(tmp_path / "new.sqlite"), runs=2)
+    new = Database(parse_address(str(tmp_path / "new.sqlite")))
+    with new.reading() as connection:
+        old.writing(partial(_fill_first_revision, new=connection))
+    new.close()
     old.close()
     with open_history(place) as history:
         assert [in_order(run) for run in history.read()] == [in_order(recorded(n)) for n in (1, 2)]
         assert history.record([recorded(2), recorded(3)]) == 1
         assert history.record_outcome(outcome())
         history.remember([change()])
-        assert history.statistics().revision == schema.REVISION == "0004"
+        assert history.statistics().revision == schema.REVISION == "0005"
+
+
+def _fill_first_revision(old: Connection, new: Connection) -> None:
+    """Copy a history; of revision 0001 each point is a row of its own."""
+    tables = (schema.environments, schema.documents, schema.runs, schema.series)
+    for table in (*tables, schema.worker_values):
+        for row in new.execute(select(table)).mappings():
+            old.execute(insert(table).values(**row))
+    columns = (column("run"), column("series"), column("value"))
+    points = TableClause("perfci_points", *columns)
+    for run, packed in new.execute(select(schema.run_points)):
+        for series, value in zip(*unpacked_points(packed), strict=True):
+            old.execute(insert(points).values(run=run, series=series, value=value))
+    if old.dialect.name == "postgresql":
+        for table in tables:
+            counter = f"pg_get_serial_sequence('{table.name}', 'number')"
+            old.execute(text(f"SELECT setval({counter}, 100)"))
 
 
 def test_a_newer_history_is_refused_and_left_as_it_is(place: str) -> None:
@@ -157,7 +174,7 @@ def test_damage_in_the_points_is_found_while_they_are_read(tmp_path: Path) -> No
     with sqlite3.connect(place) as connection:
         connection.execute("PRAGMA foreign_keys")
         (page,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'perfci_points'"
+            "SELECT rootpage FROM sqlite_master WHERE name = 'perfci_run_points'"
         ).fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
     connection.close()
@@ -170,6 +187,20 @@ def test_damage_in_the_points_is_found_while_they_are_read(tmp_path: Path) -> No
             history.load()
         with pytest.raises(DamagedFile, match="is damaged"):
             history.statistics()
+
+
+@pytest.mark.parametrize(
+    ("packed", "said"), [("x'000000'", "cut short"), ("zeroblob(12)", "a series that is not there")]
+)
+def test_points_that_no_perfci_wrote_are_damage(tmp_path: Path, packed: str, said: str) -> None:
+    place = str(tmp_path / "history.sqlite")
+    make(place)
+    _run(place, f"UPDATE perfci_run_points SET packed = {packed}")
+    with open_history(place) as history:
+        with pytest.raises(DamagedFile, match=said):
+            history.load()
+        with pytest.raises(DamagedFile, match=said):
+            list(history.read())
 
 
 def test_text_that_no_perfci_wrote_is_damage(tmp_path: Path) -> None:
