@@ -36,6 +36,21 @@ def test_a_report_is_all_that_standard_output_has(slowed: Project, tmp_path: Pat
     assert not (slowed.folder / "-").exists()
 
 
+def test_of_every_command_that_measures_it_is_all_that_standard_output_has(
+    slowed: Project,
+) -> None:
+    assert slowed.perfci("baseline", "update", "main~1").code == 0
+    asked = {
+        ("run", "main"): "verdict",
+        ("check", "main"): "verdict",
+        ("bisect", "main~1..main", "--budget", "20s", "-k", "counting"): "comparisons",
+    }
+    for command, key in asked.items():
+        done = slowed.perfci(*command, "--json", "-").without_traceback()
+        assert key in json.loads(done.out), done.text
+        assert "counting" in done.err
+
+
 def test_two_outputs_cannot_both_be_standard_output(slowed: Project) -> None:
     done = slowed.perfci("compare", "main~1", "main", "--json", "-", "--markdown", "-")
     assert (done.code, "[same-output]" in done.err) == (2, True), done.text
