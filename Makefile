@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # where bytecode isn't kept, each process that the tests start compiles all it imports anew
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo nightly-demo test test-all test-lowest test-pythons lint docs fuzz faults lock wheel-check gpu-check clean
+.PHONY: demo nightly-demo test test-all test-lowest test-pythons lint docs fuzz faults lock wheel-check gpu-check slurm-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make lock         write the commenting job's requirements anew, from PyPI"
 	@echo "make wheel-check  build the wheel and try it in a fresh environment"
 	@echo "make gpu-check    tests and measurements that need a GPU"
+	@echo "make slurm-check  two shards on a Slurm of two nodes: apt-get install slurm-wlm munge"
 
 # pip, not uv: the pinned torch may come from a local index that only pip is told of
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -86,3 +87,6 @@ clean:
 # On a machine with a CUDA device, in an environment that has its torch: make gpu-check BIN=/path/to/bin
 gpu-check:
 	$(BIN)/python benchmarks/gpu_check.py --json gpu-check.json
+
+slurm-check: $(VENV)/.installed
+	PERFCI_SLURM_CHECK=1 $(BIN)/python -m pytest -p no:xdist tests/engine/test_real_slurm.py

@@ -1,0 +1,104 @@
+"""Slurm itself, of two nodes: `make slurm-check` has three minutes for it, other runs skip it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perfci.engine.folder import JobFolder
+from perfci.engine.slurm import SlurmEngine
+from perfci.engine.waiting import gather
+from tests.builders.project import NOISE_PASSES, QUICK, Project
+from tests.engine.real_slurm import LACKING, Slurm
+from tests.engine.test_local import shell
+
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.slow,
+    pytest.mark.skipif("PERFCI_SLURM_CHECK" not in os.environ, reason="run by make slurm-check"),
+    pytest.mark.skipif(bool(LACKING), reason=f"slurm-wlm and munge: no {', '.join(LACKING)}"),
+]
+ENGINE = ("--engine", "slurm", "--shards", "2", "--sbatch", "partition=gpu constraint=fast")
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    cluster = Slurm(tmp_path_factory.mktemp("slurm"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """``main`` and ``feature``, of which the library differs, and nothing gets slower."""
+    made = Project(tmp_path_factory.mktemp("clustered") / "project")
+    made.write("pyproject.toml", QUICK + NOISE_PASSES)
+    made.counting(1000)
+    made.commit("base")
+    made.git("checkout", "--quiet", "-b", "feature")
+    made.counting(1001)
+    made.commit("head")
+    return made
+
+
+def wait_until_both_run(slurm: Slurm) -> None:
+    end = time.monotonic() + 30.0
+    while sorted(slurm.running()) != ["n1", "n2"]:
+        assert time.monotonic() < end, "the array never ran on both nodes"
+        time.sleep(0.2)
+
+
+def test_a_node_that_dies_in_mid_array_is_named_and_its_shard_measured_again(
+    slurm: Slurm, project: Project, tmp_path: Path
+) -> None:
+    out = tmp_path / "report.json"
+    arguments = ("compare", "main", *ENGINE, "--rounds", "6", "--json", str(out))
+    with project.start(*arguments, **slurm.environment) as first:
+        wait_until_both_run(slurm)
+        time.sleep(1.0)
+        slurm.end_node("n2")
+        said = first.communicate(timeout=150)
+    assert first.returncode == 3, said
+    report = json.loads(out.read_text())
+    assert report["verdict"]["status"] == "inconclusive"
+    assert len(report["missing"]) == 1
+    assert any("is missing: its node failed on n2" in note for note in report["notes"]), said
+    slurm.start_node("n2")
+    slurm.wait_for("idle", "n2")
+    done = project.process(*arguments, **slurm.environment)
+    assert done.code == 0, done.text
+    report = json.loads(out.read_text())
+    assert (report["missing"], report["verdict"]["status"]) == ([], "pass")
+    assert {row["case"] for row in report["results"]} == {"counting", "steady"}
+
+
+def test_ctrl_c_cancels_the_array(slurm: Slurm, project: Project) -> None:
+    with project.start("compare", "main", *ENGINE, "--rounds=8", **slurm.environment) as process:
+        wait_until_both_run(slurm)
+        process.send_signal(2)
+        said = process.communicate(timeout=60)
+    assert process.returncode in {3, 130}, said
+    assert slurm.running() == []
+
+
+def test_a_task_that_runs_out_of_time_says_so(
+    slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in slurm.environment.items():
+        monkeypatch.setenv(name, value)
+    plan = shell("echo > $R", "sleep 300", folder=tmp_path)
+    job = JobFolder(tmp_path / "job")
+    job.open(plan)
+    engine = SlurmEngine(job, "perfci-late", settle_s=1.0)
+    found = gather(plan, engine, job, finished=lambda _: True, shown=print, pause_s=1.0)
+    assert (sorted(found.reports), found.ends[2].partition(" on ")[0]) == (
+        [1], "it ran out of time",
+    )  # fmt: skip
