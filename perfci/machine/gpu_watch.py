@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -31,12 +31,25 @@ class Unwatchable(Exception):
     """A card that NVML can't watch; the text says why."""
 
 
+class Watch(Protocol):
+    """Reads one card by its driver's library: what it couldn't read, and the library's name."""
+
+    library: str
+    unknown: dict[str, str]
+    clocks_set: bool
+
+    def read(self) -> GpuState:
+        """Return the state now. Called between bursts, never inside one."""
+
+
 class GpuWatch:
     """Reads one card. Made by ``open_gpu_watch``.
 
     ``unknown`` is what NVML couldn't read so far, each with NVML's reason; ``clocks_set``, whether
     the user's application clocks limited the card's.
     """
+
+    library = "NVML"
 
     def __init__(self, nvml: Any, handle: Any) -> None:
         self._nvml = nvml
@@ -109,27 +122,35 @@ class GpuWatches:
     """The watches of a session: one a card, opened when a worker first says that it is on it.
 
     NVML ignores CUDA_VISIBLE_DEVICES and counts cards in an order of its own, so that torch's
-    ``cuda:0`` may be any of its cards: only a UUID names the same one in both. ``nvml`` stands
-    for the module ``pynvml``.
+    ``cuda:0`` may be any of its cards: only a UUID names the same one in both. ``nvml`` and
+    ``amdsmi`` stand for the modules ``pynvml`` and ``amdsmi``.
     """
 
-    def __init__(self, nvml: Any = None) -> None:
+    def __init__(self, nvml: Any = None, amdsmi: Any = None) -> None:
         self._nvml = nvml
-        self._opened: dict[str, GpuWatch | Unwatchable] = {}
+        self._amdsmi = amdsmi
+        self._opened: dict[str, Watch | Unwatchable] = {}
 
-    def of(self, uuid: str) -> GpuWatch | None:
+    def of(self, uuid: str) -> Watch | None:
         """Return the watch on the card that torch calls ``uuid``; None where there can't be one."""
         if uuid not in self._opened:
-            if self._nvml is None:
-                import pynvml
-
-                self._nvml = pynvml
             try:
-                self._opened[uuid] = open_gpu_watch(self._nvml, uuid)
+                self._opened[uuid] = self._open(uuid)
             except Unwatchable as reason:
                 self._opened[uuid] = reason
         watch = self._opened[uuid]
-        return watch if isinstance(watch, GpuWatch) else None
+        return None if isinstance(watch, Unwatchable) else watch
+
+    def _open(self, uuid: str) -> Watch:
+        from perfci.machine.amd_watch import PREFIX, open_amd_watch
+
+        if uuid.startswith(PREFIX):
+            return open_amd_watch(self._amdsmi, uuid.removeprefix(PREFIX))
+        if self._nvml is None:
+            import pynvml
+
+            self._nvml = pynvml
+        return open_gpu_watch(self._nvml, uuid)
 
     def notes(self) -> tuple[str, ...]:
         """Return what went unseen, and why: a sentence each, no two alike."""
@@ -171,13 +192,13 @@ def _handle(nvml: Any, uuid: str) -> Any:
     return None if split else handle
 
 
-def _unseen(watch: GpuWatch | Unwatchable) -> list[str]:
-    if isinstance(watch, GpuWatch):
+def _unseen(watch: Watch | Unwatchable) -> list[str]:
+    if not isinstance(watch, Unwatchable):
         by_reason: dict[str, list[str]] = {}
         for what, why in watch.unknown.items():
             by_reason.setdefault(why, []).append(what)
         notes = [
-            f"NVML can't read the card's {', '.join(what)} ({why})."
+            f"{watch.library} can't read the card's {', '.join(what)} ({why})."
             for why, what in by_reason.items()
         ]
         if watch.clocks_set:

@@ -8,7 +8,7 @@ from perfci.model.metric import Metric
 PLACE = 7
 METRICS = {
     Metric("energy", "J/call", "per_worker", 0.10, "info"): (
-        "NVML's total energy of the GPU ÷ calls"
+        "total energy of the GPU ÷ calls, as NVML or amdsmi counts it"
     ),
 }
 
@@ -31,4 +31,4 @@ def reduce(warm: Warm) -> Reading:
         return NOTHING
     if warm.energy > 0.0:  # not so where a reading was unknown: NaN
         return Reading({"energy": warm.energy})
-    return Reading(missing={"energy": "NVML can't read the card's energy"})
+    return Reading(missing={"energy": "the card's energy can't be read"})

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.errors import UsageError
-from perfci.machine.gpu_watch import GpuState, GpuWatch, GpuWatches, set_aside_reason
+from perfci.machine.gpu_watch import GpuState, GpuWatches, Watch, set_aside_reason
 from perfci.metrics import METRICS
 from perfci.model.codec import to_plain
 from perfci.model.finding import OF_WORKERS
@@ -65,7 +65,7 @@ class Slot:
         self.blocks: list[Block] = []
         self.measured_s = 0.0
         self.on_device = False
-        self.watch: GpuWatch | None = None
+        self.watch: Watch | None = None
         self.energy = math.nan
         self.crowded = False
         self.result: WorkerResult | None = None

@@ -117,7 +117,7 @@ def test_a_worker_on_the_host_is_not_watched_and_has_no_energy(tree: Tree) -> No
 def test_a_torch_that_cannot_name_its_card_leaves_it_unwatched_with_a_note(tree: Tree) -> None:
     gpu = GpuWatches(FakeNvml({f"GPU-{FIRST}": card()}))
     for output in measured(tree, gpu, "untold"):
-        assert output.missing["energy"] == "NVML can't read the card's energy"
+        assert output.missing["energy"] == "the card's energy can't be read"
         assert output.values["device_time_p50"] > 0.0
     assert "doesn't say which card" in gpu.notes()[0]
 
@@ -130,7 +130,7 @@ def test_a_card_that_is_lost_to_nvml_ends_no_session(tree: Tree) -> None:
     )
     for watches in (gpu, gpu_lost_later):
         for output in measured(tree, watches, FIRST):
-            assert output.missing["energy"] == "NVML can't read the card's energy"
+            assert output.missing["energy"] == "the card's energy can't be read"
         assert any("GPU is lost" in note for note in watches.notes())
 
 
@@ -155,7 +155,7 @@ def test_a_report_says_that_a_card_was_not_watched(
     report = project.report("compare", "HEAD", "HEAD", "--same")
     (note,) = [note for note in report["notes"] if "The card was not watched" in note]
     assert "NVML says" in note
-    assert report["not_measured"]["energy"] == "NVML can't read the card's energy"
+    assert report["not_measured"]["energy"] == "the card's energy can't be read"
     assert any(row["metric"] == "device_time_p50" for row in report["results"])
 
 

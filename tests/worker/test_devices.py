@@ -343,7 +343,7 @@ def test_an_accelerator_of_torchs_is_timed_to_the_end_of_its_work(
     calls = measured["values"]["peak_device_memory"] / 100
     assert calls > len(wall)
     assert measured["values"]["peak_device_memory_reserved"] > 1000 * calls
-    assert measured["missing"]["energy"] == "NVML reads NVIDIA's cards only"
+    assert measured["missing"]["energy"] == "perfci reads it of NVIDIA's and AMD's cards only"
 
 
 @pytest.mark.torch
@@ -421,7 +421,7 @@ def test_a_device_that_this_torch_cannot_wait_for_is_refused_by_name(
     assert why in str(refused.value)
 
 
-def test_rocm_is_cuda_whose_cards_nvml_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rocm_is_cuda_by_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = SimpleNamespace(
         version=SimpleNamespace(cuda=None, hip="6.4.2"),
         cuda=SimpleNamespace(is_available=lambda: False, is_initialized=lambda: False),
@@ -430,7 +430,7 @@ def test_rocm_is_cuda_whose_cards_nvml_does_not_know(monkeypatch: pytest.MonkeyP
     assert cuda.facts() == {"cuda": "none", "hip": "6.4.2"}
     device = named(kinds(()), "cuda:0")
     assert device is not None
-    assert set(device.missing()) == {"energy"}
+    assert device.missing() == {}
 
 
 @pytest.mark.parametrize("size", [50 << 20, 0])

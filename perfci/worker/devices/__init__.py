@@ -53,7 +53,7 @@ class Device(metrics.Device, Protocol):
         """Return the stream that the work's calls are launched in."""
 
     def uuid(self) -> str:
-        """Return its UUID as NVML has it, or an empty text where that isn't known."""
+        """Return its UUID as NVML has it, ``amd:`` and its serial number, or nothing: not known."""
 
 
 class Kind(Protocol):

@@ -41,7 +41,7 @@ class Accelerator:
         self.name = str(device)
         self.synchronize()  # one that can't be waited for is refused here
         self._memory = self._counter()
-        self._missing = {"energy": "NVML reads NVIDIA's cards only"}
+        self._missing = {"energy": "perfci reads it of NVIDIA's and AMD's cards only"}
         if self._memory is None:
             uncounted = f"torch counts no memory of {device.type} devices"
             metrics = ("peak_device_memory", "peak_device_memory_reserved", "memory_growth")

@@ -25,11 +25,15 @@ class Cuda:
 
     def missing(self) -> dict[str, str]:
         """Return why it has no such metric, by metric."""
-        return {"energy": "NVML reads NVIDIA's cards only"} if self._rocm else {}
+        return {}
 
     def uuid(self) -> str:
-        """Return its UUID without NVML's prefix, or an empty text where torch doesn't know it."""
-        return str(getattr(self._cuda.get_device_properties(self.name), "uuid", ""))
+        """Return its UUID without NVML's prefix, or an empty text where torch doesn't know it.
+
+        An AMD card's is ``amd:`` and its serial number.
+        """
+        found = str(getattr(self._cuda.get_device_properties(self.name), "uuid", ""))
+        return f"amd:{_serial_in(found)}" if self._rocm else found
 
     def synchronize(self) -> None:
         """Wait until all that was launched has ended."""
@@ -75,6 +79,19 @@ class Cuda:
     def allocated(self) -> float:
         """Return the bytes that live tensors hold now."""
         return float(self._cuda.memory_allocated(self.name))
+
+
+def _serial_in(uuid: str) -> str:
+    """Return the serial number of an AMD card: HIP has its hexadecimal digits as the UUID's bytes.
+
+    An empty text for a UUID that holds none.
+    """
+    try:
+        serial = bytes.fromhex(uuid.replace("-", "")).decode("ascii").lower()
+        int(serial, 16)
+    except ValueError:
+        return ""
+    return serial
 
 
 def serves(type_: str) -> bool:
