@@ -1,4 +1,4 @@
-"""``init``: a first configuration, a first benchmark, and GitHub's workflows."""
+"""``init``: a first configuration, a first benchmark, and a forge's workflows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from perfci.app.init_benchmark import first_benchmark, own_python, the_package
 from perfci.app.init_github import GitHubOptions, write_workflows
+from perfci.app.init_gitlab import write_pipeline
 from perfci.app.notices import Say
 from perfci.checkout.repository import Repository
 from perfci.config.loading import OWN_FILE, PROJECT_FILE
@@ -40,11 +41,12 @@ def initialise(
     github: GitHubOptions | None,
     say: Say,
     package: str = "",
+    gitlab: GitHubOptions | None = None,
 ) -> None:
     """Write what isn't there yet; ``say`` hears what was written and what kept.
 
     ``benchmarks`` is the folder of benchmark files, ``package`` which of several is measured.
-    Workflows are written where there are options for ``github``.
+    Workflows are written where there are options for ``github``, a pipeline for ``gitlab``.
     """
     root = repository.root
     folder = (root / benchmarks).resolve()
@@ -59,7 +61,7 @@ def initialise(
     measured = None if settled else the_package(root, project, package)
     python = own_python(root)
     # the jobs that the workflows make have an environment of their own
-    keys = _PYTHON.format(path=python) if python and not github else ""
+    keys = _PYTHON.format(path=python) if python and not (github or gitlab) else ""
     if measured and not measured.reached:
         keys += _PYTHON_PATH.format(folder=json.dumps(measured.folder, ensure_ascii=False))
     _configure(root, folder.relative_to(root.resolve()).as_posix(), keys, say)
@@ -73,6 +75,8 @@ def initialise(
         say(f"wrote    {benchmarks}/bench_first.py")
     if github:
         write_workflows(repository, github, say)
+    if gitlab:
+        write_pipeline(root, gitlab, say)
 
 
 def _ignore(root: Path, python: str, say: Say) -> None:

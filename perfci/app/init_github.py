@@ -97,10 +97,10 @@ ASKED_FOR = ("baseline", "nightly", "on-demand")
 DIFFERS = " (differs from what would be written now; delete it to have it written anew)"
 
 _DEFAULT_RUNNER = ("self-hosted", "gpu")
-_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _PATH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/ -]*")
-_PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?")
+PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def write_workflows(repository: Repository, options: GitHubOptions, say: Say) ->
             with (folder / name).open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
-            differs = "" if _is(folder / name, text) else DIFFERS
+            differs = "" if is_text(folder / name, text) else DIFFERS
             say(f"kept     {FOLDER / name}{differs}")
         else:
             say(f"wrote    {FOLDER / name}")
@@ -161,7 +161,8 @@ def _files(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:
     return files
 
 
-def _is(path: Path, text: str) -> bool:
+def is_text(path: Path, text: str) -> bool:
+    """Say whether a file has this text and no other."""
     try:
         return read_regular(path) == text.encode("utf-8")
     except OSError:  # a folder, or a link to nowhere: no such text in any case
@@ -173,20 +174,22 @@ def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
     from perfci.config.loading import load_config
 
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    python = _fit(_PYTHON, options.python or here, "--python-version")
+    python = fit(PYTHON, options.python or here, "--python-version")
     return WorkflowChoices(
-        branch=_fit(_BRANCH, _default_branch(repository), "the default branch's name"),
-        baselines=_fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
+        branch=fit(_BRANCH, _default_branch(repository), "the default branch's name"),
+        baselines=fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
         python=python,
-        runner=tuple(_fit(_LABEL, one, "--runner") for one in options.runner or _DEFAULT_RUNNER),
+        runner=tuple(fit(LABEL, one, "--runner") for one in options.runner or _DEFAULT_RUNNER),
         shards=options.shards,
-        install=_with_perfci(_commands(options.install or _install(repository.root), "--install")),
-        report_install=_commands(
+        install=with_perfci(
+            commands_of(options.install or project_install(repository.root), "--install")
+        ),
+        report_install=commands_of(
             options.report_install or locked_install(FOLDER.as_posix()), "--report-install"
         ),
         report_python=python if options.report_install else REPORT_PYTHON,
         nightly_runners=tuple(
-            tuple(_fit(_LABEL, label.strip(), "--nightly-runner") for label in one.split(","))
+            tuple(fit(LABEL, label.strip(), "--nightly-runner") for label in one.split(","))
             for one in options.nightly_runner
         ),
         stored="baseline" not in options.left_out,
@@ -204,7 +207,7 @@ def _default_branch(repository: Repository) -> str:
     return current.output if current.status == 0 else "main"
 
 
-def _install(root: Path) -> tuple[str, ...]:
+def project_install(root: Path) -> tuple[str, ...]:
     """Return how the project itself is installed, as far as its files say."""
     if (root / "requirements.txt").is_file():
         project = "-r requirements.txt"
@@ -223,7 +226,8 @@ def _is_package(path: Path) -> bool:
     return "project" in content or "build-system" in content
 
 
-def _fit(pattern: re.Pattern[str], value: str, what: str) -> str:
+def fit(pattern: re.Pattern[str], value: str, what: str) -> str:
+    """Return a value that can stand in a workflow as it is; else UsageError."""
     if pattern.fullmatch(value):
         return value
     raise UsageError(
@@ -233,7 +237,7 @@ def _fit(pattern: re.Pattern[str], value: str, what: str) -> str:
     )
 
 
-def _with_perfci(commands: tuple[str, ...]) -> tuple[str, ...]:
+def with_perfci(commands: tuple[str, ...]) -> tuple[str, ...]:
     """Return the commands of a job that measures; UsageError where none of them names perfci."""
     if any("perfci" in command for command in commands):
         return commands
@@ -245,7 +249,7 @@ def _with_perfci(commands: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _commands(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
+def commands_of(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
     """Return shell commands fit for a script: GitHub would evaluate ``${{ … }}`` inside it."""
     for command in commands:
         if not command.strip() or not command.isprintable() or "${{" in command:

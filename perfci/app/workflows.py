@@ -6,9 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from perfci.model.version import VERSION
 from perfci.render.templates import template_folder
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 WORKFLOWS = (
     "perfci.yml",
@@ -60,25 +64,8 @@ class WorkflowChoices:
 
 def render_workflow(name: str, choices: WorkflowChoices) -> str:
     """Return the text of one of ``WORKFLOWS``."""
-    import jinja2
-
-    # GitHub's own expressions are ${{ … }} and bash has [[ … ]], so neither may be ours.
-    environment = jinja2.Environment(  # noqa: S701 (YAML; what is put in was checked or is quoted)
-        loader=jinja2.FileSystemLoader(template_folder() / "workflows"),
-        undefined=jinja2.StrictUndefined,
-        variable_start_string="@{",
-        variable_end_string="}@",
-        block_start_string="%{",
-        block_end_string="}%",
-        comment_start_string="#{",
-        comment_end_string="}#",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["quoted"] = json.dumps  # a JSON string is one of YAML's too
     shards = range(1, choices.shards + 1)
-    return environment.get_template(f"{name}.j2").render(
+    return workflow_template(f"{name}.j2").render(
         version=VERSION,
         actions=ACTIONS,
         branch=choices.branch,
@@ -102,6 +89,28 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         commands=choices.install if name in MEASURING else choices.report_install,
         report_commands=choices.report_install,
     )
+
+
+def workflow_template(name: str) -> Template:
+    """Return a template of a CI's file, in which ``@{ … }@`` is ours."""
+    import jinja2
+
+    # GitHub's own expressions are ${{ … }} and bash has [[ … ]], so neither may be ours.
+    environment = jinja2.Environment(  # noqa: S701 (YAML; what is put in was checked or is quoted)
+        loader=jinja2.FileSystemLoader(template_folder() / "workflows"),
+        undefined=jinja2.StrictUndefined,
+        variable_start_string="@{",
+        variable_end_string="}@",
+        block_start_string="%{",
+        block_end_string="}%",
+        comment_start_string="#{",
+        comment_end_string="}#",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["quoted"] = json.dumps  # a JSON string is one of YAML's too
+    return environment.get_template(name)
 
 
 def _runs_on(labels: tuple[str, ...]) -> str:

@@ -27,10 +27,19 @@ Next:
   5. Settings > Actions > General > Require approval for all external contributors
 Asked for by --with: nightly runs, baselines that a bot commits, and measuring on demand."""
 
+_NEXT_ON_GITLAB = """
+Next:
+  1. perfci list               the cases that were found
+  2. look at `tags` and `image` in .gitlab/perfci.yml
+  3. Settings > Access tokens: one of the role Developer that may use the API
+  4. Settings > CI/CD > Variables: PERFCI_GITLAB_TOKEN, masked, environment scope `perfci`
+  5. merge all of it, then open a merge request"""
+
 
 @click.command("init", epilog="Example: perfci init --github --runner self-hosted --runner gpu")
 @click.option("--benchmarks", default="benchmarks", show_default=True, help="The folder to use.")
 @click.option("--github", is_flag=True, help="Write GitHub workflows too.")
+@click.option("--gitlab", is_flag=True, help="Write a GitLab pipeline too.")
 @click.option(
     "--runner",
     multiple=True,
@@ -82,6 +91,7 @@ Asked for by --with: nightly runs, baselines that a bot commits, and measuring o
 def command(
     benchmarks: str,
     github: bool,
+    gitlab: bool,
     runner: tuple[str, ...],
     shards: int,
     python_version: str,
@@ -94,7 +104,7 @@ def command(
     """Write a configuration and a first benchmark, and say what to do next.
 
     Nothing that exists is overwritten. With --github also the two workflows that measure and
-    comment; the options after it are about these.
+    comment, with --gitlab the pipeline that does; the options after them are about these.
     """
     from perfci.app.init import initialise
     from perfci.app.notices import silent
@@ -103,11 +113,12 @@ def command(
     options = GitHubOptions(
         runner, shards, python_version, install, report_install, nightly_runner, more
     )
-    if options != GitHubOptions() and not github:
-        raise click.UsageError("this is about workflows: add --github")
+    if options != GitHubOptions() and not (github or gitlab):
+        raise click.UsageError("this is about workflows: add --github or --gitlab")
     told = silent if is_quiet() else say
-    github_options = options if github else None
-    initialise(open_repository(Path.cwd()), benchmarks, github_options, told, package)
+    on_github, on_gitlab = (options if asked else None for asked in (github, gitlab))
+    initialise(open_repository(Path.cwd()), benchmarks, on_github, told, package, on_gitlab)
     if is_quiet():
         return
-    show(clean_lines(f"{_NEXT_ON_GITHUB if github else _NEXT}\n"))
+    after = _NEXT_ON_GITHUB if github else _NEXT_ON_GITLAB if gitlab else _NEXT
+    show(clean_lines(f"{after}\n"))
