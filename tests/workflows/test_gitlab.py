@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from ruamel.yaml import YAML
 
 from tests.builders.project import Project
 
@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Project:
 def written(project: Project, *arguments: str) -> dict[str, Any]:
     done = project.perfci("init", "--gitlab", *INSTALL, *arguments).without_traceback()
     assert done.code == 0, done.text
-    return yaml.safe_load((project.folder / ".gitlab/perfci.yml").read_text(encoding="utf-8"))
+    return YAML(typ="safe").load(project.folder / ".gitlab/perfci.yml")
 
 
 def script(job: dict[str, Any]) -> str:
