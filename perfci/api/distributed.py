@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 import weakref
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from operator import attrgetter
@@ -22,7 +22,7 @@ from perfci.api.rank import LOOPBACK, WHERE_IT_IS, Raised, Task, serve
 from perfci.api.rank_output import RankOutput, standing, why_hanging
 from perfci.api.work import Work
 from perfci.errors import BenchmarkError, Unusable
-from perfci.metrics import Reading
+from perfci.metrics.ranks import Steps
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -62,7 +62,7 @@ def distributed_work(
             f"{where}: ranks can't be forked: {why}; write start_method='spawn'",
         )
     group = _Group(function, ranks, backend, tuple(args), timeout, start_method)
-    return Work(group, items=items, observer=group)
+    return Work(group, items=items, ranks=group)
 
 
 def _wrongs(
@@ -152,16 +152,20 @@ class _Group:
         """Let the ranks know that they are warm: the bursts are next."""
         self._all("begin")
 
-    def reading(self) -> Reading:
-        """Return what the bursts were like."""
-        return Reading()
+    def peaks(self) -> Sequence[Mapping[str, float]]:
+        """Return the most memory of each rank, by metric."""
+        return self._all("peaks")
 
-    def _all(self, order: str, *arguments: Any) -> list[Any]:
+    def inspected(self, count: int) -> Sequence[Steps]:
+        """Return what ``count`` more steps of each rank are like."""
+        return self._all("inspected", count, times=count)
+
+    def _all(self, order: str, *arguments: Any, times: int = 1) -> list[Any]:
         """Have every rank do as ``order`` says, and return what each answers."""
         for member in self._members:
             with contextlib.suppress(ConnectionError):  # it died: its channel says so next
                 member.channel.send((order, *arguments))
-        return self._answers(self.timeout)
+        return self._answers(times * self.timeout)
 
     def _start(self, rank: int, seed: int, listener: socket.socket) -> _Member:
         context: Any = multiprocessing.get_context(self.start_method)

@@ -24,7 +24,9 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, TypeVar
 
+from perfci.api.rank_steps import inspected, peaks
 from perfci.api.work import Work
+from perfci.metrics.ranks import Steps
 
 T = TypeVar("T")
 LOOPBACK = "127.0.0.1"
@@ -168,5 +170,12 @@ class _Rank:
     def begin(self) -> None:
         """Be warm: look at what is there by now never again, when garbage is collected."""
         if os.environ.get("PERFCI_GC") != "1":
-            gc.collect()
             gc.freeze()
+
+    def peaks(self) -> dict[str, float]:
+        """Return the most memory of a few more steps."""
+        return peaks(self.step, cuda=self._cuda)
+
+    def inspected(self, count: int) -> Steps:
+        """Make more steps under torch's profiler."""
+        return inspected(self.step, count, cuda=self._cuda)

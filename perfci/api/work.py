@@ -8,7 +8,7 @@ from typing import Any
 
 from perfci.api.definition import user_frame
 from perfci.errors import BenchmarkError
-from perfci.metrics import Observer
+from perfci.metrics import Observer, Ranks
 from perfci.metrics.own import ExtraMetric
 from perfci.model.finding import Finding
 from perfci.model.metric import Direction, Gate, Kind, Metric, why_unfit
@@ -23,7 +23,7 @@ class Work:
     how many items one call handles. ``accuracy`` returns (candidate outputs, float64
     reference outputs) when asked, after the timing; ``remarks`` what to know beside metrics, by
     metric; ``plain`` is one call as eager makes it, where that is known; ``observer`` sees what
-    calls took besides.
+    calls took besides; ``ranks`` lead the processes that calls are made of.
     """
 
     call: Callable[[], Any]
@@ -36,6 +36,7 @@ class Work:
     metrics: tuple[ExtraMetric, ...] = field(default=())
     remarks: Callable[[], Mapping[str, Finding]] = dict
     observer: Observer | None = None
+    ranks: Ranks | None = None
 
 
 def metric(

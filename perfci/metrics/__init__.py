@@ -29,6 +29,7 @@ from perfci.plugins import (
 )
 
 if TYPE_CHECKING:
+    from perfci.metrics.ranks import Steps
     from perfci.model.finding import Finding
     from perfci.model.report import Explanation
 
@@ -89,6 +90,10 @@ class Work(Protocol):
     def observer(self) -> Observer | None:
         """What sees its calls, if anything does."""
 
+    @property
+    def ranks(self) -> Ranks | None:
+        """What leads the processes that its calls are made of, where they are."""
+
 
 class Observer(Protocol):
     """What work sees of its own calls beside their time: values of perfci's own metrics."""
@@ -98,6 +103,19 @@ class Observer(Protocol):
 
     def reading(self) -> Reading:
         """Return what the calls since were like."""
+
+
+class Ranks(Protocol):
+    """What leads the ranks of a process group."""
+
+    def begin(self) -> None:
+        """Let them know that they are warm: the bursts are next."""
+
+    def peaks(self) -> Sequence[Mapping[str, float]]:
+        """Return the most memory of each in a few more calls, by metric."""
+
+    def inspected(self, count: int) -> Sequence[Steps]:
+        """Return what ``count`` more calls of each are like."""
 
 
 @dataclass(slots=True)
@@ -429,6 +447,7 @@ __all__ = [
     "Metric",
     "Moved",
     "Observer",
+    "Ranks",
     "Reading",
     "Ruling",
     "Scene",

@@ -85,7 +85,7 @@ class HostMemory:
 
     def note_setup(self) -> None:
         """Remember what is resident now: set-up is done and nothing was called yet."""
-        _give_back()
+        give_back()
         own = resident("VmRSS")
         self._after_setup = None if own is None else own + held_by_descendants()
 
@@ -116,7 +116,7 @@ class HostMemory:
 
     def _peak_of(self, call: Callable[[], Any]) -> int | None:
         self._collect()
-        _give_back()
+        give_back()
         self._reset_peak()
         call()
         return None if self._why_missing else resident("VmHWM")
@@ -146,7 +146,7 @@ class HostMemory:
             self._why_missing = "the kernel didn't reset the high-water mark"
 
 
-def _give_back() -> None:
+def give_back() -> None:
     """Give the allocator's free pages back to the kernel; musl has no call for it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

@@ -54,7 +54,12 @@ def because(code: str, why: Finding) -> Finding:
 ANCESTORS_DIFFER = "ancestors-differ"
 """The code of an interval that variance between ancestors has widened."""
 
-OF_WORKERS = frozenset({"guard-failed", "spare-dynamic", "spare-buckets", "flop-share"})
+OF_WORKERS = frozenset(
+    {
+        "guard-failed", "spare-dynamic", "spare-buckets", "flop-share",
+        "slow-rank", "rank-most", "collective-counts", "collective-bytes",
+    }
+)  # fmt: skip
 """Codes of what a worker may remark beside a metric: all else of it is not believed."""
 
 REMARKS = frozenset(

@@ -146,6 +146,17 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         f"done at {format_share(share)} of this machine's peak, "
         f"{format_value(peak, 'flop')}/s of a {dtype} product"
     ),
+    # of ranks
+    "slow-rank": lambda *, rank, slower: (
+        f"rank {rank} is slower by {format_value(slower, 's')} a step, outside of collectives"
+    ),
+    "rank-most": "rank {rank} has the most",
+    "collective-counts": lambda **counts: (
+        "of a step: " + ", ".join(f"{count:g} {kind}" for kind, count in counts.items())
+    ),
+    "collective-bytes": lambda **sizes: ", ".join(
+        f"{kind} {format_value(size, 'bytes')}" for kind, size in sizes.items()
+    ),
     # of a session's workers
     "bursts-excluded": _bursts_excluded,
     "bursts-disturbed": _bursts_disturbed,

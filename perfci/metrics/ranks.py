@@ -1,0 +1,142 @@
+"""What the ranks of ``perfci.distributed`` are like: their collectives, and the slowest of them.
+
+What a rank spends outside of collectives is its own time. Inside of one it waits for the slowest,
+so that whole steps of all ranks take the same, whoever is slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from perfci.metrics import NOTHING, Collector, Reading
+from perfci.model.finding import Finding, found
+from perfci.model.metric import Metric
+
+PLACE = 1.4
+METRICS = {
+    Metric("rank_imbalance", "ratio", "per_worker", 0.10, "warn"): (
+        "of [several ranks](distributed.md): the slowest's time outside of collectives ÷ the mean "
+        "of all"
+    ),
+    Metric("communication_share", "ratio", "per_worker", 0.05, "info", absolute=True): (
+        "share of a step in which a collective was under way, waiting for other ranks included, "
+        "mean of the ranks"
+    ),
+    Metric("collectives", "count", "exact", 0.0, "warn", absolute=True): (
+        "collectives of a step, of the rank with the most"
+    ),
+    Metric("collective_bytes", "bytes", "exact", 0.0, "warn", absolute=True, share=0.01): (
+        "what a rank hands to them, of the rank with the most"
+    ),
+    Metric("rank_peak_memory", "bytes", "per_worker", 0.10, "warn"): (
+        "the most resident memory of a rank in three more steps, of the rank with the most"
+    ),
+    Metric("rank_peak_device_memory", "bytes", "exact", 0.10, "warn"): (
+        "the same of its device, as torch's allocator counts it"
+    ),
+}
+_PEAKS = ("rank_peak_memory", "rank_peak_device_memory")
+_LEAST_IMBALANCE = 1.05
+"""Of a smaller one no rank is named: it is another one each time."""
+_INSPECTED_S = 0.2
+_LEAST_STEPS, _MOST_STEPS = 3, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Some steps of one rank, in s of one clock.
+
+    ``collectives`` are their collectives' kinds, with the bytes that were handed to each;
+    ``under_way`` from when to when each was.
+    """
+
+    count: int
+    began: float
+    ended: float
+    collectives: tuple[tuple[str, float], ...]
+    under_way: tuple[tuple[float, float], ...]
+
+    def waited(self) -> float:
+        """Return for how long at least one collective was under way."""
+        total, until = 0.0, self.began
+        for began, ended in sorted(self.under_way):
+            last = min(ended, self.ended)
+            total += max(0.0, last - max(began, until))
+            until = max(until, last)
+        return total
+
+    def each(self, kind: str = "") -> tuple[float, float]:
+        """Return how many collectives a step had, of one ``kind`` or all, and their bytes."""
+        sizes = [size for one, size in self.collectives if kind in {one, ""}]
+        return len(sizes) / self.count, sum(sizes) / self.count
+
+
+class OfRanks(Collector):
+    """Asks the ranks, each of which looks at more steps of its own."""
+
+    def warm(self) -> None:
+        """Let the ranks know that bursts are next."""
+        if self.scene.work.ranks:
+            self.scene.work.ranks.begin()
+
+    def after_bursts(self) -> Reading:
+        """Return the peaks of their memory."""
+        if not self.scene.work.ranks:
+            return NOTHING
+        peaks = self.scene.work.ranks.peaks()
+        most = {name: max(one[name] for one in peaks) for name in _PEAKS if name in peaks[0]}
+        unequal = {
+            name: found("rank-most", rank=[one[name] for one in peaks].index(value))
+            for name, value in most.items()
+            if value > _LEAST_IMBALANCE * fmean(one[name] for one in peaks)
+        }
+        return Reading(most, remarks=unequal)
+
+    def more_calls(self) -> Reading:
+        """Return what steps are like under torch's profiler."""
+        if not self.scene.work.ranks:
+            return NOTHING
+        count = round(_INSPECTED_S / max(self.scene.call_s, 1e-6))
+        count = min(_MOST_STEPS, max(_LEAST_STEPS, count))
+        return reading_of(self.scene.work.ranks.inspected(count))
+
+
+COLLECTOR = OfRanks
+
+
+def reading_of(ranks: Sequence[Steps]) -> Reading:
+    """Return what is made of each rank's steps."""
+    took = [one.ended - one.began for one in ranks]
+    waited = [one.waited() for one in ranks]
+    own = [whole - part for whole, part in zip(took, waited, strict=True)]
+    counts, sizes = zip(*(one.each() for one in ranks), strict=True)
+    values = {
+        "communication_share": fmean(
+            part / whole for part, whole in zip(waited, took, strict=True)
+        ),
+        "rank_imbalance": max(own) / fmean(own),
+        "collectives": max(counts),
+        "collective_bytes": max(sizes),
+    }
+    remarks = _by_kind(ranks[counts.index(max(counts))])
+    if values["rank_imbalance"] > _LEAST_IMBALANCE:
+        slowest = own.index(max(own))
+        others = fmean(time for rank, time in enumerate(own) if rank != slowest)
+        slower = (max(own) - others) / ranks[slowest].count
+        slow = found("slow-rank", rank=slowest, slower=slower)
+        remarks |= {"rank_imbalance": slow, "latency_p50": slow}
+    return Reading(values, remarks=remarks)
+
+
+def _by_kind(steps: Steps) -> dict[str, Finding]:
+    kinds = {kind: steps.each(kind) for kind in sorted({kind for kind, _ in steps.collectives})}
+    if not kinds:
+        return {}
+    counts = {kind: count for kind, (count, _) in kinds.items()}
+    sizes = {kind: size for kind, (_, size) in kinds.items()}
+    return {
+        "collectives": Finding("collective-counts", counts),
+        "collective_bytes": Finding("collective-bytes", sizes),
+    }

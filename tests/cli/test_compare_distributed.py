@@ -1,0 +1,76 @@
+"""``perfci.distributed`` compared: a rank that is slow is found and named, and what ranks send."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders.project import Project, rows
+
+pytestmark = [pytest.mark.processes, pytest.mark.torch, pytest.mark.slow]
+CORES = "cores = 2\nthreads = 1\n"
+RANKS = """\
+import perfci
+import torch
+import torch.distributed as dist
+
+def train():
+    weights = torch.ones(512, 512)
+
+    def step():
+        import lib  # no other process does
+        lib.forward(weights, dist.get_rank())
+        dist.all_reduce(weights.clone())
+    return step
+
+@perfci.benchmark
+def ranks():
+    return perfci.distributed(train, ranks=2, start_method="fork")
+"""
+LIB = """\
+import time
+import torch.distributed as dist
+
+def forward(weights, rank):
+    weights @ weights
+"""
+SLOW_RANK_AND_ONE_MORE = """\
+    if rank == 1:
+        time.sleep(0.02)
+    dist.all_gather([weights.clone(), weights.clone()], weights)
+"""
+
+
+@pytest.fixture
+def ranks(project: Project) -> Project:
+    configuration = (project.folder / "pyproject.toml").read_text(encoding="utf-8")
+    project.write("pyproject.toml", configuration.replace("60s", "200s") + CORES)
+    project.write("benchmarks/bench_one.py", RANKS)
+    project.write("lib.py", LIB)
+    project.commit("base")
+    return project
+
+
+def test_a_slow_rank_and_a_collective_more_are_found_and_named(ranks: Project) -> None:
+    ranks.commit("slow", **{"lib.py": LIB + SLOW_RANK_AND_ONE_MORE})
+    report = ranks.report("compare", "HEAD~1", "HEAD", code=1)
+    assert not report["same_code"]
+    found = rows(report, "ranks")
+    assert found["latency_p50"]["status"] == "regressed"
+    assert found["rank_imbalance"]["ratio"] > 1.1
+    for metric in ("latency_p50", "rank_imbalance"):
+        (named,) = (one for one in found[metric]["findings"] if one["code"] == "slow-rank")
+        assert named["arguments"]["rank"] == 1
+        assert named["arguments"]["slower"] > 0.005
+    assert "rank 1 is slower by " in " ".join(found["latency_p50"]["warnings"])
+    counts = found["collectives"]
+    assert (counts["base"]["center"], counts["head"]["center"], counts["status"]) == (
+        1.0, 2.0, "regressed",
+    )  # fmt: skip
+    assert "1 all_gather, 1 all_reduce" in " ".join(counts["warnings"])
+    sent = found["collective_bytes"]
+    assert (sent["base"]["center"], sent["head"]["center"]) == (1048576.0, 2097152.0)
+
+
+def test_what_ranks_import_is_seen_and_the_same_code_is_not_measured_twice(ranks: Project) -> None:
+    ranks.commit("other", **{"unused.txt": "new\n"})
+    assert ranks.report("compare", "HEAD~1", "HEAD")["same_code"] == ["ranks"]

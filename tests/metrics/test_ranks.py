@@ -1,0 +1,54 @@
+"""What is made of each rank's steps: who is slow outside of collectives, and what they send."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfci.metrics.ranks import Steps, reading_of
+from perfci.model.words import words
+
+ALL_REDUCE = (("all_reduce", 4096.0), ("all_reduce", 4096.0))
+
+
+def steps(
+    *under_way: tuple[float, float], collectives: tuple[tuple[str, float], ...] = ALL_REDUCE
+) -> Steps:
+    return Steps(2, 10.0, 12.0, collectives, under_way)
+
+
+def test_the_rank_that_others_wait_for_is_the_slow_one() -> None:
+    waits, slow = steps((10.0, 10.8), (11.0, 11.8)), steps((10.7, 10.8), (11.7, 11.8))
+    reading = reading_of((waits, slow, waits))
+    assert reading.values["rank_imbalance"] == pytest.approx(1.8 / ((1.8 + 0.4 + 0.4) / 3))
+    assert reading.values["communication_share"] == pytest.approx((0.8 + 0.1 + 0.8) / 3)
+    remark = reading.remarks["rank_imbalance"]
+    assert words(remark) == "rank 1 is slower by 700 ms a step, outside of collectives"
+    assert reading.remarks["latency_p50"] == remark
+
+
+def test_collectives_under_way_at_once_and_over_the_end_are_waited_for_once() -> None:
+    assert steps((10.0, 11.0), (10.2, 10.4), (10.5, 11.5), (11.9, 13.0)).waited() == pytest.approx(
+        1.6
+    )
+    assert steps((9.0, 10.5)).waited() == pytest.approx(0.5)
+    assert steps().waited() == 0.0
+
+
+def test_ranks_that_are_alike_are_not_named() -> None:
+    reading = reading_of((steps((10.0, 10.5)), steps((10.0, 10.45))))
+    assert {*reading.remarks} == {"collectives", "collective_bytes"}
+
+
+def test_collectives_are_counted_by_their_kind_a_step() -> None:
+    more = (*ALL_REDUCE, ("broadcast", 100.0))
+    reading = reading_of((steps(), steps(collectives=more)))
+    assert reading.values["collectives"] == 1.5
+    assert reading.values["collective_bytes"] == 4146.0
+    assert words(reading.remarks["collectives"]) == "of a step: 1 all_reduce, 0.5 broadcast"
+    assert words(reading.remarks["collective_bytes"]) == "all_reduce 4 KiB, broadcast 50.0 B"
+
+
+def test_ranks_without_collectives_have_none() -> None:
+    reading = reading_of((steps(collectives=()), steps(collectives=())))
+    assert reading.values["collectives"] == reading.values["communication_share"] == 0.0
+    assert not reading.remarks
