@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from perfci.metrics import NOTHING, Collector, Reading, Scene
+from itertools import chain
+
+from perfci.metrics import NOTHING, Collector, Reading, Scene, Warm
 from perfci.metrics.observed.tree import Spent
 from perfci.model.metric import Metric
+from perfci.stats.quantile import median
 
 PLACE = 1.5
 METRICS = {
@@ -60,3 +63,15 @@ class Observed(Collector):
 
 
 COLLECTOR = Observed
+
+
+def reduce(warm: Warm) -> Reading:
+    """Return the median of what was observed of each call, and those of bursts side by side."""
+    values = {name: median([*chain(*bursts)]) for name, bursts in warm.observed.items()}
+    return Reading(
+        values,
+        bursts={
+            name: tuple(median(calls) if calls else None for calls in bursts)
+            for name, bursts in warm.observed.items()
+        },
+    )
