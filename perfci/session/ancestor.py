@@ -53,12 +53,19 @@ def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...
 def compiler_of(case: Case) -> tuple[str, ...]:
     """Return the modules of torch's compiler that the first call of ``case`` will import.
 
-    None where only the call itself shows it.
+    None where its axes don't say; then a worker's values do (``compiler_in``).
     """
     modes = {case.axes[axis] for axis in ("mode", "backend") if axis in case.axes}
     if modes & _BY_INDUCTOR:
         return DYNAMO, INDUCTOR
     return (DYNAMO,) if any(mode.startswith("backend:") for mode in modes) else ()
+
+
+def compiler_in(values: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the modules of torch's compiler that a worker with these ``values`` used."""
+    if values.get("generated_kernels"):
+        return DYNAMO, INDUCTOR
+    return (DYNAMO,) if values.get("captured_calls") else ()
 
 
 def why_unlike(

@@ -189,11 +189,9 @@ class Session:
         return ""
 
     def _sweep(self, states: list[CaseState], planned: int) -> str:
-        """Measure each state, those together whose workers have one ancestor.
-
-        Of an ancestor several rounds each, else one round.
-        """
+        """Measure each state, those together whose workers have one ancestor; or one round each."""
         self._sweeps += 1
+        self._starters.learn(states)
         groups = visiting_order_by(
             states, lambda state: self._starters.group_of(state.case), self._rng
         )

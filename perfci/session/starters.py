@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from perfci.model.case import Case, FileImports
 from perfci.model.finding import Finding, found
 from perfci.model.words import words
-from perfci.session.ancestor import compiler_of, preload_of, why_unlike
+from perfci.session.ancestor import compiler_in, compiler_of, preload_of, why_unlike
 from perfci.session.executor import Executor, OpenStarters, Starter
 from perfci.session.journal import Journal
 from perfci.session.plan import SessionPlan
 from perfci.session.schedule import starting_order
+from perfci.session.state import CaseState
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Starters:
         self._unfit: dict[str, str] = {}
         self._unshared: dict[str, Finding] = {}
         self._uncompiled: set[str] = set()
+        self._learned: dict[str, tuple[str, ...]] = {}
         self._ancestors = 0
         self._prepared: list[_Prepared] = []
         self._following: Sequence[Sequence[Case]] = ()
@@ -134,7 +136,18 @@ class Starters:
     def _compiler_of(self, case: Case) -> tuple[str, ...]:
         if any(case.file in files for files in (self._unfit, self._unshared, self._uncompiled)):
             return ()
-        return compiler_of(case) if self._plan.quiet.fork else ()
+        return self._learned.get(case.id, compiler_of(case)) if self._plan.quiet.fork else ()
+
+    def learn(self, states: Sequence[CaseState]) -> None:
+        """Take from what was measured which first calls import a compiler.
+
+        Once no round of the case has an empty cache any more: a first call of those counts it.
+        """
+        for state in states:
+            if state.rounds < self._plan.settings.compile_rounds or not all(state.outputs.values()):
+                continue
+            seen = (compiler_in(outputs[-1].values) for outputs in state.outputs.values())
+            self._learned.setdefault(state.case.id, compiler_of(state.case) or min(seen, key=len))
 
     def close(self) -> None:
         """End what was prepared for nothing."""

@@ -54,3 +54,23 @@ def test_set_up_that_changes_the_environment_finds_none_that_has_read_it(project
 
 def test_a_mode_that_compiles_nothing_pays_for_no_compiler(project: Project) -> None:
     assert was_there(measured(project, "default"), "default") == 0.0
+
+
+COMPILES_WITHIN = """\
+import sys
+import perfci, torch
+
+@perfci.benchmark
+def one():
+    there = float("torch._dynamo" in sys.modules)
+    model = torch.compile(torch.nn.Linear(2, 2), backend="eager")
+    return (lambda: model(torch.ones(1, 2))), perfci.metric("early", lambda: there)
+"""
+
+
+def test_a_case_that_was_seen_to_compile_finds_it_in_later_rounds(project: Project) -> None:
+    project.write("benchmarks/bench_one.py", COMPILES_WITHIN)
+    project.commit("benchmarks")
+    report = project.report("run", "--rounds", "4")
+    assert 0.0 < rows(report, "one")["early"]["head"]["center"] < 1.0
+    assert report["failures"] == []
