@@ -27,7 +27,7 @@ class Needs:
     def least(self, state: CaseState) -> int:
         """Return how many rounds the case has in any event."""
         settings = self.settings
-        return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.case.compiled)
+        return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.compiled)
 
     def exact_parts(self, state: CaseState) -> frozenset[str]:
         """Return which of ``EXACT_PARTS`` the next round measures.

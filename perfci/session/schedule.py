@@ -87,8 +87,8 @@ def block_order(sides: Sequence[T], block: int) -> tuple[T, ...]:
 
 
 def least_rounds(rounds: int, compile_rounds: int, *, compiled: bool) -> int:
-    """Return a case's minimum: a compiled one also needs rounds that start with a warm cache."""
-    return max(rounds, compile_rounds + 3) if compiled else rounds
+    """Return a case's minimum: a compiled one needs as many that start with a warm cache."""
+    return compile_rounds + max(rounds, 3) if compiled else rounds
 
 
 def least_workers(measured: CaseRun, settings: MeasureSettings) -> int:

@@ -52,6 +52,13 @@ class CaseState:
     opened: frozenset[str] = frozenset()
     _compared: tuple[int, tuple[Comparison, ...]] = (0, ())
 
+    @property
+    def compiled(self) -> bool:
+        """Whether its axes say that it compiles, or its first worker of a side did."""
+        return self.case.compiled or any(
+            outputs and outputs[0].values.get("captured_calls") for outputs in self.outputs.values()
+        )
+
     def compared(self, policy: Policy) -> tuple[Comparison, ...]:
         """Return the comparisons of both sides, made once a round; a side alone has none.
 
