@@ -4,10 +4,11 @@
 
 For each number of series a history is recorded (that is not measured here; workers' own values are
 in the nights of which the site shows them). Then `perfci trend` runs as its users run it, in a
-fresh process on two cores, and writes the site, the Markdown and the JSON. Told are its wall time;
-the processor time of all its processes, which a busy machine does not lengthen; the largest sum of
-their resident memory, looked at ten times a second (pages that two of them share count twice); and
-the sizes of what it wrote.
+fresh process on two cores, and writes the site, the Markdown and the JSON. With `--increment` that
+is done twice: the day before the last night, into a new folder, and after it, into the same one.
+Told are its wall time; the processor time of all its processes, which a busy machine does not
+lengthen; the largest sum of their resident memory, looked at ten times a second (pages that two of
+them share count twice); and the sizes of what it wrote.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -65,6 +67,11 @@ def measure(history: Path, folder: Path, cores: int) -> dict[str, float]:
     }
 
 
+def add_nights(history: Path, series: int, points: int, nights: range) -> None:
+    """Record some of the ``points`` nights; the newest ones with workers' own values."""
+    build(str(history), series, points, told=RUNS_WITH_WORKERS, only=nights)
+
+
 def look_at(process: psutil.Process) -> tuple[int, dict[int, float]]:
     """Return the resident bytes of a process and all below it, and each one's processor time."""
     resident, spent = 0, {}
@@ -103,6 +110,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=POINTS)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--keep", type=Path, help="keep the histories here, and use those there")
+    parser.add_argument("--increment", action="store_true", help="measure the last night's report")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     rows = []
@@ -110,13 +118,20 @@ def main() -> None:
         kept = given.keep or Path(scratch)
         kept.mkdir(parents=True, exist_ok=True)
         for series in given.sizes:
-            history = kept / f"{series}x{given.points}.sqlite"
+            last = given.points - 1 if given.increment else given.points
+            history = kept / f"{series}x{last}-of-{given.points}.sqlite"
             if not history.exists():
-                build(str(history), series, given.points, told=RUNS_WITH_WORKERS)
+                add_nights(history, series, given.points, range(last))
             folder = Path(scratch) / str(series)
             folder.mkdir()
+            if given.increment:
+                history = shutil.copy(history, folder / "history.sqlite")
             rows.append(measure(history.absolute(), folder, given.cores))
             print(json.dumps(rows[-1]), flush=True)
+            if given.increment:
+                add_nights(history, series, given.points, range(last, given.points))
+                rows.append({"increment": 1} | measure(history, folder, given.cores))
+                print(json.dumps(rows[-1]), flush=True)
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

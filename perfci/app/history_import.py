@@ -38,14 +38,26 @@ class Imported:
     details: tuple[str, ...] = ()
 
 
-def importer(path: Path) -> Callable[[OpenHistory], Imported]:
-    """Return what adds the content of ``path`` to a history.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How far an import is: ``runs`` read, from so many ``files`` ``of`` a folder's; else of 0."""
+
+    runs: int
+    files: int = 0
+    of: int = 0
+
+
+Watch = Callable[[Reading], None]
+
+
+def importer(path: Path, watch: Watch = lambda _: None) -> Callable[[OpenHistory], Imported]:
+    """Return what adds the content of ``path`` to a history; ``watch`` hears how far it is.
 
     PerfciError where it can't be read or is nothing to import: before a history is opened, which
     would make one. Damage further in is an error of the call.
     """
     if path.is_dir():
-        return partial(_import_foreign, parts=_folder_parts(path))
+        return partial(_import_foreign, parts=_folder_parts(path, watch))
     try:
         beginning = read_beginning(path)
     except OSError as error:
@@ -57,9 +69,9 @@ def importer(path: Path) -> Callable[[OpenHistory], Imported]:
             "Export without --csv: JSON lines hold all there is.",
         )
     if is_sqlite(beginning):
-        return partial(_import_sqlite, path=path)
+        return partial(_import_sqlite, path=path, watch=watch)
     if is_export(beginning):
-        return partial(_import_export, path=path)
+        return partial(_import_export, path=path, watch=watch)
     from perfci.foreign.recognition import read_foreign
 
     try:
@@ -90,14 +102,20 @@ def read_beginning(path: Path) -> bytes:
         return stack.enter_context(path.open("rb")).read(64)
 
 
-def _import_export(history: OpenHistory, path: Path) -> Imported:
+def _import_export(history: OpenHistory, path: Path, watch: Watch) -> Imported:
     from perfci.history.interchange import from_lines
 
     with path.open("rb") as lines:
-        return add_records(history, from_lines(lines, str(path)))
+        return add_records(history, _counted(from_lines(lines, str(path)), watch))
 
 
-def _import_sqlite(history: OpenHistory, path: Path) -> Imported:
+def _counted(records: Iterable[Record], watch: Watch) -> Iterator[Record]:
+    for number, record in enumerate(records, start=1):
+        watch(Reading(number))
+        yield record
+
+
+def _import_sqlite(history: OpenHistory, path: Path, watch: Watch) -> Imported:
     """Read a copy: the file may be another's, of an older revision, and not for us to change."""
     from perfci.history.database import copy_file
     from perfci.history.history import open_history
@@ -109,7 +127,7 @@ def _import_sqlite(history: OpenHistory, path: Path) -> Imported:
         except OSError as error:
             raise _unreadable(path, error) from error
         with open_history(str(copy), create=False) as other:
-            return add_records(history, other.records())
+            return add_records(history, _counted(other.records(), watch))
 
 
 def _import_foreign(history: OpenHistory, parts: Iterator[Foreign]) -> Imported:
@@ -193,11 +211,15 @@ def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
     return some, None
 
 
-def _folder_parts(path: Path) -> Iterator[Foreign]:
+def _folder_parts(path: Path, watch: Watch) -> Iterator[Foreign]:
     """Yield a file at a time: years of asv's results are hundreds of megabytes."""
     from perfci.foreign.recognition import foreign_parts
 
+    opened = 0
+
     def content_of(name: str) -> bytes:
+        nonlocal opened
+        opened += 1
         try:
             return read_regular(path / name)
         except OSError as error:
@@ -210,7 +232,11 @@ def _folder_parts(path: Path) -> Iterator[Foreign]:
             f"{path} holds no .json file within {_DEEPEST} folders",
             "Name the folder of results, such as asv's .asv/results.",
         )
-    return foreign_parts(names, content_of, path.name)
+    runs = 0
+    for part in foreign_parts(names, content_of, path.name):
+        runs += len(part.runs)
+        watch(Reading(runs, opened, len(names)))
+        yield part
 
 
 _DEEPEST = 3

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli.printing import is_quiet, is_terminal, rewrite, say
+from perfci.cli.printing import is_quiet, is_terminal, log_event, rewrite, say
 from perfci.units import first_of, format_duration
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def root_here() -> Path:
 # Progress on standard error: a line that updates on a terminal, one now and then in CI.
 
 _EVERY_S = 15.0
+_BLINK_S = 0.1
 
 
 def _provisional_text(rows: Sequence[Comparison]) -> str:
@@ -104,6 +105,7 @@ class ProgressLine:
         self._quiet = quiet
         self._terminal = is_terminal(err=True)
         self._last = -_EVERY_S
+        self._counted: float | None = None
         self._open = False
         self._looked = False
 
@@ -133,6 +135,19 @@ class ProgressLine:
             f"[{progress.done}/{progress.planned} rounds, "
             f"{format_duration(progress.elapsed_s)}{left}] {progress.case}"
         )
+
+    def count(self, text: str, **told: object) -> None:
+        """Show how far something is that counts quickly; in a log as the event ``progress``.
+
+        On a terminal ten times a second; else every 15 s, and in a log at once, too.
+        """
+        now, before = time.monotonic(), self._counted
+        every = _BLINK_S if self._terminal else _EVERY_S
+        if self._quiet or (before is not None and now - before < every):
+            return
+        self._counted = now
+        if not log_event("progress", **told) and (self._terminal or before is not None):
+            self._show(text)
 
     def close(self) -> None:
         """Clear the line."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,13 +41,22 @@ def import_files(
     asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are
     recognised by what they hold. A run that is there already isn't added again.
     """
-    from perfci.app.history_import import importer
+    from perfci.app.history_import import Reading, importer
+    from perfci.cli.caller import ProgressLine
     from perfci.render.clean import clean_line
 
-    found = [(file, importer(file)) for file in files]
-    with _opened(history, config_path, create=True) as opened:
+    progress = ProgressLine(quiet=quiet or is_quiet())
+
+    def watch(file: Path, reading: Reading) -> None:
+        of = f"{reading.files:,} of {reading.of:,} files, " if reading.of else ""
+        told = {"file": str(file), "runs": reading.runs, "files": reading.files, "of": reading.of}
+        progress.count(f"{of}{counted(reading.runs, 'run')} of {file}", **told)
+
+    found = [(file, importer(file, partial(watch, file))) for file in files]
+    with _opened(history, config_path, create=True) as opened, closing(progress):
         for file, add_to in found:
             said = add_to(opened)
+            progress.close()
             say(clean_line(f"{file}: {said.summary}"))
             for line in () if quiet else said.details:
                 say(f"  {clean_line(line)}", err=True)
