@@ -48,6 +48,10 @@ class Refused(OutsideError):
     """The token may not do this. Nothing was written."""
 
 
+class TooLong(OutsideError):
+    """The answer is longer than is read of one; a part of it may not be."""
+
+
 class Missing(OutsideError):
     """What was asked for isn't there, or the token may not even know that it is."""
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
 from perfci.errors import OutsideError, UsageError
-from perfci.publish.failures import Missing, Refused, Service, Unsure, judge
+from perfci.publish.failures import Missing, Refused, Service, TooLong, Unsure, judge
 from perfci.publish.http import Answer, Connection, NoAnswer, Pace, address_of, redirected
 from perfci.publish.retry import RetryPolicy, retry
 from perfci.render.clean import clean_line
@@ -34,6 +35,7 @@ _PAGE = 100
 _MOST_PAGES = 300
 _MOST_BYTES = 64 << 20
 """A page of a hundred comments, each as long as GitHub lets it be, has less than half of it."""
+_HOLDING = {"Authorization", "PRIVATE-TOKEN"}
 _MOST_HOPS = 3
 _MOVED = {301, 307, 308}
 """The redirects of which the same request is to be sent again; nothing was done yet."""
@@ -70,6 +72,9 @@ class Rest:
             )
         self._api = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._headers = dict(headers)
+        self._token = next(
+            (text.rpartition(" ")[2] for name, text in headers.items() if name in _HOLDING), ""
+        )
         self._policy = policy or policy_of(120.0)
         self._connection = Connection(self._policy.timeout, _MOST_BYTES, pace or GUIDE, sleep)
         self._at = at
@@ -102,20 +107,23 @@ class Rest:
         path: str,
         kind: type[T],
         items: Callable[[T], tuple[Any, ...]],
+        entries: int = _PAGE,
+        /,
         **parameters: Parameter,
     ) -> tuple[Any, ...]:
+        """Return a list's entries; so many are asked for at once."""
         found: list[Any] = []
         many, number = self.pages
         for page in range(1, _MOST_PAGES + 1):
-            numbers = {many: str(_PAGE), number: str(page)}
+            numbers = {many: str(entries), number: str(page)}
             read, answer = self._read(path, kind, {**parameters, **numbers})
             more = items(read)
             found += more
-            if not _goes_on(answer, len(more)):
+            if not _goes_on(answer, len(more) >= entries):
                 return tuple(found)
         raise OutsideError(
             "endless-list",
-            f"{self._at}{path} has more than {_MOST_PAGES * _PAGE} entries",
+            f"{self._at}{path} has more than {_MOST_PAGES * entries} entries",
             "Start a new pull request: nobody can read this one any more.",
         )
 
@@ -158,6 +166,8 @@ class Rest:
         if answer.status == 202 and verb == "GET":
             said = f"{request} was answered with 202: not ready yet"
             raise Unsure(f"{self.service.slug}-busy", said, self.service.later)
+        if answer.status >= 300:  # a server may say again what it was sent
+            answer = replace(answer, text=self._without_token(answer.text))
         judge(answer, request, self._now(), self.service)
         return answer
 
@@ -177,7 +187,7 @@ class Rest:
                 f"Is {self.service.address} right, and may this runner reach it?",
             ) from failure
         if not answer.whole:
-            raise OutsideError(
+            raise TooLong(
                 "strange-answer",
                 f"{request} was answered with more than {_MOST_BYTES >> 20} MiB",
                 _strange(self.service),
@@ -190,20 +200,23 @@ class Rest:
         if address is None:
             raise OutsideError(
                 "moved",
-                f"{request} was sent elsewhere: {clean_line(location)}",
+                f"{request} was sent elsewhere: {clean_line(self._without_token(location))}",
                 f"Correct {self.service.address}.",
             )
         return address
 
+    def _without_token(self, text: str) -> str:
+        return text.replace(self._token, "…") if self._token else text
 
-def _goes_on(answer: Answer, entries: int) -> bool:
+
+def _goes_on(answer: Answer, full: bool) -> bool:
     """Say whether another page follows.
 
     A page may be shorter than was asked for: GitLab leaves out notes that the token may not see,
     and a Forgejo has its own limit.
     """
     links = answer.headers.get("link")
-    return 'rel="next"' in links if links else entries >= _PAGE
+    return 'rel="next"' in links if links else full
 
 
 def parse(text: str, kind: type[T], request: str, service: Service) -> T:

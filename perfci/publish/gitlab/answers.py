@@ -10,6 +10,8 @@ from perfci.publish.github.pull import Pull
 
 STATES = {"success": "success", "failure": "failed"}
 """A commit status's states, as GitLab calls what perfci sets."""
+_MOST = 100_000
+"""What is kept of a note: more than perfci writes, less than fills the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class NoteAnswer:
         return Comment(
             self.id,
             author,
-            self.body,
+            self.body[:_MOST],
             f"{url}#note_{self.id}" if url else "",
             number,
             created_at=self.created_at,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from urllib.parse import quote
 
-from perfci.publish.failures import Missing, Service
+from perfci.publish.failures import Missing, Service, TooLong
 from perfci.publish.github.answers import StatusAnswer
 from perfci.publish.github.check import NAME, Status
 from perfci.publish.github.comment import Comment
@@ -24,7 +24,11 @@ from perfci.publish.http import Pace
 from perfci.publish.rest import Rest, parse
 from perfci.publish.retry import RetryPolicy
 
+_FEW = 10
+"""Notes that fit what is read of an answer, each as long as it may be and its signs escaped."""
 _ACTION = re.compile(r"^[^\S\n]*(?=/)", re.MULTILINE)
+_REFERENCE = re.compile(r"&#(?:33|36|38|126);(?=\d)")
+"""One of ``!$&~``, as ``escape`` writes it, before a number. It breaks ``@`` and ``#`` itself."""
 SERVICE = Service(
     "GitLab",
     "CI_API_V4_URL",
@@ -103,10 +107,12 @@ class Client(Rest):
     def text(self, body: str) -> str:
         """Return a note's text, of which no line is a quick action, such as ``/merge``.
 
+        And no stranger's text a reference, such as ``!12``, which would leave a trace there.
+
         GitLab does what they say by the token's rights, and has taken lines for them that stand in
         a fence: it didn't always know where a fence of four backticks ends.
         """
-        return _ACTION.sub("\\g<0>\u200b", body)
+        return _REFERENCE.sub("\\g<0>\u200b", _ACTION.sub("\\g<0>\u200b", body))
 
     def login(self) -> str:
         """Return the account that the token posts as: a project's token has one of its own."""
@@ -115,9 +121,16 @@ class Client(Rest):
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all notes of a merge request but GitLab's own, the oldest first."""
-        path = f"/merge_requests/{number}/notes"
-        notes = self._pages(path, tuple[NoteAnswer, ...], tuple, sort="asc", order_by="created_at")
+        try:
+            notes = self._notes(number, 100)
+        except TooLong:  # anybody may leave notes of a million characters
+            notes = self._notes(number, _FEW)
         return tuple(one.record(number, self._url(number)) for one in notes if not one.system)
+
+    def _notes(self, number: int, at_once: int) -> tuple[NoteAnswer, ...]:
+        order = {"sort": "asc", "order_by": "created_at"}
+        path = f"/merge_requests/{number}/notes"
+        return self._pages(path, tuple[NoteAnswer, ...], tuple, at_once, **order)
 
     def create_comment(self, number: int, body: str) -> str:
         """Leave a note, and return its address."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -10,6 +11,8 @@ from perfci.errors import OutsideError, UsageError
 from perfci.publish.github.posting import leave_comment
 from perfci.publish.gitlab.client import Client
 from perfci.publish.gitlab.job import is_of_a_fork, read_job
+from perfci.publish.http import Pace
+from perfci.render.escape import escape
 from perfci.render.markdown import MARKER, render_markdown
 from tests.publish.fake import Fault
 from tests.publish.github.conftest import HEAD
@@ -34,6 +37,14 @@ def test_no_line_of_a_note_is_a_quick_action(client: Client, gitlab: FakeGitLab,
     assert note["body"].replace("\u200b", "") == body.replace("\u200b", "")
     leave_comment(client, client.pull(7), client.login(), body)
     assert len(gitlab.wrote()) == 1
+
+
+def test_no_strangers_text_is_a_reference(client: Client, gitlab: FakeGitLab) -> None:
+    body = f"{MARKER}\n{escape('see !12, &3, $4, ~5, #6 and @all')}\n"
+    leave_comment(client, client.pull(7), BOT, body)
+    shown = html.unescape(gitlab.notes[0]["body"])
+    assert re.search(r"[!&$~#]\d|@\w", shown) is None
+    assert "see !12, &3, $4, ~5, #6 and @all" in shown.replace("\u200b", "")
 
 
 def test_a_note_of_another_merge_request_or_of_gitlab_itself_is_none_of_its_comments(
@@ -103,3 +114,22 @@ def test_a_merge_request_that_does_not_say_whose_it_is_is_a_forks(
 def test_a_number_that_is_none_is_refused(number: str) -> None:
     with pytest.raises(UsageError, match="no merge request's number"):
         read_job({"CI_COMMIT_SHA": HEAD, "CI_MERGE_REQUEST_IID": number})
+
+
+def test_notes_as_long_as_they_may_be_keep_nobody_from_being_told(
+    client: Client, gitlab: FakeGitLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perfci.publish.rest._MOST_BYTES", 1 << 20)
+    client = Client("42", client._token, gitlab.api, pace=Pace())
+    for _ in range(90):
+        gitlab.note("<" * 60_000, "stranger")
+    mine = gitlab.note(f"{MARKER}\nold")
+    left = leave_comment(client, client.pull(7), BOT, f"{MARKER}\nnew")
+    assert left.kind == "posted"
+    assert mine["body"].endswith("new")
+    client.close()
+
+
+def test_of_a_strangers_note_only_a_part_is_kept(client: Client, gitlab: FakeGitLab) -> None:
+    gitlab.note("x" * 1_000_000, "stranger")
+    assert [len(one.body) for one in client.comments(7)] == [100_000]
