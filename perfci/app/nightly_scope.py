@@ -83,7 +83,12 @@ def task_of(project: Project, request: NightlyRequest) -> Task:
         commits=chosen,
         older=older,
         branch=branch_of(repository, rev),
-        python=interpreter(request.python, project.config.python, project.root),
+        python=interpreter(
+            request.python,
+            project.config.python,
+            project.root,
+            launcher=project.config.launcher,
+        ),
         runner=request.runner or runner_name(),
         budget_s=request.budget_s,
         selection=request.selection,

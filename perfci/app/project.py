@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from perfci.checkout.repository import Repository, open_repository
 from perfci.config.loading import Config, load_config
 from perfci.errors import UsageError
 from perfci.files import expanded
+from perfci.machine.launcher import require_exec
 from perfci.model.settings import DECIDING_ROUNDS
 from perfci.session.executor import Executor, Processes
 from perfci.session.state import Progress
@@ -59,7 +61,8 @@ class Project:
         self, name: str, rev: str, python: str | None = None, option: str = "--python"
     ) -> Wanted:
         """Return a side to measure: ``rev`` resolved, run by ``python`` or the configured one."""
-        chosen = interpreter(python, self.config.python, self.root, option)
+        launcher = self.config.launcher
+        chosen = interpreter(python, self.config.python, self.root, option, launcher)
         return Wanted(name, self.repository.resolve(rev), chosen)
 
     def surroundings(self) -> Surroundings:
@@ -91,6 +94,7 @@ class Options(TypedDict, total=False):
     seed: int | None
     strict: bool | None
     inject: Sequence[tuple[str, float]]
+    launcher: str | None
 
 
 def open_project(
@@ -142,16 +146,43 @@ def configuration(root: Path, config_path: Path | None, **options: Unpack[Option
                 "injected-twice", "--inject names a metric twice", "Give each metric one share."
             )
         settings = replace(settings, inject=dict(inject))
+    if given := options.get("launcher"):
+        config = replace(config, launcher=_words(given))
     policy = config.policy if strict is None else replace(config.policy, strict=strict)
     return replace(config, settings=settings, policy=policy)
 
 
-def interpreter(given: str | None, configured: str, root: Path, option: str = "--python") -> str:
+def _words(launcher: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(launcher))
+    except ValueError as error:
+        raise UsageError(
+            "bad-launcher",
+            f"--launcher {launcher!r} can't be read: {error}",
+            "It is a command without a shell, such as 'numactl --membind=0'.",
+        ) from error
+
+
+def interpreter(
+    given: str | None,
+    configured: str,
+    root: Path,
+    option: str = "--python",
+    launcher: Sequence[str] = (),
+) -> str:
     """Return the absolute path of the Python that measures; UsageError where it isn't one.
 
     ``given`` as ``option`` goes before the ``configured`` one, whose relative path is the
-    repository's; without either it is perfci's own.
+    repository's; without either it is perfci's own. Where there is a ``launcher``, it is the Python
+    of that name behind it, and the launcher is tried.
     """
+    if launcher:
+        named = given or (_of_repository(configured, root) if configured else sys.executable)
+        require_exec(launcher, named, os.environ)
+        trouble = _trouble_with(*launcher, named)
+        if trouble:
+            raise _unfit(f"{named} behind the launcher", trouble)
+        return named
     if given is None and not configured:
         return sys.executable
     named = _of_repository(configured, root) if given is None else given
@@ -169,8 +200,12 @@ def interpreter(given: str | None, configured: str, root: Path, option: str = "-
     python = str(Path(found).absolute())
     trouble = _trouble_with(python)
     if trouble:
-        raise UsageError("no-python", f"{shown} {trouble}", "Workers need Python 3.11 or newer.")
+        raise _unfit(shown, trouble)
     return python
+
+
+def _unfit(shown: str, trouble: str) -> UsageError:
+    return UsageError("no-python", f"{shown} {trouble}", "Workers need Python 3.11 or newer.")
 
 
 def _of_repository(python: str, root: Path) -> str:
@@ -178,9 +213,9 @@ def _of_repository(python: str, root: Path) -> str:
     return str(root / expanded(python)) if os.sep in python else python
 
 
-def _trouble_with(python: str) -> str:
+def _trouble_with(*python: str) -> str:
     """Return why ``python`` can't run workers; measured with, it would look like a broken side."""
-    probe = [python, "-c", "import sys; print('Python', *sys.version_info[:2])"]
+    probe = [*python, "-c", "import sys; print('Python', *sys.version_info[:2])"]
     try:
         done = subprocess.run(probe, capture_output=True, text=True, check=False, timeout=60)
     except subprocess.TimeoutExpired:

@@ -91,6 +91,12 @@ measuring_options = _stack(
         help=f"Least rounds a case; fewer than {DECIDING_ROUNDS} are a quick look: no verdict.",
     ),
     click.option("--budget", type=duration, help="Time for everything: 90s, 10m, 1h."),
+    click.option(
+        "--launcher",
+        metavar="COMMAND",
+        help="Put before Python where workers start: 'numactl --membind=0' "
+        "(default: `launcher` in the configuration).",
+    ),
     click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data."),
     allow_token_option,
 )

@@ -148,7 +148,7 @@ def _deliver(
     from perfci.cli.output import show_report, show_texts, shown_as, worst_code
 
     with calling(quiet=quiet) as caller:
-        names = ("config_path", "rounds", "budget", "seed", "strict", "inject")
+        names = ("config_path", "rounds", "budget", "seed", "strict", "inject", "launcher")
         project = open_project(caller, **{name: given[name] for name in names})
         collected = compare_in_parts(
             project, base, head, parts, outputs, same=same, benchmarks_of=benchmarks_of

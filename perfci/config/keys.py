@@ -232,6 +232,9 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
     benchmarks: Annotated[Inside, about("The folder of benchmark files.")] = "benchmarks"
     pattern: Annotated[FilePattern, about("Which files in it.")] = "bench_*.py"
     python: Annotated[Text, about("The Python of the benchmarks; else perfci's own.")] = ""
+    launcher: Annotated[
+        tuple[Text, ...], about("Words before Python where workers and builds start.")
+    ] = ()
     python_path: Annotated[
         tuple[Inside, ...],
         written("a list of paths inside the repository, relative to its root"),

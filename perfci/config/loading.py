@@ -46,6 +46,7 @@ class Config:
     benchmarks: str = "benchmarks"
     pattern: str = "bench_*.py"
     python: str = ""
+    launcher: tuple[str, ...] = ()
     python_path: tuple[str, ...] = (".", "src")
     installed: tuple[str, ...] = ()
     build: tuple[str, ...] = ()

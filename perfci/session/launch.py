@@ -28,6 +28,7 @@ class Launch:
     """How workers of one side are started. ``affinity`` is empty where nothing is pinned.
 
     ``enter`` is a command that goes before Python: it takes the worker out of others' reach.
+    ``launcher`` is the user's own, which goes after that.
     """
 
     python: str
@@ -36,6 +37,7 @@ class Launch:
     memory_limit: int = 0
     import_times: bool = False
     enter: tuple[str, ...] = ()
+    launcher: tuple[str, ...] = ()
 
 
 class TreeDeleted(Exception):
@@ -81,12 +83,14 @@ class Executed:
         try:
             if launch.affinity:  # inherited by the child from its very first instruction
                 os.sched_setaffinity(0, launch.affinity)
-            if launch.enter and shutil.which(launch.python) is None:  # it would say so in the log
+            first = (*launch.launcher, launch.python)[0]
+            if launch.enter and shutil.which(first) is None:  # it would say so in the log
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             spawned = str(time.monotonic_ns())
             self._process = subprocess.Popen(
                 [
                     *launch.enter,
+                    *launch.launcher,
                     launch.python,
                     *options,
                     _BOOTSTRAP,

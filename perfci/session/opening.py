@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -129,7 +130,7 @@ def _check_out(
         root = stack.enter_context(
             worktrees.side(
                 resolved,
-                build=config.build,
+                build=_launched(config.launcher, config.build),
                 python=one.python,
                 environment=environment,
                 timeout=config.build_timeout,
@@ -140,6 +141,11 @@ def _check_out(
         side = Side(resolved.rev, resolved.sha, one.python, dirty=resolved.dirty)
         sides.append(SidePlan(one.name, side, root, resolved.tree, bool(config.build)))
     return tuple(sides)
+
+
+def _launched(launcher: Sequence[str], build: Sequence[str]) -> tuple[str, ...]:
+    """Return the build's commands as they run in the same surroundings as workers."""
+    return tuple(f"{shlex.join(launcher)} {command}" if launcher else command for command in build)
 
 
 def _plan(
@@ -167,6 +173,7 @@ def _plan(
         scratch=scratch,
         token=token,
         enter=enter,
+        launcher=config.launcher,
         checkout=around.repository.root,
         differing=_differing(sides),
     )
@@ -219,6 +226,8 @@ def _environments(plan: SessionPlan, found: Mapping[str, Discovered]) -> dict[st
     shared = {**host_facts(), **quiet_facts(plan.quiet, plan.cores)}
     if plan.settings.flush_l2:
         shared["flush_l2"] = "yes"  # its numbers compare with no others; without it all is as ever
+    if plan.launcher:
+        shared["launcher"] = " ".join(plan.launcher)
     return {
         name: make_environment({**shared, **one.discovery.facts}) for name, one in found.items()
     }

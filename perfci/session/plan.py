@@ -74,6 +74,7 @@ class SessionPlan:
     scratch: Path
     token: str
     enter: tuple[str, ...] = ()
+    launcher: tuple[str, ...] = ()
     places: Mapping[str, Places] = field(default_factory=dict)
     project: tuple[str, ...] = ()
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -221,6 +222,7 @@ class SessionPlan:
             affinity=self.cores.workers,
             memory_limit=self.settings.memory_limit,
             enter=self.enter,
+            launcher=self.launcher,
         )
 
     def task(
