@@ -72,6 +72,7 @@ def test_an_endpoint_is_asked_and_its_server_is_gone_with_the_worker(
     assert measured["values"]["tokens_per_request"] == 8.0  # OpenAI's first and last aren't tokens
     assert measured["values"]["goodput"] == 0.0
     assert {FIRST, BETWEEN} <= found(measured)
+    assert measured["values"]["children_cpu_time"] > 0  # the server's
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 
 from perfci.metrics import NOTHING, Collector, Reading, Scene, Warm
@@ -10,12 +11,13 @@ from perfci.model.metric import Metric
 from perfci.stats.quantile import median
 
 PLACE = 1.5
+_OF_COMMANDS = "command_cpu_time"
 METRICS = {
     Metric("children_cpu_time", "s", "per_worker", 0.05, "warn"): (
         "processor time of [processes that the calls start or use](benchmarks.md#processes): all "
         "of it from warm-up to the last burst ÷ calls; a command has the next row instead"
     ),
-    Metric("command_cpu_time", "s", "per_worker", 0.05, "warn"): (
+    Metric(_OF_COMMANDS, "s", "per_worker", 0.05, "warn"): (
         "[a command's](running-commands.md) processor time, user and system, its children's "
         "included: median of the calls"
     ),
@@ -54,12 +56,17 @@ class Observed(Collector):
 
     def warm(self) -> None:
         """Forget the calls that warmed it up."""
-        self._observer = self.scene.work.observer or Children(self.scene)
-        self._observer.begin()
+        own = self.scene.work.observer
+        self._observers = [*([own] if own else []), Children(self.scene)]
+        for one in self._observers:
+            one.begin()
 
     def after_bursts(self) -> Reading:
         """Return what was seen."""
-        return self._observer.reading()
+        first, *others = (one.reading() for one in self._observers)
+        if others and _OF_COMMANDS not in first.values:  # whose processes are counted there
+            return replace(first, values={**first.values, **others[0].values})
+        return first
 
 
 COLLECTOR = Observed
