@@ -17,7 +17,7 @@ help:
 	@echo "make test-pythons run a part of them with Python 3.12 and 3.13"
 	@echo "make lint         ruff, mypy, import contracts, the workflows"
 	@echo "make fuzz         hand 100,000 damaged documents to each reader of strangers' bytes"
-	@echo "make faults       run what writes on disks that fail, a change to a file at a time"
+	@echo "make faults       run what writes on disks that fail, a change at a time, and kill it"
 	@echo "make docs         build the documentation's site in build/docs"
 	@echo "make lock         write the commenting job's requirements anew, from PyPI"
 	@echo "make wheel-check  build the wheel and try it in a fresh environment"
@@ -68,6 +68,7 @@ lint: $(VENV)/.installed
 
 faults: $(VENV)/.installed
 	$(BIN)/python -m tests.faults
+	$(BIN)/python -m tests.faults.kills
 
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m tests.fuzz
