@@ -119,6 +119,7 @@ def measure_both(
             scale=part.scale,
             everything=request.everything,
             together=request.together,
+            looks=request.why,
         )
         new, gone = one_sided_points(workplace, request, part)
         removed = (*removed_cases(workplace, request), *gone)

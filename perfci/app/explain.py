@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from perfci.app.compare import Request, selected_cases
+from perfci.app.outputs import unwritable
 from perfci.app.project import Project
 from perfci.app.reports import load_report
 from perfci.errors import UsageError
@@ -72,7 +73,10 @@ def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
         project.side("head", request.head, request.python),
     )
     if request.traces:
-        require_writable(request.traces / "trace.json")
+        try:
+            require_writable(request.traces / "trace.json")
+        except OSError as error:
+            raise unwritable(request.traces, error) from error
     moved: dict[str, list[Comparison]] = {}
     for row in request.rows or ():
         moved.setdefault(row.case, []).append(row)

@@ -25,13 +25,13 @@ from perfci.session.executor import Executor
 from perfci.session.interrupts import measuring_begins, measuring_ended
 from perfci.session.launch import TreeDeleted, move
 from perfci.session.plan import SessionPlan
+from perfci.session.remaining import MOST_LOOKED_INTO
 from perfci.session.slot import Task
 from perfci.session.state import CaseState
 from perfci.verdict.why import changed_lines, ranked, size, with_hunks
 
 EXPLAIN_S = 10.0
 """What the instruments of a case take at most in ``compare``, beside its own run time."""
-MOST_CASES = 8
 _FIRST_PROFILE_S = 60.0
 """What the first profile of a side may take, whatever is left: with none of it there is no why."""
 _CALLS = 3
@@ -334,12 +334,12 @@ def explain_moved(
     for row in sorted(rows, key=size, reverse=True):
         if row.status in {"regressed", "improved"} and row.gate != "info":
             moved.setdefault(row.case, []).append(row)
-    chosen = list(moved)[:MOST_CASES]
+    chosen = list(moved)[:MOST_LOOKED_INTO]
     notes = []
-    if len(moved) > MOST_CASES:
+    if len(moved) > MOST_LOOKED_INTO:
         notes.append(
-            f"{MOST_CASES} of {len(moved)} cases that moved were looked into, those that moved "
-            "most; `perfci explain` looks into the others."
+            f"{MOST_LOOKED_INTO} of {len(moved)} cases that moved were looked into, those that "
+            "moved most; `perfci explain` looks into the others."
         )
     by_case = {state.case.id: state for state in states if not state.failures}
     found = []

@@ -20,22 +20,15 @@ from perfci.session.journal import Journal
 from perfci.session.launch import TreeDeleted
 from perfci.session.needs import Needs
 from perfci.session.plan import SessionPlan
+from perfci.session.remaining import Remaining
 from perfci.session.round import measure_round
-from perfci.session.schedule import (
-    starting_order,
-    visiting_order,
-    visiting_order_by,
-)
+from perfci.session.schedule import starting_order, visiting_order, visiting_order_by
 from perfci.session.starters import Starters
-from perfci.session.state import CaseState, Progress, SessionResult, case_states
+from perfci.session.state import CaseState, Progress, SessionResult, by_own_timeout, case_states
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
-from perfci.verdict.stopping import (
-    awaits_rounds,
-    looking_worse,
-    rounds_of_ancestor,
-)
+from perfci.verdict.stopping import awaits_rounds, looking_worse, rounds_of_ancestor
 
 STARTS = frozenset({"cold_start", "import_time"})
 """What only a round that starts the sides one after the other measures."""
@@ -51,7 +44,8 @@ class Session:
     ``scale`` is how many times this session's comparisons its report will have: a shard's session
     is as sure as one that measures everything. A case that ran the same code on both sides, without
     doubt, has one round, and all of them where ``everything`` is measured. ``together``: cases of
-    one file that all are, in one process a side, have none.
+    one file that all are, in one process a side, have none. ``looks``: cases that moved will be
+    looked into, which takes time, too.
     """
 
     def __init__(
@@ -67,11 +61,13 @@ class Session:
         scale: float = 1.0,
         everything: bool = False,
         together: bool = False,
+        looks: bool = False,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         self._plan = plan
         self._policy = policy
         self._needs = Needs(plan.settings, policy)
+        self._remaining = Remaining(self._needs, looks=looks)
         self._journal = journal
         self._executor = executor
         self._budget_end = budget_end
@@ -272,10 +268,8 @@ class Session:
         """Measure one round; return whether it counts, and more of ``starters`` can follow."""
         number = state.rounds + 1
         elapsed = self._executor.now() - self._started
-        left = None
-        if self._rounds:
-            to_do = self._round_time_s / self._rounds * (planned - self._rounds)
-            left = max(0.0, min(to_do, self._budget_end - self._executor.now()))
+        budget_s = self._budget_end - self._executor.now()
+        left = self._remaining.seconds(self._states, self._family, elapsed, budget_s)
         looks = self._provisional()
         self._progress(Progress(state.case.id, number, self._rounds, planned, elapsed, left, looks))
         started = self._executor.now()
@@ -299,6 +293,7 @@ class Session:
                 self._starters.refuse(state.case, found("ancestor-state", message=message))
                 return False
         took = self._executor.now() - started
+        state.first_round_s = state.first_round_s or took
         state.longest_round_s = max(state.longest_round_s, took)
         state.wall_s += took
         state.rounds = number
@@ -313,7 +308,7 @@ class Session:
                     state.outputs[output.side].append(output)
                     self._journal.result(state.slug, output, result.logs.get(output.side, ""))
                 case WorkerFailure(failure=failure):
-                    state.failures.append(failure)
+                    state.failures.append(by_own_timeout(failure, state.case))
                     log = result.logs.get(failure.side, "")
                     self._journal.result(state.slug, worker_result, log)
         state.same_code = self._code.settles(state)

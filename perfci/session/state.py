@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from perfci.model.case import Case, Failure
 from perfci.model.ran import Ran
@@ -45,6 +45,7 @@ class CaseState:
     failures: list[Failure] = field(default_factory=list)
     rounds: int = 0
     longest_round_s: float = 0.0
+    first_round_s: float = 0.0
     undecided: tuple[str, ...] = ()
     out_of_reach: tuple[str, ...] = ()
     wall_s: float = 0.0
@@ -71,6 +72,13 @@ class CaseState:
         if not self.same_code:
             return self._compared[1]
         return same_code_rows(self._compared[1]) or (unmeasured_row(self.case.id, policy),)
+
+
+def by_own_timeout(failure: Failure, case: Case) -> Failure:
+    """Return ``failure``, which says whose limit ended it where that is the benchmark's own."""
+    if failure.kind != "timeout" or case.timeout is None:
+        return failure
+    return replace(failure, message=f"{failure.message}: the benchmark's own `timeout`")
 
 
 @dataclass(frozen=True, slots=True)

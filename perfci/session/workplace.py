@@ -97,6 +97,7 @@ class Workplace:
         scale: float = 1.0,
         everything: bool = False,
         together: bool = False,
+        looks: bool = False,
     ) -> SessionResult:
         """Measure those of ``cases`` that every side has and that aren't skipped.
 
@@ -119,6 +120,7 @@ class Workplace:
             scale=scale,
             everything=everything or len({one.key for one in self.environments.values()}) > 1,
             together=together,
+            looks=looks,
             progress=self.shown.progress,
         )
         try:

@@ -1,0 +1,52 @@
+"""The time left: by what each case still needs, what its rounds took, and what comes after them."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfci.model.case import Case
+from perfci.model.settings import MeasureSettings
+from perfci.session.needs import Needs
+from perfci.session.remaining import Remaining
+from perfci.session.state import CaseState, case_states
+from perfci.verdict.policy import Policy
+
+
+def states(*names: str) -> list[CaseState]:
+    cases = tuple(Case(name, name, {}, "bench.py", 1, "") for name in names)
+    return case_states(cases, ["head"])
+
+
+def left(of: list[CaseState], elapsed_s: float, budget_s: float = 1e9) -> float | None:
+    needs = Needs(MeasureSettings(rounds=5), Policy())
+    return Remaining(needs, looks=True).seconds(of, 0, elapsed_s, budget_s)
+
+
+def measured(state: CaseState, rounds: int, first_s: float, later_s: float) -> None:
+    state.rounds, state.first_round_s = rounds, first_s
+    state.wall_s = first_s + (rounds - 1) * later_s
+
+
+def test_before_the_first_round_nothing_is_said() -> None:
+    assert left(states("a", "b"), 3.0) is None
+
+
+def test_a_first_round_that_compiles_says_nothing_of_later_ones() -> None:
+    (one,) = of = states("a")
+    measured(one, 3, first_s=60.0, later_s=2.0)
+    assert left(of, elapsed_s=64.0) == pytest.approx(2 * 2.0)
+
+
+def test_a_case_without_a_round_takes_what_the_others_took() -> None:
+    first, second = of = states("a", "b")
+    measured(first, 5, first_s=6.0, later_s=1.0)
+    assert left(of, elapsed_s=10.0) == pytest.approx(6.0 + 4 * 1.0)
+    second.same_code = True
+    assert left(of, elapsed_s=10.0) == 0.0
+
+
+def test_what_passes_between_rounds_is_a_share_and_the_budget_ends_it() -> None:
+    (one,) = of = states("a")
+    measured(one, 3, first_s=1.0, later_s=1.0)
+    assert left(of, elapsed_s=6.0) == pytest.approx(2 * 1.0 * 2)
+    assert left(of, elapsed_s=6.0, budget_s=1.5) == pytest.approx(1.5)
