@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfci.api.work import Work
 from perfci.errors import Unusable
@@ -26,8 +27,10 @@ def run_cases(
 ) -> None:
     """Set up and call each of the order's ``cases``, with its reference; ``look`` comes last.
 
-    Unusable for a case with numbers of its own: what these are, one round of each side says.
+    Unusable for a case with numbers of its own, which one round of each side says, and for one that
+    runs commands or servers, which is never the same code.
     """
+    sys.addaudithook(_refuse_programs)
     run = _Running(order, stage, kinds(order.devices), Copies())
     stage.enter("import")
     benchmarks = imported(order)
@@ -41,6 +44,11 @@ def run_cases(
     run.copies.require_none_at_last()
     look()
     channel.send("ran")
+
+
+def _refuse_programs(event: str, _: tuple[Any, ...]) -> None:
+    if event == "perfci.command":
+        raise Unusable("runs_programs", "the benchmark runs a command or a server")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,54 +2,107 @@
 
 from __future__ import annotations
 
+import json
+import time
+from itertools import groupby, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.builders.project import Project, rows
+from tests.builders.project import QUICK, Project, assert_ends, rows
 
 pytestmark = pytest.mark.processes
-SERVER = Path(__file__).parent.parent / "data" / "serving" / "serve.py"
+SERVER = (Path(__file__).parent.parent / "data" / "serving" / "serve.py").read_text()
 BENCHMARK = """\
 import sys
 import perfci
 
 @perfci.benchmark
-def chat():
-    server = perfci.server([sys.executable, "serve.py", "{port}"], ready="/health")
-    return perfci.generate(server.url + "/generate", body={"prompt": "one"})
+def slower_prefill():
+    line = [sys.executable, "serve.py", "{{port}}", "--slower", "prefill", "--log", {log!r}]
+    server = perfci.server(line, ready="/health")
+    print(server.pid, file=open({pids!r}, "a"))
+    return perfci.generate(server.url, body={{"prompt": "one"}}, requests=2)
+
+@perfci.benchmark
+def slower_decode():
+    import engine
+    return perfci.generate(engine.tokens, requests=2)
 """
+ENGINE = """\
+import time
+SLOWER_S = 0.0
+
+def tokens():
+    time.sleep(0.003)
+    for number in range(8):
+        if number:
+            time.sleep(0.001 + SLOWER_S)
+        yield number
+"""
+PLANTED = ("SLOWER_S = 0.0", "SLOWER_S = 0.005")
+QUICKLY = QUICK.replace("round_time = 0.02", "round_time = 0.1").replace("rounds = 5", "rounds = 7")
+FIRST, BETWEEN = "time_to_first_token", "inter_token_latency_p50"
 
 
-@pytest.fixture
-def serving(project: Project) -> Project:
-    project.write("benchmarks/bench_one.py", BENCHMARK)
-    project.write("serve.py", SERVER.read_text())
-    project.commit("base")
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose head takes 5 ms more in the phase that a case is named for."""
+    folder = tmp_path_factory.mktemp("serving")
+    project = Project(folder / "project")
+    source = BENCHMARK.format(log=str(folder / "log"), pids=str(folder / "pids"))
+    project.write("pyproject.toml", QUICKLY.replace("max_rounds = 6", "max_rounds = 8"))
+    project.write("benchmarks/bench_one.py", source)
+    project.commit("base", **{"serve.py": SERVER, "engine.py": ENGINE})
+    served, made = SERVER.replace(*PLANTED), ENGINE.replace(*PLANTED)
+    project.commit("slower", **{"serve.py": served, "engine.py": made})
     return project
 
 
-def plant(project: Project, what: str, seconds: float) -> None:
-    text = SERVER.read_text()
-    before, _, after = text.partition(f'"--{what}", type=float, default=')
-    old, _, rest = after.partition(")")
-    text = f'{before}"--{what}", type=float, default={float(old) + seconds}){rest}'
-    project.commit(what, **{"serve.py": text})
+@pytest.fixture(scope="module")
+def report(serving: Project) -> dict[str, Any]:
+    return serving.report("compare", "HEAD~1", "HEAD", code=1)
 
 
 @pytest.mark.parametrize(
-    ("phase", "moved", "still"),
-    [
-        ("prefill", "time_to_first_token", "inter_token_latency_p50"),
-        ("decode", "inter_token_latency_p50", "time_to_first_token"),
-    ],
+    ("phase", "moved", "still"), [("prefill", FIRST, BETWEEN), ("decode", BETWEEN, FIRST)]
 )
 def test_what_is_planted_in_a_phase_moves_that_phase_alone(
-    serving: Project, phase: str, moved: str, still: str
+    report: dict[str, Any], phase: str, moved: str, still: str
 ) -> None:
-    plant(serving, phase, 0.005)
-    found = rows(serving.report("compare", "HEAD~1", "HEAD", code=1), "chat")
-    assert found[moved]["status"] == "regressed"
-    assert found["end_to_end"]["status"] == "regressed"
+    found = rows(report, f"slower_{phase}")
+    assert found[moved]["ratio"] > 1.5, found[moved]
+    assert found["end_to_end"]["ratio"] > 1.1
+    assert found[moved]["ratio_lo"] > found[still]["ratio"], found[still]
     assert found[still]["status"] != "regressed"
     assert found["tokens_per_request"]["ratio"] == 1.0
+
+
+def test_requests_of_the_sides_are_never_in_flight_at_once(
+    serving: Project, report: dict[str, Any]
+) -> None:
+    assert not report["failures"]
+    log = (serving.folder.parent / "log").read_text()
+    requests = sorted(map(json.loads, log.splitlines()), key=lambda one: one[1])
+    turns = [
+        (min(began for _, began, _ in turn), max(ended for _, _, ended in turn))
+        for turn in (list(made) for _, made in groupby(requests, key=lambda one: one[0]))
+    ]
+    assert len(turns) > 20
+    assert all(before[1] <= after[0] for before, after in pairwise(turns))
+
+
+def test_no_server_outlives_a_session_that_is_killed(serving: Project) -> None:
+    pids = serving.folder.parent / "pids"
+    pids.unlink(missing_ok=True)
+    process = serving.start("compare", "HEAD~1", "HEAD")
+    deadline = time.monotonic() + 60
+    while not pids.exists() or len(pids.read_text().split()) < 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    for pid in pids.read_text().split():
+        assert_ends(int(pid))

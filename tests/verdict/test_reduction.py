@@ -142,3 +142,21 @@ def test_samples_of_other_blocks_than_the_parent_ordered_are_refused() -> None:
         reduced(replace(measured, blocks=(block(1, 3), block(1, 1))))
     with pytest.raises(ValueError, match="shorter"):
         reduced(replace(measured, blocks=(Block(1, 2, 0.0, 0.02), block(1, 1))))
+
+
+def observed(times: list[int], *blocks: Block) -> WorkerOutput:
+    return reduced(
+        raw([1_000_000] * 4, *blocks, observed_ns={"time_to_first_token": encoded(times)})
+    )
+
+
+def test_what_was_observed_of_calls_is_that_of_the_bursts_that_count() -> None:
+    led_in = replace(block(2, 2, 0.02), lead_in=1)
+    output = observed([9_000_000, 2_000_000, 4_000_000, 9_000_000, 7_000_000, 7_000_000, 1], led_in)
+    assert output.values["time_to_first_token"] == pytest.approx(0.003)
+    assert output.bursts["time_to_first_token"] == (pytest.approx(0.003), None)
+
+
+def test_fewer_observed_calls_than_were_made_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 observed calls, of 4"):
+        observed([1, 1, 1], block(2, 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,18 @@ def test_a_server_dies_with_a_worker_that_is_killed(bench: Bench, tmp_path: Path
         worker.wait_for("ready")
         os.kill(worker.process.pid, signal.SIGKILL)
         assert_ends(int((bench.root / "pid").read_text()))
+
+
+@pytest.mark.parametrize(
+    "made", ["perfci.server(['sleep', '9'])", "perfci.command(['sleep', '9'])"]
+)
+def test_what_runs_programs_is_not_run_to_see_whether_it_is_the_same_code(
+    bench: Bench, made: str
+) -> None:
+    path = bench.write(f"{HEAD}{CASE}    {made}\n    return int\n")
+    order = replace(bench.order(path, "case"), case="", cases=("case",))
+    with bench.start(order) as worker:
+        assert worker.wait_for("failed")["kind"] == "runs_programs"
 
 
 @pytest.mark.parametrize(

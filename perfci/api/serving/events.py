@@ -76,7 +76,10 @@ def _payloads(response: HTTPResponse) -> Iterator[str]:
     with the connection, whoever closed that, so its stream has to say that it is done.
     """
     data: list[bytes] = []
+    done = False
     for line in _lines(response):
+        if done:  # what is left is read all the same: the server has then ended this request
+            continue
         if not line:
             if data:
                 yield b"\n".join(data).decode("utf-8", "replace")
@@ -89,9 +92,11 @@ def _payloads(response: HTTPResponse) -> Iterator[str]:
         if name != b"data":
             continue
         value = value.removeprefix(b" ")
-        if value == _DONE:
-            return
-        data.append(value)
+        done = value == _DONE
+        if not done:
+            data.append(value)
+    if done:
+        return
     if data:
         raise ValueError("ended in the middle of an event")
     if not response.chunked and response.headers["Content-Length"] is None:

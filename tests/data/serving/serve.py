@@ -1,4 +1,4 @@
-"""A server of tokens for tests: PORT [--prefill S] [--decode S] [--tokens N] [--how HOW]."""
+"""A server of tokens for tests and benchmarks: what it does badly, `--how` says."""
 
 import argparse
 import json
@@ -12,10 +12,14 @@ parser = argparse.ArgumentParser()
 parser.add_argument("port", type=int)
 parser.add_argument("--prefill", type=float, default=0.003)
 parser.add_argument("--decode", type=float, default=0.001)
+parser.add_argument("--slower", choices=("prefill", "decode", ""), default="")
 parser.add_argument("--tokens", type=int, default=8)
 parser.add_argument("--how", default="well")
 parser.add_argument("--log", default="")
 options = parser.parse_args()
+SLOWER_S = 0.0
+if options.slower:
+    vars(options)[options.slower] += SLOWER_S
 
 
 class Handler(BaseHTTPRequestHandler):
