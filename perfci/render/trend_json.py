@@ -49,8 +49,10 @@ def trend_json(trend: Trend) -> Clean:
         "releases": {sha: ", ".join(names) for sha, names in trend.releases.items()},
         "notes": list(trend.notes),
     }
-    # numpy's numbers are not Python's
-    encoded = msgspec.json.encode(encodable(plain), enc_hook=float)
+    try:  # numpy's numbers are not Python's
+        encoded = msgspec.json.encode(plain, enc_hook=float)
+    except UnicodeEncodeError:  # seldom, and to look at every text takes as long as all else
+        encoded = msgspec.json.encode(encodable(plain), enc_hook=float)
     return clean_json(msgspec.json.format(encoded, indent=1).decode() + "\n")
 
 

@@ -3,7 +3,7 @@
 (() => {
   const HEIGHT = 224;
   const MARGIN = { left: 50, right: 14, top: 40, bottom: 24 };
-  const DATE_WIDTH = 44; // of a date below the axis, with the gap to the next one
+  const DATE_WIDTH = 56; // of a date below the axis, with the gap to the next one
   const { drawn } = perfci;
 
   // the part of a series in the rows from `first` to `last`; all of it where none of it is there
@@ -53,7 +53,7 @@
     const room = Math.max(2, Math.floor((place.right - MARGIN.left) / 62));
     const taken = [];
     const ticks = perfci.dateTicks(timeline.dates, place.first, place.last, room);
-    const isYear = ({ text }) => /^\d{4}$/.test(text);
+    const isYear = ({ text }) => /\d{4}$/.test(text);
     // runs lie unevenly: of dates that would overlap the year stays, or the first
     for (const { row, text } of [...ticks.filter(isYear), ...ticks.filter((one) => !isYear(one))]) {
       const x = place.x(row);

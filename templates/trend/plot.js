@@ -49,15 +49,19 @@
     const months = turns.length >= 3;
     const rows = months ? turns : Array.from({ length: last - first + 1 }, (_, at) => first + at);
     const each = Math.max(1, Math.ceil(rows.length / room));
-    const text = (row) => {
+    const yearOf = (row) => (dates[row] ?? "").slice(0, 4);
+    const text = (row, before) => {
       const [year, month, day] = (dates[row] ?? "").split("-");
       if (!month) return "";
       if (!months) return `${Number(day)} ${MONTHS[month - 1]}`;
-      return month === "01" ? year : MONTHS[month - 1];
+      if (month === "01") return year;
+      const turned = before !== undefined && yearOf(before) !== year; // no January between them
+      return turned ? `${MONTHS[month - 1]} ${year}` : MONTHS[month - 1];
     };
     // the turn of the year is kept: without it months are of no year
     const newYear = rows.findIndex((row) => months && dates[row].slice(5, 7) === "01");
     const from = newYear >= 0 ? newYear % each : 0;
-    return rows.filter((_, at) => at % each === from).map((row) => ({ row, text: text(row) }));
+    const shown = rows.filter((_, at) => at % each === from);
+    return shown.map((row, at) => ({ row, text: text(row, shown[at - 1]) }));
   };
 })();

@@ -40,7 +40,9 @@ def _of_several(event: Event, worst: Moved, forge: str) -> Moved:
     costs, largest = event.costs, event.largest_cost
     others = sum(one.worse is not event.worse for one in event.changes)
     note = _joined(
-        f"the median of {len(costs)}, the largest {words.ratio_text(largest)}" if largest else "",
+        f"the median of {len(costs)}, the largest {words.ratio_text(largest)}"
+        if largest and len(costs) > 1
+        else "",
         f"{others} {words.meaning(not event.worse)}" if others else "",
         words.event_text(event),
         event.status if event.status in {"acknowledged", "fixed"} else "",

@@ -68,7 +68,7 @@ def shift(values: NDArray[Any], stretches: Stretches, floor: float) -> Shift | N
 
     end = min(stretches.begin + BASELINE, stretches.until, stretches.recent)
     count, recent = end - stretches.begin, len(values) - stretches.recent
-    if min(count, recent) < FEWEST or values.min() <= 0.0 or values.min() == values.max():
+    if min(count, recent) < FEWEST or (lowest := values.min()) <= 0.0 or lowest == values.max():
         return None
     first, last = values[stretches.begin : end].mean(), values[stretches.recent :].mean()
     least = math.log1p(floor)

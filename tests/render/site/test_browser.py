@@ -282,6 +282,27 @@ def test_dates_of_unevenly_spaced_runs_do_not_overprint(watched: Watched, tmp_pa
     assert all(end < begin for (_, end), (begin, _) in pairwise(ends))
 
 
+def test_a_month_of_another_year_says_which_where_no_january_is_between(
+    watched: Watched, tmp_path: Path
+) -> None:
+    trend = quiet_trend(nights=120)
+    (line,) = trend.timelines.values()
+    months = ("2021-06", "2021-07", "2023-04", "2024-01", "2024-06")
+    days = [f"{month}-{1 + row:02}T00:00:00Z" for month in months for row in range(24)]
+    runs = tuple(
+        replace(one, committed_at=moment, measured_at=moment)
+        for one, moment in zip(line.runs, days, strict=True)
+    )
+    lines = {line.environment: replace(line, runs=runs)}
+    site = write_site(replace(trend, timelines=lines), tmp_path / "site")
+    page = watched.open(page_of(site, "work"))
+    page.wait_for_selector(".card text.tick.middle")
+    chart = page.locator(".card").first
+    assert sorted(chart.locator("text.tick.middle").all_text_contents()) == sorted(
+        ["Jul", "Apr 2023", "2024", "Jun"]
+    )
+
+
 def test_a_page_without_its_data_says_so(browser: Browser, year_site: Path, tmp_path: Path) -> None:
     copied = tmp_path / "copied"
     shutil.copytree(year_site, copied)
