@@ -11,6 +11,7 @@ from typing import Any
 from perfci.app.init_benchmark import first_benchmark, own_python, the_package
 from perfci.app.init_github import GitHubOptions, write_workflows
 from perfci.app.init_gitlab import write_pipeline
+from perfci.app.init_kubernetes import KubernetesOptions, write_job
 from perfci.app.notices import Say
 from perfci.checkout.repository import Repository
 from perfci.config.loading import OWN_FILE, PROJECT_FILE
@@ -42,11 +43,13 @@ def initialise(
     say: Say,
     package: str = "",
     gitlab: GitHubOptions | None = None,
+    kubernetes: KubernetesOptions | None = None,
 ) -> None:
     """Write what isn't there yet; ``say`` hears what was written and what kept.
 
     ``benchmarks`` is the folder of benchmark files, ``package`` which of several is measured.
-    Workflows are written where there are options for ``github``, a pipeline for ``gitlab``.
+    Workflows are written where there are options for ``github``, a pipeline for ``gitlab``, a
+    job for ``kubernetes``.
     """
     root = repository.root
     folder = (root / benchmarks).resolve()
@@ -61,7 +64,7 @@ def initialise(
     measured = None if settled else the_package(root, project, package)
     python = own_python(root)
     # the jobs that the workflows make have an environment of their own
-    keys = _PYTHON.format(path=python) if python and not (github or gitlab) else ""
+    keys = _PYTHON.format(path=python) if python and not (github or gitlab or kubernetes) else ""
     if measured and not measured.reached:
         keys += _PYTHON_PATH.format(folder=json.dumps(measured.folder, ensure_ascii=False))
     _configure(root, folder.relative_to(root.resolve()).as_posix(), keys, say)
@@ -77,6 +80,8 @@ def initialise(
         write_workflows(repository, github, say)
     if gitlab:
         write_pipeline(root, gitlab, say)
+    if kubernetes:
+        write_job(repository, kubernetes, say)
 
 
 def _ignore(root: Path, python: str, say: Say) -> None:

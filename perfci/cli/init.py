@@ -40,6 +40,14 @@ Next:
 @click.option("--benchmarks", default="benchmarks", show_default=True, help="The folder to use.")
 @click.option("--github", is_flag=True, help="Write GitHub workflows too.")
 @click.option("--gitlab", is_flag=True, help="Write a GitLab pipeline too.")
+@click.option("--kubernetes", is_flag=True, help="Write an indexed job, a pod for each shard, too.")
+@click.option(
+    "--image",
+    default="python:3.12",
+    show_default=True,
+    metavar="NAME",
+    help="What the job's pods run: Python and git.",
+)
 @click.option(
     "--runner",
     multiple=True,
@@ -92,6 +100,8 @@ def command(
     benchmarks: str,
     github: bool,
     gitlab: bool,
+    kubernetes: bool,
+    image: str,
     runner: tuple[str, ...],
     shards: int,
     python_version: str,
@@ -104,20 +114,25 @@ def command(
     """Write a configuration and a first benchmark, and say what to do next.
 
     Nothing that exists is overwritten. With --github also the two workflows that measure and
-    comment, with --gitlab the pipeline that does; the options after them are about these.
+    comment, with --gitlab the pipeline that does; the options after them are about these. With
+    --kubernetes a job that measures, made of --shards, --install and --image.
     """
     from perfci.app.init import initialise
+    from perfci.app.init_kubernetes import KubernetesOptions
     from perfci.app.notices import silent
     from perfci.checkout.repository import open_repository
 
     options = GitHubOptions(
         runner, shards, python_version, install, report_install, nightly_runner, more
     )
-    if options != GitHubOptions() and not (github or gitlab):
+    pods = KubernetesOptions(shards, image, install) if kubernetes else None
+    of_pods = GitHubOptions(shards=shards, install=install)
+    known = github or gitlab or (kubernetes and options == of_pods)
+    if options != GitHubOptions() and not known:
         raise click.UsageError("this is about workflows: add --github or --gitlab")
     told = silent if is_quiet() else say
     on_github, on_gitlab = (options if asked else None for asked in (github, gitlab))
-    initialise(open_repository(Path.cwd()), benchmarks, on_github, told, package, on_gitlab)
+    initialise(open_repository(Path.cwd()), benchmarks, on_github, told, package, on_gitlab, pods)
     if is_quiet():
         return
     after = _NEXT_ON_GITHUB if github else _NEXT_ON_GITLAB if gitlab else _NEXT
