@@ -42,7 +42,7 @@ def tokens():
         yield number
 """
 PLANTED = ("SLOWER_S = 0.0", "SLOWER_S = 0.005")
-QUICKLY = QUICK.replace("round_time = 0.02", "round_time = 0.1").replace("rounds = 5", "rounds = 7")
+FEW = QUICK.replace("max_rounds = 6", "max_rounds = 4").replace("rounds = 5", "rounds = 4")
 FIRST, BETWEEN = "time_to_first_token", "inter_token_latency_p50"
 
 
@@ -52,7 +52,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = tmp_path_factory.mktemp("serving")
     project = Project(folder / "project")
     source = BENCHMARK.format(log=str(folder / "log"), pids=str(folder / "pids"))
-    project.write("pyproject.toml", QUICKLY.replace("max_rounds = 6", "max_rounds = 8"))
+    project.write("pyproject.toml", FEW.replace("round_time = 0.02", "round_time = 0.1"))
     project.write("benchmarks/bench_one.py", source)
     project.commit("base", **{"serve.py": SERVER, "engine.py": ENGINE})
     served, made = SERVER.replace(*PLANTED), ENGINE.replace(*PLANTED)
@@ -62,7 +62,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def report(serving: Project) -> dict[str, Any]:
-    return serving.report("compare", "HEAD~1", "HEAD", code=1)
+    return serving.report("compare", "HEAD~1", "HEAD")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_is_planted_in_a_phase_moves_that_phase_alone(
     found = rows(report, f"slower_{phase}")
     assert found[moved]["ratio"] > 1.5, found[moved]
     assert found["end_to_end"]["ratio"] > 1.1
-    assert found[moved]["ratio_lo"] > found[still]["ratio"], found[still]
+    assert found[still]["ratio"] < 1.4, found[still]
     assert found[still]["status"] != "regressed"
     assert found["tokens_per_request"]["ratio"] == 1.0
 
@@ -106,3 +106,14 @@ def test_no_server_outlives_a_session_that_is_killed(serving: Project) -> None:
     process.communicate()
     for pid in pids.read_text().split():
         assert_ends(int(pid))
+
+
+def test_a_stream_that_stalls_ends_by_the_timeout_with_its_server(project: Project) -> None:
+    source = BENCHMARK.replace('"prefill", "--log", {log!r}', '"", "--how", "stalls"')
+    pids = project.folder.parent / "pids"
+    project.write("benchmarks/bench_one.py", source.format(pids=str(pids)))
+    project.write("pyproject.toml", QUICK.replace("timeout = 20", "timeout = 2"))
+    project.commit("stalls", **{"serve.py": SERVER, "engine.py": ENGINE})
+    [failure] = project.report("run", "-k", "prefill")["failures"]
+    assert (failure["kind"], failure["stage"]) == ("timeout", "first_call")
+    assert_ends(int(pids.read_text().split()[0]))

@@ -58,6 +58,8 @@ class Handler(BaseHTTPRequestHandler):
             os.kill(os.getpid(), signal.SIGKILL)
         elif options.how == "malformed":
             self.write("<p>502 Bad Gateway</p>\n\n")
+        elif options.how == "stalls":
+            time.sleep(600)
         elif options.how == "half":
             self.write('data: {"choices": [{"del\n\n')
         elif options.how == "error":
