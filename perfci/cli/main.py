@@ -58,7 +58,7 @@ _SUMMARIES = {
     "merge": "Join the reports of shards to one, with one verdict.",
     "comment": "Leave reports as one comment and one check on a pull request.",
     "on-demand": "Say whether a comment has its pull request measured, and what.",
-    "init": "Write a configuration, a first benchmark and GitHub workflows.",
+    "init": "Write a configuration, a first benchmark and a forge's workflows.",
     "doctor": "Show what on this machine makes measuring worse or impossible.",
     "completion": "Print the shell's completion script.",
 }

@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 
 from perfci.cli.main import cli
 from tests.builders.project import Project
+from tests.lacking import needed
 
 pytestmark = pytest.mark.processes
 
@@ -64,7 +65,7 @@ def commands(name: str) -> list[list[str]]:
 def test_the_schema_takes_the_example_and_not_a_broken_one(
     tmp_path: Path, name: str, schema: str, broken: tuple[str, str]
 ) -> None:
-    pytest.importorskip("check_jsonschema")
+    needed("check_jsonschema")
     file = tmp_path / name
     for text, code in ((read(name), 0), (read(name).replace(*broken), 1)):
         file.write_text(text)

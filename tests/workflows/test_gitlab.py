@@ -13,6 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.builders.project import Project
+from tests.lacking import needed
 
 pytestmark = pytest.mark.processes
 
@@ -39,7 +40,7 @@ def script(job: dict[str, Any]) -> str:
 
 def schema_says(*files: Path) -> str:
     """Return what GitLab's own schema of CI files has against ``files``."""
-    pytest.importorskip("check_jsonschema")
+    needed("check_jsonschema")
     done = subprocess.run(
         [BIN / "check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", *files],
         capture_output=True,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from perfci.model.report import Accepted
+from perfci.verdict.judgement import adjust
 from tests.builders.project import Done, Project
 from tests.publish.fake import Fault, limited
 from tests.publish.github.conftest import BASE, HEAD, MERGE, OLDER, PASSING
 from tests.publish.gitlab.conftest import PAGE
 from tests.publish.gitlab.server import BOT, FakeGitLab, MergeRequest
+from tests.verdict.shards import POLICY, paired
 
 Job = Callable[..., Done]
 Write = Callable[..., Path]
@@ -180,6 +184,20 @@ def test_what_a_job_lacks_is_a_usage_error(
     assert done.code == 2, done.text
     assert f"[{slug}]" in done.err
     assert gitlab.wrote() == []
+
+
+@pytest.mark.parametrize(("source", "expected"), [(42, "success"), (77, "failed")])
+def test_only_a_branch_of_the_project_itself_may_accept(
+    job: Job, gitlab: FakeGitLab, report_file: Write, source: int, expected: str
+) -> None:
+    gitlab.merge_requests[7] = MergeRequest(7, HEAD, source=source)
+    (slower,) = adjust([paired("a", 1.3)], POLICY)
+    rows = (*PASSING["results"], replace(slower, accepted=Accepted("meant", "Ada")))
+    whose = {"CI_MERGE_REQUEST_SOURCE_PROJECT_ID": str(source)}
+    done = job(report_file(**PASSING | {"results": rows}), **whose)
+    assert done.code == 0, done.text
+    assert gitlab.statuses[0]["status"] == expected
+    assert ("accepted by Ada" in gitlab.notes[0]["body"]) == (expected == "success")
 
 
 def test_outside_of_gitlabs_ci_the_forge_is_named(
