@@ -29,7 +29,7 @@ from scale_history import build
 
 from perfci.app.trend import RUNS_WITH_WORKERS
 
-SIZES = (1_000, 4_000, 16_000)
+SIZES = (1_000, 10_000, 100_000)
 POINTS = 365
 LOOK_EVERY_S = 0.1
 
