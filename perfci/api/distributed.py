@@ -31,7 +31,8 @@ BACKENDS, START_METHODS = ("gloo", "nccl"), ("spawn", "fork")
 _GRACE_S = 0.5
 """What else goes wrong within it may be the reason for what was seen first."""
 _LAST_WORDS_S = 0.2
-_END_S = 3.0
+_END_S = 1.0
+"""How long ranks that wait for an order may take to end, and threads that have ended to be gone."""
 _DIED_NS = 0
 """A death comes before what others raised: their collectives fail for it."""
 
@@ -88,9 +89,11 @@ def _wrongs(
 
 def _why_no_fork() -> str:
     """Return why this process must not fork: a fork keeps neither threads nor a device alive."""
-    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
-    if threads > 1:
-        return f"the worker has {threads} threads"
+    until = time.monotonic() + _END_S
+    while len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 (names are counted, not used)
+        if time.monotonic() > until:
+            return "the worker has more threads than one"
+        time.sleep(0.005)  # the kernel may still list one that has ended
     torch = sys.modules.get("torch")
     return "the worker has initialised CUDA" if torch and torch.cuda.is_initialized() else ""
 
@@ -267,6 +270,7 @@ def _end(members: Sequence[_Member], within_s: float = _END_S) -> None:
         if member.process.exitcode is None:
             member.process.kill()
             member.process.join()
+        member.output.lines(_LAST_WORDS_S)  # its thread ends: a later group may want to fork
 
 
 def _environment(rank: int, world: int, port: int) -> dict[str, str]:

@@ -13,6 +13,7 @@ from statistics import fmean
 from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.finding import Finding, found
 from perfci.model.metric import Metric
+from perfci.units import counted
 
 PLACE = 1.4
 METRICS = {
@@ -49,7 +50,7 @@ class Steps:
     """Some steps of one rank, in s of one clock.
 
     ``collectives`` are their collectives' kinds, with the bytes that were handed to each;
-    ``under_way`` from when to when each was.
+    ``under_way`` from when to when each was; ``cores`` are those that it may run on.
     """
 
     count: int
@@ -57,6 +58,7 @@ class Steps:
     ended: float
     collectives: tuple[tuple[str, float], ...]
     under_way: tuple[tuple[float, float], ...]
+    cores: int
 
     def waited(self) -> float:
         """Return for how long at least one collective was under way."""
@@ -127,7 +129,9 @@ def reading_of(ranks: Sequence[Steps]) -> Reading:
         slower = (max(own) - others) / ranks[slowest].count
         slow = found("slow-rank", rank=slowest, slower=slower)
         remarks |= {"rank_imbalance": slow, "latency_p50": slow}
-    return Reading(values, remarks=remarks)
+    cores = min(one.cores for one in ranks)
+    shared = f"{len(ranks)} ranks share {counted(cores, 'core')}: set `cores` to as many or more"
+    return Reading(values, remarks=remarks, warnings=(shared,) if cores < len(ranks) else ())
 
 
 def _by_kind(steps: Steps) -> dict[str, Finding]:

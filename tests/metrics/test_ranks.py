@@ -11,9 +11,11 @@ ALL_REDUCE = (("all_reduce", 4096.0), ("all_reduce", 4096.0))
 
 
 def steps(
-    *under_way: tuple[float, float], collectives: tuple[tuple[str, float], ...] = ALL_REDUCE
+    *under_way: tuple[float, float],
+    collectives: tuple[tuple[str, float], ...] = ALL_REDUCE,
+    cores: int = 4,
 ) -> Steps:
-    return Steps(2, 10.0, 12.0, collectives, under_way)
+    return Steps(2, 10.0, 12.0, collectives, under_way, cores)
 
 
 def test_the_rank_that_others_wait_for_is_the_slow_one() -> None:
@@ -52,3 +54,9 @@ def test_ranks_without_collectives_have_none() -> None:
     reading = reading_of((steps(collectives=()), steps(collectives=())))
     assert reading.values["collectives"] == reading.values["communication_share"] == 0.0
     assert not reading.remarks
+
+
+def test_ranks_that_outnumber_their_cores_are_warned_of() -> None:
+    assert not reading_of((steps(cores=2), steps(cores=2))).warnings
+    (warning,) = reading_of((steps(cores=1), steps(cores=1))).warnings
+    assert warning == "2 ranks share 1 core: set `cores` to as many or more"

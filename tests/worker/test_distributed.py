@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from time import sleep
 
@@ -17,6 +18,7 @@ from tests.worker.driver import Bench
 pytestmark = [pytest.mark.processes, pytest.mark.torch]
 
 ONE_THREAD = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
+EXAMPLES = Path(__file__).parents[2] / "examples/distributed/benchmarks/bench_ranks.py"
 RANKS = """
 import os, time
 import perfci
@@ -80,8 +82,11 @@ def test_ranks_make_their_steps_and_wait_without_spinning(bench: Bench, start: s
     ("fail", "kind", "said"),
     [
         ("raise ValueError('no data')", "rank_raised", "rank 1 of 2, in its step, raised Value"),
-        ("os.kill(os.getpid(), 9)", "rank_died", "rank 1 of 2, in its step, was ended by signal 9"),
-        ("os.write(2, b'bye'); os._exit(3)", "rank_died", "left with exit code 3:\nbye"),
+        (
+            "os.write(2, b'bye'); os._exit(3)",
+            "rank_died",
+            "rank 1 of 2, in its step, left with exit code 3:\nbye",
+        ),
         (
             "time.sleep(99)",
             "rank_hung",
@@ -103,6 +108,14 @@ def test_a_rank_that_fails_is_named(bench: Bench, fail: str, kind: str, said: st
         assert failed["kind"] == kind
         assert said in failed["message"]
         assert worker.end() == 1
+
+
+def test_the_examples_run_one_after_the_other_in_one_worker(bench: Bench) -> None:
+    path = bench.write(EXAMPLES.read_text(encoding="utf-8"))
+    order = replace(bench.order(path, "all"), case="", cases=("ddp", "fsdp2", "tp"))
+    with bench.start(order, **ONE_THREAD) as worker:
+        worker.wait_for("ran")
+        assert worker.end() == 0
 
 
 def step() -> None:
