@@ -12,8 +12,8 @@ from perfci.verdict.margin import threshold_of, worse_by
 from perfci.verdict.stopping import undecided_metrics
 
 MOST_LOOKED_INTO = 8
-_LOOK_ROUNDS = 2.0
-"""Looking into a case takes so many of its rounds, beside the starts (benchmarks/time_left.py)."""
+_LOOK_ROUNDS = 1.0
+"""Looking into a case takes so many of its rounds, beside two starts (benchmarks/time_left.py)."""
 
 
 class Remaining:
