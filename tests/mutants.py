@@ -110,7 +110,12 @@ MUTANTS = (
         VERDICT,
     ),
     Mutant("verdict/reduction.py", "_STOLEN_SHARE = 0.1", "_STOLEN_SHARE = 1.0", VERDICT),
-    Mutant("session/schedule.py", "compile_rounds + 3", "compile_rounds + 2", SCHEDULE),
+    Mutant(
+        "session/schedule.py",
+        "compile_rounds + max(rounds, 3)",
+        "compile_rounds + max(rounds, 2)",
+        SCHEDULE,
+    ),
     Mutant("session/schedule.py", "if round_number % 2 else", "if round_number else", SCHEDULE),
     Mutant(
         "session/schedule.py",

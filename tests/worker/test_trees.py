@@ -94,9 +94,14 @@ import perfci
 MIB = 1 << 20
 SIZE = 150 * MIB
 
-def hold(_=0):
+def meet(barrier):
+    global BARRIER
+    BARRIER = barrier
+
+def hold(_):
     held = bytearray(os.urandom(1)) * SIZE
-    time.sleep(0.05)
+    BARRIER.wait(60)  # on a busy machine one would else be done before the other begins
+    time.sleep(0.1)
     return len(held)
 
 def burn(seconds):
@@ -105,7 +110,8 @@ def burn(seconds):
         pass
 
 def pool(method, processes):
-    made = multiprocessing.get_context(method).Pool(processes)
+    context = multiprocessing.get_context(method)
+    made = context.Pool(processes, meet, (context.Barrier(processes),))
     made.map(time.sleep, [0.05] * processes, chunksize=1)  # all of them have begun
     return made
 
@@ -127,7 +133,7 @@ def processor(method):
 
 @perfci.benchmark
 def hidden():
-    line = "import time; x = b'1' * (150 << 20); [0 for _ in range(300_000)]; time.sleep(0.05)"
+    line = "import time; x = b'1' * (150 << 20); [0 for _ in range(300_000)]; time.sleep(0.2)"
     return lambda: subprocess.run([sys.executable, "-S", "-c", line], check=True)
 
 @perfci.benchmark

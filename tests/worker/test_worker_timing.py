@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,8 @@ class _Event:
 def test_the_device_is_synchronised_around_each_call_and_the_events_stand_inside() -> None:
     device = Recorder()
     samples, device_samples = array("q"), array("q")
-    synchronised_burst(lambda: device.asked.append("call"), samples, device_samples, device, 2)
+    call = partial(device.asked.append, "call")
+    synchronised_burst(call, samples, device_samples, device, device.synchronize, 2)
     once = ["synchronize", "record in stream", "call", "record in stream", "synchronize"]
     assert device.asked == once * 2
     assert len(samples) == len(device_samples) == 2
