@@ -68,9 +68,12 @@ def serve(
 ) -> None:
     """Do as ``channel`` says until it is closed. Standard streams go to ``output``.
 
-    ``inherited`` are its launcher's ends, which a fork has, too: it would not see them closed.
+    ``inherited`` are its launcher's ends, which a fork has, too: it would not see them closed. Rank
+    0 serves the rendezvous on ``listener``.
     """
     _die_with(task.launcher)
+    if task.rank:
+        listener.close()
     for end in inherited:
         end.close()
     for stream in (1, 2):

@@ -78,6 +78,19 @@ def test_ranks_make_their_steps_and_wait_without_spinning(bench: Bench, start: s
     assert len(waiting) >= 2
 
 
+def test_ranks_in_the_middle_of_a_step_end_with_a_worker_that_is_killed(bench: Bench) -> None:
+    order = bench.order(bench.write(source("time.sleep(99)")), "case")
+    with bench.start(order, **ONE_THREAD) as worker:
+        while (said := worker.next()) and said.get("stage") != "warmup":
+            pass
+        sleep(0.5)  # one of them sleeps by then, the other waits for it
+        ranks = children(worker.process.pid)
+        os.kill(worker.process.pid, signal.SIGKILL)
+        assert len(ranks) == 2
+        for pid in ranks:
+            assert_ends(pid)
+
+
 @pytest.mark.parametrize(
     ("fail", "kind", "said"),
     [
