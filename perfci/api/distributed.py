@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
 import os
+import pickle
 import random
 import select
 import signal
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 BACKENDS, START_METHODS = ("gloo", "nccl"), ("spawn", "fork")
+_LONGEST_POLL_MS = 2**31 - 1
 _GRACE_S = 0.5
 """What else goes wrong within it may be the reason for what was seen first."""
 _LAST_WORDS_S = 0.2
@@ -49,25 +52,32 @@ def distributed_work(
     where: str,
 ) -> Work:
     """Start the ranks, have each set up, and return the work of one step of all."""
-    wrong = next(_wrongs(function, ranks, backend, timeout, start_method), "")
+    wrong = next(_wrongs(function, ranks, backend, args, items, timeout, start_method), "")
     if wrong:
         raise BenchmarkError(
             "bad-distributed",
             f"{where}: perfci.distributed: {wrong}",
             "Write perfci.distributed(train, ranks=2, backend='gloo'), where `train` is a function "
-            "of the benchmark's file that sets up one rank and returns its step.",
+            "of the benchmark's file that sets up one rank and returns its step. What can't be "
+            "sent to a rank as one of `args`, make in that function.",
         )
     if start_method == "fork" and (why := _why_no_fork()):
         raise Unusable(
             "rank_unforkable",
             f"{where}: ranks can't be forked: {why}; write start_method='spawn'",
         )
-    group = _Group(function, ranks, backend, tuple(args), timeout, start_method)
+    group = _Group(function, ranks, backend, pickle.dumps(tuple(args)), timeout, start_method)
     return Work(group, items=items, ranks=group)
 
 
 def _wrongs(
-    function: Any, ranks: Any, backend: Any, timeout: Any, start_method: Any
+    function: Any,
+    ranks: Any,
+    backend: Any,
+    args: Any,
+    items: Any,
+    timeout: Any,
+    start_method: Any,
 ) -> Iterator[str]:
     name = getattr(function, "__qualname__", "")
     module = sys.modules.get(getattr(function, "__module__", None) or "")
@@ -85,6 +95,15 @@ def _wrongs(
         yield f"`start_method` is {start_method!r}, not one of {', '.join(START_METHODS)}"
     if not isinstance(timeout, (int, float)) or not timeout > 0:
         yield f"`timeout` is {timeout!r}, not a time in s"
+    if items is not None and not (isinstance(items, (int, float)) and 0 < items < math.inf):
+        yield f"`items` is {items!r}, not how many a step of all ranks handles"
+    if not isinstance(args, (tuple, list)):
+        yield f"`args` is {repr(args)[:80]}, not a tuple of arguments"
+        return
+    try:
+        pickle.dumps(tuple(args))
+    except Exception as error:  # noqa: BLE001 (a user's own __reduce__ may raise anything: told)
+        yield f"`args` can't be pickled: {error}"
 
 
 def _why_no_fork() -> str:
@@ -125,7 +144,7 @@ class _Group:
     function: Callable[..., Any]
     world: int
     backend: str
-    arguments: tuple[Any, ...]
+    arguments: bytes
     timeout: float
     start_method: str
     _members: list[_Member] = field(default_factory=list)
@@ -201,7 +220,7 @@ class _Group:
         answers: dict[int, Any] = {}
         until = time.monotonic() + (within_s or 0.0)
         while len(answers) < self.world:
-            left_ms = max(0.0, until - time.monotonic()) * 1e3
+            left_ms = min(_LONGEST_POLL_MS, max(0.0, until - time.monotonic()) * 1e3)
             ready = self._poll.poll(None if within_s is None else left_ms)
             if not ready:
                 raise self._hanging(answers)

@@ -9,6 +9,7 @@ import ctypes
 import faulthandler
 import gc
 import os
+import pickle
 import random
 import signal
 import socket
@@ -37,11 +38,14 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a rank is to run: a function of a module, by names, and torchrun's variables."""
+    """What a rank is to run: a function of a module, by names, and torchrun's variables.
+
+    ``arguments`` are pickled: what can't be made of them is the rank's failure, told like others.
+    """
 
     module: str
     function: str
-    arguments: tuple[Any, ...]
+    arguments: bytes
     backend: str
     rank: int
     world: int
@@ -152,8 +156,8 @@ class _Rank:
 
     def set_up(self) -> None:
         """Have the user's function make the step."""
-        name, arguments = self._task.function, self._task.arguments
-        made = self._function(*arguments)
+        name = self._task.function
+        made = self._function(*pickle.loads(self._task.arguments))  # noqa: S301 (its launcher's own)
         self._call = made.call if isinstance(made, Work) else made
         if not callable(self._call):
             raise TypeError(f"`{name}` returned {repr(made)[:80]}; return the step to call")

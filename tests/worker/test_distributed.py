@@ -79,7 +79,7 @@ def test_ranks_make_their_steps_and_wait_without_spinning(bench: Bench, start: s
 
 
 def test_ranks_in_the_middle_of_a_step_end_with_a_worker_that_is_killed(bench: Bench) -> None:
-    order = bench.order(bench.write(source("time.sleep(99)")), "case")
+    order = bench.order(bench.write(source("time.sleep(99)", timeout=1e9)), "case")
     with bench.start(order, **ONE_THREAD) as worker:
         while (said := worker.next()) and said.get("stage") != "warmup":
             pass
@@ -123,6 +123,16 @@ def test_a_rank_that_fails_is_named(bench: Bench, fail: str, kind: str, said: st
         assert worker.end() == 1
 
 
+def test_an_argument_that_can_not_be_made_anew_in_a_rank_is_its_failure(bench: Bench) -> None:
+    unfit = "class Unfit:\n    def __setstate__(self, state): raise ValueError('no copy of it')\n"
+    unfit += "    def __getstate__(self): return {'a': 1}\n"
+    path = bench.write(unfit + source().replace("('',)", "(Unfit(),)"))
+    with bench.start(bench.order(path, "case"), **ONE_THREAD) as worker:
+        failed = worker.wait_for("failed")
+        assert failed["kind"] == "rank_raised"
+        assert "in its set-up, raised ValueError: no copy of it" in failed["message"]
+
+
 def test_the_examples_run_one_after_the_other_in_one_worker(bench: Bench) -> None:
     path = bench.write(EXAMPLES.read_text(encoding="utf-8"))
     order = replace(bench.order(path, "all"), case="", cases=("ddp", "fsdp2", "tp"))
@@ -143,6 +153,9 @@ def step() -> None:
         (step, {"backend": "mpi"}),
         (step, {"timeout": 0}),
         (step, {"start_method": "thread"}),
+        (step, {"items": 0}),
+        (step, {"args": 3}),
+        (step, {"args": (lambda: None,)}),
     ],
 )
 def test_what_is_no_group_of_ranks_is_refused_where_it_is_written(
