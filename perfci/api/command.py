@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import IO
+from types import NoneType
+from typing import IO, TypeGuard
 
 from perfci.api.definition import user_frame
 from perfci.api.work import Work
@@ -39,14 +40,14 @@ def command(
     standard input holds. Any other exit code than ``exit_codes`` fails the case. Raises
     BenchmarkError, with file and line, where it is written wrongly.
     """
-    words = [line] if isinstance(line, (str, bytes)) else [os.fspath(word) for word in line]
-    if isinstance(line, (str, bytes)) != shell or not words or "" in words[:1]:
+    if wrong := _wrong(line, env, input, exit_codes, shell=shell):
         raise BenchmarkError(
             "bad-command",
-            f"{user_frame()}: perfci.command: the command is {line!r}",
+            f"{user_frame()}: perfci.command: {wrong}",
             'Write a list, perfci.command(["tool", "--option"]), or a line for a shell, '
             'perfci.command("tool | other", shell=True).',
         )
+    words = [line] if isinstance(line, str) else [os.fspath(word) for word in line]
     run = _Command(
         ["/bin/sh", "-c", *words] if shell else words,
         cwd=cwd,
@@ -56,6 +57,33 @@ def command(
     )
     sys.audit("perfci.command", run.words[0])
     return Work(run, observer=run)
+
+
+def _wrong(line: object, env: object, content: object, exit_codes: object, *, shell: bool) -> str:
+    """Return what is wrong with the arguments, or nothing."""
+    if shell:
+        is_command = isinstance(line, str) and bool(line)
+    else:
+        is_command = _all_of(line, str, os.PathLike) and "" not in list(line)[:1]
+    if not is_command:
+        return f"the command is {line!r}"
+    if not _all_of(exit_codes, int):
+        return f"exit_codes is {exit_codes!r}; give a list of numbers"
+    if env and not (isinstance(env, Mapping) and _all_of([*env, *env.values()], str)):
+        return f"env is {env!r}; give texts by name"
+    if not isinstance(content, (str, bytes, NoneType)):
+        return f"input is {type(content).__name__}; give text or bytes"
+    return ""
+
+
+def _all_of(value: object, *types: type) -> TypeGuard[Collection[object]]:
+    """Whether ``value`` is a collection, not a text, that has members, all of these types."""
+    return (
+        isinstance(value, Collection)
+        and not isinstance(value, (str, bytes))
+        and bool(value)
+        and all(isinstance(one, types) for one in value)
+    )
 
 
 def _file_of(content: str | bytes | None) -> IO[bytes] | None:
@@ -84,14 +112,7 @@ class _Command:
     def __call__(self) -> None:
         if self.stdin:
             self.stdin.seek(0)
-        process = subprocess.Popen(
-            self.words,
-            cwd=self.cwd,
-            env=self.environment,
-            stdin=self.stdin or subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self._stderr,
-        )
+        process = self._started()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode not in self.exit_codes:
@@ -102,6 +123,19 @@ class _Command:
         self._user.append(usage.ru_utime)
         self._system.append(usage.ru_stime)
         self._peak.append(float(usage.ru_maxrss * _KIB))
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                self.words,
+                cwd=self.cwd,
+                env=self.environment,
+                stdin=self.stdin or subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._stderr,
+            )
+        except (OSError, ValueError) as error:
+            raise Unusable("command_failed", f"`{self._name}` did not start: {error}") from error
 
     def begin(self) -> None:
         """Forget the runs so far."""
@@ -138,5 +172,8 @@ class _Command:
         self._stderr.seek(max(0, size - _LONGEST))
         said = self._stderr.read().decode("utf-8", "replace").strip().splitlines()
         last = "\n".join(said[-_LAST_LINES:]) or "it wrote nothing to standard error"
-        name = " ".join(self.words)[:200]
-        return Unusable("command_failed", f"`{name}` {ended}:\n{last}")
+        return Unusable("command_failed", f"`{self._name}` {ended}:\n{last}")
+
+    @property
+    def _name(self) -> str:
+        return " ".join(self.words)[:200]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import perfci
@@ -52,10 +54,21 @@ def test_a_run_that_fails_fails_the_case_with_its_last_lines(
     assert said in failed["message"]
 
 
-def test_a_program_that_is_not_there_is_named(bench: Bench) -> None:
-    failed = bench.failure(f"{HEAD}['no-such-tool'])\n")
-    assert failed["kind"] == "FileNotFoundError"
-    assert "no-such-tool" in failed["message"]
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("['no-such-tool']", "`no-such-tool` did not start"),
+        ("['./case.txt']", "Permission denied: './case.txt'"),
+        ("['true'], cwd='no-such-folder'", "No such file or directory: 'no-such-folder'"),
+        ("['true', 'a\\0b']", "null byte"),
+    ],
+)
+def test_a_command_that_does_not_start_is_named(bench: Bench, arguments: str, said: str) -> None:
+    (bench.root / "case.txt").write_text("")
+    failed = bench.failure(f"{HEAD}{arguments})\n")
+    assert failed["kind"] == "command_failed"
+    assert said in failed["message"]
+    assert "subprocess.py" not in failed["message"]
 
 
 def test_each_run_has_its_input_folder_and_variables(bench: Bench) -> None:
@@ -66,10 +79,24 @@ def test_each_run_has_its_input_folder_and_variables(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "options"), [("ls -l", {}), ([], {}), ([""], {}), (["ls"], {"shell": True})]
+    ("line", "options"),
+    [
+        ("ls -l", {}),
+        (b"ls", {}),
+        ([], {}),
+        ([""], {}),
+        (["ls", 1], {}),
+        (None, {}),
+        (["ls"], {"shell": True}),
+        ("", {"shell": True}),
+        (["ls"], {"exit_codes": []}),
+        (["ls"], {"exit_codes": 0}),
+        (["ls"], {"env": {"A": 1}}),
+        (["ls"], {"input": 5}),
+    ],
 )
 def test_what_is_no_command_is_refused_where_it_is_written(
-    line: list[str] | str, options: dict[str, bool]
+    line: Any, options: dict[str, Any]
 ) -> None:
     with pytest.raises(BenchmarkError, match=r"test_commands\.py:\d+: perfci\.command"):
         perfci.command(line, **options)
