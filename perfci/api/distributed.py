@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from perfci.api.rank import LOOPBACK, WHERE_IT_IS, Raised, Task, serve
 from perfci.api.rank_output import RankOutput, standing, why_hanging
 from perfci.api.work import Work
+from perfci.collecting import Steps
 from perfci.errors import BenchmarkError, Unusable
-from perfci.metrics.ranks import Steps
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess

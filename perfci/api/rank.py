@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 from perfci.api.rank_steps import inspected, peaks
 from perfci.api.work import Work
-from perfci.metrics.ranks import Steps
+from perfci.collecting import Steps
 
 T = TypeVar("T")
 LOOPBACK = "127.0.0.1"

@@ -9,9 +9,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from perfci.collecting import Steps
 from perfci.metrics.memory import give_back
 from perfci.metrics.observed.tree import resident
-from perfci.metrics.ranks import Steps
 
 _COLLECTIVES = ("gloo:", "nccl:")
 """How torch names the range from a collective's call until it is done; """

@@ -7,9 +7,9 @@ so that whole steps of all ranks take the same, whoever is slow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
+from perfci.collecting import Steps
 from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.finding import Finding, found
 from perfci.model.metric import Metric
@@ -43,36 +43,6 @@ _LEAST_IMBALANCE = 1.05
 """Of a smaller one no rank is named: it is another one each time."""
 _INSPECTED_S = 0.2
 _LEAST_STEPS, _MOST_STEPS = 3, 20
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """Some steps of one rank, in s of one clock.
-
-    ``collectives`` are their collectives' kinds, with the bytes that were handed to each;
-    ``under_way`` from when to when each was; ``cores`` are those that it may run on.
-    """
-
-    count: int
-    began: float
-    ended: float
-    collectives: tuple[tuple[str, float], ...]
-    under_way: tuple[tuple[float, float], ...]
-    cores: int
-
-    def waited(self) -> float:
-        """Return for how long at least one collective was under way."""
-        total, until = 0.0, self.began
-        for began, ended in sorted(self.under_way):
-            last = min(ended, self.ended)
-            total += max(0.0, last - max(began, until))
-            until = max(until, last)
-        return total
-
-    def each(self, kind: str = "") -> tuple[float, float]:
-        """Return how many collectives a step had, of one ``kind`` or all, and their bytes."""
-        sizes = [size for one, size in self.collectives if kind in {one, ""}]
-        return len(sizes) / self.count, sum(sizes) / self.count
 
 
 class OfRanks(Collector):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.metrics.ranks import Steps, reading_of
+from perfci.collecting import Steps
+from perfci.metrics.ranks import reading_of
 from perfci.model.words import words
 
 ALL_REDUCE = (("all_reduce", 4096.0), ("all_reduce", 4096.0))

@@ -1,0 +1,257 @@
+"""What a metric's collector is given and gives: the interface of ``perfci.metrics``.
+
+Standard library only: workers import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from perfci.model.worker import GraphEvent, Measurement, WorkerOutput, WorkOrder
+
+if TYPE_CHECKING:
+    from perfci.model.finding import Finding
+    from perfci.model.report import Explanation
+
+# In the worker: what a collector is given, and what it gives.
+
+
+class Device(Protocol):
+    """What metrics ask of a device, beside what bursts do (``perfci.worker.devices``)."""
+
+    def missing(self) -> Mapping[str, str]:
+        """Return why it has no such metric, by metric."""
+
+    def reset_peaks(self) -> None:
+        """Reset the memory peaks: those of warm calls are measured without set-up."""
+
+    def peaks(self) -> Mapping[str, float]:
+        """Return what the warm calls needed, and what the process held, in bytes."""
+
+    def allocated(self) -> float:
+        """Return the bytes that live tensors hold now."""
+
+
+class Work(Protocol):
+    """What the benchmark gave to be measured: ``perfci.api.work.Work``."""
+
+    @property
+    def call(self) -> Callable[[], Any]:
+        """One call of it."""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether torch.compile has a part in it."""
+
+    @property
+    def accuracy(self) -> Callable[[], tuple[Any, Any]] | None:
+        """Return the outputs, and those of a float64 reference."""
+
+    @property
+    def plain(self) -> Callable[[], Any] | None:
+        """One call as eager makes it, where that is known."""
+
+    @property
+    def device(self) -> str:
+        """The torch device that it was put on, or nothing."""
+
+    @property
+    def metrics(self) -> Sequence[Any]:
+        """The benchmark's own metrics."""
+
+    @property
+    def remarks(self) -> Callable[[], Mapping[str, Finding]]:
+        """What to know beside metrics, by metric."""
+
+    @property
+    def observer(self) -> Observer | None:
+        """What sees its calls, if anything does."""
+
+    @property
+    def ranks(self) -> Ranks | None:
+        """What leads the processes that its calls are made of, where they are."""
+
+
+class Observer(Protocol):
+    """What work sees of its own calls beside their time: values of perfci's own metrics."""
+
+    def begin(self) -> None:
+        """Forget the calls so far: the bursts are next."""
+
+    def reading(self) -> Reading:
+        """Return what the calls since were like."""
+
+
+class Ranks(Protocol):
+    """What leads the ranks of a process group."""
+
+    def begin(self) -> None:
+        """Let them know that they are warm: the bursts are next."""
+
+    def peaks(self) -> Sequence[Mapping[str, float]]:
+        """Return the most memory of each in a few more calls, by metric."""
+
+    def inspected(self, count: int) -> Sequence[Steps]:
+        """Return what ``count`` more calls of each are like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Some steps of one rank, in s of one clock.
+
+    ``collectives`` are their collectives' kinds, with the bytes that were handed to each;
+    ``under_way`` from when to when each was; ``cores`` are those that it may run on.
+    """
+
+    count: int
+    began: float
+    ended: float
+    collectives: tuple[tuple[str, float], ...]
+    under_way: tuple[tuple[float, float], ...]
+    cores: int
+
+    def waited(self) -> float:
+        """Return for how long at least one collective was under way."""
+        total, until = 0.0, self.began
+        for began, ended in sorted(self.under_way):
+            last = min(ended, self.ended)
+            total += max(0.0, last - max(began, until))
+            until = max(until, last)
+        return total
+
+    def each(self, kind: str = "") -> tuple[float, float]:
+        """Return how many collectives a step had, of one ``kind`` or all, and their bytes."""
+        sizes = [size for one, size in self.collectives if kind in {one, ""}]
+        return len(sizes) / self.count, sum(sizes) / self.count
+
+
+@dataclass(slots=True)
+class Scene:
+    """What a collector may know of its worker. Times in s.
+
+    ``collect`` frees what calls left in reference cycles; ``compiled`` says whether torch.compile
+    had a part in what ran so far, whoever called it. From the end of set-up on there is ``work``;
+    from the first call on a ``device``, or ``why_no_device``, and the time of the ``imports`` and
+    of the whole ``start``; from the end of the warm-up on ``call_s``, a call's time, ``once``,
+    which makes one call to its end, ``samples_bytes``, the memory that perfci's own samples take,
+    and ``calls``, how many the bursts made so far.
+    """
+
+    order: WorkOrder
+    collect: Callable[[], None]
+    work: Work = field(init=False)
+    compiled: Callable[[], bool] = lambda: False
+    device: Device | None = None
+    why_no_device: str = ""
+    imports: float = 0.0
+    start: float = 0.0
+    call_s: float = 0.0
+    once: Callable[[], None] = lambda: None
+    samples_bytes: Callable[[], int] = lambda: 0
+    calls: Callable[[], int] = lambda: 0
+
+    def why_not(self, metric: str) -> str:
+        """Return why there is no device that gives ``metric``; nothing where there is one."""
+        return self.device.missing().get(metric, "") if self.device else self.why_no_device
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a hook found: values in base units, why others are missing, and what to say.
+
+    ``remarks`` are what to know beside metrics, by metric: codes of ``finding.OF_WORKERS``.
+    ``bursts`` are for ``reduce`` alone: of a metric that bursts side by side are compared by, the
+    median of each burst in turn, None for one that was excluded. ``calls`` are for observers alone:
+    the times in s that each call since ``begin`` had in a metric, from which all that is made.
+    """
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    events: tuple[GraphEvent, ...] = ()
+    warnings: tuple[str, ...] = ()
+    bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    remarks: Mapping[str, Finding] = field(default_factory=dict)
+    calls: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+NOTHING = Reading()
+
+
+class Collector:
+    """What a family measures in a worker. Each worker has a new one; a hook is called once."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def before_setup(self) -> None:
+        """The benchmark's file is imported, and set-up is next."""
+
+    def set_up(self) -> None:
+        """Set-up is done, and nothing was called yet."""
+
+    def warm(self) -> None:
+        """Warm-up is done: the bursts are next."""
+
+    def after_bursts(self) -> Reading:
+        """The bursts are done, and the process is as it was in them."""
+        return NOTHING
+
+    def more_calls(self) -> Reading:
+        """Make more calls of the work, or what else would have disturbed the bursts."""
+        return NOTHING
+
+    def last(self) -> Reading:
+        """The work will not be called again."""
+        return NOTHING
+
+
+# In the parent: what is made of what workers sent.
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """A worker's warm calls, without those of excluded bursts. Times in s.
+
+    ``bursts`` has the samples of each burst in turn, none of an excluded one; ``samples`` has all
+    of them, in ascending order; ``device_bursts`` and ``device_samples`` are those of the device's
+    own clock. ``observed`` has bursts, likewise, of what the work's observer saw of each call, by
+    metric. ``energy`` is what the card took for a call in J: NaN where that isn't known, None where
+    there is no card.
+    """
+
+    measurement: Measurement
+    cold_cache: bool
+    bursts: Sequence[Sequence[float]]
+    samples: Sequence[float]
+    device_bursts: Sequence[Sequence[float]] = ()
+    device_samples: Sequence[float] = ()
+    observed: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+    energy: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A case some of whose metrics regressed, and the workers of both sides."""
+
+    case: str
+    regressed: tuple[str, ...]
+    base: Sequence[WorkerOutput]
+    head: Sequence[WorkerOutput]
+
+    def because(
+        self, metric: str, kind: str, text: str, file: str = "", line: int = 0
+    ) -> Explanation:
+        """Return an explanation of what one of the metrics did."""
+        from perfci.model.report import Explanation
+
+        return Explanation(self.case, metric, kind, text, file, line)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A status that holds whatever the numbers are, and why."""
+
+    status: Literal["regressed", "improved"]
+    finding: Finding
