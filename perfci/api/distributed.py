@@ -242,7 +242,7 @@ class _Group:
                 answer = _answer_of(self._by_number[number])
                 if isinstance(answer, _Trouble) and answer.rank != first.rank:
                     troubles.append(answer)
-        worst = min(troubles)
+        worst = min([*troubles, *self._deaths({one.rank for one in troubles})])
         output = self._members[worst.rank].output
         text = f"rank {worst.rank} of {self.world}, in its {self._act}, {worst.said}"
         said = f"{text}:\n{output.last_words(_LAST_WORDS_S)}"
@@ -251,12 +251,23 @@ class _Group:
 
     def _hanging(self, answered: Container[int]) -> Unusable:
         """Return what the ranks that have not answered wait for, and end all of them."""
+        if deaths := self._deaths(answered):
+            return self._failure(min(deaths))
         late = [one for one in self._members if one.rank not in answered]
         for member in late:
             os.kill(member.process.pid or 0, WHERE_IT_IS)
         stand = [standing(one.rank, one.output.lines(_LAST_WORDS_S)) for one in late]
         _end(self._members, within_s=0.0)
         return Unusable(*why_hanging(stand, self.world, self._act, self.timeout))
+
+    def _deaths(self, but: Container[int]) -> list[_Trouble]:
+        """Return who died without a word: its channel stays open as long as a child holds it."""
+        others = (one for one in self._members if one.rank not in but)
+        return [_death_of(one) for one in others if one.process.exitcode]
+
+
+def _death_of(member: _Member) -> _Trouble:
+    return _Trouble(_DIED_NS, member.rank, "rank_died", _how_ended(member.process.exitcode))
 
 
 def _answer_of(member: _Member) -> Any:
@@ -265,7 +276,7 @@ def _answer_of(member: _Member) -> Any:
         answer = member.channel.recv()
     except (EOFError, ConnectionError):
         member.process.join(_GRACE_S)
-        return _Trouble(_DIED_NS, member.rank, "rank_died", _how_ended(member.process.exitcode))
+        return _death_of(member)
     if isinstance(answer, Raised):
         return _Trouble(answer.when_ns, member.rank, "rank_raised", f"raised {answer.said}")
     return answer

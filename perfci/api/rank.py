@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import gc
+import multiprocessing
 import os
 import pickle
 import random
@@ -84,6 +85,8 @@ def serve(
         os.dup2(output.fileno(), stream)
     output.close()
     os.environ.update(task.environment)
+    # what it starts is started as by torchrun's ranks, not as this one was: a DataLoader's workers
+    multiprocessing.set_start_method(None, force=True)
     faulthandler.enable(file=2)
     faulthandler.register(WHERE_IT_IS, file=2, all_threads=False)
     rank = _answer(channel, lambda: _Rank(task, listener), lambda _: None)
@@ -106,7 +109,7 @@ def _answer(
         traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
         sys.stderr.flush()  # noqa: TID251 (a pipe that the launcher drains)
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        channel.send(Raised(when_ns, text.removesuffix(": ")[:500]))
+        channel.send(Raised(when_ns, text.removesuffix(":")[:500]))
         return None
     channel.send(said(made))
     return made

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.torch]
 ONE_THREAD = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
 EXAMPLES = Path(__file__).parents[2] / "examples/distributed/benchmarks/bench_ranks.py"
 RANKS = """
-import os, time
+import multiprocessing, os, time
 import perfci
 import torch
 import torch.distributed as dist
@@ -28,6 +28,7 @@ import torch.distributed as dist
 def ranks(fail=""):
     rank, numbers = dist.get_rank(), torch.ones(8)
     assert os.environ["LOCAL_RANK"] == str(rank)
+    assert multiprocessing.get_start_method(allow_none=True) is None  # as under torchrun
     assert (dist.get_world_size(), torch.get_num_threads()) == (2, 1)
     dist.all_reduce(numbers)
     assert numbers.sum() == 16
@@ -94,11 +95,16 @@ def test_ranks_in_the_middle_of_a_step_end_with_a_worker_that_is_killed(bench: B
 @pytest.mark.parametrize(
     ("fail", "kind", "said"),
     [
-        ("raise ValueError('no data')", "rank_raised", "rank 1 of 2, in its step, raised Value"),
+        ("raise ValueError", "rank_raised", "rank 1 of 2, in its step, raised ValueError:\n"),
         (
             "os.write(2, b'bye'); os._exit(3)",
             "rank_died",
             "rank 1 of 2, in its step, left with exit code 3:\nbye",
+        ),
+        (  # its child holds all that it had open
+            "if os.fork(): os.kill(os.getpid(), 9)\ntime.sleep(99)",
+            "rank_died",
+            "rank 1 of 2, in its step, was ended by signal 9",
         ),
         (
             "time.sleep(99)",
