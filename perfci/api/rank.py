@@ -152,6 +152,11 @@ class _Rank:
         )
         self._cuda = task.backend == "nccl"
         if self._cuda:
+            if task.world > (devices := torch.cuda.device_count()):
+                raise RuntimeError(
+                    f"{task.world} ranks of nccl need a CUDA device each; torch sees {devices}: "
+                    "give as many `ranks` as there are at most, or backend='gloo'"
+                )
             torch.cuda.set_device(task.rank)
         torch.distributed.init_process_group(
             task.backend, store=store, rank=task.rank, world_size=task.world

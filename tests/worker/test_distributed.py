@@ -139,6 +139,14 @@ def test_an_argument_that_can_not_be_made_anew_in_a_rank_is_its_failure(bench: B
         assert "in its set-up, raised ValueError: no copy of it" in failed["message"]
 
 
+def test_ranks_that_have_no_device_each_are_told_what_to_do(bench: Bench) -> None:
+    path = bench.write(source().replace("ranks=2,", "ranks=2, backend='nccl',"))
+    with bench.start(bench.order(path, "case"), CUDA_VISIBLE_DEVICES="", **ONE_THREAD) as worker:
+        failed = worker.wait_for("failed")
+        assert failed["kind"] == "rank_raised"
+        assert "give as many `ranks` as there are at most, or backend='gloo'" in failed["message"]
+
+
 def test_the_examples_run_one_after_the_other_in_one_worker(bench: Bench) -> None:
     path = bench.write(EXAMPLES.read_text(encoding="utf-8"))
     order = replace(bench.order(path, "all"), case="", cases=("ddp", "fsdp2", "tp"))
