@@ -187,6 +187,9 @@ def test_arrivals_are_those_of_their_seed_at_the_rate() -> None:
     [
         (3, {}),
         ("ftp://127.0.0.1", {}),
+        ("http://a..b/", {}),
+        ("http:///v1", {}),
+        ("http://127.0.0.1:99999/", {}),
         (iter, {"body": {}}),
         (iter, {"concurrency": 0}),
         (iter, {"concurrency": 4, "requests": 2}),
@@ -206,3 +209,8 @@ def test_what_is_no_load_is_refused_where_it_is_written(
 def test_a_server_without_a_command_is_refused_where_it_is_written() -> None:
     with pytest.raises(BenchmarkError, match=r"test_serving\.py:\d+: perfci\.server"):
         perfci.server([])
+
+
+def test_a_server_that_is_ready_when_it_prints_nothing_is_refused() -> None:
+    with pytest.raises(BenchmarkError, match=r"test_serving\.py:\d+: perfci\.server: `ready`"):
+        perfci.server(["sleep", "9"], ready="")

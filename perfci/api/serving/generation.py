@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from time import perf_counter
 from typing import Any
+from urllib.parse import urlsplit
 
 from perfci.api.serving.events import Endpoint
 from perfci.api.serving.loops import Loop, Schedule
@@ -92,7 +93,7 @@ def _wrong(
     checks = (
         (isinstance(stream, str) or callable(stream), f"the stream is {stream!r}"),
         (
-            not isinstance(stream, str) or stream.startswith(("http://", "https://")),
+            not isinstance(stream, str) or _is_url(stream),
             f"the URL is {stream!r}",
         ),
         (
@@ -117,6 +118,15 @@ def _wrong(
         (all(map(_is_positive, objective.values())), f"`objective` is {objective!r}"),
     )
     return next((what for sound, what in checks if not sound), "")
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        host = (parts.hostname or "").encode("idna")
+        return parts.scheme in {"http", "https"} and bool(host) and parts.port != 0
+    except ValueError:  # a port beyond 65535, a label that is empty or too long
+        return False
 
 
 def _is_count(value: object) -> bool:

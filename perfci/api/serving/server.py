@@ -47,6 +47,12 @@ def started_server(
             'Write a list: perfci.server([sys.executable, "-m", "serve", "--port", "{port}"], '
             'ready="/health").',
         )
+    if ready == "":
+        raise BenchmarkError(
+            "bad-command",
+            f"{user_frame()}: perfci.server: `ready` is empty",
+            "Name a path, a URL or a text that the server prints, or leave `ready` out.",
+        )
     port = _free_port()
     words = [os.fspath(word).replace("{port}", str(port)) for word in command]
     sys.audit("perfci.command", words[0])
