@@ -134,6 +134,12 @@ def test_a_trace_of_no_case_is_refused_before_anything_is_measured(grown: Projec
     assert done.code == 4, done.text
 
 
+def test_explain_refuses_a_folder_for_traces_that_can_not_be_made(grown: Project) -> None:
+    done = grown.perfci("explain", "HEAD~1", "HEAD", "--trace", "/proc/x").without_traceback()
+    assert (done.code, done.out) == (4, ""), done.text
+    assert done.err.startswith("perfci: /proc/x can't be written: "), done.err
+
+
 def test_a_trace_that_can_not_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "net.head.json").mkdir()
     packed = base64.b64encode(zlib.compress(b'{"traceEvents": []}')).decode()

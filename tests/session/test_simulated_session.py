@@ -255,6 +255,16 @@ def test_one_that_takes_too_long_is_a_timeout_and_its_time_is_gone(
     assert workers.time - began >= 2 * 20
 
 
+def test_a_benchmarks_own_timeout_is_named(project: Project, workers: Simulated) -> None:
+    source = SLOW.replace("benchmark\n", "benchmark(timeout=7)\n")
+    project.commit("slow", **{"benchmarks/bench_slow.py": source})
+    report = project.report(*SAME, "-k", "slow")
+    assert {one["message"] for one in report["failures"]} == {
+        "no answer within 7 s: the benchmark's own `timeout`"
+    }
+    assert workers.started
+
+
 def test_no_room_for_both_sides_is_neithers_fault(project: Project, workers: Simulated) -> None:
     alive: list[str] = []
 
