@@ -61,7 +61,8 @@ class SlurmEngine:
         kept = self.folder.submitted()
         queued = self._queued()
         if queued is None:
-            return dict.fromkeys(plan.numbers, State("waiting", "Slurm's controller to answer"))
+            away = State("waiting", "Slurm's controller to answer")
+            return {one: away if str(one) in kept else State("absent") for one in plan.numbers}
         return {
             number: queued.get(number) or self._ended(number, kept.get(str(number), ""))
             for number in plan.numbers

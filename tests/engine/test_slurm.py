@@ -90,6 +90,14 @@ def test_a_controller_that_is_away_is_waited_for(state: Path, tmp_path: Path) ->
     assert "0 of 1 shards have reported, 1 waiting (Slurm's controller to answer)" in said
 
 
+def test_an_array_is_not_taken_for_submitted_where_the_controller_is_away_at_first(
+    state: Path, tmp_path: Path
+) -> None:
+    (state / "away").touch()
+    with pytest.raises(OutsideError, match="Unable to contact slurm controller"):
+        run(shell("echo > $R", folder=tmp_path), tmp_path, shown=pytest.fail)
+
+
 SUBMITTER = """\
 import sys
 from pathlib import Path
