@@ -146,6 +146,7 @@ def _plan(
             parts.shards,
             project.config.settings.budget,
         ),
+        engine=parts.engine,
     )
 
 

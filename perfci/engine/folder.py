@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from perfci.engine.plan import Plan
-from perfci.errors import DamagedFile
+from perfci.errors import DamagedFile, UsageError
 from perfci.files import read_regular, write_file
 from perfci.model.codec import CodecError, decode, encode
 
@@ -24,14 +24,20 @@ class JobFolder:
     def open(self, plan: Plan) -> bool:
         """Keep ``plan``; return whether it was there already, to be taken up again.
 
-        What another plan left is removed.
+        UsageError where another one is kept: its commands may still run, and would write here.
         """
         kept = self.path / "plan.json"
-        text = encode(plan)
-        if kept.exists() and self._read(kept) == plan:
-            return True
+        if kept.exists():
+            if self._read(kept) == plan:
+                return True
+            raise UsageError(
+                "job-of-another",
+                f"{self.path} is the folder of another comparison, which is not done",
+                "Give that one's command again, or another --job-dir; or end what still runs of "
+                "it, and remove the folder.",
+            )
         self.clear(plan)
-        write_file(kept, text)
+        write_file(kept, encode(plan))
         return False
 
     def clear(self, plan: Plan) -> None:

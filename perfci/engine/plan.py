@@ -18,13 +18,14 @@ class Plan:
     """An array of commands that run in ``folder``; the first one is number 1.
 
     Each leaves a report in its own file, named by ``reports``. ``time_limit_s`` is what one of
-    them may take.
+    them may take. ``engine`` is which one has them run: another could not find them again.
     """
 
     folder: str
     commands: tuple[tuple[str, ...], ...]
     reports: tuple[str, ...]
     time_limit_s: float
+    engine: str = ""
 
     @property
     def numbers(self) -> range:

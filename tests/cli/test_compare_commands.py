@@ -28,9 +28,9 @@ def commands(project: Project) -> Project:
 
 def test_a_command_that_does_more_regresses(commands: Project) -> None:
     commands.commit("more", **{"tool.py": TOOL.format(4_000_000)})
-    found = rows(commands.report("compare", "HEAD~1", "HEAD", code=1), "tool")
-    assert found["latency_p50"]["status"] == "regressed"
-    assert found["command_cpu_time"]["ratio"] > 1.1
+    found = rows(commands.report("compare", "HEAD~1", "HEAD"), "tool")
+    assert found["command_cpu_time"]["status"] == "regressed"  # what others do is not in it
+    assert found["latency_p50"]["ratio_lo"] > 1.05
 
 
 def test_a_command_is_measured_although_nothing_that_python_read_differs(

@@ -90,7 +90,7 @@ def test_an_empty_token_is_none(counting: Project) -> None:
 
 
 def test_doctor_stops_at_every_token_that_measuring_refuses(project: Project) -> None:
-    assert len(TOKEN_NAMES) == 6
+    assert len(TOKEN_NAMES) == 10
     done = project.perfci("doctor", **dict.fromkeys(TOKEN_NAMES, "secret")).without_traceback()
     (line,) = (line for line in done.out.splitlines() if " secrets: " in line)
     assert line.startswith(" STOP"), done.out

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -17,7 +18,7 @@ from perfci.engine.folder import JobFolder
 from perfci.engine.local import LocalEngine
 from perfci.engine.plan import Plan, Slot
 from perfci.engine.waiting import Gathered, gather
-from perfci.errors import DamagedFile
+from perfci.errors import DamagedFile, UsageError
 
 CORES = tuple(sorted(os.sched_getaffinity(0)))
 pytestmark = pytest.mark.processes
@@ -91,14 +92,9 @@ def test_what_has_reported_is_not_run_again(tmp_path: Path) -> None:
     assert (tmp_path / "ran").read_text() == "\n"
 
 
-def test_another_plan_begins_anew(tmp_path: Path) -> None:
-    run(shell("echo old > $R", folder=tmp_path), tmp_path)
-    found = run(shell("echo new > $R", folder=tmp_path), tmp_path)
-    assert found.reports[1].read_text() == "new\n"
-
-
 SUBMITTER = """\
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tests.engine.test_local import run, shell
 folder = Path(sys.argv[1])
@@ -146,3 +142,14 @@ def test_a_damaged_job_is_no_new_one(tmp_path: Path) -> None:
     (tmp_path / "job/submitted.json").write_text("[")
     with pytest.raises(DamagedFile, match=r"submitted\.json"):
         run(plan, tmp_path)
+
+
+def test_a_folder_whose_comparison_is_not_done_is_given_to_no_other(tmp_path: Path) -> None:
+    job = JobFolder(tmp_path / "job")
+    plan = shell("sleep 1; echo OLD > $R", folder=tmp_path)
+    job.open(plan)
+    for other in (shell("echo NEW > $R", folder=tmp_path), replace(plan, engine="slurm")):
+        with pytest.raises(UsageError, match="another comparison"):
+            job.open(other)
+    job.clear(plan)
+    assert not job.open(other)

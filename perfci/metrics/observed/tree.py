@@ -7,7 +7,6 @@ Standard library only. Linux only: /proc.
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import NamedTuple, Self
 
 _PROC = Path("/proc")
 _COMPILER = b"/torch/_inductor/compile_worker/"
-_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _KIB = 1024
 
 
@@ -58,6 +56,8 @@ class Spent(NamedTuple):
     @staticmethod
     def now() -> Spent:
         """Return what it is now: a few system calls for each, and nothing of theirs is stopped."""
+        import resource  # the parent imports this module on Windows, too
+
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         living = list(_descendants())
         return Spent(
@@ -152,7 +152,7 @@ def _stat(pid: int) -> _Process | None:
     fields = _read(f"{pid}/stat").rpartition(b")")[2].split()
     if not fields:
         return None
-    reaped_s = (int(fields[13]) + int(fields[14])) * _TICK_S
+    reaped_s = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
     return _Process(pid, int(fields[1]), reaped_s, image=int(fields[25]))
 
 
