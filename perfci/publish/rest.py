@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -126,6 +127,11 @@ class Rest:
             f"{self._at}{path} has more than {_MOST_PAGES * entries} entries",
             "Start a new pull request: nobody can read this one any more.",
         )
+
+    def _delete(self, path: str) -> None:
+        """Delete what is at ``path``; what is gone already is as it should be."""
+        with suppress(Missing):
+            self._ask("DELETE", f"{self._at}{path}")
 
     def _write(self, verb: str, path: str, kind: type[T], body: dict[str, Any]) -> T:
         where = f"{self._at}{path}"

@@ -18,9 +18,10 @@ from perfci.publish.github.answers import CommitAnswer, StatusAnswer
 from perfci.publish.github.check import NAME, Status
 from perfci.publish.github.comment import Comment
 from perfci.publish.github.event import same_name
+from perfci.publish.github.issue_comments import IssueComments
 from perfci.publish.github.pull import Pull
 from perfci.publish.http import Pace
-from perfci.publish.rest import Rest, parse
+from perfci.publish.rest import parse
 from perfci.publish.retry import RetryPolicy
 
 SERVICE = Service(
@@ -32,7 +33,7 @@ SERVICE = Service(
 )
 
 
-class Client(Rest):
+class Client(IssueComments):
     """What perfci asks of one repository."""
 
     service = SERVICE
@@ -109,23 +110,6 @@ class Client(Rest):
         """Return all comments of a pull request, the oldest first: they come without pages."""
         answers = self._get(f"/issues/{number}/comments", tuple[CommentAnswer, ...])
         return tuple(one.record() for one in answers)
-
-    def create_comment(self, number: int, body: str) -> str:
-        """Comment, and return the comment's address."""
-        path = f"/issues/{number}/comments"
-        return self._write("POST", path, CommentAnswer, {"body": body}).html_url
-
-    def update_comment(self, comment: Comment, body: str) -> str:
-        """Replace a comment's text, and return its address. Unsure where somebody deleted it."""
-        path = f"/issues/comments/{comment.id}"
-        return self._write("PATCH", path, CommentAnswer, {"body": body}).html_url
-
-    def delete_comment(self, comment: Comment) -> None:
-        """Delete a comment; one that is gone already is as it should be."""
-        try:
-            self._ask("DELETE", f"{self._at}/issues/comments/{comment.id}")
-        except Missing:
-            return
 
     def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
         """Return a commit's statuses, the newest first."""

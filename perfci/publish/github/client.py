@@ -21,9 +21,9 @@ from perfci.publish.github.answers import (
 )
 from perfci.publish.github.check import NAME, CheckContent, Status
 from perfci.publish.github.comment import Comment
+from perfci.publish.github.issue_comments import IssueComments
 from perfci.publish.github.pull import Pull
 from perfci.publish.http import Pace
-from perfci.publish.rest import Rest
 from perfci.publish.retry import RetryPolicy
 from perfci.render.annotations import Annotation
 
@@ -38,7 +38,7 @@ SERVICE = Service(
 )
 
 
-class Client(Rest):
+class Client(IssueComments):
     """What perfci asks of one repository. A write raises ``Unsure`` or ``Refused``."""
 
     service = SERVICE
@@ -116,23 +116,6 @@ class Client(Rest):
             return self._get(f"/collaborators/{login}/permission", PermissionAnswer).permission
         except Missing:
             return "none"
-
-    def create_comment(self, number: int, body: str) -> str:
-        """Comment, and return the comment's address."""
-        path = f"/issues/{number}/comments"
-        return self._write("POST", path, CommentAnswer, {"body": body}).html_url
-
-    def update_comment(self, comment: Comment, body: str) -> str:
-        """Replace a comment's text, and return its address. Unsure where somebody deleted it."""
-        path = f"/issues/comments/{comment.id}"
-        return self._write("PATCH", path, CommentAnswer, {"body": body}).html_url
-
-    def delete_comment(self, comment: Comment) -> None:
-        """Delete a comment; one that is gone already is as it should be."""
-        try:
-            self._ask("DELETE", f"{self._at}/issues/comments/{comment.id}")
-        except Missing:
-            return
 
     def react(self, comment_id: int, content: str) -> None:
         """React to a comment. GitHub keeps one reaction of a kind, however often it is asked."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
 from perfci.errors import UsageError
 from perfci.render.clean import clean_line
 
+T = TypeVar("T")
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """A whole SHA-1 or SHA-256."""
 _QUEUED = re.compile(rf"gh-readonly-queue/.+/pr-[0-9]+-({SHA.pattern})")
@@ -99,14 +101,12 @@ class _Event:
 
 def read_event(text: str | bytes, name: str) -> Wanted | MergeGroup | Nothing:
     """Return what the event in ``text`` is about; UsageError, naming it, where it is no event."""
-    try:
-        event = msgspec.json.decode(text, type=_Event)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(
-            "bad-event",
-            f"{name} is no event of GitHub Actions: {clean_line(str(error))}",
-            "Run it in a workflow (GITHUB_EVENT_PATH), or name the pull request: --pull NUMBER",
-        ) from error
+    event = decode_event(
+        text,
+        name,
+        _Event,
+        "Run it in a workflow (GITHUB_EVENT_PATH), or name the pull request: --pull NUMBER",
+    )
     if event.workflow_run is not None:
         return _of_a_run(event.workflow_run, event.repository, name)
     if event.merge_group is not None:
@@ -124,6 +124,16 @@ def read_event(text: str | bytes, name: str) -> Wanted | MergeGroup | Nothing:
         own = _is_own(head.repo, event.repository)
         return Wanted(number, full_sha(head.sha, name), own=own)
     return Nothing("this event has no pull request")
+
+
+def decode_event(text: str | bytes, name: str, kind: type[T], advice: str) -> T:
+    """Return an event's parts; UsageError, naming it, where ``text`` is no event."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise UsageError(
+            "bad-event", f"{name} is no event of GitHub Actions: {clean_line(str(error))}", advice
+        ) from error
 
 
 def full_sha(text: str, name: str) -> str:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
-
-from perfci.errors import UsageError
 from perfci.publish.github.answers import CommentAnswer
 from perfci.publish.github.comment import Comment
-from perfci.publish.github.event import Nothing
-from perfci.render.clean import clean_line
+from perfci.publish.github.event import Nothing, decode_event
 from perfci.render.escape import Safe, code, escape
 from perfci.render.links import ADDRESS
 from perfci.render.markdown import MARKER
@@ -55,14 +51,8 @@ class _Event:
 
 def read_asking(text: str | bytes, name: str) -> Asking | Nothing:
     """Return the comment of an ``issue_comment`` event; UsageError where ``text`` is no event."""
-    try:
-        event = msgspec.json.decode(text, type=_Event)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(
-            "bad-event",
-            f"{name} is no event of GitHub Actions: {clean_line(str(error))}",
-            "Run it in a workflow `on: issue_comment` (GITHUB_EVENT_PATH).",
-        ) from error
+    advice = "Run it in a workflow `on: issue_comment` (GITHUB_EVENT_PATH)."
+    event = decode_event(text, name, _Event, advice)
     if event.comment is None or event.issue is None:
         return Nothing("this event has no comment")
     if event.action != "created":

@@ -146,10 +146,7 @@ class Client(Rest):
 
     def delete_comment(self, comment: Comment) -> None:
         """Delete a note; one that is gone already is as it should be."""
-        try:
-            self._ask("DELETE", f"{self._at}/merge_requests/{comment.pull}/notes/{comment.id}")
-        except Missing:
-            return
+        self._delete(f"/merge_requests/{comment.pull}/notes/{comment.id}")
 
     def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
         """Return a commit's statuses of perfci's name, the newest first."""
