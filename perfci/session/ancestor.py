@@ -6,7 +6,7 @@ there, an ancestor does not do: so it must be seen that nothing else comes of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from perfci.model.case import Case, Discovery, FileImports
 from perfci.model.finding import Finding, found
@@ -61,11 +61,14 @@ def compiler_of(case: Case) -> tuple[str, ...]:
     return (DYNAMO,) if any(mode.startswith("backend:") for mode in modes) else ()
 
 
-def compiler_in(values: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the modules of torch's compiler that a worker with these ``values`` used."""
-    if values.get("generated_kernels"):
+def compiler_in(workers: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    """Return the modules of torch's compiler that a side's workers with these values used.
+
+    Kernels show with an empty cache alone.
+    """
+    if any(values.get("generated_kernels") for values in workers):
         return DYNAMO, INDUCTOR
-    return (DYNAMO,) if values.get("captured_calls") else ()
+    return (DYNAMO,) if any(values.get("captured_calls") for values in workers) else ()
 
 
 def why_unlike(

@@ -146,7 +146,9 @@ class Starters:
         for state in states:
             if state.rounds < self._plan.settings.compile_rounds or not all(state.outputs.values()):
                 continue
-            seen = (compiler_in(outputs[-1].values) for outputs in state.outputs.values())
+            seen = (
+                compiler_in([one.values for one in outputs]) for outputs in state.outputs.values()
+            )
             self._learned.setdefault(state.case.id, compiler_of(state.case) or min(seen, key=len))
 
     def close(self) -> None:

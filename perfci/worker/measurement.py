@@ -115,7 +115,7 @@ def _measurement(work: Work, parts: _Parts, traced: int, before_setup_ns: int) -
     first = _first_call(order, work, start, found, device)
     copies.require_none()
     if start.compiler_ns:
-        require_compiled(compiled=first.compiled)
+        require_compiled(compiled=scene.compiled())
     scene.device, scene.why_no_device = first.device, "" if first.device else why_on_host(found)
     scene.imports, scene.start = start.imports(), start.until(first.started_ns)
     kept = ballast(order.inject.get("peak_host_memory", 0.0))

@@ -64,12 +64,17 @@ import perfci, torch
 def one():
     there = float("torch._dynamo" in sys.modules)
     model = torch.compile(torch.nn.Linear(2, 2), backend="eager")
+    if IN_SET_UP:
+        model(torch.ones(1, 2))
     return (lambda: model(torch.ones(1, 2))), perfci.metric("early", lambda: there)
 """
 
 
-def test_a_case_that_was_seen_to_compile_finds_it_in_later_rounds(project: Project) -> None:
-    project.write("benchmarks/bench_one.py", COMPILES_WITHIN)
+@pytest.mark.parametrize("in_set_up", ["False", "True"])
+def test_a_case_that_was_seen_to_compile_finds_it_in_later_rounds(
+    project: Project, in_set_up: str
+) -> None:
+    project.write("benchmarks/bench_one.py", COMPILES_WITHIN.replace("IN_SET_UP", in_set_up))
     project.commit("benchmarks")
     report = project.report("run", "--rounds", "4")
     assert 0.0 < rows(report, "one")["early"]["head"]["center"] < 1.0

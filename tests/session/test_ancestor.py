@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
 
+from perfci.errors import Unusable
 from perfci.model.case import Case, Discovery, FileImports
 from perfci.model.words import words
-from perfci.session.ancestor import compiler_of, preload_of, why_unlike
+from perfci.session.ancestor import compiler_in, compiler_of, preload_of, why_unlike
 from perfci.session.starter import Preloaded
+from perfci.worker.compiler import DYNAMO, INDUCTOR, require_same_environment
 
 FILE = "benchmarks/bench_one.py"
 LOADED = {"torch": "/lib/torch.py", "numpy": "/lib/numpy.py", "torch.nn": "/lib/nn.py", "os": ""}
@@ -97,3 +100,21 @@ def test_a_package_of_the_compilers_that_a_side_has_in_its_tree_is_its_own() -> 
     why = why_unlike(preloaded, sides, FILE, lambda name: "head" if name == "sympy" else "")
     assert why is not None
     assert words(why) == "head has another `sympy`"
+
+
+def test_what_inductor_sets_as_it_compiles_is_no_change_that_set_up_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = dict(os.environ)
+    monkeypatch.setenv("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", "140000")
+    require_same_environment(before)
+    monkeypatch.setenv("TORCHINDUCTOR_CPP_WRAPPER", "1")
+    with pytest.raises(Unusable, match="TORCHINDUCTOR_CPP_WRAPPER"):
+        require_same_environment(before)
+
+
+def test_kernels_of_a_round_with_an_empty_cache_show_that_inductor_was_used() -> None:
+    first, cached = {"captured_calls": 5.0, "generated_kernels": 13.0}, {"captured_calls": 5.0}
+    assert compiler_in([first, cached]) == (DYNAMO, INDUCTOR)
+    assert compiler_in([cached]) == (DYNAMO,)
+    assert compiler_in([{}]) == ()
