@@ -19,14 +19,14 @@ from pathlib import Path
 from statistics import median
 
 from perfci.session.provenance.places import Places
-from perfci.worker.hook.perfci_commands import VARIABLE
+from perfci.worker.hook.perfci_watch.ownership import VARIABLE
 
 HOOK = Path(__file__).resolve().parent.parent / "perfci" / "worker" / "hook"
 CALLS = """\
 import json, os, sys, time
 sys.path.insert(0, {hook!r})
-import perfci_watch
-watch = perfci_watch.begin_in_worker(os.environ)
+from perfci_watch.watch import begin_in_worker
+watch = begin_in_worker(os.environ)
 
 def best(call, number):
     found = []

@@ -14,7 +14,7 @@ from perfci.model.ran import WRONG_CODE
 from perfci.model.worker import UNLIKE_FRESH, WorkOrder
 from perfci.worker.clock import monotonic_ns
 from perfci.worker.failure import flush, kind_of, log, where_it_failed
-from perfci.worker.hook.perfci_watch import Watch, begin_in_worker
+from perfci.worker.hook.perfci_watch.watch import Watch, begin_in_worker
 from perfci.worker.loading import prepare_path
 from perfci.worker.protocol import Channel, Ends, decode_order
 
@@ -204,7 +204,7 @@ def _look(watch: Watch | None) -> None:
     if watch is None:
         return
     watch.look()
-    if why := watch.unwritten():
+    if why := watch.record.unwritten():
         raise Unusable(
             WRONG_CODE,
             f"what this worker ran isn't known: it could not be written down ({why})\n"

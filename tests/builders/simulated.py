@@ -31,7 +31,7 @@ from perfci.worker.building import imported, set_up
 from perfci.worker.bursts import encoded
 from perfci.worker.discovery import discover
 from perfci.worker.failure import kind_of, way_to, where_it_failed
-from perfci.worker.hook.perfci_commands import VARIABLE
+from perfci.worker.hook.perfci_watch.ownership import VARIABLE
 from perfci.worker.loading import PREFIX, prepare_path
 
 LOOP_S = 20e-9

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import perfci
 from perfci.files import parse_toml
-from perfci.worker.hook.perfci_watch import Watch, encoded
+from perfci.worker.hook.perfci_watch.ownership import Ownership, decoded, encoded
 from perfci.worker.own_packages import NO_LIBRARY, normalised, packages_in, project_folders
 
 _HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
@@ -72,7 +72,7 @@ class Places:
 
     def place(self) -> Callable[[str], str]:
         """Return what says whose a real path is, as a watched child does."""
-        return Watch(self.settings(""), in_child=True).place
+        return Ownership(decoded(self.settings("")), in_child=True).place
 
 
 def benchmark_places(

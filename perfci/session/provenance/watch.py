@@ -11,7 +11,7 @@ from perfci.model.ran import WRONG_CODE
 from perfci.session.provenance.attribution import Provenance, WrongCode, provenance_of
 from perfci.session.provenance.events import read_events
 from perfci.session.provenance.places import Places
-from perfci.worker.hook.perfci_commands import VARIABLE
+from perfci.worker.hook.perfci_watch.ownership import VARIABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 import sys
 from importlib.machinery import PathFinder
 
-import perfci_watch
+from perfci_watch.watch import begin_in_child
 
-perfci_watch.begin_in_child()
+begin_in_child()
 
 
 def _run_the_shadowed_one() -> None:

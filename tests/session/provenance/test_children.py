@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.worker.hook.perfci_commands import HOOK, VARIABLE, unwatched
+from perfci.worker.hook.perfci_watch.commands import unwatched
+from perfci.worker.hook.perfci_watch.ownership import HOOK, VARIABLE
 
 pytestmark = pytest.mark.processes
 

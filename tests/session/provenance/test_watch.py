@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.worker.hook.perfci_commands import HOOK, VARIABLE
-from perfci.worker.hook.perfci_watch import decoded_events, encoded
+from perfci.worker.hook.perfci_watch.ownership import HOOK, VARIABLE, encoded
+from perfci.worker.hook.perfci_watch.record import decoded_events
 
 LOADED = "ctypes.CDLL(f'{OWN}/wrap.so').marker()"
 POOL = """

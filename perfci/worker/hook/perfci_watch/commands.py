@@ -1,22 +1,16 @@
-"""Reading command lines: which children of a watched process will not be watched.
-
-Imported as ``perfci_watch`` is: it imports nothing but the standard library, and little of that.
-"""
+"""Reading command lines: which children of a watched process will not be watched."""
 
 from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False  # typing, json and re would double the start of a child
+from .ownership import HOOK, VARIABLE
+
+TYPE_CHECKING = False  # as in ``ownership``
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-VARIABLE = "PERFCI_WATCH"
-"""Holds the settings, as ``encoded`` gives them; a child without it is not watched."""
-
-HOOK = os.path.dirname(os.path.abspath(__file__))
-"""The folder that a child has on its path."""
 _OPAQUE = frozenset("IES")
 """Options of Python under which a child doesn't look at ``PYTHONPATH`` or has no ``site``."""
 _NAMED = r"\b(?:python|pypy)[0-9.]*\b"

@@ -1,0 +1,96 @@
+"""What a process found, event by event, in a file that the parent reads.
+
+A process that ends by ``os._exit`` or a signal loses nothing: each event is written at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+TYPE_CHECKING = False  # as in ``ownership``
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BETWEEN, _END = "\x1f", "\0"
+_GREETING_S = 2.0
+
+
+class Record:
+    """The events of this process, in the file that its worker and all its children write to."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._seen: dict[tuple[str, str, str], None] = {}
+        self._late: list[bytes] = []  # what could not be written as yet
+        self._why_late = ""
+
+    def say(self, how: str, path: str, name: str = "") -> None:
+        """Write down an event, once."""
+        key = (how, path, name)
+        if key not in self._seen:
+            self._seen[key] = None
+            self._write(how, path, name)
+
+    def greet(self) -> None:
+        """Write down that this process is watched."""
+        self._write("watched", sys.executable or "", str(os.getpid()))
+
+    def looked(self) -> None:
+        """Write down that this process has looked at all that it had loaded."""
+        self._write("looked", "", str(os.getpid()))
+
+    def go_on_in(self, file: str) -> None:
+        """Go on in the file of this fork: it gets what was found until now, too."""
+        self._file = file
+        self._late.clear()  # it is the other file's, and comes again
+        for how, path, name in self._seen:
+            self._write(how, path, name)
+        self.greet()
+
+    def begin_in_fork(self) -> None:
+        """Go on in the same file, as a process of its own."""
+        self._late.clear()  # the parent process writes that
+        self.greet()
+
+    def await_greetings(self, pids: Sequence[str]) -> None:
+        """Give children that have just been started the time to say that they are watched."""
+        until = time.monotonic() + _GREETING_S
+        while pids and time.monotonic() < until:
+            try:
+                with open(self._file, "rb") as file:
+                    found = decoded_events(file.read())
+            except OSError:  # it was removed, and the parent says so
+                return
+            if set(pids) <= {name for how, _, name in found if how == "watched"}:
+                return
+            time.sleep(0.02)
+
+    def unwritten(self) -> str:
+        """Return why not all that was found is written down, or nothing."""
+        return self._why_late if self._late else ""
+
+    def _write(self, how: str, path: str, name: str) -> None:
+        """Opened each time: the benchmark may close descriptors, count them, or fork.
+
+        What can't be written (its folder was removed, the disk is full) waits for the next time:
+        that is no error of the user's code, which may be in the middle of an import.
+        """
+        late, self._late = self._late, []
+        lines = b"".join((*late, os.fsencode(_BETWEEN.join((how, path, name)) + _END)))
+        try:
+            descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                lines = lines[os.write(descriptor, lines) :]
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._why_late = error.strerror or str(error)
+        if lines:
+            self._late.append(lines)
+
+
+def decoded_events(text: bytes) -> list[list[str]]:
+    """Return what is written in a file of events: ``how``, ``path`` and ``name`` of each."""
+    return [line.split(_BETWEEN) for line in os.fsdecode(text).split(_END) if line]

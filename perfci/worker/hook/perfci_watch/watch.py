@@ -1,0 +1,340 @@
+"""What this process imports, opens, loads, asks for and starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import get_ident
+
+from .commands import is_python, unwatched, which
+from .finder import OwnCodeFirst
+from .ownership import HOOK, VARIABLE, Ownership, decoded
+from .record import Record
+
+TYPE_CHECKING = False  # as in ``ownership``
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, NoReturn
+
+_WRITES = os.O_WRONLY | os.O_TRUNC
+_INTERPRETERS = frozenset({"_interpreters", "_xxsubinterpreters"})
+"""Modules that make interpreters, which have finders of their own."""
+_METADATA_READERS = ("/importlib/metadata/__init__.py", "/importlib_metadata/__init__.py")
+
+
+def begin_in_child() -> None:
+    """Watch this process, where a worker started it."""
+    text = os.environ.get(VARIABLE)
+    if text:
+        import atexit
+
+        watch = Watch(text, in_child=True)
+        watch.install()
+        atexit.register(watch.look)
+
+
+def begin_in_worker(environment: Mapping[str, str]) -> Watch | None:
+    """Watch this worker, and see to it that its children do; None where nobody asked for it."""
+    text = environment.get(VARIABLE)
+    if not text:
+        return None
+    watch = Watch(text, in_child=False)
+    passed = os.environ.get("PYTHONPATH")
+    folders = (HOOK, *watch.side.folders, *([passed] if passed else []))
+    os.environ["PYTHONPATH"] = os.pathsep.join(folders)
+    sys.path.insert(0, HOOK)  # some hand their children this one: Inductor does
+    watch.install()
+    return watch
+
+
+class Watch:
+    """The watch of this process."""
+
+    def __init__(self, text: str, *, in_child: bool) -> None:
+        settings = decoded(text)
+        self.side = Ownership(settings, in_child=in_child)
+        self.record = Record(settings["events"][0])
+        self._known: set[str] = set()
+        self._known_looks: set[Any] = set()
+        self._due: set[int] = set()  # threads that are about to load a library
+        self._own_looks: set[int] = set()  # threads in which this watch itself looks at files
+
+    def install(self) -> None:
+        """Put the finder first and add the audit hook, for the life of this process."""
+        sys.meta_path.insert(0, OwnCodeFirst(self))
+        sys.addaudithook(self._hook())
+        os.register_at_fork(after_in_child=self._begin_in_fork)
+        self._exit_after_a_look()
+        self._see_what_is_asked()
+        self.record.greet()
+
+    def go_on(self, environment: Mapping[str, str]) -> None:
+        """Go on as a fork that has a file of its own: it gets what was found until now, too."""
+        self.record.go_on_in(decoded(environment[VARIABLE])["events"][0])
+
+    def note(self, how: str, path: str, name: str = "") -> None:
+        """Write down that ``path`` was run or read, where that matters."""
+        real = self.side.real(path)
+        if self.side.matters(how, real, name):
+            self.record.say(how, real, name)
+
+    def look(self) -> None:
+        """Write down all that is loaded: modules, and what is mapped into this process.
+
+        Living children, too: what C code opened is seen nowhere else.
+        """
+        self._own_looks.add(get_ident())  # this process ends, or takes no more orders
+        for name, module in list(sys.modules.items()):
+            if isinstance(module, type(sys)):
+                for path in _files_of(vars(module)):
+                    self.note("import", path, name)
+        self._look_at_maps("self")
+        living = []
+        for pid in _descendants(os.getpid()):
+            try:
+                program = os.readlink(f"/proc/{pid}/exe")
+                self._look_at_maps(pid)
+            except OSError:  # it has ended meanwhile, and has written down what it ran
+                continue
+            if is_python(program):
+                self.record.say("living", program, pid)
+                living.append(pid)
+        self.record.await_greetings(living)
+        self.record.looked()
+
+    def _hook(self) -> Callable[[str, tuple[Any, ...]], None]:
+        handlers: dict[str, Callable[..., None]] = {
+            "open": self._opened,
+            "import": self._imported,
+            "ctypes.dlopen": self._loaded,
+            "sqlite3.connect": self._connected,
+            "os.kill": self._killed,
+            "os.killpg": lambda _, number: self._killed(0, number),
+            "subprocess.Popen": self._started,
+            "os.exec": lambda path, words, environment: self._started(
+                path, words, None, environment
+            ),
+            "os.posix_spawn": lambda path, words, environment: self._started(
+                path, words, None, environment
+            ),
+            "os.system": self._shell,
+            "perfci.command": lambda path: self.record.say("program", path, f"command {path}"),
+            "os.listdir": self._listed,
+            "os.scandir": self._listed,
+            "socket.connect": self._reached,
+        }
+        handler_of = handlers.get
+        due = self._due
+
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            if due and (thread := get_ident()) in due:  # what it was about to load is there now
+                due.discard(thread)
+                self._look_at_maps("self")
+            handler = handler_of(event)
+            if handler is not None:
+                self.looking_itself(handler, *arguments)
+
+        return hook
+
+    def looking_itself(self, act: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what ``act`` does: the files that it looks at, nobody of the side's asked for."""
+        thread = get_ident()
+        if thread in self._own_looks:
+            return act(*arguments)
+        self._own_looks.add(thread)
+        try:
+            return act(*arguments)
+        finally:
+            self._own_looks.discard(thread)
+
+    def _opened(self, path: Any, mode: Any = "r", flags: Any = 0) -> None:
+        if path in self._known or isinstance(path, int) or (flags or 0) & _WRITES:
+            return
+        text = os.fsdecode(path)
+        self.note("open", text)
+        if not text.startswith("/"):  # another one after a chdir
+            if mode is None:  # os.open, whose `dir_fd` is in no event
+                self._opened_below(text)
+        elif self.side.real(text) == text:  # a link may lead elsewhere the next time
+            self._known.add(text)
+
+    def _opened_below(self, path: str) -> None:
+        """Write down the files that ``path`` is below the folders that this process has open."""
+        for descriptor in os.listdir("/proc/self/fd"):
+            try:
+                file = os.path.join(os.readlink(f"/proc/self/fd/{descriptor}"), path)
+            except OSError:  # the one that listed them
+                continue
+            if os.path.isfile(file):
+                self.note("open", file)
+
+    def _connected(self, database: Any) -> None:
+        text = os.fsdecode(database) if isinstance(database, (str, bytes, os.PathLike)) else ""
+        if text.startswith("file:") and not os.path.exists(text):
+            from urllib.parse import unquote, urlsplit
+
+            self._opened(unquote(urlsplit(text).path))
+        else:
+            self._opened(database)
+
+    def _imported(self, name: Any, file: Any, *_: Any) -> None:
+        if name in _INTERPRETERS and (file or name in sys.builtin_module_names):
+            self.record.say("unwatched", sys.executable or "", f"a subinterpreter ({name})")
+        if isinstance(file, str):  # an extension module's shared library
+            self.note("load", file, str(name))
+            if self.side.place(self.side.real(file)):  # what it is linked with may be anybody's
+                self._due.add(get_ident())
+
+    def _loaded(self, path: Any) -> None:
+        if isinstance(path, (str, bytes)):
+            if os.fsencode(path).startswith(b"/"):
+                self.note("load", os.fsdecode(path))
+            self._due.add(get_ident())
+
+    def _killed(self, pid: int, number: int) -> None:
+        """Look at what a process has mapped that this one is about to end."""
+        if number:
+            for one in (str(pid),) if pid > 0 else tuple(_descendants(os.getpid())):
+                try:
+                    self._look_at_maps(one)
+                except OSError:  # it has ended, or is another user's
+                    continue
+
+    def _started(self, program: Any, words: Any, folder: Any, environment: Any) -> None:
+        try:
+            one = isinstance(words, (str, bytes, os.PathLike))
+            texts = [os.fsdecode(word) for word in ([words] if one else words)]
+            path = which(os.fsdecode(program) if program else texts[0])
+        except (TypeError, IndexError, ValueError):  # whoever starts this gets the error
+            return
+        self.note("run", path)
+        for word in texts[1:]:  # a compiler's sources
+            file = os.path.join(os.fsdecode(folder) if folder else "", word)
+            if os.path.isfile(file) and self.side.place(self.side.real(file)) == "own":
+                self.note("open", file)
+        for how, what in unwatched(path, texts, os.environ if environment is None else environment):
+            self.record.say(how, path, what)
+
+    def _shell(self, command: Any) -> None:
+        self._started("/bin/sh", ["sh", "-c", command], None, None)
+
+    def _look_at_maps(self, pid: str) -> None:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
+            mapped = [line.rstrip("\n") for line in maps if "/" in line]
+        runs = {line[line.index("/") :] for line in mapped if line.split(" ", 2)[1][2] == "x"}
+        for path in {line[line.index("/") :] for line in mapped}:
+            self.note("map" if path in runs else "open", path.removesuffix(" (deleted)"))
+
+    def _begin_in_fork(self) -> None:
+        self._due.clear()
+        self.record.begin_in_fork()
+
+    def _exit_after_a_look(self) -> None:
+        """Have ``os._exit`` look first, with which forks of ``multiprocessing`` end."""
+        leave = os._exit
+
+        def look_and_leave(status: int) -> NoReturn:
+            try:
+                self._look_at_maps("self")
+            finally:
+                leave(status)
+
+        os._exit = look_and_leave
+
+    def _see_what_is_asked(self) -> None:
+        """Have ``os.stat`` and its like say what they look at: there is no event of it.
+
+        Whether a file is there can decide what runs, and nothing opens it.
+        """
+        for ask in (os.stat, os.lstat, os.access):
+            seen = self._asking(ask)
+            for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
+                if ask in able:
+                    able.add(seen)
+            if ask in os.supports_effective_ids:
+                os.supports_effective_ids.add(seen)
+            setattr(os, ask.__name__, seen)
+
+    def _asking(self, ask: Callable[..., Any]) -> Callable[..., Any]:
+        def asking(path: Any, *arguments: Any, **options: Any) -> Any:
+            self._asked(path, options.get("dir_fd"))
+            return ask(path, *arguments, **options)
+
+        for name in ("__name__", "__qualname__", "__doc__"):
+            setattr(asking, name, getattr(ask, name))
+        asking.__module__ = "os"  # where a pickle looks for it
+        asking.__wrapped__ = ask  # type: ignore[attr-defined]
+        return asking
+
+    def _asked(self, path: Any, folder: int | None) -> None:
+        if isinstance(path, int) or path in self._known_looks or get_ident() in self._own_looks:
+            return
+        try:
+            text = os.fsdecode(path)
+        except TypeError:  # whoever asks gets the error
+            return
+        if text.startswith("/"):
+            self._known_looks.add(text)
+        elif folder is not None:
+            text = os.path.join(_path_of(folder), text)
+        self.looked_for(os.path.abspath(text))
+
+    def looked_for(self, path: str) -> None:
+        """Write down that somebody asked whether a file of the side's own is there, say."""
+        if path.startswith(self.side.own):
+            self.record.say("stat", path, "")
+
+    def _listed(self, path: Any) -> None:
+        """Write down that a folder of the side's own was listed, but for Python's own imports.
+
+        These look for names that they know: what they find is written down. Whoever looks for
+        packages' metadata doesn't look at the rest.
+        """
+        caller = sys._getframe(3).f_code.co_filename  # noqa: SLF001 (behind the hook)
+        if caller.startswith("<frozen importlib"):
+            return
+        text = _path_of(path) if isinstance(path, int) else os.fsdecode(path or ".")
+        real = self.side.real(text)
+        if f"{real}/".startswith(self.side.own):
+            metadata = caller.endswith(_METADATA_READERS)
+            self.record.say("distributions" if metadata else "list", real, "")
+
+    def _reached(self, _: Any, address: Any) -> None:
+        """Write down that a server was reached: what it answers isn't known.
+
+        Those of this process's children listen in its temporary folder, or under a name of
+        ``multiprocessing``'s.
+        """
+        if isinstance(address, (str, bytes)):
+            text = os.fsdecode(address)
+            if text.startswith("\0listener-") or self.side.real(text).startswith(
+                self.side.temporary
+            ):
+                return
+        self.record.say("network", ascii(address)[:100], "")
+
+
+def _path_of(descriptor: int) -> str:
+    return os.readlink(f"/proc/self/fd/{descriptor}")
+
+
+def _files_of(names: Mapping[str, Any]) -> Iterator[str]:
+    spec = names.get("__spec__")
+    origin = getattr(spec, "origin", None)
+    for path in (names.get("__file__"), origin, getattr(names.get("__loader__"), "archive", None)):
+        if isinstance(path, str) and path.startswith("/"):
+            yield path
+
+
+def _descendants(pid: int) -> Iterator[str]:
+    waiting = [str(pid)]
+    while waiting:
+        parent = waiting.pop()
+        try:
+            for task in os.listdir(f"/proc/{parent}/task"):
+                with open(f"/proc/{parent}/task/{task}/children", encoding="ascii") as file:
+                    children = file.read().split()
+                yield from children
+                waiting += children
+        except OSError:  # it has ended, or this kernel lists no children
+            continue
