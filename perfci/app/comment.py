@@ -148,7 +148,7 @@ def comment(request: CommentRequest, say: Say) -> Commented:
     head_sha = "" if isinstance(wanted, Nothing) else wanted.head_sha
     body = written_body(request.body_file, reports, head_sha)  # first: a token may be unusable
     if isinstance(wanted, Nothing):
-        say(f"nothing posted: {wanted.reason}", err=True)
+        say(f"nothing posted: {wanted.text}", err=True)
     else:
         with closing(connect()) as client:
             reports = post(

@@ -56,7 +56,8 @@ def post(
         found = find_pull(client, wanted)
         if isinstance(found, (Nothing, Several)):
             _leave_failure(client, place, found, say, wanted=request.check, dry_run=dry_run)
-            say(f"nothing posted: {found.reason}", err=True)
+            why = found.text if isinstance(found, Nothing) else found.reason
+            say(f"nothing posted: {why}", err=True)
             return reports
         require_measured(client, [report.head.sha for report in reports], found)
         if isinstance(found, Pull) and any(one.verdict.status == "fail" for one in reports):
@@ -186,7 +187,7 @@ def fail_the_check(
         with closing(connect()) as client:
             found = find_pull(client, wanted)
             if isinstance(found, Nothing):
-                return Outcome("stale", found.reason)
+                return Outcome("stale", found.text)
             posting = _posting_of(place, found)
             content = unreadable_content(why, place.run_url(), posting)
             return set_check(client, found.head_sha, content, dry_run=dry_run)
@@ -231,7 +232,7 @@ def _posting_of(place: Place, found: Pull | MergeGroup | Several) -> Posting:
     from perfci.publish.github.pull import Pull
 
     if isinstance(found, Pull):
-        return Posting(found.number, found.target, place.attempt())
+        return Posting(found.number, found.target, place.attempt(), found.term.sign)
     return Posting(attempt=place.attempt())
 
 

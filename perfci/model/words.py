@@ -222,8 +222,8 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "not-reached": "not measured: stopped at the first regression (--fail-fast)",
     # of lines that accept a regression
     "accept-from-fork": (
-        "a line accepts it that a fork's pull request brings, and that the default branch hasn't "
-        "got: it doesn't count"
+        "a line accepts it that a fork brings, and that the default branch hasn't got: it doesn't "
+        "count"
     ),
     "accept-unbounded": (
         "a line that base has already accepts it, and has no `up_to` and no `until`: it doesn't "

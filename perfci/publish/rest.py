@@ -125,7 +125,7 @@ class Rest:
         raise OutsideError(
             "endless-list",
             f"{self._at}{path} has more than {_MOST_PAGES * entries} entries",
-            "Start a new pull request: nobody can read this one any more.",
+            "Start a new one: nobody can read this one any more.",
         )
 
     def _delete(self, path: str) -> None:

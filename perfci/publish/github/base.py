@@ -51,7 +51,7 @@ def _caveat_of_pull(client: Forge, pull: Pull, report: Report) -> str:
         return f"with which commit of {target} to compare isn't known: the token may not read them"
     there = left[:12] or f"no commit that {client.service.name} knows"
     return (
-        f"compared with {clean_line(base[:12]) or 'no commit'}, but the pull request leaves "
+        f"compared with {clean_line(base[:12]) or 'no commit'}, but the {pull.term.name} leaves "
         f"{target} at {there}"
     )
 

@@ -43,12 +43,14 @@ class CheckContent:
 class Posting:
     """What a check is of, as it is said in its title and in its external id.
 
-    ``pull`` is 0 for a merge group. ``attempt`` is of this run of the workflow alone.
+    ``pull`` is 0 for a merge group; ``sign`` goes before it where it is shown. ``attempt`` is of
+    this run of the workflow alone.
     """
 
     pull: int = 0
     target: str = ""
     attempt: str = ""
+    sign: str = "#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ def beside(
 def _placed(title: str, posting: Posting) -> str:
     """Say in the one line that is always seen what the check is of: it may be older than that."""
     into = clean_line(posting.target, 60)
-    where = f" (#{posting.pull} into {into})" if posting.pull else ""
+    where = f" ({posting.sign}{posting.pull} into {into})" if posting.pull else ""
     return clean_line(title, _LONGEST_TITLE - len(where)) + where
 
 

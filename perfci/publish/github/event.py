@@ -19,6 +19,18 @@ _QUEUED = re.compile(rf"gh-readonly-queue/.+/pr-[0-9]+-({SHA.pattern})")
 
 
 @dataclass(frozen=True, slots=True)
+class Term:
+    """What a forge calls a pull request, and the sign before its number."""
+
+    name: str
+    sign: str
+
+
+PULL_REQUEST = Term("pull request", "#")
+MERGE_REQUEST = Term("merge request", "!")
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """What a report may be posted to.
 
@@ -26,6 +38,7 @@ class Wanted:
     (``owner:branch``, on GitLab the branch alone) in the repository ``source``. ``head_sha`` is the
     commit that was measured, empty where whatever the pull request's head is now is meant.
     ``own``: the event says that the head is a branch of the repository itself, not a fork's.
+    ``term`` is what it is called there, and ``advice`` what to do where ``branch`` has none.
     """
 
     number: int = 0
@@ -33,6 +46,8 @@ class Wanted:
     branch: str = ""
     source: str = ""
     own: bool = False
+    term: Term = PULL_REQUEST
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +64,15 @@ class MergeGroup:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """There is nothing to post to, and nothing is wrong; why."""
+    """There is nothing to post to, and nothing is wrong; why, and what to do about it."""
 
     reason: str
+    advice: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both on one line."""
+        return f"{self.reason}. {self.advice}" if self.advice else self.reason
 
 
 @dataclass(frozen=True, slots=True)

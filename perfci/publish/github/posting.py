@@ -129,7 +129,7 @@ def leave_comment(
     def look_and_write() -> Outcome:
         decision = decide(client.comments(pull.number), author, body)
         if dry_run:
-            return Outcome("posted", f"would {_words(decision)} on #{pull.number}")
+            return Outcome("posted", f"would {_words(decision)} on {pull.reference}")
         stale = why_not(client.pull(pull.number), pull.head_sha)
         if stale is not None:
             return Outcome("stale", stale.reason)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from perfci.publish.github.answers import StatusAnswer
 from perfci.publish.github.comment import Comment
+from perfci.publish.github.event import MERGE_REQUEST
 from perfci.publish.github.pull import Pull
 
 STATES = {"success": "success", "failure": "failed"}
@@ -43,6 +44,7 @@ class MergeRequestAnswer:
             self.target_branch,
             self.author.username if self.author else "",
             own=self.source_project_id == self.target_project_id,
+            term=MERGE_REQUEST,
         )
 
 

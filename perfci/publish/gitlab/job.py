@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from perfci.errors import UsageError
-from perfci.publish.github.event import Nothing, Wanted, full_sha
+from perfci.publish.github.event import MERGE_REQUEST, Nothing, Wanted, full_sha
 from perfci.render.clean import clean_line
+
+_OTHERWISE = (
+    "let the job run in merge requests' pipelines alone "
+    '(rules: - if: $CI_PIPELINE_SOURCE == "merge_request_event"), or give --pull NUMBER.'
+)
 
 
 def read_job(variables: Mapping[str, str]) -> Wanted | Nothing:
@@ -23,11 +28,19 @@ def read_job(variables: Mapping[str, str]) -> Wanted | Nothing:
                 f"CI_MERGE_REQUEST_IID is {clean_line(number, 40)!r}, no merge request's number",
                 "Run it in a merge request's pipeline, or name the merge request: --pull NUMBER",
             )
-        return Wanted(int(number), full_sha(head, "CI_COMMIT_SHA"), own=not is_of_a_fork(variables))
+        own = not is_of_a_fork(variables)
+        return Wanted(int(number), full_sha(head, "CI_COMMIT_SHA"), own=own, term=MERGE_REQUEST)
     branch, project = variables.get("CI_COMMIT_BRANCH", ""), variables.get("CI_PROJECT_ID", "")
     if not branch or not project or branch == variables.get("CI_DEFAULT_BRANCH"):
-        return Nothing("this pipeline has no merge request")
-    return Wanted(0, full_sha(head, "CI_COMMIT_SHA"), branch, project, own=True)
+        return Nothing("this pipeline has no merge request", f"To have one, {_OTHERWISE}")
+    return Wanted(
+        head_sha=full_sha(head, "CI_COMMIT_SHA"),
+        branch=branch,
+        source=project,
+        own=True,
+        term=MERGE_REQUEST,
+        advice=f"Open one and run this job again, {_OTHERWISE}",
+    )
 
 
 def is_of_a_fork(variables: Mapping[str, str]) -> bool:

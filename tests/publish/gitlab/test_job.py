@@ -68,7 +68,7 @@ def test_only_the_accounts_own_note_is_touched(
 def test_the_author_can_be_said(job: Job, gitlab: FakeGitLab, report_file: Write) -> None:
     gitlab.note("<!-- perfci -->\nold", "another")
     done = job(report_file(), "--author", "another", "--no-check", "--dry-run")
-    assert "would update the comment on #7" in done.out
+    assert "would update the comment on !7" in done.out
     assert gitlab.wrote() == []
 
 
@@ -92,13 +92,40 @@ def test_a_branchs_pipeline_finds_its_merge_request(
     assert [one["noteable_iid"] for one in gitlab.notes] == [7]
 
 
+def test_a_branch_without_a_merge_request_is_said_what_to_do(
+    job: Job, gitlab: FakeGitLab, report_file: Write
+) -> None:
+    gitlab.merge_requests.clear()
+    done = job(report_file(), CI_MERGE_REQUEST_IID="", CI_COMMIT_BRANCH="feature")
+    assert (done.code, gitlab.wrote()) == (0, []), done.text
+    assert "nothing posted: no open merge request comes from feature. Open one and" in done.err
+    assert "give --pull NUMBER" in done.err
+
+
+def test_a_merge_request_is_called_one(job: Job, gitlab: FakeGitLab, report_file: Write) -> None:
+    gitlab.branches["main"] = OLDER
+    gitlab.commits[OLDER] = ()
+    assert job(report_file()).code == 0
+    assert gitlab.statuses[0]["description"].endswith("(!7 into main)")
+    note = gitlab.notes[0]["body"]
+    assert "but the merge request leaves main at no commit that GitLab knows" in note
+    gitlab.merge_requests[8] = MergeRequest(8, HEAD)
+    both = job(report_file(), CI_MERGE_REQUEST_IID="", CI_COMMIT_BRANCH="feature")
+    assert "feature is in several merge requests (!7, !8)" in both.err
+    gitlab.merge_requests[7].state = "merged"
+    done = job(report_file())
+    assert "nothing posted: merge request !7 is closed" in done.err
+    assert "pull request" not in (note + both.text + done.text)
+
+
 @pytest.mark.parametrize("branch", ["main", ""])
 def test_a_pipeline_without_a_merge_request_posts_nothing(
     job: Job, gitlab: FakeGitLab, report_file: Write, branch: str
 ) -> None:
     done = job(report_file(), CI_MERGE_REQUEST_IID="", CI_COMMIT_BRANCH=branch)
     assert done.code == 0
-    assert "nothing posted: this pipeline has no merge request" in done.err
+    assert "nothing posted: this pipeline has no merge request. To have one, let the" in done.err
+    assert '$CI_PIPELINE_SOURCE == "merge_request_event"' in done.err
     assert gitlab.requests == []
 
 
