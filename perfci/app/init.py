@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from perfci.app.init_benchmark import first_benchmark, own_python, the_package
-from perfci.app.init_github import GitHubOptions, write_workflows
-from perfci.app.init_gitlab import write_pipeline
-from perfci.app.init_kubernetes import KubernetesOptions, write_job
+from perfci.app.init_github import GitHubOptions, workflows
+from perfci.app.init_gitlab import pipeline
+from perfci.app.init_kubernetes import KubernetesOptions, job
+from perfci.app.new_files import require_folder
 from perfci.app.notices import Say
 from perfci.checkout.repository import Repository
 from perfci.config.loading import OWN_FILE, PROJECT_FILE
@@ -47,18 +48,15 @@ def initialise(
 ) -> None:
     """Write what isn't there yet; ``say`` hears what was written and what kept.
 
+    UsageError where any of it can't be made: nothing is written then.
+
     ``benchmarks`` is the folder of benchmark files, ``package`` which of several is measured.
     Workflows are written where there are options for ``github``, a pipeline for ``gitlab``, a
     job for ``kubernetes``.
     """
     root = repository.root
     folder = (root / benchmarks).resolve()
-    if not folder.is_relative_to(root.resolve()):
-        raise UsageError(
-            "outside-repository",
-            f"{benchmarks} lies outside the repository",
-            "Choose a folder inside it, so that its files are part of every commit.",
-        )
+    require_folder(root, Path(benchmarks))
     project = _parsed(root / PROJECT_FILE, _text(root / PROJECT_FILE))
     settled = _is_configured(root, project) and any(folder.glob("bench_*.py"))
     measured = None if settled else the_package(root, project, package)
@@ -67,6 +65,13 @@ def initialise(
     keys = _PYTHON.format(path=python) if python and not (github or gitlab or kubernetes) else ""
     if measured and not measured.reached:
         keys += _PYTHON_PATH.format(folder=json.dumps(measured.folder, ensure_ascii=False))
+    asked = [
+        *([workflows(repository, github)] if github else []),
+        *([pipeline(root, gitlab)] if gitlab else []),
+        *([job(repository, kubernetes)] if kubernetes else []),
+    ]
+    for one in asked:
+        one.require_places(root)
     _configure(root, folder.relative_to(root.resolve()).as_posix(), keys, say)
     _ignore(root, python, say)
     first = folder / "bench_first.py"
@@ -76,12 +81,8 @@ def initialise(
         folder.mkdir(parents=True, exist_ok=True)
         first.write_text(first_benchmark(root, measured), encoding="utf-8")
         say(f"wrote    {benchmarks}/bench_first.py")
-    if github:
-        write_workflows(repository, github, say)
-    if gitlab:
-        write_pipeline(root, gitlab, say)
-    if kubernetes:
-        write_job(repository, kubernetes, say)
+    for one in asked:
+        one.write(root, say)
 
 
 def _ignore(root: Path, python: str, say: Say) -> None:

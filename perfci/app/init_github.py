@@ -10,9 +10,9 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app.notices import Say
+from perfci.app.new_files import NewFiles
 from perfci.errors import UsageError
-from perfci.files import parse_toml, read_regular
+from perfci.files import parse_toml
 from perfci.model.version import VERSION
 
 if TYPE_CHECKING:
@@ -94,7 +94,6 @@ MOST_SHARDS = 256
 
 ASKED_FOR = ("baseline", "nightly", "on-demand")
 """The workflows that are written only where somebody asks for them."""
-DIFFERS = " (differs from what would be written now; delete it to have it written anew)"
 
 _DEFAULT_RUNNER = ("self-hosted", "gpu")
 LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
@@ -122,32 +121,18 @@ class GitHubOptions:
         return set(ASKED_FOR) - asked
 
 
-def write_workflows(repository: Repository, options: GitHubOptions, say: Say) -> None:
-    """Write each workflow that isn't there yet, and say which were written and which kept.
-
-    One that is there isn't touched, but compared: what was asked for may not be what it does.
-    """
+def workflows(repository: Repository, options: GitHubOptions) -> NewFiles:
+    """Return the workflows; UsageError where one can't be made of the options."""
     choices = _choices(repository, options)
-    if not options.install and (caveat := own_requirement().caveat):
-        say(f"{caveat}. The jobs that measure install it: say how, --install.", err=True)
+    caveat = "" if options.install else caveat_of_install("The jobs that measure install it")
     files = _files(choices, {f"perfci-{which}.yml" for which in options.left_out})
-    folder = repository.root / FOLDER
-    if not folder.resolve().is_relative_to(repository.root.resolve()):
-        raise UsageError(
-            "outside-repository",
-            f"{FOLDER} is a link that leads out of the repository",
-            "Make it a folder: workflows are files of the repository.",
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        try:
-            with (folder / name).open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            differs = "" if is_text(folder / name, text) else DIFFERS
-            say(f"kept     {FOLDER / name}{differs}")
-        else:
-            say(f"wrote    {FOLDER / name}")
+    return NewFiles({FOLDER / name: text for name, text in files.items()}, caveat)
+
+
+def caveat_of_install(what: str) -> str:
+    """Return why what is written may install another perfci; nothing where it doesn't."""
+    caveat = own_requirement().caveat
+    return f"{caveat}. {what}: say how, --install." if caveat else ""
 
 
 def _files(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:
@@ -159,14 +144,6 @@ def _files(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:
     if any(REQUIREMENTS in command for command in choices.report_install):
         files[REQUIREMENTS] = read_template(f"workflows/{REQUIREMENTS}")
     return files
-
-
-def is_text(path: Path, text: str) -> bool:
-    """Say whether a file has this text and no other."""
-    try:
-        return read_regular(path) == text.encode("utf-8")
-    except OSError:  # a folder, or a link to nowhere: no such text in any case
-        return False
 
 
 def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
@@ -188,11 +165,16 @@ def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
             options.report_install or locked_install(FOLDER.as_posix()), "--report-install"
         ),
         report_python=python if options.report_install else REPORT_PYTHON,
-        nightly_runners=tuple(
-            tuple(fit(LABEL, label.strip(), "--nightly-runner") for label in one.split(","))
-            for one in options.nightly_runner
-        ),
+        nightly_runners=nightly_labels(options),
         stored="baseline" not in options.left_out,
+    )
+
+
+def nightly_labels(options: GitHubOptions) -> tuple[tuple[str, ...], ...]:
+    """Return the labels of each machine of the nightly runs."""
+    return tuple(
+        tuple(fit(LABEL, label.strip(), "--nightly-runner") for label in one.split(","))
+        for one in options.nightly_runner
     )
 
 
@@ -222,7 +204,7 @@ def _is_package(path: Path) -> bool:
     """Return whether pip could install it: most files with only [tool.…] are no packages."""
     if not path.is_file():
         return False
-    content = parse_toml(path.read_text(encoding="utf-8"))  # init has just read it
+    content = parse_toml(path.read_text(encoding="utf-8"))  # init has read it
     return "project" in content or "build-system" in content
 
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfci.app.init_github import (
+    caveat_of_install,
     commands_of,
     fit,
-    is_text,
-    own_requirement,
     project_install,
     with_perfci,
 )
-from perfci.app.notices import Say
+from perfci.app.new_files import NewFiles
 from perfci.checkout.forge import forge_of
 from perfci.checkout.repository import Repository
 from perfci.errors import UsageError
@@ -33,20 +32,10 @@ class KubernetesOptions:
     install: tuple[str, ...] = ()
 
 
-def write_job(repository: Repository, options: KubernetesOptions, say: Say) -> None:
-    """Write the job where there is none yet, and say so."""
-    path = repository.root / JOB
-    text = _job(repository, options)
-    if not options.install and (caveat := own_requirement().caveat):
-        say(f"{caveat}. The pods install it: say how, --install.", err=True)
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        same = is_text(path, text)
-        say(f"kept     {JOB}{'' if same else ' (differs from what would be written now)'}")
-    else:
-        say(f"wrote    {JOB}")
+def job(repository: Repository, options: KubernetesOptions) -> NewFiles:
+    """Return the job; UsageError where it can't be made of the options."""
+    caveat = "" if options.install else caveat_of_install("The pods install it")
+    return NewFiles({JOB: _job(repository, options)}, caveat)
 
 
 def _job(repository: Repository, options: KubernetesOptions) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -110,7 +111,13 @@ def workflow_template(name: str) -> Template:
         keep_trailing_newline=True,
     )
     environment.filters["quoted"] = json.dumps  # a JSON string is one of YAML's too
+    environment.filters["outdented"] = _outdented
     return environment.get_template(name)
+
+
+def _outdented(text: str, width: int) -> str:
+    """Return a script of GitHub's steps as far to the left as another CI's stands."""
+    return re.sub(rf"^ {{{width}}}", "", text, flags=re.MULTILINE)
 
 
 def _runs_on(labels: tuple[str, ...]) -> str:

@@ -33,7 +33,8 @@ Next:
   2. look at `tags` and `image` in .gitlab/perfci.yml
   3. Settings > Access tokens: one of the role Developer that may use the API
   4. Settings > CI/CD > Variables: PERFCI_GITLAB_TOKEN, masked, environment scope `perfci`
-  5. merge all of it, then open a merge request"""
+  5. merge all of it, then open a merge request
+Under --with nightly: Build > Pipeline schedules, the variable PERFCI_NIGHTLY=true."""
 
 
 @click.command("init", epilog="Example: perfci init --github --runner self-hosted --runner gpu")
@@ -59,7 +60,7 @@ Next:
     type=click.IntRange(1, MOST_SHARDS),
     default=1,
     show_default=True,
-    help="Jobs that share a pull request's cases.",
+    help="Jobs that share a pull request's cases, or a merge request's.",
 )
 @click.option(
     "--python-version",
@@ -88,7 +89,7 @@ Next:
     multiple=True,
     type=click.Choice(ASKED_FOR),
     help="Write this workflow, too; can be repeated. `baseline` commits to the default branch; "
-    "`on-demand` measures where a maintainer comments `/perfci -k EXPR`.",
+    "`on-demand` measures where a maintainer comments `/perfci -k EXPR`. GitLab has `nightly`.",
 )
 @click.option(
     "--package",

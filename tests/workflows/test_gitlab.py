@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,11 +15,14 @@ from ruamel.yaml import YAML
 
 from tests.builders.project import Project
 from tests.lacking import needed
+from tests.workflows.examples import run_step
+from tests.workflows.remote import IDENTITY, Remote
 
 pytestmark = pytest.mark.processes
 
 BIN = Path(sys.executable).parent
 INSTALL = ("--install", "pip install perfci-here", "--report-install", "pip install perfci-here")
+SHARDED = ("--shards", "3", "--nightly-runner", "gpu,a100", "--nightly-runner", "gpu,h100")
 
 
 @pytest.fixture
@@ -32,6 +36,20 @@ def written(project: Project, *arguments: str) -> dict[str, Any]:
     done = project.perfci("init", "--gitlab", *INSTALL, *arguments).without_traceback()
     assert done.code == 0, done.text
     return YAML(typ="safe").load(project.folder / ".gitlab/perfci.yml")
+
+
+def nightly(project: Project, *arguments: str) -> dict[str, Any]:
+    """Return the jobs of the nights, as GitLab merges what they extend."""
+    written(project, "--with", "nightly", *arguments)
+    jobs = YAML(typ="safe").load(project.folder / ".gitlab/perfci-nightly.yml")
+
+    def whole(name: str) -> dict[str, Any]:
+        job = jobs[name]
+        above = whole(job["extends"]) if "extends" in job else {}
+        variables = {**above.get("variables", {}), **job.get("variables", {})}
+        return {**above, **job, "variables": variables}
+
+    return {name: whole(name) for name in jobs}
 
 
 def script(job: dict[str, Any]) -> str:
@@ -56,6 +74,139 @@ def test_gitlabs_schema_takes_both_files_and_not_a_broken_one(project: Project) 
     assert schema_says(pipeline, root) == ""
     pipeline.write_text(pipeline.read_text().replace("expire_in: 1 week", "expire_in: [1]"))
     assert "expire_in" in schema_says(pipeline)
+
+
+def test_gitlabs_schema_takes_shards_and_nights(project: Project) -> None:
+    jobs = nightly(project, *SHARDED)
+    written(project, *SHARDED)
+    folder = project.folder / ".gitlab"
+    # what begins with a dot is checked where it is a part of a job: a schema takes anything there
+    whole = {name: job for name, job in jobs.items() if not name.startswith(".")}
+    merged = folder / "merged.json"
+    merged.write_text(json.dumps(whole))
+    files = (folder / "perfci.yml", folder / "perfci-nightly.yml", merged)
+    assert schema_says(*files, project.folder / ".gitlab-ci.yml") == ""
+    merged.write_text(json.dumps(whole).replace('"90 days"', "[1]"))
+    assert "expire_in" in schema_says(merged)
+    included = YAML(typ="safe").load(project.folder / ".gitlab-ci.yml")["include"]
+    assert [one["local"] for one in included] == [
+        ".gitlab/perfci.yml",
+        ".gitlab/perfci-nightly.yml",
+    ]
+
+
+def test_of_several_shards_one_job_decides(project: Project) -> None:
+    pipeline = written(project, "--shards", "3")
+    measuring, merging = pipeline["perfci"], pipeline["perfci-merge"]
+    assert measuring["parallel"] == 3
+    assert measuring["allow_failure"] == {"exit_codes": [1, 3]}
+    assert "reports" not in measuring["artifacts"]
+    assert '--shard "$CI_NODE_INDEX/3"' in script(measuring)
+    assert "allow_failure" not in merging
+    assert (merging["needs"], merging["rules"][0]["when"]) == (["perfci"], "always")
+    assert pipeline["perfci-comment"]["needs"] == ["perfci-merge"]
+    assert "perfci merge perfci-report/shard-*.json --expect 3" in script(merging)
+    assert set(merging["artifacts"]["reports"]) == {"junit", "codequality"}
+    assert "perfci-merge" not in written_anew(project)
+
+
+def written_anew(project: Project) -> dict[str, Any]:
+    """Return the pipeline of one job alone."""
+    (project.folder / ".gitlab/perfci.yml").unlink()
+    return written(project)
+
+
+def test_nights_are_measured_on_each_machine_and_no_token_of_theirs_can_write(
+    project: Project,
+) -> None:
+    jobs = nightly(project, *SHARDED)
+    measuring = [jobs["perfci-nightly-1"], jobs["perfci-nightly-2"]]
+    assert [one["tags"] for one in measuring] == [["gpu", "a100"], ["gpu", "h100"]]
+    assert [one["variables"]["GPU"] for one in measuring] == ["1", "2"]
+    assert jobs["perfci-nightly-merge"]["needs"] == ["perfci-nightly-1", "perfci-nightly-2"]
+    for name, job in jobs.items():
+        assert ("environment" in job) == (name == "perfci-nightly-store")
+        assert job["rules"][0]["if"].startswith('$PERFCI_NIGHTLY == "true" &&')
+        assert job["rules"][0]["when"] == "always"
+
+
+class Nights:
+    """A project of GitLab's on this machine, and its nightly jobs' scripts."""
+
+    def __init__(self, project: Project, folder: Path) -> None:
+        self.jobs = nightly(project)
+        self.remote = Remote(folder)
+        self.remote.bare.with_name("name.git").symlink_to(self.remote.bare)
+        self.folder = folder
+        self.stubs = folder / "stubs"
+        self.stubs.mkdir()
+        for name in ("perfci", "python", "pip"):
+            (self.stubs / name).write_text(STUB)
+            (self.stubs / name).chmod(0o755)
+
+    def run(self, job: str, checkout: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        variables = {"CI_DEFAULT_BRANCH": "main", "CI_COMMIT_SHA": "0123456789abcdef"}
+        asked = {
+            name: variables.get(str(value).removeprefix("$"), str(value))
+            for name, value in self.jobs[job]["variables"].items()
+        }
+        return run_step(
+            script(self.jobs[job]),
+            checkout,
+            **asked | IDENTITY | environment,
+            CI_PROJECT_URL=(self.folder / "server/owner/name").as_uri(),
+            PERFCI_GITLAB_TOKEN="a-token",
+            PATH=f"{self.stubs}{os.pathsep}{os.environ['PATH']}",
+            CALLS=str(self.folder / "calls"),
+        )
+
+    def store(self, text: str, made_from: str) -> subprocess.CompletedProcess[str]:
+        checkout = self.remote.checkout(f"job-{len(list(self.folder.glob('job-*')))}")
+        (checkout / "perfci-history").mkdir()
+        (checkout / "perfci-history/history.jsonl").write_text(text)
+        (checkout / "perfci-history/made-from").write_text(made_from)
+        return self.run("perfci-nightly-store", checkout)
+
+    def stored(self) -> str:
+        return self.remote.git(self.remote.bare, "show", "perfci-history:history.jsonl")
+
+
+def test_a_night_is_stored_on_the_state_that_it_was_made_from_alone(
+    project: Project, tmp_path: Path
+) -> None:
+    nights = Nights(project, tmp_path)
+    done = nights.store("one\n", "")
+    assert done.returncode == 0, done.stderr
+    tip = nights.remote.git(nights.remote.bare, "rev-parse", "perfci-history")
+    assert nights.store("one\ntwo\n", tip).returncode == 0
+    again = nights.store("one\nof Monday\n", tip)
+    assert again.returncode == 1
+    assert "run the job 'perfci-nightly-merge' of this run again" in again.stdout
+    assert "a-token" not in again.stdout + again.stderr
+    assert nights.stored() == "one\ntwo\n"
+    empty = nights.run("perfci-nightly-store", nights.remote.checkout("nothing"))
+    assert (empty.returncode, "nothing was merged" in empty.stdout) == (1, True)
+
+
+def test_a_night_takes_what_was_stored_and_leaves_what_it_recorded(
+    project: Project, tmp_path: Path
+) -> None:
+    nights = Nights(project, tmp_path)
+    assert nights.store("one\n", "").returncode == 0
+    for job, last in (
+        ("perfci-nightly-1", "perfci history export perfci-night/history-1.jsonl --history"),
+        ("perfci-nightly-merge", "perfci history export perfci-history/history.jsonl --history"),
+    ):
+        checkout = nights.remote.checkout(f"of-{job}")
+        done = nights.run(job, checkout)
+        assert done.returncode == 0, done.stderr
+        calls = (tmp_path / "calls").read_text().splitlines()
+        assert any(one.startswith("perfci history import /") for one in calls)
+        assert calls[-1].startswith(last)
+        (tmp_path / "calls").unlink()
+    assert (checkout / "perfci-history/made-from").read_text() == nights.remote.git(
+        nights.remote.bare, "rev-parse", "perfci-history"
+    )
 
 
 def test_the_job_that_measures_has_the_runners_tags_and_no_token(project: Project) -> None:
@@ -83,9 +234,13 @@ def test_what_exists_is_kept_and_the_line_to_add_is_said(project: Project) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--gitlab", "--shards", "2"), "[not-on-gitlab]"),
-        (("--gitlab", "--with", "nightly"), "[not-on-gitlab]"),
-        (("--gitlab", "--runner", "a b"), "[unfit-for-a-workflow]"),
+        (("--gitlab", "--shards", "201"), "[not-on-gitlab]"),
+        (("--gitlab", "--with", "on-demand"), "[not-on-gitlab]"),
+        (("--gitlab", *INSTALL, "--runner", "a b"), "[unfit-for-a-workflow]"),
+        (("--gitlab", *INSTALL, "--nightly-runner", "a b"), "[unfit-for-a-workflow]"),
+        (("--gitlab", *INSTALL, "--benchmarks", "file.txt"), "[not-a-folder]"),
+        (("--github", *INSTALL, "--runner", "a b"), "[unfit-for-a-workflow]"),
+        (("--kubernetes", *INSTALL[:2]), "[no-address]"),
         (("--gitlab", "--install", "pip install torch"), "[install-without-perfci]"),
         (("--runner", "gpu"), "add --github or --gitlab"),
     ],
@@ -93,21 +248,30 @@ def test_what_exists_is_kept_and_the_line_to_add_is_said(project: Project) -> No
 def test_what_cannot_be_written_is_refused(
     project: Project, arguments: tuple[str, ...], said: str
 ) -> None:
+    project.write("file.txt", "in the place of a folder\n")
+    project.commit("second")
     done = project.perfci("init", *arguments).without_traceback()
     assert done.code == 2, done.text
     assert said in done.text
-    assert not (project.folder / ".gitlab").exists()
+    assert project.git("status", "--porcelain", "--ignored") == ""
 
 
 def test_every_option_that_the_scripts_give_is_one_that_perfci_has(project: Project) -> None:
-    pipeline = written(project)
-    for job, command in (("perfci", "compare"), ("perfci-comment", "comment")):
+    pipeline = nightly(project, *SHARDED) | written(project, *SHARDED)
+    for job, command in (
+        ("perfci", "compare"),
+        ("perfci-merge", "merge"),
+        ("perfci-comment", "comment"),
+        ("perfci-nightly-1", "nightly"),
+        ("perfci-nightly-merge", "trend"),
+    ):
         text = re.sub(r"\\\n", " ", script(pipeline[job]))
+        others = {"--quiet", "--detach", "--unreadable", "--verify", "--history", "--kill-after"}
         asked = re.findall(rf"perfci {command} (.*)", text)
         known = project.perfci(command, "--help").out
         assert asked
         for option in re.findall(r"(?<!\S)--[a-z-]+", text):
-            assert option in known or option in {"--quiet", "--detach", "--unreadable"}, option
+            assert option in known or option in others, option
 
 
 STUB = """#!/bin/sh
