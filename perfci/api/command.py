@@ -64,19 +64,19 @@ def _wrong(line: object, env: object, content: object, exit_codes: object, *, sh
     if shell:
         is_command = isinstance(line, str) and bool(line)
     else:
-        is_command = _all_of(line, str, os.PathLike) and "" not in list(line)[:1]
+        is_command = all_of(line, str, os.PathLike) and "" not in list(line)[:1]
     if not is_command:
         return f"the command is {line!r}"
-    if not _all_of(exit_codes, int):
+    if not all_of(exit_codes, int):
         return f"exit_codes is {exit_codes!r}; give a list of numbers"
-    if env and not (isinstance(env, Mapping) and _all_of([*env, *env.values()], str)):
+    if env and not (isinstance(env, Mapping) and all_of([*env, *env.values()], str)):
         return f"env is {env!r}; give texts by name"
     if not isinstance(content, (str, bytes, NoneType)):
         return f"input is {type(content).__name__}; give text or bytes"
     return ""
 
 
-def _all_of(value: object, *types: type) -> TypeGuard[Collection[object]]:
+def all_of(value: object, *types: type) -> TypeGuard[Collection[object]]:
     """Whether ``value`` is a collection, not a text, that has members, all of these types."""
     return (
         isinstance(value, Collection)

@@ -36,6 +36,7 @@ _GRACE_S = 0.5
 _LAST_WORDS_S = 0.2
 _END_S = 1.0
 """How long ranks that wait for an order may take to end, and threads that have ended to be gone."""
+_RAISED = "raised "
 _DIED_NS = 0
 """A death comes before what others raised: their collectives fail for it."""
 
@@ -88,15 +89,15 @@ def _wrongs(
     if not callable(function) or found is not function:
         yield f"{function!r} is no function that another process can import by its name"
     if type(ranks) is not int or ranks < 1:
-        yield f"`ranks` is {ranks!r}, not a number of processes"
+        yield f"`ranks` is {ranks!r}, not how many processes: 1 or more"
     if backend not in BACKENDS:
         yield f"`backend` is {backend!r}, not one of {', '.join(BACKENDS)}"
     if start_method not in START_METHODS:
         yield f"`start_method` is {start_method!r}, not one of {', '.join(START_METHODS)}"
     if not isinstance(timeout, (int, float)) or not timeout > 0:
-        yield f"`timeout` is {timeout!r}, not a time in s"
+        yield f"`timeout` is {timeout!r}, not a time in s: more than 0"
     if items is not None and not (isinstance(items, (int, float)) and 0 < items < math.inf):
-        yield f"`items` is {items!r}, not how many a step of all ranks handles"
+        yield f"`items` is {items!r}, not how many a step of all ranks handles: more than 0"
     if not isinstance(args, (tuple, list)):
         yield f"`args` is {repr(args)[:80]}, not a tuple of arguments"
         return
@@ -245,7 +246,8 @@ class _Group:
         worst = min([*troubles, *self._deaths({one.rank for one in troubles})])
         output = self._members[worst.rank].output
         text = f"rank {worst.rank} of {self.world}, in its {self._act}, {worst.said}"
-        said = f"{text}:\n{output.last_words(_LAST_WORDS_S)}"
+        words = output.last_words(_LAST_WORDS_S, worst.said.removeprefix(_RAISED))
+        said = f"{text}:\n{words}" if words else text
         _end(self._members, within_s=0.0)
         return Unusable(worst.kind, said)
 
@@ -278,7 +280,7 @@ def _answer_of(member: _Member) -> Any:
         member.process.join(_GRACE_S)
         return _death_of(member)
     if isinstance(answer, Raised):
-        return _Trouble(answer.when_ns, member.rank, "rank_raised", f"raised {answer.said}")
+        return _Trouble(answer.when_ns, member.rank, "rank_raised", f"{_RAISED}{answer.said}")
     return answer
 
 

@@ -37,9 +37,15 @@ class RankOutput:
         self._thread.join(within_s)
         return list(self._last)
 
-    def last_words(self, within_s: float) -> str:
-        """Return the last few lines, or that there are none."""
-        return "\n".join(self.lines(within_s)[-_LAST_LINES:]) or "it wrote nothing to its output"
+    def last_words(self, within_s: float, known: str) -> str:
+        """Return the last few lines but for those that say what is ``known``, or that it has none.
+
+        Empty where it says nothing else.
+        """
+        lines = self.lines(within_s)
+        if not lines:
+            return "it wrote nothing to its output"
+        return "\n".join(_without(lines, known)[-_LAST_LINES:])
 
     def _run(self) -> None:
         with os.fdopen(os.dup(self._source.fileno()), "rb") as lines:
@@ -48,6 +54,16 @@ class RankOutput:
                 self._last.append(line.decode("utf-8", "replace").rstrip())
                 with contextlib.suppress(OSError):  # the benchmark closed the worker's stderr
                     os.write(2, self._mark + line.rstrip(b"\n") + b"\n")
+
+
+def _without(lines: list[str], known: str) -> list[str]:
+    """Return ``lines`` but for the last that say ``known``, in whatever lines that is broken."""
+    for size in range(1, _LAST_LINES):
+        for at in range(len(lines) - size, -1, -1):
+            said = " ".join(" ".join(lines[at : at + size]).split())
+            if said.removesuffix(":") == known:
+                return lines[:at] + lines[at + size :]
+    return lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def compare_in_parts(
     folder = JobFolder((parts.folder or cache_folder() / "jobs" / mark).absolute())
     plan = _plan(project, folder, shas, parts, options)
     engine = _engine(project, folder, parts, mark)
-    folder.path.mkdir(parents=True, exist_ok=True)
+    folder.make()
     lock = take_if_free(folder.path / "lock")
     if lock is None:
         raise UsageError(

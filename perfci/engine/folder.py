@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from perfci.engine.plan import Plan
-from perfci.errors import DamagedFile, UsageError
-from perfci.files import read_regular, write_file
+from perfci.errors import DamagedFile, OutsideError, UsageError
+from perfci.files import read_regular, require_writable, write_file
 from perfci.model.codec import CodecError, decode, encode
 
 _LAST_BYTES = 4096
@@ -20,6 +20,22 @@ class JobFolder:
     """A folder that the commands and whoever waits for them both see."""
 
     path: Path
+
+    def make(self) -> None:
+        """Make the folder. OutsideError where there can be none, or nothing can be written in it.
+
+        What can't be written later on would be lost with all that was measured for it.
+        """
+        try:
+            require_writable(self.path / ".writable")
+        except OSError as error:
+            raise OutsideError(
+                "job-folder",
+                f"{self.path} can't be the job's folder: {error.strerror or error}",
+                "Give --job-dir a folder that can be written; with --engine slurm it has to be on "
+                "a file system that all nodes share. Without --job-dir it is in the cache folder, "
+                "which PERFCI_CACHE_DIR names.",
+            ) from error
 
     def open(self, plan: Plan) -> bool:
         """Keep ``plan``; return whether it was there already, to be taken up again.

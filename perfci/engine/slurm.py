@@ -69,8 +69,18 @@ class SlurmEngine:
         }
 
     def cancel(self, plan: Plan) -> None:  # noqa: ARG002 (all jobs of the name are the plan's)
-        """Cancel by name: also an array whose number was never read. Wait until none runs."""
-        self._run("scancel", f"--name={self.name}")
+        """Cancel by name: also an array whose number was never read. Wait until none runs.
+
+        OutsideError where Slurm doesn't take that: all may run on.
+        """
+        done = _asked("scancel", f"--name={self.name}")
+        if done.returncode != 0:
+            raise OutsideError(
+                "slurm-not-cancelled",
+                f"the array may still be waiting or running: scancel failed: {_said(done)}",
+                f"Cancel it once Slurm answers: scancel --name={self.name}. Or let it run, and "
+                "give the same command again: it takes up what has been measured.",
+            )
         end = time.monotonic() + _CANCEL_S
         while time.monotonic() < end and self._queued() != {}:
             time.sleep(1.0)
@@ -96,7 +106,7 @@ class SlurmEngine:
         if done.returncode != 0:
             raise OutsideError(
                 "slurm",
-                f"{command[0]} failed: {done.stderr.strip() or f'exit code {done.returncode}'}",
+                f"{command[0]} failed: {_said(done)}",
                 "Try the same options with `sbatch --test-only`.",
             )
         return done.stdout.strip()
@@ -185,6 +195,11 @@ def end_text(printed: str) -> str:
     name = state.split()[0]
     where = f" on {node}" if node and node not in {"(null)", "None assigned"} else ""
     return f"{_WORDS.get(name, f'Slurm says {name}')}{where}"
+
+
+def _said(done: subprocess.CompletedProcess[str]) -> str:
+    """Return why a program failed, as far as it said so."""
+    return done.stderr.strip() or f"exit code {done.returncode}"
 
 
 def _asked(*command: str) -> subprocess.CompletedProcess[str]:

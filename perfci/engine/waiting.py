@@ -103,6 +103,12 @@ def progress_text(states: Mapping[int, State], there: list[int]) -> str:
     return ", ".join(parts) + (f" ({', '.join(waits)})" if waits else "")
 
 
+def _end_of(state: State, *, cancelled: bool) -> str:
+    if state.phase == "waiting" and state.why:
+        return f"it was waiting for {state.why}"
+    return state.why or ("cancelled" if cancelled else "it ended")
+
+
 def _gathered(
     plan: Plan, folder: JobFolder, states: Mapping[int, State], *, cancelled: bool
 ) -> Gathered:
@@ -110,7 +116,7 @@ def _gathered(
     ends = {}
     for number in plan.numbers:
         path = folder.report(plan, number)
-        ends[number] = states[number].why or ("cancelled" if cancelled else "it ended")
+        ends[number] = _end_of(states[number], cancelled=cancelled)
         if path.exists():
             reports[number] = path
         elif said := folder.last_line(number):

@@ -20,6 +20,8 @@ GRACE_S = 0.3
 """For what ends with its worker, but a little later."""
 SESSION_VARIABLE = "PERFCI_SESSION"
 WORKER_VARIABLE = "PERFCI_WORKER"
+SERVER_VARIABLE = "PERFCI_SERVER"
+"""Carried, with its worker's value, by all that ``perfci.server`` started: it ends with that."""
 
 
 def carrying(variable: str, value: str) -> list[int]:
@@ -45,18 +47,19 @@ def end_all(variable: str, value: str, *, spared: int = 0, grace_s: float = 0.0)
     """Kill every process that carries ``variable=value``; return how many there were.
 
     ``spared`` is the id of one that lives on. What ends by itself within ``grace_s`` isn't counted:
-    it is about to, as the resource tracker of a pool whose worker has ended. Repeats until none is
-    left, because a dying process may still fork.
+    it is about to, as the resource tracker of a pool whose worker has ended. Nor is a server of
+    its, which the kernel ends with the worker, but for what that put into a session of its own.
+    Repeats until none is left, because a dying process may still fork.
     """
     ended: set[int] = set()
     grace_end = time.monotonic() + grace_s
     deadline = grace_end + _END_S
     while pids := [pid for pid in carrying(variable, value) if pid != spared]:
-        if time.monotonic() < grace_end:
-            time.sleep(0.005)
-            continue
-        ended.update(pids)
-        for pid in pids:
+        servers = set(carrying(SERVER_VARIABLE, value))
+        waits = time.monotonic() < grace_end
+        doomed = servers.intersection(pids) if waits else set(pids)
+        ended |= doomed - servers
+        for pid in doomed:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

@@ -108,6 +108,22 @@ def test_no_server_outlives_a_session_that_is_killed(serving: Project) -> None:
         assert_ends(int(pid))
 
 
+def test_what_a_server_put_into_a_session_of_its_own_ends_with_it_and_is_no_leftover(
+    project: Project,
+) -> None:
+    pids = project.folder.parent / "pids"
+    script = f"setsid sleep 600 & echo $! >> {pids}; echo up; exec sleep 600"
+    source = (
+        "import perfci\n\n@perfci.benchmark\ndef case():\n"
+        f"    perfci.server(['sh', '-c', {script!r}], ready='up')\n    return int\n"
+    )
+    project.commit("apart", **{"benchmarks/bench_one.py": source})
+    report = project.report("run", "--rounds", "2")
+    assert report["failures"] == []
+    for pid in pids.read_text().split():
+        assert_ends(int(pid))
+
+
 def test_a_stream_that_stalls_ends_by_the_timeout_with_its_server(project: Project) -> None:
     source = BENCHMARK.replace('"prefill", "--log", {log!r}', '"", "--how", "stalls"')
     pids = project.folder.parent / "pids"

@@ -122,6 +122,13 @@ def test_changes_that_no_commit_has_are_refused(parted: Project) -> None:
     assert (done.code, "the working tree has changes" in done.err) == (2, True), done.text
 
 
+def test_a_job_folder_that_can_not_be_made_is_said_with_what_to_do(parted: Project) -> None:
+    arguments = ("compare", "main", *ENGINE, "--job-dir", "/proc/none")
+    done = parted.perfci(*arguments).without_traceback()
+    assert (done.code, "/proc/none can't be the job's folder" in done.err) == (4, True), done.text
+    assert "Give --job-dir a folder that can be written" in done.err
+
+
 def test_a_second_command_for_the_same_shards_is_refused(parted: Project, tmp_path: Path) -> None:
     job = tmp_path / "job"
     job.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from perfci.engine.folder import JobFolder
 from perfci.engine.plan import Plan, Slot, State, slots, time_limit_s
 from perfci.engine.slurm import array_script, end_text, queued_tasks, slurm_options
+from perfci.engine.waiting import gather
 from perfci.errors import UsageError
 
 EIGHT = tuple((core,) for core in range(8))
@@ -74,6 +76,29 @@ def test_what_squeue_lists_waits_or_runs() -> None:
         4: State("running"),
         12: State("waiting"),
     }
+
+
+class Away:
+    """An engine whose one command waits, whatever is asked of it."""
+
+    settle_s = 0.0
+
+    def submit(self, plan: Plan, numbers: Sequence[int]) -> None: ...
+
+    def cancel(self, plan: Plan) -> None: ...
+
+    def poll(self, plan: Plan) -> dict[int, State]:
+        return {number: State("waiting", "Slurm's controller to answer") for number in plan.numbers}
+
+
+def test_a_shard_that_waited_to_the_end_is_said_to_have_waited(tmp_path: Path) -> None:
+    def interrupted(text: str) -> None:
+        if "waiting (" in text:
+            raise KeyboardInterrupt
+
+    plan = Plan(str(tmp_path), (("true",),), ("report",), 1.0)
+    found = gather(plan, Away(), JobFolder(tmp_path), finished=bool, shown=interrupted, pause_s=0.1)
+    assert found.ends == {1: "it was waiting for Slurm's controller to answer"}
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,25 @@ def test_a_controller_that_is_away_is_waited_for(state: Path, tmp_path: Path) ->
     assert "0 of 1 shards have reported, 1 waiting (Slurm's controller to answer)" in said
 
 
+def test_ctrl_c_while_the_controller_is_away_says_what_may_still_run(
+    state: Path, tmp_path: Path
+) -> None:
+    plan = shell("echo >> ran; sleep 1; echo > $R", folder=tmp_path)
+
+    def interrupted(text: str) -> None:
+        if "running" in text:
+            (state / "away").touch()
+            raise KeyboardInterrupt
+
+    with pytest.raises(OutsideError, match="may still be waiting or running") as refused:
+        run(plan, tmp_path, shown=interrupted)
+    assert f"scancel --name=perfci-{tmp_path.name}" in refused.value.advice
+    assert "same command again" in refused.value.advice
+    (state / "away").unlink()
+    assert run(plan, tmp_path).reports
+    assert (tmp_path / "ran").read_text() == "\n"
+
+
 def test_an_array_is_not_taken_for_submitted_where_the_controller_is_away_at_first(
     state: Path, tmp_path: Path
 ) -> None:

@@ -137,6 +137,8 @@ def test_an_argument_that_can_not_be_made_anew_in_a_rank_is_its_failure(bench: B
         failed = worker.wait_for("failed")
         assert failed["kind"] == "rank_raised"
         assert "in its set-up, raised ValueError: no copy of it" in failed["message"]
+        assert failed["message"].count("ValueError: no copy of it") == 1
+        assert "Traceback (most recent call last)" in failed["message"]
 
 
 def test_ranks_that_have_no_device_each_are_told_what_to_do(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 from dataclasses import replace
@@ -183,34 +184,51 @@ def test_arrivals_are_those_of_their_seed_at_the_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stream", "options"),
+    ("stream", "options", "right"),
     [
-        (3, {}),
-        ("ftp://127.0.0.1", {}),
-        ("http://a..b/", {}),
-        ("http:///v1", {}),
-        ("http://127.0.0.1:99999/", {}),
-        (iter, {"body": {}}),
-        (iter, {"concurrency": 0}),
-        (iter, {"concurrency": 4, "requests": 2}),
-        (iter, {"rate": -1.0}),
-        (iter, {"rate": 2.0, "concurrency": 4}),
-        (iter, {"objective": {"latency": 1.0}}),
-        (iter, {"objective": {"end_to_end": "1 s"}}),
+        (3, {}, "returns a generator of tokens, or a URL"),
+        ("ftp://127.0.0.1", {}, "http:// or https:// with a host"),
+        ("http://a..b/", {}, "http:// or https:// with a host"),
+        ("http:///v1", {}, "http:// or https:// with a host"),
+        ("http://127.0.0.1:99999/", {}, "http:// or https:// with a host"),
+        ("http://127.0.0.1/", {"body": {"prompt": {1}}}, "texts, numbers, lists and dicts"),
+        ("http://127.0.0.1/", {"headers": {"X": 1}}, "give texts by name"),
+        (iter, {"body": {}}, "leave them out"),
+        (iter, {"concurrency": 0}, "1 or more"),
+        (iter, {"requests": "3"}, "1 or more"),
+        (iter, {"concurrency": 4, "requests": 2}, "at least one for each"),
+        (iter, {"rate": 0}, "how many arrive a second: more than 0"),
+        (iter, {"rate": 2.0, "concurrency": 4}, "requests don't wait for others"),
+        (iter, {"seed": []}, "a whole number"),
+        (iter, {"objective": [0.2]}, "most seconds by name: time_to_first_token"),
+        (iter, {"objective": {"latency": 1.0}}, "none of time_to_first_token"),
+        (iter, {"objective": {"end_to_end": "1 s"}}, "times in s: more than 0"),
     ],
 )
-def test_what_is_no_load_is_refused_where_it_is_written(
-    stream: Any, options: dict[str, Any]
+def test_what_is_no_load_is_refused_where_it_is_written_with_what_is_allowed(
+    stream: Any, options: dict[str, Any], right: str
 ) -> None:
-    with pytest.raises(BenchmarkError, match=r"test_serving\.py:\d+: perfci\.generate"):
+    where = r"test_serving\.py:\d+: perfci\.generate: "
+    with pytest.raises(BenchmarkError, match=f"{where}.*{re.escape(right)}"):
         perfci.generate(stream, **options)
 
 
-def test_a_server_without_a_command_is_refused_where_it_is_written() -> None:
-    with pytest.raises(BenchmarkError, match=r"test_serving\.py:\d+: perfci\.server"):
-        perfci.server([])
-
-
-def test_a_server_that_is_ready_when_it_prints_nothing_is_refused() -> None:
-    with pytest.raises(BenchmarkError, match=r"test_serving\.py:\d+: perfci\.server: `ready`"):
-        perfci.server(["sleep", "9"], ready="")
+@pytest.mark.parametrize(
+    ("command", "options", "right"),
+    [
+        ([], {}, "give a list"),
+        ("sleep 9", {}, "give a list"),
+        (["sleep", 9], {}, "give a list"),
+        (["sleep", "9"], {"ready": ""}, "or leave it out"),
+        (["sleep", "9"], {"ready": 8000}, "or leave it out"),
+        (["sleep", "9"], {"timeout": 0}, "a time in s: more than 0"),
+        (["sleep", "9"], {"cwd": "nowhere"}, "a folder that is in this side's tree"),
+        (["sleep", "9"], {"env": {"WORKERS": 4}}, "give texts by name"),
+    ],
+)
+def test_what_is_no_server_is_refused_where_it_is_written_with_what_is_allowed(
+    command: Any, options: dict[str, Any], right: str
+) -> None:
+    where = r"test_serving\.py:\d+: perfci\.server: "
+    with pytest.raises(BenchmarkError, match=f"{where}.*{re.escape(right)}"):
+        perfci.server(command, **options)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from perfci.metrics import Reading
 from perfci.metrics.serving import OBJECTIVES, Requests
 
 _OPEN_LOOP_REQUESTS = 16
+_NAMES = ", ".join(OBJECTIVES)
 
 
 def generation_work(
@@ -34,7 +36,8 @@ def generation_work(
     where: str,
 ) -> Work:
     """Return the work of ``perfci.generate``. BenchmarkError, at ``where``, for a wrong load."""
-    if wrong := _wrong(stream, body, headers, concurrency, requests, rate, objective):
+    asked = _wrong_stream(stream, body, headers)
+    if wrong := next(chain(asked, _wrong_load(concurrency, requests, rate, seed, objective)), ""):
         raise BenchmarkError(
             "bad-load",
             f"{where}: perfci.generate: {wrong}",
@@ -79,45 +82,55 @@ class _Load:
         return self.requests.reading()
 
 
-def _wrong(
-    stream: Any,
-    body: Any,
-    headers: Any,
-    concurrency: Any,
-    requests: Any,
-    rate: Any,
-    objective: Any,
-) -> str:
-    """Return what is wrong with the arguments, or nothing."""
-    strange = [name for name in objective if name not in OBJECTIVES]
-    checks = (
-        (isinstance(stream, str) or callable(stream), f"the stream is {stream!r}"),
-        (
-            not isinstance(stream, str) or _is_url(stream),
-            f"the URL is {stream!r}",
-        ),
-        (
-            isinstance(stream, str) or (body is None and headers is None),
-            "`body` and `headers` are a URL's; the stream is a callable",
-        ),
-        (_is_count(concurrency), f"`concurrency` is {concurrency!r}"),
-        (requests is None or _is_count(requests), f"`requests` is {requests!r}"),
-        (
-            rate is not None or requests is None or requests >= concurrency,
-            f"`requests` is {requests!r}, for {concurrency!r} clients",
-        ),
-        (rate is None or _is_positive(rate), f"`rate` is {rate!r}"),
-        (
-            rate is None or concurrency == 1,
-            "an open loop (`rate`) has no `concurrency`: requests don't wait for others",
-        ),
-        (
-            not strange,
-            f"`objective` names {', '.join(map(repr, strange))}, none of {', '.join(OBJECTIVES)}",
-        ),
-        (all(map(_is_positive, objective.values())), f"`objective` is {objective!r}"),
+def _wrong_stream(stream: Any, body: Any, headers: Any) -> Iterator[str]:
+    """Yield what is wrong with what is asked, and what would be right."""
+    if not isinstance(stream, str):
+        if not callable(stream):
+            yield f"the stream is {stream!r}; give what returns a generator of tokens, or a URL"
+        if body is not None or headers is not None:
+            yield "`body` and `headers` are a URL's; the stream is a callable: leave them out"
+        return
+    if not _is_url(stream):
+        yield f"the URL is {stream!r}; give one of http:// or https:// with a host"
+    try:
+        json.dumps(body)
+    except (TypeError, ValueError, RecursionError) as error:
+        yield f"`body` is no JSON: {error}; give texts, numbers, lists and dicts"
+    if headers is not None and not _are_texts(headers):
+        yield f"`headers` is {headers!r}; give texts by name"
+
+
+def _wrong_load(
+    concurrency: Any, requests: Any, rate: Any, seed: Any, objective: Any
+) -> Iterator[str]:
+    """Yield what is wrong with how often it is asked, and what would be right."""
+    if not _is_count(concurrency):
+        yield f"`concurrency` is {concurrency!r}; give how many clients there are: 1 or more"
+    if requests is not None and not _is_count(requests):
+        yield f"`requests` is {requests!r}; give how many a call has: 1 or more"
+    if rate is None:
+        if requests is not None and requests < concurrency:
+            few = f"`requests` is {requests!r}, for {concurrency!r} clients"
+            yield f"{few}; give at least one for each"
+    elif not _is_positive(rate):
+        yield f"`rate` is {rate!r}; give how many arrive a second: more than 0"
+    elif concurrency != 1:
+        yield "an open loop (`rate`) has no `concurrency`: requests don't wait for others"
+    if not isinstance(seed, int):
+        yield f"`seed` is {seed!r}; give a whole number"
+    if not isinstance(objective, Mapping):
+        yield f"`objective` is {objective!r}; give the most seconds by name: {_NAMES}"
+        return
+    if strange := [name for name in objective if name not in OBJECTIVES]:
+        yield f"`objective` names {', '.join(map(repr, strange))}, none of {_NAMES}"
+    if not all(map(_is_positive, objective.values())):
+        yield f"`objective` is {objective!r}; give times in s: more than 0"
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(one, str) for one in (*value, *value.values())
     )
-    return next((what for sound, what in checks if not sound), "")
 
 
 def _is_url(text: str) -> bool:

@@ -11,13 +11,15 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 from urllib.parse import urlsplit
 
+from perfci.api.command import all_of
 from perfci.api.definition import user_frame
 from perfci.errors import BenchmarkError, Unusable
 
@@ -40,18 +42,12 @@ def started_server(
     env: Mapping[str, str] | None,
 ) -> Server:
     """Start the server of ``perfci.server``. Unusable where it ends or isn't ready in time."""
-    if isinstance(command, (str, bytes)) or not command:
+    if wrong := next(_wrongs(command, ready, timeout, cwd, env), ""):
         raise BenchmarkError(
             "bad-command",
-            f"{user_frame()}: perfci.server: the command is {command!r}",
-            'Write a list: perfci.server([sys.executable, "-m", "serve", "--port", "{port}"], '
-            'ready="/health").',
-        )
-    if ready == "":
-        raise BenchmarkError(
-            "bad-command",
-            f"{user_frame()}: perfci.server: `ready` is empty",
-            "Name a path, a URL or a text that the server prints, or leave `ready` out.",
+            f"{user_frame()}: perfci.server: {wrong}",
+            'Write perfci.server([sys.executable, "-m", "serve", "--port", "{port}"], '
+            'ready="/health"): docs/serving.md.',
         )
     port = _free_port()
     words = [os.fspath(word).replace("{port}", str(port)) for word in command]
@@ -59,7 +55,7 @@ def started_server(
     process = subprocess.Popen(
         [sys.executable, "-P", _TIED, str(os.getpid()), *words],
         cwd=cwd,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {}), "PORT": str(port)},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {}), "PORT": str(port), **_mark()},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -72,6 +68,31 @@ def started_server(
         process.kill()
         raise
     return started
+
+
+def _wrongs(command: Any, ready: Any, timeout: Any, cwd: Any, env: Any) -> Iterator[str]:
+    """Yield what is wrong with the arguments, and what would be right."""
+    if not all_of(command, str, os.PathLike) or "" in list(command)[:1]:
+        yield f"the command is {command!r}; give a list: the program and its arguments"
+    if ready is not None and not (isinstance(ready, str) and ready):
+        text = "a path, a URL or a text that the server prints"
+        yield f"`ready` is {ready!r}; give {text}, or leave it out"
+    if not isinstance(timeout, (int, float)) or not timeout > 0:
+        yield f"`timeout` is {timeout!r}; give a time in s: more than 0"
+    if cwd is not None and not (isinstance(cwd, (str, os.PathLike)) and Path(cwd).is_dir()):
+        yield f"`cwd` is {cwd!r}; give a folder that is in this side's tree, {Path.cwd()}"
+    if env and not (isinstance(env, Mapping) and all_of([*env, *env.values()], str)):
+        yield f"`env` is {env!r}; give texts by name"
+
+
+def _mark() -> dict[str, str]:
+    """Return the variable by which perfci ends a server's children that left its session.
+
+    The kernel ends the server itself with this process, but not what asked for a session of its
+    own. Outside of a session there is no mark, nor anybody to look for it.
+    """
+    token = os.environ.get("PERFCI_WORKER")
+    return {"PERFCI_SERVER": token} if token else {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
