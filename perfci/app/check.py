@@ -51,8 +51,7 @@ def check(
     policy = around.config.policy
     if not around.token_allowed:
         refuse_secrets(around.inherited, around.repository.root)
-    if not store.environments():  # a damaged one is said here, too
-        raise _nothing_stored(f"there are no baselines in {around.config.baselines}/")
+    require_stored(store, around.config.baselines)  # a damaged one is said here, too
     with open_workplace(around, (head,), request.log_folder) as workplace:
         environment = workplace.environments["head"]
         baselines = {one.case: one for one in store.load_all(environment.key)}
@@ -73,6 +72,12 @@ def check(
     judged = replace(judged, notes=(*judged.notes, *asking))
     measured, judged = accepting(around, measured, judged, None, whole=request.is_whole)
     return alone.run, build_report(measured, decide_on(measured, judged, policy))
+
+
+def require_stored(store: BaselineStore, folder: str) -> None:
+    """Raise NothingStored where there is no baseline of any environment in ``folder``."""
+    if not store.environments():
+        raise _nothing_stored(f"there are no baselines in {folder}/")
 
 
 def _require_baselines(

@@ -1,8 +1,7 @@
-"""``compare`` in parts: shards submitted to an engine, waited for, and merged to one verdict."""
+"""``compare`` and ``check`` in parts: shards submitted to an engine, waited for, and merged."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Mapping
@@ -10,25 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from perfci.app.at_once import chosen_parts
+from perfci.app.check import require_stored
 from perfci.app.merge import MergedReport, merge_reports
 from perfci.app.outputs import check_writable
 from perfci.app.project import cache_folder
 from perfci.app.reports import load_durations, load_report
 from perfci.app.revisions import require_two_sides
+from perfci.baselines.files import BaselineStore
 from perfci.checkout.lock import take_if_free
 from perfci.engine.folder import JobFolder
 from perfci.engine.local import LocalEngine
-from perfci.engine.plan import Engine, Plan, mark_of, slots, time_limit_s
+from perfci.engine.plan import Engine, Plan, mark_of, time_limit_s
 from perfci.engine.slurm import SlurmEngine, require_slurm, slurm_options
 from perfci.engine.waiting import Gathered, gather
 from perfci.errors import DamagedFile, MeasureError, UsageError
-from perfci.machine.parts import physical_cores, visible_gpus
-from perfci.machine.quiet import available_cores, plan_cores
 from perfci.model.version import VERSION
 from perfci.verdict.shards import Shard
 
 if TYPE_CHECKING:
     from perfci.app.project import Project
+    from perfci.session.workplace import Wanted
 
 EngineName = Literal["local", "slurm"]
 _PAUSE_S: Mapping[EngineName, float] = {"local": 0.5, "slurm": 5.0}
@@ -38,7 +39,7 @@ _PAUSE_S: Mapping[EngineName, float] = {"local": 0.5, "slurm": 5.0}
 class Parts:
     """In how many ``shards`` a comparison is measured, and by which engine.
 
-    ``at_once`` is how many of them a local engine runs at a time, 0 for as many as fit.
+    ``at_once`` is how many of them a local engine runs at a time, 0 for as calibration allows.
     ``sbatch`` are words for Slurm. ``folder`` is the job's; None for one in the cache.
     ``options`` go to every shard's command as they were given.
     """
@@ -72,14 +73,37 @@ def compare_in_parts(
     benchmarks_of: str | None = None,
 ) -> Collected:
     """Measure ``base`` and ``head`` by ``parts``, and write the merged report to ``outputs``."""
+    shas = commits(project, base, head, same=same)
+    of = ("--benchmarks-of", project.repository.resolve(benchmarks_of).sha) if benchmarks_of else ()
+    return _in_parts(project, ("compare", *shas), parts, parts.options + of, outputs)
+
+
+def check_in_parts(
+    project: Project, head: str, parts: Parts, outputs: Mapping[str, Path]
+) -> Collected:
+    """Measure ``head`` by ``parts`` against the stored baseline, and write the merged report.
+
+    NothingStored where there is none; each shard confirms what it suspects by itself.
+    """
+    config = project.config
+    require_stored(BaselineStore(project.root / config.baselines), config.baselines)
+    side = project.side("head", head)
+    _require_commits(side)
+    command = ("check", side.resolved.sha)
+    return _in_parts(project, command, parts, parts.options, outputs)
+
+
+def _in_parts(
+    project: Project,
+    command: tuple[str, ...],
+    parts: Parts,
+    options: tuple[str, ...],
+    outputs: Mapping[str, Path],
+) -> Collected:
     check_writable(outputs)
-    shas = _commits(project, base, head, same=same)
-    options = parts.options
-    if benchmarks_of:
-        options += ("--benchmarks-of", project.repository.resolve(benchmarks_of).sha)
-    mark = mark_of(VERSION, parts.engine, str(project.root), shas, parts.shards, options)
+    mark = mark_of(VERSION, parts.engine, str(project.root), command, parts.shards, options)
     folder = JobFolder((parts.folder or cache_folder() / "jobs" / mark).absolute())
-    plan = _plan(project, folder, shas, parts, options)
+    plan = _plan(project, folder, command, parts, options)
     engine = _engine(project, folder, parts, mark)
     folder.make()
     lock = take_if_free(folder.path / "lock")
@@ -103,25 +127,28 @@ def compare_in_parts(
         return _collected(project, plan, folder, gathered, outputs, parts)
 
 
-def _commits(project: Project, base: str, head: str, *, same: bool) -> tuple[str, str]:
-    """Return both commits: what other machines can check out by themselves."""
+def commits(project: Project, base: str, head: str, *, same: bool) -> tuple[str, str]:
+    """Return both commits: what sessions of their own can check out by themselves."""
     sides = (project.side("base", base), project.side("head", head))
-    for side in sides:
-        if side.resolved.dirty:
-            raise UsageError(
-                "dirty-in-parts",
-                "the working tree has changes, and --engine measures commits",
-                "Commit them, or name a commit as HEAD.",
-            )
+    _require_commits(*sides)
     if not (same or project.config.settings.inject):
         require_two_sides(*sides)
     return sides[0].resolved.sha, sides[1].resolved.sha
 
 
+def _require_commits(*sides: Wanted) -> None:
+    if any(side.resolved.dirty for side in sides):
+        raise UsageError(
+            "dirty-in-parts",
+            "the working tree has changes, and sessions of their own measure commits",
+            "Commit them, or name a commit as HEAD.",
+        )
+
+
 def _plan(
     project: Project,
     folder: JobFolder,
-    shas: tuple[str, str],
+    command: tuple[str, ...],
     parts: Parts,
     options: tuple[str, ...],
 ) -> Plan:
@@ -132,7 +159,7 @@ def _plan(
         logs = (str(parts.log_folder.absolute() / f"shard-{number}"),) if parts.log_folder else ()
         commands.append(
             (
-                *(sys.executable, "-P", "-m", "perfci", "compare", *shas, *options, *by),
+                *(sys.executable, "-P", "-m", "perfci", *command, *options, *by),
                 *("--shard", str(Shard(number, parts.shards)), "--json", str(folder.path / name)),
                 *(("--log-dir", *logs) if logs else ()),
             )
@@ -154,18 +181,10 @@ def _engine(project: Project, folder: JobFolder, parts: Parts, mark: str) -> Eng
     if parts.engine == "slurm":
         require_slurm()
         return SlurmEngine(folder, f"perfci-{mark}", slurm_options(parts.sbatch))
-    settings, pin = project.config.settings, project.config.quiet.pin
-    available = available_cores()
-    cores = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=pin)
-    return LocalEngine(
-        folder,
-        slots(
-            physical_cores(available),
-            visible_gpus(os.environ),
-            workers=len(cores.workers) or cores.threads,
-            at_once=parts.at_once,
-        ),
-    )
+    chosen, why = chosen_parts(project, parts.at_once)
+    if why and parts.shards > 1:
+        project.caller.announce(why)
+    return LocalEngine(folder, chosen)
 
 
 def _is_finished(report: Path) -> bool:

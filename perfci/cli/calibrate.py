@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ from perfci.cli.options import (
 )
 from perfci.cli.printing import is_coloured, say, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
+from perfci.units import counted
+from perfci.verdict.shards import MOST_SHARDS
 
 if TYPE_CHECKING:
     from perfci.model.calibration import Calibration
@@ -43,6 +46,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--budget", type=duration, default=_BUDGET_S, help="Time for everything.", show_default="165s"
 )
 @click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data.")
+@click.option(
+    "--at-once",
+    type=click.IntRange(2, MOST_SHARDS),
+    metavar="N",
+    help="Only see whether N sessions disturb each other, for compare --engine local.",
+)
 @click.option("--write", "write_it", is_flag=True, hidden=True)  # an older perfci did
 @click.option("--json", "json_path", type=_FILE, help="Write the calibration file here.")
 @click.option("--markdown", type=_FILE, help="Write a summary, for a wiki page or an issue.")
@@ -54,6 +63,7 @@ def command(
     python: str | None,
     budget: float,
     seed: int | None,
+    at_once: int | None,
     write_it: bool,
     json_path: Path | None,
     markdown: Path | None,
@@ -76,6 +86,13 @@ def command(
         say("perfci: --write is gone: paste the lines that are shown.", err=True)
     asked = {"json": json_path, "markdown": markdown}
     outputs = {name: path for name, path in asked.items() if path is not None}
+    if at_once:
+        if outputs:
+            raise click.UsageError(
+                "--at-once writes no file: --json and --markdown don't go with it"
+            )
+        given = {"--config": config_path, "-k": selection, "--python": python, "--seed": seed}
+        return _see_at_once(rev, at_once, budget, config_path, given, quiet=quiet)
     with calling(quiet=quiet) as caller:
         calibration = calibrate(
             open_project(caller, config_path, seed=seed),
@@ -93,6 +110,38 @@ def command(
     if printed is not None:
         show(printed)
     return EXIT_NO_VERDICT if calibration.untrusted else EXIT_PASS
+
+
+def _see_at_once(
+    rev: str,
+    count: int,
+    budget_s: float,
+    config_path: Path | None,
+    given: Mapping[str, object],
+    *,
+    quiet: bool,
+) -> int:
+    """Measure whether ``count`` sessions disturb each other, and say what that decides."""
+    from perfci.app.at_once import MOST_RATIO
+    from perfci.app.calibration.at_once import calibrate_at_once
+    from perfci.app.project import open_project
+    from perfci.cli.caller import calling, token_allowed
+
+    options = [str(word) for pair in given.items() if pair[1] not in (None, "") for word in pair]
+    if token_allowed():
+        options.append("--allow-token")
+    with calling(quiet=quiet) as caller:
+        project = open_project(caller, config_path)
+        found = calibrate_at_once(project, rev, count, options, budget_s)
+    say(f"{found}; {found.pairs} pairs of {counted(found.cases, 'case')}.")
+    if found.allowed:
+        say(f"--engine local measures {count} shards at once here.")
+    else:
+        say(
+            f"--engine local measures one shard at a time here: {count} at once need an interval "
+            f"that ends at {MOST_RATIO:g} or below. More time (--budget) narrows it."
+        )
+    return EXIT_PASS
 
 
 def _show(calibration: Calibration, *, verbose: bool, quiet: bool, err: bool) -> None:

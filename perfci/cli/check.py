@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from perfci.cli.completing import refs
-from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import (
     inject_option,
     measuring_options,
@@ -19,6 +18,7 @@ from perfci.cli.options import (
     showing_options,
     strict_option,
 )
+from perfci.cli.parts import PartedCommand, engine_options
 from perfci.cli.printing import show
 from perfci.errors import EXIT_PASS
 from perfci.render.clean import clean_lines
@@ -27,7 +27,7 @@ from perfci.verdict.shards import Shard
 
 @click.command(
     "check",
-    cls=ExportingCommand,
+    cls=PartedCommand,
     epilog="Example: perfci check --markdown comment.md --json report.json",
 )
 @click.argument("head", default=".", shell_complete=refs)
@@ -44,6 +44,7 @@ from perfci.verdict.shards import Shard
     help="Say so and end with 0 where no baseline is stored; else that is refused (2).",
 )
 @shard_options
+@engine_options
 @inject_option
 @strict_option
 @record_options

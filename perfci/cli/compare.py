@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from perfci.cli.completing import refs
-from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import (
     inject_option,
     measuring_options,
@@ -19,22 +18,13 @@ from perfci.cli.options import (
     showing_options,
     strict_option,
 )
-from perfci.cli.parts import engine_options, remember_words
+from perfci.cli.parts import PartedCommand, engine_options
 from perfci.verdict.shards import Shard
-
-
-class _CompareCommand(ExportingCommand):
-    """Keeps its words as they were written: with --engine, each shard is given some of them."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as ever."""
-        remember_words(ctx, args)
-        return super().parse_args(ctx, args)
 
 
 @click.command(
     "compare",
-    cls=_CompareCommand,
+    cls=PartedCommand,
     epilog="Example: perfci compare main HEAD -k encoder --markdown comment.md\n\n"
     "Exit codes: 0 no regression was found (also inconclusive), 1 regression, 2 usage, "
     "3 no trustworthy verdict, 4 git, disk or database.",

@@ -1,4 +1,4 @@
-"""``--engine`` and what belongs to it: options of ``compare`` that have its shards submitted."""
+"""``--engine`` and what belongs to it: ``compare`` and ``check`` with their shards submitted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perfci.cli.exporting import ExportingCommand
 from perfci.cli.printing import is_quiet, say
 from perfci.verdict.shards import MOST_SHARDS
 
@@ -40,7 +41,7 @@ _OPTIONS = (
         "--at-once",
         type=click.IntRange(1, MOST_SHARDS),
         metavar="N",
-        help="How many --engine local measures at a time (default: as have cores enough).",
+        help="How many --engine local measures at a time (default: as `calibrate` allows, else 1).",
     ),
     click.option(
         "--sbatch",
@@ -59,7 +60,7 @@ _OPTIONS = (
 
 
 def engine_options(function: Callable[..., int]) -> Callable[..., int]:
-    """Add the options to a command that compares; with them, ``function`` isn't called."""
+    """Add the options to a ``PartedCommand``; with them, ``function`` isn't called."""
 
     @wraps(function)
     def either(**given: Any) -> int:
@@ -78,8 +79,8 @@ def _parts(own: Mapping[str, Any], given: Mapping[str, Any], context: click.Cont
 
     if "engine" not in own or "shards" not in own:
         raise click.UsageError("give --engine and --shards: they belong together")
-    for name in ("shard", "fail_fast", "last_failed"):
-        if given[name]:
+    for name in ("shard", "fail_fast", "last_failed", "if_stored"):
+        if given.get(name):
             raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --engine")
     if own["engine"] != "slurm" and "sbatch" in own:
         raise click.UsageError("--sbatch is for --engine slurm")
@@ -119,9 +120,13 @@ def _forwarded(context: click.Context) -> tuple[str, ...]:
 _WORDS = f"{__name__}.words"
 
 
-def remember_words(context: click.Context, words: list[str]) -> None:
-    """Keep a command's words as they were written, for the shards."""
-    context.meta[_WORDS] = tuple(words)
+class PartedCommand(ExportingCommand):
+    """Keeps its words as they were written: with --engine, each shard is given some of them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as ever."""
+        ctx.meta[_WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
 
 
 def _is_output(name: str) -> bool:
@@ -131,17 +136,17 @@ def _is_output(name: str) -> bool:
 def _deliver(
     parts: Parts,
     *,
-    base: str,
     head: str,
     outputs: Mapping[str, Path],
-    same: bool,
-    benchmarks_of: str | None,
     verbose: bool,
     quiet: bool,
+    base: str | None = None,
+    same: bool = False,
+    benchmarks_of: str | None = None,
     **given: Any,
 ) -> int:
     """Have the parts measured, print what merging them gave, and return the exit code."""
-    from perfci.app.parts import compare_in_parts
+    from perfci.app.parts import check_in_parts, compare_in_parts
     from perfci.app.project import open_project
     from perfci.cli.caller import calling
     from perfci.cli.merge import merged_code
@@ -150,9 +155,12 @@ def _deliver(
     with calling(quiet=quiet) as caller:
         names = ("config_path", "rounds", "budget", "seed", "strict", "inject", "launcher")
         project = open_project(caller, **{name: given[name] for name in names})
-        collected = compare_in_parts(
-            project, base, head, parts, outputs, same=same, benchmarks_of=benchmarks_of
-        )
+        if base is None:
+            collected = check_in_parts(project, head, parts, outputs)
+        else:
+            collected = compare_in_parts(
+                project, base, head, parts, outputs, same=same, benchmarks_of=benchmarks_of
+            )
     for one in collected.reports:
         show_report(one.report, verbose=verbose, quiet=quiet, err=bool(one.shown))
         show_texts(shown_as(name, text) for name, text in one.shown.items())

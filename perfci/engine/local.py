@@ -62,7 +62,7 @@ class LocalEngine:
             kept = self.folder.submitted()
             busy = {one["slot"] for number, one in kept.items() if self._process(int(number), kept)}
             free = [at for at in range(len(self.slots)) if at not in busy]
-            if not free:
+            if not free or len(busy) >= len(self.slots):  # another command may have had more
                 return
             number = self._queue.popleft()
             self.folder.keep_submitted(kept | {str(number): self._start(plan, number, free[0])})

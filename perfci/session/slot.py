@@ -136,8 +136,8 @@ class Slot:
 
     def _judge(self, watched: Watched, round_number: int) -> None:
         """Fail a worker that ran what isn't its side's, whatever else it came to."""
-        self.ran = watched.provenance()
         failure = self.result.failure if isinstance(self.result, WorkerFailure) else None
+        self.ran = watched.provenance(failed=self.living.pid if failure else 0)
         if self.ran.wrong:
             order = self.task.order
             tail = failure.log_tail if failure else ""

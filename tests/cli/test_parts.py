@@ -65,6 +65,27 @@ def test_a_shard_that_died_is_named_and_measured_by_the_same_command(
     assert sorted(path.name for path in job.iterdir()) == ["lock", "shard-1.log", "shard-2.log"]
 
 
+def test_check_has_its_shards_measured_against_the_baseline(
+    parted: Project, tmp_path: Path
+) -> None:
+    nothing = parted.perfci("check", "HEAD", *ENGINE).without_traceback()
+    assert (nothing.code, "there are no baselines" in nothing.err) == (2, True), nothing.text
+    refused = parted.perfci("check", "HEAD", *ENGINE, "--if-stored").without_traceback()
+    assert (refused.code, "--if-stored doesn't go with --engine" in refused.err) == (2, True)
+    parted.git("checkout", "--quiet", "-b", "stored")
+    assert parted.perfci("baseline", "update").code == 0
+    parted.commit("baselines")
+    out = tmp_path / "report.json"
+    done = parted.process("check", "HEAD", *ENGINE, "--json", str(out))
+    parted.git("checkout", "--quiet", "feature")
+    assert done.code == 0, done.text
+    assert "2 shards at once, as --at-once says" in done.err
+    report = json.loads(out.read_text())
+    assert (report["shard"], report["missing"]) == ("", [])
+    assert {row["case"] for row in report["results"]} == {"counting", "steady"}
+    assert {row["method"] for row in report["results"]} & {"welch_t", "paired_t"}
+
+
 def test_ctrl_c_leaves_no_shard_running(parted: Project, tmp_path: Path) -> None:
     job = tmp_path / "job"
     with parted.start("compare", "main", *ENGINE, "--job-dir", str(job)) as process:

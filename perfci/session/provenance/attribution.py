@@ -72,8 +72,13 @@ def provenance_of(
     python_path: Sequence[str],
     *,
     built: bool,
+    failed: int = 0,
 ) -> Provenance:
-    """Return whose code it was. ``built``: the side has a ``build``, and so all it ever has."""
+    """Return whose code it was. ``built``: the side has a ``build``, and so all it ever has.
+
+    ``failed`` is the process id of a worker that failed: what it ran is no child's that ended
+    unseen, and its case has no numbers that this could be said of.
+    """
     attribution = _Attribution(
         places,
         python_path,
@@ -101,7 +106,7 @@ def provenance_of(
         used=_paths(own),
         modules=tuple(one for one in own if one.how == "import"),
         outside=tuple(one.removeprefix(places.checkout) for one in _paths(outside)),
-        unknown=_unknown(events, [one for one, _, _ in attributed]),
+        unknown=_unknown(events, [one for one, _, _ in attributed], str(failed)),
         elsewhere=tuple(
             one
             for one, where, _ in others
@@ -127,9 +132,9 @@ def _paths(events: Iterable[Event]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.path for one in events))
 
 
-def _unknown(events: Sequence[Event], relevant: Sequence[Event]) -> tuple[str, ...]:
+def _unknown(events: Sequence[Event], relevant: Sequence[Event], failed: str) -> tuple[str, ...]:
     """Return what nobody saw, a fork that ended by ``os._exit`` with its libraries, say."""
-    watched = {one.name for one in events if one.how == "watched"}
+    watched = {one.name for one in events if one.how == "watched"} - {failed}
     seen = {one.name for one in events if one.how in {"looked", "living"}}
     unseen = ["unseen fork"] if watched - seen else []
     programs = (

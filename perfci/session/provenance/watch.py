@@ -31,11 +31,14 @@ class Watched:
         """Return what its environment has to say."""
         return {VARIABLE: self.places.settings(str(self.events))}
 
-    def provenance(self) -> Provenance:
-        """Return what it ran until now; once it has ended, all of it. The file is removed."""
+    def provenance(self, *, failed: int = 0) -> Provenance:
+        """Return what it ran until now; once it has ended, all of it. The file is removed.
+
+        ``failed`` is the worker's process id where it ended before it could look at all it had.
+        """
         events = read_events(self.events)
         self.events.unlink(missing_ok=True)
-        return provenance_of(events, self.places, self.python_path, built=self.built)
+        return provenance_of(events, self.places, self.python_path, built=self.built, failed=failed)
 
 
 # In words.

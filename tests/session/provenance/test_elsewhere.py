@@ -115,6 +115,15 @@ def test_a_library_in_the_benchmarks_folder_is_heads_and_a_note_names_it(project
     assert any(library in note and "differs in base" in note for note in report["notes"])
 
 
+@pytest.mark.parametrize("end", ["raise ValueError", "os.kill(os.getpid(), 9)"])
+def test_a_worker_that_fails_is_no_fork_that_ended_unseen(project: Project, end: str) -> None:
+    files = {BENCH: benchmark(end), INIT: PACKAGE, "README.md": "base"}
+    two_sides(project, "README.md", files)
+    report = Session(project).compare()
+    assert {failure["case"] for failure in report["failures"]} == {"case"}
+    assert report["ran"]["head"]["unknown"] == []
+
+
 def test_a_fork_that_ends_unseen_is_not_known_to_be_the_same(project: Project) -> None:
     body = "if os.fork() == 0:\n    import core\n    os._exit(0)\nos.wait()"
     files = {BENCH: benchmark(body), INIT: PACKAGE, "README.md": "base"}

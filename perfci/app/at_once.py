@@ -1,0 +1,139 @@
+"""How many sessions measure at once on this machine: what calibration found, and what it allows."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.app.project import cache_folder
+from perfci.engine.plan import Slot, mark_of, slots
+from perfci.errors import DamagedFile
+from perfci.files import read_regular, write_file
+from perfci.machine.parts import physical_cores, visible_gpus
+from perfci.machine.quiet import available_cores, plan_cores
+from perfci.model.codec import CodecError, decode, encode
+
+if TYPE_CHECKING:
+    from perfci.app.project import Project
+
+MOST_RATIO = 1.25
+"""A spread that is this much larger asks for 56 % more rounds to see the same change."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """The spread of pairs of ``count`` sessions at once, ``ratio`` times that of one alone.
+
+    ``lo`` and ``hi`` are the 95 % interval; ``pairs``, of ``cases``, were measured at once.
+    """
+
+    count: int
+    ratio: float
+    lo: float
+    hi: float
+    pairs: int
+    cases: int
+    created_at: str
+
+    @property
+    def allowed(self) -> bool:
+        """Whether so many may measure at once: not knowing is no."""
+        return self.hi <= MOST_RATIO
+
+    def __str__(self) -> str:
+        return (
+            f"{self.count} sessions at once spread {self.ratio:.2f} times as much as one alone "
+            f"({self.lo:.2f} to {self.hi:.2f}; measured on {self.created_at[:10]})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What can be parted: physical ``cores`` and GPUs. ``workers`` is how many cores these take."""
+
+    cores: tuple[tuple[int, ...], ...]
+    devices: tuple[str, ...]
+    workers: int
+
+    def parts(self, at_once: int) -> tuple[Slot, ...]:
+        """Return ``at_once`` equal parts, or as many as have cores enough where that is 0."""
+        return slots(self.cores, self.devices, workers=self.workers, at_once=at_once)
+
+
+def machine_of(project: Project) -> Machine:
+    """Return this machine as the project's sessions use it."""
+    settings, pin = project.config.settings, project.config.quiet.pin
+    available = available_cores()
+    cores = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=pin)
+    return Machine(
+        physical_cores(available),
+        visible_gpus(os.environ),
+        len(cores.workers) or cores.threads,
+    )
+
+
+def chosen_parts(project: Project, asked: int) -> tuple[tuple[Slot, ...], str]:
+    """Return the parts of this machine that measure at once, and why so many, in words."""
+    machine = machine_of(project)
+    count, why = decide(
+        asked,
+        most=len(machine.cores),
+        fit=len(machine.parts(0)),
+        found=lambda count: kept_answer(project.root, machine.parts(count)),
+    )
+    return machine.parts(count), why
+
+
+def decide(
+    asked: int, *, most: int, fit: int, found: Callable[[int], AtOnce | None]
+) -> tuple[int, str]:
+    """Return how many measure at once, and why: as ``asked``, or as calibration allows.
+
+    ``most`` is how many parts the machine can have, ``fit`` how many would have cores enough;
+    ``found`` returns what calibration said of a number.
+    """
+    if asked:
+        return asked, f"{asked} shards at once, as --at-once says"
+    answers = [one for count in range(most, 1, -1) if (one := found(count))]
+    if allowed := next((one for one in answers if one.allowed), None):
+        return allowed.count, f"{allowed.count} shards at once: {allowed}"
+    if answers:
+        return 1, f"one shard at a time: {answers[-1]}"
+    if fit > 1:
+        return 1, (
+            "one shard at a time: whether sessions disturb each other here isn't known; "
+            f"`perfci calibrate --at-once {fit}` measures that"
+        )
+    return 1, ""
+
+
+def keep_answer(root: Path, parts: Sequence[Slot], answer: AtOnce) -> None:
+    """Keep what calibration found of these parts of this machine, for the project at ``root``."""
+    path = _path(root, parts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, encode(answer))
+
+
+def kept_answer(root: Path, parts: Sequence[Slot]) -> AtOnce | None:
+    """Return what calibration found of these parts, or None."""
+    path = _path(root, parts)
+    try:
+        return decode(read_regular(path), AtOnce)
+    except FileNotFoundError:
+        return None
+    except CodecError as error:
+        raise DamagedFile(
+            "damaged-at-once",
+            f"{path} can't be read: {error}",
+            "Remove it; `perfci calibrate --at-once` writes it anew.",
+        ) from error
+
+
+def _path(root: Path, parts: Sequence[Slot]) -> Path:
+    """Machines may share a cache folder, and disturb each other's parts in ways of their own."""
+    mark = mark_of(platform.node(), str(root), [(one.cores, one.device) for one in parts])
+    return cache_folder() / "at-once" / f"{mark}.json"

@@ -1,0 +1,163 @@
+"""``calibrate --at-once``: whether sessions beside each other on this machine spread more.
+
+One session alone in the machine's first part, then one in each part at once, then one alone in the
+last part: the machine's hours disturb both ways alike. Each is of a commit against itself.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.app.at_once import AtOnce, keep_answer, machine_of
+from perfci.app.compare import now
+from perfci.app.parts import commits
+from perfci.app.project import cache_folder
+from perfci.app.reports import load_report
+from perfci.checkout.lock import take_if_free
+from perfci.engine.folder import JobFolder
+from perfci.engine.local import LocalEngine
+from perfci.engine.plan import Plan, Slot, mark_of
+from perfci.engine.waiting import gather
+from perfci.errors import MeasureError, UsageError
+from perfci.stats.spread import Spread, spread_ratio
+from perfci.verdict.calibration.promise import PROMISED_METRIC
+
+if TYPE_CHECKING:
+    from perfci.app.project import Project
+    from perfci.model.report import Report
+
+_SESSIONS = 3
+"""One after the other, each with its share of the time."""
+_ENDLESS = 10_000
+"""Rounds: each session has all of its time, so that all are beside each other to the end."""
+_LEAST_DF = 2
+_PAUSE_S = 0.5
+
+
+def calibrate_at_once(
+    project: Project, rev: str, count: int, options: Sequence[str], budget_s: float
+) -> AtOnce:
+    """Measure ``rev`` against itself in ``count`` parts of this machine; keep what that gave.
+
+    ``options`` are those of each session's command.
+    """
+    sha, _ = commits(project, rev, rev, same=True)
+    parts = machine_of(project).parts(count)
+    if len(parts) < count:
+        raise UsageError(
+            "too-many-parts",
+            f"this machine has {len(parts)} physical cores for --at-once {count}",
+            "Give as many sessions as there are cores at most.",
+        )
+    folder = cache_folder() / "jobs" / f"at-once-{mark_of(str(project.root), count)}"
+    command = (
+        *(sys.executable, "-P", "-m", "perfci", "compare", sha, sha, "--same", "--all"),
+        *("--no-why", "--rounds", str(_ENDLESS), "--budget", f"{budget_s / _SESSIONS:.0f}s"),
+        *options,
+    )
+    with ExitStack() as stack:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = take_if_free(folder / "lock")
+        if lock is None:
+            raise UsageError(
+                "at-once-taken",
+                "another perfci measures the same on this machine",
+                "Wait for that one, or end it.",
+            )
+        stack.enter_context(lock)
+        stack.callback(shutil.rmtree, folder)
+        sessions = _Sessions(project, folder, command)
+        first = sessions.measured("one session alone", parts[:1])
+        beside = sessions.measured(f"{count} sessions at once", parts)
+        last = sessions.measured("one session alone again", parts[-1:])
+    answer = judged(count, alone=(*first, *last), beside=(beside[0], beside[-1]))
+    keep_answer(project.root, parts, answer)
+    return answer
+
+
+class _Sessions:
+    """Runs one command in several parts of the machine at once."""
+
+    def __init__(self, project: Project, folder: Path, command: tuple[str, ...]) -> None:
+        self._project = project
+        self._folder = folder
+        self._command = command
+
+    def measured(self, what: str, parts: Sequence[Slot]) -> list[Report]:
+        """Return the report of a session in each of ``parts``."""
+        names = tuple(f"session-{number}.json" for number in range(1, len(parts) + 1))
+        plan = Plan(
+            folder=str(self._project.caller.folder),
+            commands=tuple((*self._command, "--json", str(self._folder / name)) for name in names),
+            reports=names,
+            time_limit_s=0.0,
+        )
+        job = JobFolder(self._folder)
+        job.clear(plan)
+        self._project.caller.step(f"measuring {what} …")
+        gathered = gather(
+            plan,
+            LocalEngine(job, parts),
+            job,
+            finished=lambda _: False,
+            shown=lambda _: None,
+            pause_s=_PAUSE_S,
+        )
+        if gathered.cancelled:
+            raise KeyboardInterrupt
+        if lacking := [gathered.ends[one] for one in plan.numbers if one not in gathered.reports]:
+            raise MeasureError(
+                "no-session-reported",
+                f"of {what} there is no report: {lacking[0]}",
+                "Try `perfci compare HEAD HEAD --same`, which says more.",
+            )
+        return [load_report(gathered.reports[number]) for number in plan.numbers]
+
+
+def judged(count: int, *, alone: Sequence[Report], beside: Sequence[Report]) -> AtOnce:
+    """Return how the spread of each report of ``beside`` is to that of ``alone`` at its place.
+
+    Both are of the same part of the machine. MeasureError where there are too few pairs to know.
+    """
+    pairs = [
+        (case, spread, other[case])
+        for one, reference in zip(beside, alone, strict=True)
+        for other in (_spreads(reference),)
+        for case, spread in _spreads(one).items()
+        if case in other
+    ]
+    found = spread_ratio([(spread, other) for _, spread, other in pairs])
+    if found is None:
+        raise MeasureError(
+            "too-few-pairs",
+            "there are too few pairs to know a spread",
+            "Raise --budget, or choose quick cases with -k.",
+        )
+    return AtOnce(
+        count,
+        found.ratio,
+        found.lo,
+        found.hi,
+        pairs=sum(spread.df + 1 for _, spread, _ in pairs),
+        cases=len({case for case, _, _ in pairs}),
+        created_at=now(),
+    )
+
+
+def _spreads(report: Report) -> Mapping[str, Spread]:
+    """Return the spread of the log ratio of each case's pairs, of the median latency."""
+    return {
+        row.case: Spread(row.se * sqrt(row.df + 1.0), int(row.df))
+        for row in report.results
+        if row.metric == PROMISED_METRIC
+        and row.method == "paired_t"
+        and row.se is not None
+        and row.df is not None
+        and row.df >= _LEAST_DF
+    }

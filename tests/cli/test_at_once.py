@@ -1,0 +1,68 @@
+"""``calibrate --at-once``: sessions that disturb each other are found, and then kept apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfci.machine.parts import physical_cores
+from perfci.machine.quiet import available_cores
+from tests.builders.project import QUICK, Project
+
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(
+        len(physical_cores(available_cores())) < 2, reason="one core can't be parted"
+    ),
+]
+DISTURBED = """\
+import os, random, time
+import perfci
+
+HERE = {folder!r}
+OWN = os.path.join(HERE, os.environ["PERFCI_SESSION"])
+
+@perfci.benchmark
+def crowded():
+    slower = random.SystemRandom().uniform(0.0, 6.0)
+
+    def call():
+        open(OWN, "w").close()
+        others = (one for one in os.scandir(HERE) if one.path != OWN)
+        beside = any(time.time() - one.stat().st_mtime < 1.0 for one in others)
+        time.sleep(0.001 * (1.0 + (slower if beside else 0.0)))
+
+    return call
+"""
+
+
+@pytest.mark.slow
+def test_sessions_that_disturb_each_other_are_measured_one_at_a_time(project: Project) -> None:
+    here = project.folder.parent / "sessions"
+    here.mkdir()
+    project.write("benchmarks/bench_one.py", DISTURBED.format(folder=str(here)))
+    project.commit("base")
+    done = project.process("calibrate", "HEAD", "--at-once", "2", "--budget", "45s")
+    assert done.code == 0, done.text
+    assert "2 sessions at once spread" in done.out
+    assert "measures one shard at a time here" in done.out
+    assert not list((project.cache / "jobs").iterdir())
+    project.commit("head", **{"README.md": "head"})
+    done = project.process("compare", "HEAD~1", "HEAD", "--engine", "local", "--shards", "2")
+    assert "one shard at a time: 2 sessions at once spread" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--at-once", "200"), "physical cores for --at-once 200"),
+        (("--at-once", "2", "--json", "x.json"), "--at-once writes no file"),
+    ],
+)
+def test_what_can_not_be_calibrated_so_is_refused(
+    project: Project, arguments: tuple[str, ...], said: str
+) -> None:
+    project.write("pyproject.toml", QUICK)
+    project.counting(1000)
+    project.commit("base")
+    done = project.perfci("calibrate", "HEAD", *arguments).without_traceback()
+    assert (done.code, said in done.err) == (2, True), done.text
