@@ -54,7 +54,7 @@ def test_it_accepts_no_other_row() -> None:
     [
         ({"up_to": 0.2}, {}, "it is accepted up to 20 % only"),
         ({"until": "2026-11-22"}, {}, "it was accepted until 2026-11-22"),
-        ({}, {"refused": [LINE]}, "a fork's pull request"),
+        ({}, {"refused": [LINE]}, "that a fork brings"),
         ({"until": ""}, {"old": [replace(LINE, until="")]}, "no `up_to` and no `until`"),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_forks_author_accepts_nothing() -> None:
     report = believed(reported(accepted()), False, (), TODAY, POLICY)
     assert report.verdict.status == "fail"
     assert report.results[0].accepted is None
-    assert "a fork's pull request" in report.results[0].warnings[0]
+    assert "that a fork brings" in report.results[0].warnings[0]
 
 
 def test_a_line_of_the_default_branch_accepts_what_a_fork_measured() -> None:
