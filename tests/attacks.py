@@ -1,16 +1,16 @@
-"""What was tried against perfci, how often, and what failed: the table of docs/security.md.
+"""What was tried against perfci, how often, and what failed: tables of two pages.
 
     python -m tests.attacks
 
-writes that table anew from what ``tests.fuzz``, ``tests.faults`` and ``tests.faults.kills`` left in
-docs/results/attacks.json under ``--keep``.
+writes those of docs/security.md and docs/results/faults.md anew from what ``tests.fuzz``,
+``tests.faults`` and ``tests.faults.kills`` left in docs/results/attacks.json under ``--keep``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from perfci.files import write_file
@@ -18,10 +18,10 @@ from perfci.files import write_file
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "results" / "attacks.json"
 PAGE = ROOT / "docs" / "security.md"
-_TABLE = re.compile(r"(?<=<!-- attacks -->\n).*?(?=<!-- end of attacks -->)", re.DOTALL)
+FAULTS = ROOT / "docs" / "results" / "faults.md"
 _WHAT = {
     "fuzz": "damaged {name}",
-    "disks": "`{name}` on a disk that fails",
+    "disks": "failing disk, `{name}`",
     "kills": "`{name}` killed",
 }
 
@@ -47,26 +47,47 @@ def _every() -> dict[str, dict[str, dict[str, float]]]:
     return found
 
 
-def table() -> str:
-    """Return the table in Markdown."""
-    return "".join(
-        f"|{'|'.join(row)}|\n"
-        for row in (("what", "tried", "refused", "failed"), ("---", "--:", "--:", "--:"), *_rows())
-    )
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    marks = ("---", *("--:" for _ in head[1:]))
+    return "".join(f"|{'|'.join(row)}|\n" for row in (head, marks, *rows))
 
 
 def _rows() -> Iterator[tuple[str, ...]]:
     every = _every()
     for kind, what in _WHAT.items():
         for name, counts in every.get(kind, {}).items():
-            numbers = (counts[one] for one in ("tried", "refused", "faults"))
-            yield what.format(name=name), *(f"{one:,.0f}" for one in numbers)
+            yield what.format(name=name), *_numbers(counts, ("tried", "refused", "faults"))
 
 
-def with_table(page: str) -> str:
-    """Return ``page`` with the table as it is now."""
-    return _TABLE.sub(lambda _: f"\n{table()}\n", page, count=1)
+def _numbers(counts: Counts, names: Sequence[str]) -> Iterator[str]:
+    return (f"{counts[one]:,.0f}" for one in names)
+
+
+def _of(kind: str, head: Sequence[str], names: Sequence[str]) -> str:
+    return _table(head, ((name, *_numbers(one, names)) for name, one in kept(kind).items()))
+
+
+def tables() -> Mapping[str, str]:
+    """Return the tables in Markdown, by the marks that they stand between."""
+    disks = ("command", "changes to files", "failures tried", "refused", "faults")
+    return {
+        "attacks": _table(("what", "tried", "refused", "failed"), _rows()),
+        "disks": _of("disks", disks, ("changes", "tried", "refused", "faults")),
+        "kills": _of(
+            *("kills", ("command", "killed", "had ended before", "faults")),
+            ("tried", "late", "faults"),
+        ),
+    }
+
+
+def with_tables(page: str) -> str:
+    """Return ``page`` with its tables as they are now."""
+    for name, table in tables().items():
+        between = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)", re.DOTALL)
+        page = between.sub(f"\n{table}\n".replace("\\", r"\\"), page, count=1)
+    return page
 
 
 if __name__ == "__main__":
-    write_file(PAGE, with_table(PAGE.read_text(encoding="utf-8")))
+    for path in (PAGE, FAULTS):
+        write_file(path, with_tables(path.read_text(encoding="utf-8")))

@@ -74,7 +74,7 @@ def command(
     from perfci.app.project import open_project
     from perfci.app.revisions import Asked, check_revision
     from perfci.cli.caller import calling
-    from perfci.cli.output import deliver, exit_code
+    from perfci.cli.output import conclude, exit_code
     from perfci.cli.report import durations_of_shard
 
     durations = durations_of_shard(shard, durations_path)
@@ -88,6 +88,5 @@ def command(
             raise
         show(clean_lines(f"perfci: nothing was checked: {nothing.message}\n"), err=True)
         return EXIT_PASS
-    deliver(measured.report, outputs, verbose=verbose, quiet=quiet)
-    measured.record(quiet=quiet)
+    conclude(measured, outputs, verbose=verbose, quiet=quiet)
     return exit_code(measured.report, strict=project.config.policy.strict)

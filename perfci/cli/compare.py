@@ -112,7 +112,7 @@ def command(
     from perfci.app.project import open_project
     from perfci.app.revisions import Asked, compare_revisions
     from perfci.cli.caller import calling
-    from perfci.cli.output import deliver, exit_code
+    from perfci.cli.output import conclude, exit_code
     from perfci.cli.report import durations_of_shard
 
     durations = durations_of_shard(shard, durations_path)
@@ -133,6 +133,5 @@ def command(
             same=same,
             benchmarks_of=benchmarks_of,
         )
-    deliver(measured.report, outputs, verbose=verbose, quiet=quiet)
-    measured.record(quiet=quiet)
+    conclude(measured, outputs, verbose=verbose, quiet=quiet)
     return exit_code(measured.report, strict=project.config.policy.strict)

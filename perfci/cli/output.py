@@ -4,13 +4,51 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from perfci.app.outputs import STANDARD_OUTPUT, rendered, write_files
 from perfci.cli.printing import discard, flush, is_coloured, show
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, UsageError
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, PerfciError, UsageError
 from perfci.model.report import Report
 from perfci.render.clean import Clean
+
+
+class Concluded(Protocol):
+    """What was measured: its report, and how to record it."""
+
+    @property
+    def report(self) -> Report:
+        """The report of it."""
+
+    def record(self, *, quiet: bool) -> None:
+        """Add its runs to the history, where that was asked for."""
+
+
+def conclude(
+    measured: Concluded, outputs: Mapping[str, Path], *, verbose: bool, quiet: bool
+) -> None:
+    """Deliver the report, then record the runs: a file that can't be written loses no run.
+
+    PerfciError says of both what failed.
+    """
+    failed: list[PerfciError] = []
+    for step in (
+        partial(deliver, measured.report, outputs, verbose=verbose, quiet=quiet),
+        partial(measured.record, quiet=quiet),
+    ):
+        try:
+            step()
+        except PerfciError as error:
+            failed.append(error)
+    if failed:
+        first = failed[0]
+        raise type(first)(
+            first.slug,
+            "; ".join(error.message for error in failed),
+            "\n".join(error.advice for error in failed if error.advice),
+        ) from first
 
 
 def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool, quiet: bool) -> None:

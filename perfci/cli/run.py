@@ -42,7 +42,7 @@ def command(
     from perfci.app.project import open_project
     from perfci.app.revisions import Asked, run_revision
     from perfci.cli.caller import calling
-    from perfci.cli.output import deliver, exit_code
+    from perfci.cli.output import conclude, exit_code
 
     asked = Asked(
         selection, python, record=record, history=history, outputs=outputs, log_folder=log_dir
@@ -50,6 +50,5 @@ def command(
     with calling(quiet=quiet) as caller:
         project = open_project(caller, **options)
         measured = run_revision(project, rev, asked)
-    deliver(measured.report, outputs, verbose=verbose, quiet=quiet)
-    measured.record(quiet=quiet)
+    conclude(measured, outputs, verbose=verbose, quiet=quiet)
     return exit_code(measured.report, strict=project.config.policy.strict)

@@ -182,14 +182,21 @@ def keeping(records: Sequence[RecordedRun | GateOutcome], cache: Path) -> Iterat
     """Write ``records`` below ``cache`` where the block fails to record them; the error says so.
 
     Also where the server refuses: a password may be changed while something is measured. What no
-    history would ever take is not kept.
+    history would ever take is not kept. Where one full disk has both, the error says so.
     """
     try:
         yield
     except PerfciError as error:
         if error.slug == _NEVER_TAKEN or not records:
             raise
-        kept = _written(records, cache / FOLDER)
+        try:
+            kept = _written(records, cache / FOLDER)
+        except OSError as full:
+            raise type(error)(
+                error.slug,
+                f"{error.message}. What was measured is in no history",
+                f"{cache / FOLDER} can't keep it either: {full.strerror or full}.\n{error.advice}",
+            ) from error
         raise type(error)(
             error.slug,
             error.message,

@@ -248,7 +248,11 @@ def _scratch(cache: Path) -> Iterator[str]:
         name = f"session-{secrets.token_hex(6)}"
         lock = take(cache / f"{name}.lock")
         folder = cache / name
-        folder.mkdir()
+        try:
+            folder.mkdir()
+        except OSError:
+            lock.release(remove=True)
+            raise
     except OSError as error:
         raise OutsideError(
             "cache-unwritable",

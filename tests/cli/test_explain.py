@@ -138,6 +138,7 @@ def test_explain_refuses_a_folder_for_traces_that_can_not_be_made(grown: Project
     done = grown.perfci("explain", "HEAD~1", "HEAD", "--trace", "/proc/x").without_traceback()
     assert (done.code, done.out) == (4, ""), done.text
     assert done.err.startswith("perfci: /proc/x can't be written: "), done.err
+    assert "\nChoose another path, or make room.\n[unwritable]\n" in done.err, done.err
 
 
 def test_a_trace_that_can_not_be_written_is_said(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.output import deliver, show_report
+from perfci.cli.output import conclude, deliver, show_report
 from perfci.errors import OutsideError
 from perfci.model.finding import stated
 from perfci.model.report import Verdict
@@ -29,6 +29,36 @@ def test_a_file_that_cannot_be_written_does_not_take_the_table_along(
         deliver(rich_report(), outputs, verbose=False, quiet=False)
     assert "perfci: fail" in capsys.readouterr().out
     assert (tmp_path / "c.md").exists()
+
+
+class Recording:
+    """What was measured, with a history that takes it or is full."""
+
+    report = rich_report()
+
+    def __init__(self, full: str = "") -> None:
+        self.full = full
+        self.recorded = False
+
+    def record(self, *, quiet: bool) -> None:
+        if self.full:
+            raise OutsideError("history-lost", self.full, "Make room.")
+        self.recorded = not quiet
+
+
+def test_a_file_that_cannot_be_written_keeps_no_run_from_the_history(tmp_path: Path) -> None:
+    measured, outputs = Recording(), {"json": tmp_path / "gone" / "r.json"}
+    with pytest.raises(OutsideError, match="can't be written"):
+        conclude(measured, outputs, verbose=False, quiet=False)
+    assert measured.recorded
+
+
+def test_a_file_and_a_history_that_cannot_be_written_are_both_said(tmp_path: Path) -> None:
+    outputs = {"json": tmp_path / "gone" / "r.json"}
+    with pytest.raises(OutsideError, match=r"can't be written.*; the history is full") as caught:
+        conclude(Recording("the history is full"), outputs, verbose=False, quiet=False)
+    assert "shown on the terminal" in caught.value.advice
+    assert "Make room." in caught.value.advice
 
 
 def test_quiet_prints_a_reason_without_its_escape_sequences(

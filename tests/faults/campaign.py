@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -50,6 +50,43 @@ def built(folder: Path) -> Path:
     compiler = shlex.split(os.environ.get("CC", "cc"))
     subprocess.run([*compiler, "-shared", "-fPIC", "-O1", SHIM, "-o", library, "-ldl"], check=True)
     return library
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """What lies below ``root`` is on it; ``count`` lies elsewhere."""
+
+    library: Path
+    root: Path
+    count: Path
+
+    def run(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        at: int,
+        error: int,
+    ) -> tuple[subprocess.CompletedProcess[str], int]:
+        """Run perfci while change ``at`` fails (0: none); return how often it changed a file."""
+        self.count.write_text("0", encoding="ascii")
+        shim = {
+            "LD_PRELOAD": str(self.library),
+            "FAULTS_ROOT": str(self.root),
+            "FAULTS_AT": str(at),
+            "FAULTS_ERRNO": str(error),
+            "FAULTS_COUNT": str(self.count),
+            **({"FAULTS_ONCE": "1"} if error == errno.EIO else {}),
+        }
+        whole = [sys.executable, "-m", "perfci", *command]
+        try:
+            done = subprocess.run(
+                whole, cwd=folder, env={**os.environ, **shim, **environment}, check=False,
+                capture_output=True, text=True, timeout=_HANG_S,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            done = subprocess.CompletedProcess(whole, -signal.SIGALRM, "", "")
+        return done, int(self.count.read_text(encoding="ascii"))
 
 
 class Campaign:
@@ -94,27 +131,9 @@ class Campaign:
     def _run(
         self, folder: Path, at: int, error: int
     ) -> tuple[subprocess.CompletedProcess[str], int]:
-        count = self._folder / "count"
-        count.write_text("0", encoding="ascii")
-        environment = {
-            **os.environ,
-            "LD_PRELOAD": str(self._library),
-            "FAULTS_ROOT": str(folder),
-            "FAULTS_AT": str(at),
-            "FAULTS_ERRNO": str(error),
-            "FAULTS_COUNT": str(count),
-            "PERFCI_CACHE_DIR": str(folder / "cache"),
-            **({"FAULTS_ONCE": "1"} if error == errno.EIO else {}),
-        }
-        command = [sys.executable, "-m", "perfci", *self._scenario.command]
-        try:
-            done = subprocess.run(
-                command, cwd=folder, env=environment, check=False, capture_output=True, text=True,
-                timeout=_HANG_S,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            done = subprocess.CompletedProcess(command, -signal.SIGALRM, "", "")
-        return done, int(count.read_text(encoding="ascii"))
+        disk = Disk(self._library, folder, self._folder / "count")
+        environment = {"PERFCI_CACHE_DIR": str(folder / "cache")}
+        return disk.run(self._scenario.command, folder, environment, at, error)
 
     def _wrong(self, done: subprocess.CompletedProcess[str]) -> Iterator[str]:
         if done.returncode < 0:

@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,6 +67,9 @@ class Subject:
     def wrong(self) -> Iterator[str]:
         """Yield what is wrong just after the kill."""
         return iter(())
+
+    def close(self) -> None:
+        """Let go of what ``fresh`` opened: the process would not end."""
 
     def start(self) -> subprocess.Popen[str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "GH_"))}
@@ -199,13 +203,16 @@ class Commenting(Subject):
         from tests.publish.github.conftest import BASE, HEAD
 
         super().fresh()
-        if self.github is not None:
-            self.github.close()
+        self.close()
         self.github = FakeGitHub()
         self.github.pulls[7] = Pull(7, HEAD)
         self.github.commits |= {BASE: (), HEAD: (BASE,)}
         self.github.branches["main"] = BASE
         self.github.comment("looks good", "Ada")
+
+    def close(self) -> None:
+        if self.github is not None:
+            self.github.close()
 
     def environment(self) -> Mapping[str, str]:
         assert self.github is not None
@@ -255,7 +262,11 @@ def killed(
     make: Callable[[Path], Subject], folder: Path, most: int, seed: int, part: str = "1/1"
 ) -> Killed:
     """Kill the command at a ``part`` of ``most`` moments of its time, and look."""
-    subject = make(folder)
+    with closing(make(folder)) as subject:
+        return _killed(subject, most, seed, part)
+
+
+def _killed(subject: Subject, most: int, seed: int, part: str) -> Killed:
     subject.fresh()
     began = time.monotonic()
     done, code = _ended(subject.start())
@@ -276,7 +287,7 @@ def killed(
         process.kill()
         _ended(process)
         outcome.tried += 1
-        wrong = [*_left_running(subject.folder), *subject.wrong()]
+        wrong = [*left_running(subject.folder / "cache"), *subject.wrong()]
         said, code = _ended(subject.start())
         if code != subject.code or "Traceback" in said or "[internal]" in said:
             wrong.append(f"again: exit code {code}: {said[-300:]}")
@@ -296,19 +307,19 @@ def _ended(process: subprocess.Popen[str]) -> tuple[str, int]:
     return said, process.returncode
 
 
-def _left_running(folder: Path) -> Iterator[str]:
-    """Yield the processes that a killed command leaves behind."""
+def left_running(cache: Path) -> Iterator[str]:
+    """Yield the processes that a command with this cache folder leaves behind."""
     end = time.monotonic() + _ENDS_S
-    while left := _running(folder):
+    while left := _running(cache):
         if time.monotonic() > end:
             yield f"still running: {', '.join(left)}"
             return
         time.sleep(0.05)
 
 
-def _running(folder: Path) -> Sequence[str]:
+def _running(cache: Path) -> Sequence[str]:
     """Return the command lines of processes that know this folder."""
-    mark, found = os.fsencode(folder / "cache"), []
+    mark, found = os.fsencode(cache), []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -344,7 +355,12 @@ def main() -> int:
             print(f"  {fault}")
         found += len(outcome.faults)
         if chosen.keep:
-            counts = {"tried": outcome.tried, "refused": 0, "faults": len(outcome.faults)}
+            counts = {
+                "tried": outcome.tried,
+                "late": outcome.too_late,
+                "refused": 0,
+                "faults": len(outcome.faults),
+            }
             before = {} if chosen.part.startswith("1/") else kept("kills").get(name, {})
             keep("kills", name, {key: one + before.get(key, 0) for key, one in counts.items()})
     return 1 if found else 0

@@ -48,3 +48,14 @@ def test_what_no_history_would_take_is_not_kept(tmp_path: Path) -> None:
     ):
         history.record([wrong])
     assert not (tmp_path / "unrecorded").exists()
+
+
+def test_a_disk_that_is_full_for_the_history_and_for_what_is_kept_is_said(tmp_path: Path) -> None:
+    (tmp_path / "unrecorded").write_text("no folder")
+    with (
+        pytest.raises(OutsideError, match=r"full\. What was measured is in no history") as caught,
+        keeping([recorded(1)], tmp_path),
+    ):
+        raise OutsideError("history-lost", "the disk is full", "Make room.")
+    assert str(tmp_path / "unrecorded") in caught.value.advice
+    assert caught.value.advice.endswith("Make room.")
