@@ -21,7 +21,7 @@ PAGE = ROOT / "docs" / "security.md"
 FAULTS = ROOT / "docs" / "results" / "faults.md"
 _WHAT = {
     "fuzz": "damaged {name}",
-    "disks": "failing disk, `{name}`",
+    "disks": "failing-disk `{name}`",
     "kills": "`{name}` killed",
 }
 
@@ -70,13 +70,11 @@ def _of(kind: str, head: Sequence[str], names: Sequence[str]) -> str:
 def tables() -> Mapping[str, str]:
     """Return the tables in Markdown, by the marks that they stand between."""
     disks = ("command", "changes to files", "failures tried", "refused", "faults")
+    kills = ("command", "killed", "had ended before", "faults")
     return {
         "attacks": _table(("what", "tried", "refused", "failed"), _rows()),
         "disks": _of("disks", disks, ("changes", "tried", "refused", "faults")),
-        "kills": _of(
-            *("kills", ("command", "killed", "had ended before", "faults")),
-            ("tried", "late", "faults"),
-        ),
+        "kills": _of("kills", kills, ("tried", "late", "faults")),
     }
 
 
@@ -84,7 +82,7 @@ def with_tables(page: str) -> str:
     """Return ``page`` with its tables as they are now."""
     for name, table in tables().items():
         between = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)", re.DOTALL)
-        page = between.sub(f"\n{table}\n".replace("\\", r"\\"), page, count=1)
+        page = between.sub(f"\n{table}\n", page, count=1)
     return page
 
 

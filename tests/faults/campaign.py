@@ -150,9 +150,9 @@ class Campaign:
             yield "said to be done, and isn't"
         yield from self._wrong_history(done.returncode)
         for path in self._place.rglob("*"):
-            name = path.relative_to(self._place)
-            if name not in self._names and not str(name).startswith((*_BESIDE, "cache")):
-                yield f"left {name}"
+            left = path.relative_to(self._place)
+            if left not in self._names and not str(left).startswith((*_BESIDE, "cache")):
+                yield f"left {left}"
         yield from self._wrong_again()
 
     def _wrong_history(self, code: int) -> Iterator[str]:

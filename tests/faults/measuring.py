@@ -168,7 +168,7 @@ class MeasuringCampaign:
         markdown = (self._place / "out" / "report.md").read_text(encoding="utf-8")
         if markdown == _OLD:
             return
-        if new not in (None, "") and markdown != named("markdown").text(read_report(new)):
+        if new and markdown != named("markdown").text(read_report(new)):
             yield "report.md is not the report's"
         if new is None and not all(case in markdown for case in _CASES):
             yield "report.md is neither what it was nor the whole"
