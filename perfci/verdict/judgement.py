@@ -1,8 +1,9 @@
 """Statuses: every tested comparison of a report, corrected for there being so many.
 
-A change is ``regressed`` or ``improved`` when the adjusted p is below alpha, Cohen's d is large
-enough, and the change reaches the threshold. ``unchanged`` is earned: the interval lies within
-the margin. All else is ``inconclusive``, and says what it would take to know.
+A change is ``regressed`` or ``improved`` when the adjusted p is below alpha, the change reaches the
+threshold, and Cohen's d is large enough or the interval beyond the threshold. ``unchanged`` is
+earned: the interval lies within the margin. All else is ``inconclusive``, and says what it would
+take to know.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
     moved: Status | None = None
     judged: tuple[Finding, ...] = ()
     if change is not None and p_adjusted is not None and p_adjusted < policy.alpha:
-        large = row.cohens_d is not None and abs(row.cohens_d) >= policy.cohens_d
+        large = _is_large(row, policy)
         if _reaches(change, threshold_of(row)) and large:
             why_not = _why_not_believed(row, policy, family)
             if why_not:
@@ -137,6 +138,24 @@ def _why_not_believed(row: Comparison, policy: Policy, family: int) -> Finding |
 
 def _reaches(change: float, threshold: float) -> bool:
     return change != 0.0 and abs(change) >= threshold * (1.0 - 1e-12)
+
+
+def _is_large(row: Comparison, policy: Policy) -> bool:
+    """Say whether the effect is large beside the spread of the sides, or beyond the threshold.
+
+    The spread holds what a machine's drift does to both sides of a pair: an interval that lies
+    beyond the threshold as a whole needs no more (minimum-effect test: Murphy & Myors 1999,
+    Journal of Applied Psychology 84:234-248).
+    """
+    if row.cohens_d is None:
+        return False
+    _, lo, hi = worse_by(row)
+    beyond = lo is not None and hi is not None and _reaches_all(lo, hi, threshold_of(row))
+    return beyond or abs(row.cohens_d) >= policy.cohens_d
+
+
+def _reaches_all(lo: float, hi: float, threshold: float) -> bool:
+    return lo * hi > 0.0 and _reaches(min(abs(lo), abs(hi)), threshold)
 
 
 def _unchanged(row: Comparison) -> bool:

@@ -68,9 +68,25 @@ def test_noise_is_inconclusive_and_says_what_it_would_take() -> None:
 
 
 def test_a_change_small_beside_the_spread_of_workers_is_not_regressed() -> None:
-    row = judged("latency_p50", 1.08, replace(POLICY, cohens_d=100.0))
+    row = judged("latency_p50", 1.051, replace(POLICY, cohens_d=100.0), noise=3.0)
+    assert row.ratio_lo < 1.05 < row.ratio
     assert row.status == "inconclusive"
     assert row.warnings == ("significant, but Cohen's d is below 100",)
+
+
+@pytest.mark.parametrize(("ratio", "status"), [(1.08, "regressed"), (1 / 1.08, "improved")])
+def test_a_change_that_is_beyond_the_threshold_for_sure_may_be_small_beside_drift(
+    ratio: float, status: str
+) -> None:
+    drift = (1.0, 2.0, 1.2, 3.0, 0.8, 1.9, 1.4, 2.6)
+    own = (0.001, -0.002, 0.002, 0.0, -0.001, 0.001, 0.0, 0.001)
+    base = side("base", "latency_p50", drift)
+    head = side(
+        "head", "latency_p50", [d * ratio * (1.0 + o) for d, o in zip(drift, own, strict=True)]
+    )
+    (row,) = adjust(compare_case(case(), base, head, POLICY, paired=True), POLICY)
+    assert abs(row.cohens_d) < 0.2
+    assert row.status == status
 
 
 def test_more_is_better_for_throughput() -> None:
