@@ -73,6 +73,7 @@ def main() -> None:
     plan = [
         key
         for key in order(options.repetitions, options.seed, options.only, options.settings)
+        if not options.conditions or key[2] in options.conditions
         if key not in done or (options.retry_failed and done[key].failure)
     ]
     print(f"{len(plan)} measurements to do, {len(done)} there", flush=True)
@@ -206,6 +207,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--only", action="append", default=[], metavar="TOOL")
     parser.add_argument("--setting", action="append", default=[], dest="settings")
+    parser.add_argument("--condition", action="append", choices=[*CONDITIONS], dest="conditions")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--timeout", type=float, default=3600.0, help="s for one command")
     parser.add_argument("--seed", type=int, default=0)
