@@ -35,7 +35,7 @@ from perfci.session.conversation import Worker
 from perfci.session.executor import Processes
 from perfci.session.launch import Launch
 from perfci.session.schedule import SAMPLE_S
-from perfci.verdict.pairs import side_by_side
+from perfci.verdict.comparison.pairs import side_by_side
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK_S = 0.3

@@ -21,7 +21,7 @@ from perfci.model.worker import WorkerOutput
 from perfci.session.opening import open_workplace
 from perfci.session.source import Written
 from perfci.session.workplace import Surroundings, Wanted, Workplace
-from perfci.verdict.comparison import compare_case, left_out
+from perfci.verdict.comparison.cases import compare_case, left_out
 from perfci.verdict.decision import failure_rows, placeholder
 from perfci.verdict.explanation import explain
 from perfci.verdict.judgement import adjust, suspects

@@ -13,7 +13,7 @@ from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.worker import WorkerOutput
 from perfci.session.source import Written
 from perfci.session.state import SessionResult
-from perfci.verdict.comparison import left_out, number_rows
+from perfci.verdict.comparison.cases import left_out, number_rows
 from perfci.verdict.decision import failure_rows, placeholder
 from perfci.verdict.explanation import explain
 from perfci.verdict.judgement import adjust

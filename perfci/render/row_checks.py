@@ -17,7 +17,7 @@ from perfci.model.report import Comparison
 from perfci.stats.student import CONFIDENCE, t_quantile, two_sided_p
 from perfci.verdict.acceptance import is_beyond
 from perfci.verdict.caveats import why_not_unchanged
-from perfci.verdict.exact import judge_exactly
+from perfci.verdict.comparison.exact import judge_exactly
 from perfci.verdict.margin import margin, standard_error, threshold_of, worse_by
 
 _SLACK = 1e-9

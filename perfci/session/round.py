@@ -18,7 +18,7 @@ from perfci.session.executor import Executor, OpenStarters
 from perfci.session.provenance.attribution import Provenance
 from perfci.session.schedule import SAMPLE_S, Turns, block_order, turns
 from perfci.session.slot import Slot, Task, start_worker
-from perfci.verdict.pairs import side_by_side
+from perfci.verdict.comparison.pairs import side_by_side
 
 ENERGY_S = 0.2
 """NVML's counter moves every 20 to 100 ms."""

@@ -11,7 +11,7 @@ from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
 from perfci.session.discovery import Discovered
 from perfci.session.journal import slug
-from perfci.verdict.comparison import compare_case
+from perfci.verdict.comparison.cases import compare_case
 from perfci.verdict.identity import same_code_rows, unmeasured_row
 from perfci.verdict.policy import Policy
 

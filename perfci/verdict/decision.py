@@ -11,7 +11,7 @@ from perfci.model.finding import REMARKS, Finding, Plain, Reason, found
 from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Status, Verdict
 from perfci.verdict.caveats import why_not_unchanged
-from perfci.verdict.comparison import empty_row
+from perfci.verdict.comparison.cases import empty_row
 from perfci.verdict.margin import threshold_of, worse_by
 from perfci.verdict.policy import Policy, metric_policy
 

@@ -13,9 +13,9 @@ from perfci.metrics import METRICS
 from perfci.model.finding import Reason, found, stated
 from perfci.model.metric import Gate, Metric
 from perfci.model.report import Comparison, Report, Verdict
-from perfci.verdict.comparison import empty_row
+from perfci.verdict.comparison.cases import empty_row
+from perfci.verdict.comparison.exact import judge_exactly
 from perfci.verdict.decision import placeholder, was_measured
-from perfci.verdict.exact import judge_exactly
 from perfci.verdict.judgement import readjust
 from perfci.verdict.margin import threshold_of, worse_by
 from perfci.verdict.policy import MetricPolicy, Policy, metric_policy

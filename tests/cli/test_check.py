@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfci.model.words import words
-from perfci.verdict.comparison import LEFT_OUT
+from perfci.verdict.comparison.cases import LEFT_OUT
 from tests.builders.project import Project, rows
 
 CASES = ("steady", "counting")

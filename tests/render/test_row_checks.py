@@ -21,10 +21,10 @@ from perfci.model.report import Comparison, Estimate, Report, Verdict
 from perfci.publish.github.check import conclusion
 from perfci.render.report_json import read_report, render_json
 from perfci.render.row_checks import why_untrue
-from perfci.verdict.comparison import compare_case, left_out
+from perfci.verdict.comparison.cases import compare_case, left_out
+from perfci.verdict.comparison.exact import without_numbers
 from perfci.verdict.decision import decide
 from perfci.verdict.enforcement import enforced
-from perfci.verdict.exact import without_numbers
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import MetricPolicy, Policy
 from tests.render.examples import EAGER, passing_report, row

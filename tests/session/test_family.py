@@ -15,7 +15,7 @@ from perfci.session.executor import Processes
 from perfci.session.journal import Journal
 from perfci.session.round import RoundResult
 from perfci.session.session import Session
-from perfci.verdict.comparison import compare_case
+from perfci.verdict.comparison.cases import compare_case
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, worker
 

@@ -41,7 +41,7 @@ from perfci.model.worker import WorkerOutput
 from perfci.render.report_json import render_json
 from perfci.session.discovery import Discovered
 from perfci.session.state import CaseState, SessionResult
-from perfci.verdict.comparison import compare_case
+from perfci.verdict.comparison.cases import compare_case
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import suspects
 from perfci.verdict.merge import merge

@@ -18,7 +18,7 @@ from perfci.verdict.allocation import (
     next_cases,
     rounds_to_decide,
 )
-from perfci.verdict.comparison import compare_case
+from perfci.verdict.comparison.cases import compare_case
 from perfci.verdict.margin import is_within, worse_by
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, side

@@ -14,7 +14,7 @@ from perfci.verdict.caveats import (
     is_clear,
     rounds_to_believe,
 )
-from perfci.verdict.comparison import compare_case
+from perfci.verdict.comparison.cases import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import default_policy

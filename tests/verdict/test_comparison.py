@@ -11,7 +11,7 @@ import pytest
 from perfci.model.metric import Metric
 from perfci.model.report import Comparison
 from perfci.stats.student import t_quantile
-from perfci.verdict.comparison import compare_case, number_rows
+from perfci.verdict.comparison.cases import compare_case, number_rows
 from perfci.verdict.judgement import adjust
 from perfci.verdict.margin import standard_error, worse_by
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy

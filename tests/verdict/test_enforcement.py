@@ -11,7 +11,7 @@ from perfci.model.finding import IN_WORDS, Reason, found, stated
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
 from perfci.render.outline import headline
-from perfci.verdict.comparison import compare_case
+from perfci.verdict.comparison.cases import compare_case
 from perfci.verdict.decision import decide, placeholder
 from perfci.verdict.enforcement import enforced, with_caveat, with_unreported
 from perfci.verdict.judgement import readjust

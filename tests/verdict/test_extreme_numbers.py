@@ -14,7 +14,7 @@ from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
 from perfci.units import format_value
 from perfci.verdict.calibration.noise import Pairs
-from perfci.verdict.comparison import compare_case, number_rows
+from perfci.verdict.comparison.cases import compare_case, number_rows
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, worker

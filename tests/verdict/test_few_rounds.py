@@ -6,7 +6,7 @@ import pytest
 
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ROUNDS
-from perfci.verdict.comparison import compare_case, number_rows
+from perfci.verdict.comparison.cases import compare_case, number_rows
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import default_policy

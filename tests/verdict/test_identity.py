@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from perfci.model.report import Comparison, Verdict
 from perfci.render.row_checks import why_untrue
-from perfci.verdict.comparison import compare_case
+from perfci.verdict.comparison.cases import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.identity import may_be_same_code, same_code_rows

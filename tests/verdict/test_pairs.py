@@ -7,8 +7,8 @@ import math
 import pytest
 
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparison import compare_case
-from perfci.verdict.pairs import pair_values, side_by_side
+from perfci.verdict.comparison.cases import compare_case
+from perfci.verdict.comparison.pairs import pair_values, side_by_side
 from perfci.verdict.policy import Policy
 from tests.verdict.workers import case, worker
 

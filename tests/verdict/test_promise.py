@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from perfci.model.report import Comparison
 from perfci.verdict.calibration.promise import Candidate, PromisePlan, judge_promise, plan_promise
-from perfci.verdict.comparison import compare_case
+from perfci.verdict.comparison.cases import compare_case
 from perfci.verdict.policy import default_policy
 from tests.verdict.identical import identical
 

@@ -7,7 +7,7 @@ import pytest
 from perfci.model.codec import from_plain
 from perfci.model.report import Comparison, Verdict
 from perfci.model.worker import Measurement, WorkerOutput
-from perfci.verdict.comparison import compare_case
+from perfci.verdict.comparison.cases import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.explanation import explain
 from perfci.verdict.judgement import adjust

@@ -25,7 +25,7 @@ from perfci.verdict.calibration.promise import (
     plan_promise,
 )
 from perfci.verdict.caveats import rounds_to_believe
-from perfci.verdict.comparison import compare_case
+from perfci.verdict.comparison.cases import compare_case
 
 FIRST_END, KNOWN_END, SETTINGS_END, SAME_END = 0.36, 0.48, 0.58, 0.62
 """Where parts end, as shares of the time: same 40 %, settings 22 %, promise what is left.

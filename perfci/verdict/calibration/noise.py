@@ -23,9 +23,9 @@ from perfci.verdict.calibration.promise import (
     rounds_needed,
 )
 from perfci.verdict.caveats import rounds_to_believe
-from perfci.verdict.comparison import compare_case
+from perfci.verdict.comparison.cases import compare_case
+from perfci.verdict.comparison.pairs import pair_values
 from perfci.verdict.judgement import adjust
-from perfci.verdict.pairs import pair_values
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
 

@@ -1,0 +1,192 @@
+"""The comparisons of one case: which metrics it has a row for, and what kind of row."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from perfci.metrics import METRICS, rulings
+from perfci.model.case import Case
+from perfci.model.finding import Finding, found
+from perfci.model.metric import Metric
+from perfci.model.report import Comparison, Status
+from perfci.model.worker import WorkerOutput
+from perfci.stats.student import no_evidence
+from perfci.verdict.comparison.exact import compare_exactly, is_exact, without_numbers
+from perfci.verdict.comparison.sampled import by_session, compare_pairs, compare_unpaired
+from perfci.verdict.comparison.values import Values, with_calls
+from perfci.verdict.policy import MetricPolicy, Policy
+
+LEFT_OUT = found("left-out")
+_OF_CALLS = "latency_p50"
+"""The metric beside which the quantiles of all calls stand."""
+
+
+def compare_case(
+    case: Case,
+    base: Sequence[WorkerOutput],
+    head: Sequence[WorkerOutput],
+    policy: Policy,
+    *,
+    paired: bool,
+    base_sessions: Sequence[int] = (),
+) -> tuple[Comparison, ...]:
+    """Return a comparison for each metric of ``case`` that both sides have.
+
+    ``paired`` sides were measured together: workers of one round make a pair. Otherwise base is
+    a stored baseline, whose workers stand session after session, ``base_sessions`` of them in
+    each. A gating metric that head's workers no longer give is reported as inconclusive.
+    """
+    rows = []
+    ruled, remarks = rulings(base, head), _remarks(head)
+    disturbance = _disturbance((*base, *head))
+    for metric in _metrics(case, (*base, *head)):
+        empty = empty_row(
+            case.id,
+            metric,
+            policy.for_metric(metric, case),
+            "inconclusive",
+            *remarks.get(metric.name, ()),
+        )
+        before, after = Values.of(base, metric.name), Values.of(head, metric.name)
+        if metric.name in ruled:
+            sides = (side.exact_estimate() if side.values else None for side in (before, after))
+            rows.append(without_numbers(empty, ruled[metric.name], *sides))
+        elif before.values and after.values:
+            rule = policy.for_metric(metric, case)
+            if metric.kind == "exact" and is_exact(
+                metric, before.values, after.values, rule.threshold
+            ):
+                row = _exactly(empty, metric, before, after)
+            elif paired:
+                row = compare_pairs(empty, metric, policy.alpha, before, after)
+            else:
+                sessions = by_session(base, base_sessions, metric.name)
+                row = compare_unpaired(empty, metric, policy.alpha, sessions, before, after)
+            center = row.base.center if row.base else None
+            row = replace(row, threshold=rule.threshold_for(center), disturbance=disturbance)
+            if metric.name == _OF_CALLS:
+                row = with_calls(row, before, after)
+            rows.append(row)
+        elif before.values and head and empty.gate == "fail":
+            rows.append(_vanished(empty, before, head))
+    return tuple(rows)
+
+
+def number_rows(
+    case: Case, outputs: Sequence[WorkerOutput], policy: Policy
+) -> tuple[Comparison, ...]:
+    """Return the metrics of a side that was measured alone: numbers, with nothing beside them."""
+    rows = []
+    remarks = _remarks(outputs)
+    for metric in _metrics(case, outputs):
+        side = Values.of(outputs, metric.name)
+        if side.values:
+            rule = policy.for_metric(metric, case)
+            row = empty_row(case.id, metric, rule, "new", *remarks.get(metric.name, ()))
+            exact = (
+                metric.kind == "exact"
+                and all(map(math.isfinite, side.values))
+                and is_exact(metric, side.values, side.values, row.threshold)
+            )
+            estimate = (
+                side.exact_estimate() if exact else side.estimate(logarithmic=not metric.absolute)
+            )
+            row = replace(row, head=estimate)
+            rows.append(with_calls(row, None, side) if metric.name == _OF_CALLS else row)
+    return tuple(rows)
+
+
+def left_out(
+    case: Case,
+    base: Sequence[WorkerOutput],
+    before: Collection[str] | None,
+    policy: Policy,
+) -> tuple[Comparison, ...]:
+    """Return a ``removed`` row for each metric that base has and ``case`` no longer reports.
+
+    Both sides run head's benchmark, so its ``metrics=`` limits both: ``before`` are those that
+    base's own benchmark reports, None for all.
+    """
+    if case.metrics is None:
+        return ()
+    rows = []
+    for metric in METRICS.values():
+        side = Values.of(base, metric.name)
+        reported = before is None or metric.name in before
+        if metric.name not in case.metrics and reported and side.values:
+            row = empty_row(case.id, metric, policy.for_metric(metric, case), "removed", LEFT_OUT)
+            rows.append(replace(row, base=side.estimate(logarithmic=not metric.absolute)))
+    return tuple(rows)
+
+
+def empty_row(
+    case: str, metric: Metric, rule: MetricPolicy, status: Status, *findings: Finding
+) -> Comparison:
+    """Return a comparison without numbers."""
+    return Comparison(
+        case=case,
+        metric=metric.name,
+        unit=metric.unit,
+        status=status,
+        gate=rule.gate,
+        method="none",
+        base=None,
+        head=None,
+        ratio=None,
+        ratio_lo=None,
+        ratio_hi=None,
+        threshold=rule.threshold,
+        p=None,
+        p_adjusted=None,
+        cohens_d=None,
+        detectable=None,
+        findings=findings,
+        direction=metric.direction,
+    )
+
+
+def _remarks(outputs: Iterable[WorkerOutput]) -> dict[str, tuple[Finding, ...]]:
+    """Return what workers remark beside each metric: the first one's words, as all are alike."""
+    found: dict[str, tuple[Finding, ...]] = {}
+    for output in outputs:
+        for metric, remark in output.remarks.items():
+            found.setdefault(metric, (remark,))
+    return found
+
+
+def _metrics(case: Case, outputs: Sequence[WorkerOutput]) -> Iterator[Metric]:
+    """The metrics to report, in their order; ``Case.metrics`` can't limit those it added itself."""
+    for metric in METRICS.values():
+        if case.metrics is None or metric.name in case.metrics:
+            yield metric
+    extra = {metric.name: metric for output in outputs for metric in output.extra_metrics}
+    for name in sorted(extra.keys() - METRICS.keys()):
+        yield extra[name]
+
+
+def _exactly(empty: Comparison, metric: Metric, base: Values, head: Values) -> Comparison:
+    if problem := no_evidence((*base.values, *head.values)):
+        return replace(empty, method="exact", findings=(*empty.findings, problem))
+    empty = replace(empty, base=base.exact_estimate(), head=head.exact_estimate())
+    return compare_exactly(empty, metric, base.values, head.values)
+
+
+def _vanished(empty: Comparison, base: Values, head: Sequence[WorkerOutput]) -> Comparison:
+    reasons = [o.missing[empty.metric] for o in head if empty.metric in o.missing]
+    return replace(
+        empty,
+        base=base.estimate(logarithmic=True),
+        findings=(
+            *empty.findings,
+            found("base-only", why=reasons[0]) if reasons else found("base-only"),
+        ),
+    )
+
+
+def _disturbance(outputs: Iterable[WorkerOutput]) -> str:
+    """Return the commonest reason why most bursts of a worker were disturbed, or nothing."""
+    reasons = Counter(one.disturbance for one in outputs if one.bursts_disturbed)
+    return reasons.most_common(1)[0][0] if reasons else ""
