@@ -7,7 +7,9 @@ import re
 import shutil
 import signal
 from dataclasses import replace
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -86,6 +88,7 @@ def test_an_endpoint_is_asked_and_its_server_is_gone_with_the_worker(
         ("malformed", "bad_stream", "no server-sent event: '<p>502 Bad Gateway</p>'"),
         ("half", "bad_stream", "an event that is no JSON"),
         ("error", "bad_stream", "no blocks left"),
+        ("a wrong length", "bad_stream", "sent the length '-5'"),
         ("cut off", "bad_stream", "without `data: [DONE]`"),
         ("dies", "bad_stream", "was ended by signal 9 (Killed):\ndying of 4 tokens"),
         ("no health", "server_not_ready", "not ready within 0.3 s"),
@@ -115,6 +118,34 @@ def test_a_server_that_does_not_start_is_named_with_its_last_lines(
     failed = bench.failure(f"{HEAD}{CASE}    perfci.server({arguments})\n")
     assert failed["kind"] in {"server_ended", "server_not_ready"}
     assert said in failed["message"]
+
+
+def test_a_stream_may_begin_with_a_byte_order_mark(bench: Bench) -> None:
+    measured = bench.measure(served(bench, "a mark"))
+    assert measured["values"]["tokens_per_request"] == 8.0
+
+
+def test_a_port_at_which_another_server_answers_is_refused(bench: Bench) -> None:
+    """Head's own would fail to bind it, while base's answered for both."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as other:
+        Thread(target=other.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{other.server_port}/"
+        failed = bench.failure(f"{HEAD}{CASE}    perfci.server(['sleep', '9'], ready={url!r})\n")
+        other.shutdown()
+    assert failed["kind"] == "port_in_use"
+    assert "`{port}`" in failed["message"]
+
+
+def test_requests_that_something_else_answered_for_an_ended_server_fail_the_case(
+    bench: Bench,
+) -> None:
+    failed = bench.failure(
+        f"{HEAD}{CASE}    perfci.server(['sh', '-c', 'echo up; exit 3'], ready='up')\n"
+        "    time.sleep(0.2)\n    return perfci.generate(lambda: iter(range(5)))\n"
+    )
+    assert failed["kind"] == "server_ended"
+    assert "something else" in failed["message"]
+    assert "exit code 3" in failed["message"]
 
 
 @pytest.mark.parametrize("ready", ["None", "'serving on'", "'http://127.0.0.1:{port}/'"])

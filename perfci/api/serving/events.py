@@ -14,6 +14,9 @@ from perfci.errors import Unusable
 _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 20
 _SHOWN = 500
+_DIGITS = 18
+_BOM = "\ufeff".encode()
+"""What a stream of events may begin with."""
 _DONE = b"[DONE]"
 _FIELDS = frozenset({b"data", b"event", b"id", b"retry", b""})
 """A line that begins with a colon is a comment."""
@@ -106,8 +109,10 @@ def _payloads(response: HTTPResponse) -> Iterator[str]:
 def _lines(response: HTTPResponse) -> Iterator[bytes]:
     """Yield the lines of a body as they come, without their ends."""
     length = response.headers["Content-Length"]
-    left = int(length) if length and not response.chunked else None
-    unread = b""
+    if length and not response.chunked and not (length.isascii() and length.isdigit()):
+        raise ValueError(f"sent the length {length[:80]!r}")
+    left = int(length[:_DIGITS]) if length and not response.chunked else None
+    unread, begins = b"", True
     while left is None or left > 0:
         chunk = response.read1(_CHUNK if left is None else min(_CHUNK, left))
         if not chunk:
@@ -116,7 +121,8 @@ def _lines(response: HTTPResponse) -> Iterator[bytes]:
             left -= len(chunk)
         *lines, unread = (unread + chunk).split(b"\n")
         for line in lines:
-            yield line.removesuffix(b"\r")
+            yield (line.removeprefix(_BOM) if begins else line).removesuffix(b"\r")
+            begins = False
         if len(unread) > _LONGEST_LINE:
             raise ValueError(f"sent a line of more than {_LONGEST_LINE:,} bytes")
     if left:
@@ -135,7 +141,7 @@ def _is_token(payload: str) -> bool:
         return True
     try:
         event = json.loads(payload)
-    except ValueError:
+    except (ValueError, RecursionError):
         if '"choices"' in payload[:_SHOWN]:
             raise ValueError(f"sent an event that is no JSON: {payload[:80]!r}") from None
         return True  # a token of plain text may be a bracket

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from perfci.api.serving.events import Endpoint
 from perfci.api.serving.loops import Loop, Schedule
+from perfci.api.serving.server import require_running
 from perfci.api.work import Work
 from perfci.errors import BenchmarkError
 from perfci.metrics import Reading
@@ -72,6 +73,7 @@ class _Load:
         began = perf_counter()
         made = self.loop.run()
         self.requests.add(made, perf_counter() - began)
+        require_running()
 
     def begin(self) -> None:
         """Forget the requests so far."""

@@ -152,11 +152,14 @@ def _no_stream(stream: object) -> Unusable:
 
 
 def _endless() -> Unusable:
-    return Unusable("endless_stream", f"a request gave more than {_MOST_TOKENS:,} tokens")
+    return Unusable(
+        "endless_stream",
+        f"a request gave more than {_MOST_TOKENS:,} tokens: end the stream, as by `max_tokens`",
+    )
 
 
 def _ended(due: float, tokens: array[float]) -> Request:
     ended = perf_counter()
     if not tokens:
-        raise Unusable("no_tokens", "a request ended without a token")
+        raise Unusable("no_tokens", "a request ended without a token: yield one at least")
     return Request(due, tokens, ended)

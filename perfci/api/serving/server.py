@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import signal
 import socket
@@ -41,13 +40,23 @@ def started_server(
     cwd: str | os.PathLike[str] | None,
     env: Mapping[str, str] | None,
 ) -> Server:
-    """Start the server of ``perfci.server``. Unusable where it ends or isn't ready in time."""
+    """Start the server of ``perfci.server``. Unusable where it ends or isn't ready in time.
+
+    So, too, where another one answers for it already: both sides would measure that one.
+    """
     if wrong := next(_wrongs(command, ready, timeout, cwd, env), ""):
         raise BenchmarkError(
             "bad-command",
             f"{user_frame()}: perfci.server: {wrong}",
             'Write perfci.server([sys.executable, "-m", "serve", "--port", "{port}"], '
             'ready="/health"): docs/serving.md.',
+        )
+    if ready and _is_url(ready) and "{port}" not in ready and _answers(ready):
+        raise Unusable(
+            "port_in_use",
+            f"{ready} answers before the server was started: another one, perhaps the other "
+            "side's, has its port. Write `{port}` in the command and in `ready` in its place: each "
+            "side gets one of its own",
         )
     port = _free_port()
     words = [os.fspath(word).replace("{port}", str(port)) for word in command]
@@ -139,6 +148,14 @@ class Server:
         return f"`{self.command}` {how}:\n{self._output.last_lines()}"
 
 
+def require_running() -> None:
+    """Raise Unusable where a server of this process has ended, whoever answered for it."""
+    for one in _STARTED:
+        if ended := one.ended():
+            said = f"requests were answered by something else, for the benchmark's server {ended}"
+            raise Unusable("server_ended", said)
+
+
 def ended_servers() -> list[str]:
     """Return how each server of this process has ended that does no longer run."""
     sleep(_PAUSE_S)  # its connections close a little before it can be waited for
@@ -177,10 +194,14 @@ def _check(ready: str | None, started: Server) -> Callable[[], bool]:
     """Return what says whether the server is ready."""
     if ready is None:
         return lambda: _takes_connections(started.port)
-    if re.match(r"/|https?://", ready):
+    if ready.startswith("/") or _is_url(ready):
         url = ready.replace("{port}", str(started.port))
-        return lambda: _answers(url if "://" in url else started.url + url)
+        return lambda: _answers(url if _is_url(url) else started.url + url)
     return lambda: ready in started.printed
+
+
+def _is_url(ready: str) -> bool:
+    return ready.startswith(("http://", "https://"))
 
 
 def _takes_connections(port: int) -> bool:
