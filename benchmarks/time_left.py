@@ -1,9 +1,11 @@
 """How right the time left is: what a session said, and when it ended.
 
-    python benchmarks/time_left.py [--json FILE] [SESSION...]
+    python benchmarks/time_left.py [--keep FOLDER] [SESSION...]
+    python benchmarks/time_left.py --again benchmarks/kept/time_left
 
-Each session is a `perfci compare` of its own process. What it says before each round is taken from
-its progress, and the truth is when the process ended. The second half begins at half of that time.
+Each session is a `perfci compare` of its own process. The truth of what it says before each round
+is when the process ended. The second half begins at half of that time. ``--again`` asks the
+estimate as it is now about sessions that were kept.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,8 @@ sys.path.insert(0, str(ROOT / "examples"))
 sys.path.insert(0, str(ROOT))
 
 import demo  # noqa: E402 (found by the path above)
+
+from benchmarks.time_left_kept import Kept, again, keep, looks, opened, row, write  # noqa: E402
 
 SAID = "PERFCI_TIME_LEFT"
 SESSIONS = {
@@ -42,20 +45,13 @@ def counting(n):
 
 
 def be_session() -> None:
-    """Be perfci, and write down what it says."""
-    from perfci.cli import caller
+    """Be perfci, and write down what it says, and of what."""
     from perfci.cli.main import main
 
-    shown = caller.ProgressLine.__call__
-
-    def said(line: caller.ProgressLine, progress: caller.Progress) -> None:
-        with Path(os.environ[SAID]).open("a", encoding="ascii") as file:
-            file.write(json.dumps([time.time(), progress.left_s, progress.done]) + "\n")
-        shown(line, progress)
-
-    caller.ProgressLine.__call__ = said  # type: ignore[method-assign]
     sys.argv[1:] = sys.argv[2:]
-    main()
+    with Path(os.environ[SAID]).open("w", encoding="utf-8") as file:
+        keep(file)
+        main()
 
 
 def plain(folder: Path) -> Path:
@@ -72,8 +68,8 @@ def plain(folder: Path) -> Path:
     return folder
 
 
-def measured(name: str, folder: Path) -> list[tuple[float, float, float]]:
-    """Run a session; return, for each time that it said one: when (a share), said, and true."""
+def measured(name: str, folder: Path) -> Kept:
+    """Run a session; return when it began and ended, and what it wrote down."""
     repository = (
         plain(folder / "repository")
         if name == "plain Python"
@@ -89,43 +85,29 @@ def measured(name: str, folder: Path) -> list[tuple[float, float, float]]:
         stderr=subprocess.DEVNULL,
         check=False,
     )
-    whole = time.time() - began
-    found = []
-    for line in file.read_text(encoding="ascii").splitlines():
-        at, left, _ = json.loads(line)
-        if left is not None:
-            found.append(((at - began) / whole, left, began + whole - at))
-    return found
-
-
-def row(name: str, found: list[tuple[float, float, float]]) -> str:
-    """Return a row of the table: the second half's estimates, as shares of the truth."""
-    half = [said / true for at, said, true in found if at >= 0.5]
-    near = sum(abs(share - 1.0) <= 0.25 for share in half)
-    seconds = found[-1][2] / (1.0 - found[-1][0]) if found else 0.0
-    if not half:
-        return f"| {name} | {seconds:.0f} s | 0 | | | |"
-    return (
-        f"| {name} | {seconds:.0f} s | {len(half)} | {near} | {statistics.median(half):.2f} "
-        f"| {min(half):.2f} to {max(half):.2f} |"
-    )
+    lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    return Kept(name, began, time.time(), tuple(lines))
 
 
 def run() -> int:
-    """Measure the sessions that were asked for, and print a row for each."""
+    """Measure the sessions that were asked for, or look at kept ones; print a row for each."""
     parser = argparse.ArgumentParser()
     parser.add_argument("sessions", nargs="*", metavar="SESSION", help=", ".join(SESSIONS))
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write the sessions here")
+    parser.add_argument("--again", type=Path, metavar="FOLDER", help="the sessions kept there")
     chosen = parser.parse_args()
     print("| session | took | said in its second half | within 25 % | median said ÷ true | all |")
     print("|---|--:|--:|--:|--:|--:|")
-    every = {}
+    if chosen.again:
+        for kept in map(opened, sorted(chosen.again.glob("*.json.xz"))):
+            print(row(kept, again(kept)), flush=True)
+        return 0
     for name in chosen.sessions or SESSIONS:
         with tempfile.TemporaryDirectory() as folder:
-            every[name] = measured(name, Path(folder))
-        print(row(name, every[name]), flush=True)
-    if chosen.json:
-        chosen.json.write_text(json.dumps(every) + "\n", encoding="ascii")
+            kept = measured(name, Path(folder))
+        print(row(kept, looks(kept)), flush=True)
+        if chosen.keep:
+            write(kept, chosen.keep)
     return 0
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfci.model.report import Comparison
+from perfci.model.settings import AGREEING_ROUNDS
 from perfci.session.needs import Needs
 from perfci.session.state import CaseState
 from perfci.verdict.allocation import is_out_of_reach, rounds_to_decide
+from perfci.verdict.caveats import draws, draws_to_believe, is_clear
 from perfci.verdict.margin import threshold_of, worse_by
 from perfci.verdict.stopping import undecided_metrics
 
 MOST_LOOKED_INTO = 8
 _LOOK_ROUNDS = 1.0
 """Looking into a case takes so many of its rounds, beside two starts (benchmarks/time_left.py)."""
+_CLOSING_S = 0.8
+"""What comes after all rounds and looks: trees are removed, the report is written."""
 
 
 class Remaining:
@@ -55,7 +59,7 @@ class Remaining:
                 to_do += first_s + (rounds - 1) * later_s
         within_s = sum(state.wall_s for state in known)
         between = max(1.0, (elapsed_s - self._began_s) / within_s) if within_s else 1.0
-        return max(0.0, min(to_do * between, left_s)) + self._look_s(known)
+        return max(0.0, min(to_do * between, left_s)) + self._look_s(known) + _CLOSING_S
 
     def _rounds(self, state: CaseState, family: int) -> int:
         """Return how many rounds more the case is likely to get."""
@@ -72,12 +76,19 @@ class Remaining:
         undecided = undecided_metrics(compared, state.case, policy, family)
         return max(
             (
-                rounds_to_decide(row, policy, family, most) or most
+                self._rounds_of(row, family, most)
                 for row in compared
                 if row.metric in undecided and not is_out_of_reach(row, policy, family, most)
             ),
             default=0,
         )
+
+    def _rounds_of(self, row: Comparison, family: int, most: int) -> int:
+        """Return what decides a row; before it has an interval, what makes its change believed."""
+        policy = self._needs.policy
+        if worse_by(row)[1] is None and _moves(row) and not is_clear(row.ratio):
+            return min(most, draws_to_believe(row, family, policy.alpha) - min(draws(row)))
+        return rounds_to_decide(row, policy, family, most) or most
 
     def _look_s(self, known: Sequence[CaseState]) -> float:
         """Return what looking into the cases takes that seem to move so far."""
@@ -109,7 +120,6 @@ def _moves(row: Comparison) -> bool:
 
 
 def _later_s(state: CaseState) -> float:
-    """Return what a round after the first takes; the first itself, where there is no other."""
-    if state.rounds < 2:
-        return state.first_round_s
-    return (state.wall_s - state.first_round_s) / (state.rounds - 1)
+    """Return what one more round takes: without what only the first ones measure, if known."""
+    later = state.took_s[AGREEING_ROUNDS:] or state.took_s[1:] or state.took_s
+    return sum(later) / len(later)

@@ -296,6 +296,7 @@ class Session:
         state.first_round_s = state.first_round_s or took
         state.longest_round_s = max(state.longest_round_s, took)
         state.wall_s += took
+        state.took_s.append(took)
         state.rounds = number
         self._rounds += 1
         self._round_time_s += took

@@ -37,6 +37,7 @@ class CaseState:
     """What is known of one case so far. Grows only; owned by the session.
 
     ``opened`` are files that differ between the sides, and that anything opened meanwhile.
+    ``took_s`` has what each round took.
     """
 
     case: Case
@@ -49,6 +50,7 @@ class CaseState:
     undecided: tuple[str, ...] = ()
     out_of_reach: tuple[str, ...] = ()
     wall_s: float = 0.0
+    took_s: list[float] = field(default_factory=list)
     same_code: bool = False
     opened: frozenset[str] = frozenset()
     _compared: tuple[int, tuple[Comparison, ...]] = (0, ())
