@@ -35,9 +35,13 @@ METRICS = {
     Metric("end_to_end", "s", "sampled", 0.05, "warn"): (
         "a request's time from when it was due to its end, median"
     ),
-    Metric("goodput", "ratio", "exact", 0.05, "warn", "higher", absolute=True): (
-        "share of the requests that met the `objective`, where the benchmark gives one"
-    ),
+    # a worker serves tens of requests: seen without a spread, a share isn't known any better
+    Metric(
+        *("goodput", "ratio", "exact", 0.05, "warn", "higher"),
+        absolute=True,
+        step=0.02,
+        every_round=True,
+    ): ("share of the requests that met the `objective`, where the benchmark gives one"),
 }
 FIRST, END = "time_to_first_token", "end_to_end"
 _BETWEEN, _MEDIAN_BETWEEN = "inter_token_latency", "inter_token_latency_p50"

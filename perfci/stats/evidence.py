@@ -60,13 +60,15 @@ def paired_evidence(
     alpha: float,
     absolute: bool = False,
     step: float = 0.0,
+    every_pair: bool = False,
     fewest: int = 2,
     ancestors: Sequence[int] = (),
     fewest_ancestors: int = 2,
 ) -> Evidence:
     """Return the evidence of pairs: paired t, with Welch's p beside it, without outlying pairs.
 
-    ``ancestors`` are the pairs', as ``nested_t`` has them; none: each pair has its own.
+    With ``every_pair`` those stay, too. ``ancestors`` are the pairs', as ``nested_t`` has them;
+    none: each pair has its own.
 
     Notes
     -----
@@ -82,7 +84,7 @@ def paired_evidence(
     before, after = scale.to(base), scale.to(head)
     groups = list(ancestors or [0] * len(before))
     outliers: tuple[int, ...] = ()
-    if len(before) == len(after):
+    if len(before) == len(after) and not every_pair:
         differences = [b - a for a, b in zip(before, after, strict=True)]
         outliers = outlier_indices(differences, resolution=scale.resolution)
         before, after = without(before, outliers), without(after, outliers)

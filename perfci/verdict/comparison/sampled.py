@@ -43,6 +43,7 @@ def compare_pairs(
         alpha=alpha,
         absolute=metric.absolute,
         step=metric.step,
+        every_pair=metric.every_round,
         fewest=DECIDING_ROUNDS,
         ancestors=[_common_ancestor(before[number], after[number]) for number in rounds],
         fewest_ancestors=DECIDING_ANCESTORS,
