@@ -55,6 +55,8 @@ class ColdStart:
 Path = Callable[..., Outcome]
 """(model, rng, each case's true log ratio, policy, rows of other cases of the report, and
 what starting takes, if that is measured too)."""
+Pair = Callable[[int, int, int], tuple[WorkerOutput, WorkerOutput]]
+"""(a case's place, its round, the ancestor that the round comes from) to both sides' workers."""
 
 
 def policy_with(threshold: float) -> Policy:
@@ -126,52 +128,78 @@ class Served:
         starts = cold and _slowed(cold.model.together(rng, len(changes), self.most), cold.changes)
         luck = model.of_ancestors(rng, len(changes), self.most)
         outputs = [_sides(case, index, seen, starts, self.most) for index, case in enumerate(cases)]
-        ancestors: list[list[int]] = [[] for _ in cases]
 
-        def compared(index: int) -> tuple[Comparison, ...]:
+        def pair(index: int, number: int, ancestor: int) -> tuple[WorkerOutput, WorkerOutput]:
             base, head = (
-                [
-                    _of(one, number, luck[side][index, number - 1])
-                    for one, number in zip(outputs[index][side], ancestors[index], strict=False)
-                ]
+                _of(outputs[index][side][number - 1], ancestor, luck[side][index, ancestor - 1])
                 for side in (0, 1)
             )
-            return compare_case(cases[index], base, head, policy, paired=True)
+            return base, head
 
-        for index in range(len(cases)):
-            of = ancestors[index]
-            while len(of) < self.least:
-                rows = compared(index)
-                count = rounds_of_ancestor(rows, (), rounds=len(of), least=self.least)
-                of += [of[-1] + 1 if of else 1] * count
-        rows = [compared(index) for index in range(len(cases))]
-        gating = [row for case in rows for row in case if row.method == "paired_t"]
-        family = len(gating) + len(others)
-        for index, case in enumerate(cases):
-            of, left = ancestors[index], 0
-            while len(of) < self.most and (
-                undecided := undecided_metrics(rows[index], case, policy, family)
-            ):
-                if self.gives_up and all(
-                    is_out_of_reach(row, policy, family, self.most - len(of))
-                    for row in rows[index]
-                    if row.metric in undecided
-                ):
-                    break
-                if left == 0:
-                    left = rounds_of_ancestor(
-                        rows[index], undecided, rounds=len(of), least=self.least
-                    )
-                    of.append(of[-1] + 1)
-                else:
-                    of.append(of[-1])
-                left -= 1
-                rows[index] = compared(index)
-        mine = [row for case in rows for row in case]
-        return replace(
-            _concluded(mine, others, policy, [len(of) for of in ancestors]),
-            ancestors=tuple(of[-1] for of in ancestors),
+        return of_ancestors(
+            cases, pair, policy, others, least=self.least, most=self.most, gives_up=self.gives_up
         )
+
+
+def of_ancestors(
+    cases: Sequence[Case],
+    pair: Pair,
+    policy: Policy,
+    others: Sequence[Comparison] = (),
+    *,
+    least: int = LEAST_ROUNDS,
+    most: int = MOST_ROUNDS,
+    gives_up: bool = True,
+) -> Outcome:
+    """Measure the cases until they are decided, as `compare` does."""
+    ancestors: list[list[int]] = [[] for _ in cases]
+    sides: list[tuple[list[WorkerOutput], list[WorkerOutput]]] = [([], []) for _ in cases]
+
+    def measure(index: int, ancestor: int) -> None:
+        ancestors[index].append(ancestor)
+        pairs = pair(index, len(ancestors[index]), ancestor)
+        for side, output in zip(sides[index], pairs, strict=True):
+            side.append(output)
+
+    def compared(index: int) -> tuple[Comparison, ...]:
+        return compare_case(cases[index], *sides[index], policy, paired=True)
+
+    for index, of in enumerate(ancestors):
+        while len(of) < least:
+            count = rounds_of_ancestor(compared(index), (), rounds=len(of), least=least)
+            ancestor = of[-1] + 1 if of else 1
+            for _ in range(count):
+                measure(index, ancestor)
+    rows = [compared(index) for index in range(len(cases))]
+    gating = [row for case in rows for row in case if _gates(row)]
+    family = len(gating) + len(others)
+    for index, case in enumerate(cases):
+        of, left = ancestors[index], 0
+        while len(of) < most and (
+            undecided := undecided_metrics(rows[index], case, policy, family)
+        ):
+            if gives_up and all(
+                is_out_of_reach(row, policy, family, most - len(of))
+                for row in rows[index]
+                if row.metric in undecided
+            ):
+                break
+            if left == 0:
+                left = rounds_of_ancestor(rows[index], undecided, rounds=len(of), least=least)
+                measure(index, of[-1] + 1)
+            else:
+                measure(index, of[-1])
+            left -= 1
+            rows[index] = compared(index)
+    mine = [row for case in rows for row in case]
+    return replace(
+        _concluded(mine, others, policy, [len(of) for of in ancestors]),
+        ancestors=tuple(of[-1] for of in ancestors),
+    )
+
+
+def _gates(row: Comparison) -> bool:
+    return row.method == "paired_t" and row.gate == "fail"
 
 
 def _of(output: WorkerOutput, ancestor: int, luck: float) -> WorkerOutput:

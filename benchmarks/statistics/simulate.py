@@ -30,6 +30,7 @@ from benchmarks.statistics import (
     outliers_errors,
     percentiles,
     power,
+    serving,
     sessions,
     stopping_levels,
     thresholds,
@@ -59,6 +60,7 @@ def _tasks(models: Sequence[Model], reports: int, part: str) -> list[Task]:
         ("percentiles", percentiles, 2 * reports),
         ("sessions", sessions, 20 * reports),
         ("ancestors", ancestors, 20 * reports),
+        ("serving", serving, reports // 2),
     ):
         tasks += [(name, module.rows, (task, runs)) for task in module.TASKS]
     return [task for task in tasks if part in {"", task[0]}]

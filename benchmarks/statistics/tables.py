@@ -14,6 +14,7 @@ from benchmarks.statistics import (
     outliers_errors,
     percentiles,
     power,
+    serving,
     sessions,
     stopping_levels,
     summary,
@@ -52,6 +53,9 @@ def tables(results: Sequence[dict[str, object]]) -> dict[str, str]:
         "sessions": sessions.table,
         "designs": ancestors.design_table,
         "ancestors": ancestors.report_table,
+        "serving": serving.coverage_table,
+        "serving_loads": serving.load_table,
+        "serving_false": serving.false_table,
     }
     found = {name: table(results) for name, table in made.items()}
     return {name: text for name, text in found.items() if text}
@@ -81,6 +85,9 @@ HEADINGS = {
     "sessions": "Sessions",
     "designs": "Rounds of each ancestor: % of intervals that hold, by variance between ÷ within",
     "ancestors": "`compare`, rounds that share ancestors: identical cases, %",
+    "serving": "Serving: coverage of the 95 % interval, %",
+    "serving_loads": "Serving: the same by load",
+    "serving_false": "Serving: equal servers that fail",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.statistics import usual
+from benchmarks.statistics import serving, usual
 from benchmarks.statistics.noise import MODELS, Model
 from benchmarks.statistics.paths import COLD, FAMILY, PATHS, ColdStart, Outcome, policy_with
 from benchmarks.statistics.scoring import wilson_interval
@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 
 BY_NAME = {model.name: model for model in MODELS}
 POLICY = policy_with(0.05)
+EXACT = {"tokens_per_request"}
+"""Of a server that gives as many tokens each time."""
 
 
 def reports(
@@ -121,6 +123,22 @@ def test_a_slower_cold_start_is_a_suspicion_that_is_measured_again() -> None:
     assert next(row for row in starts if row.case == "case0").confirmed
     assert "regressed" not in {row.status for row in starts if row.case != "case0"}
     assert len(outcome.rows) == 2 * FAMILY
+
+
+def test_intervals_of_equal_servers_hold_and_none_fails() -> None:
+    whole, *counts = serving.rows("equal: busy machine", 3)
+    assert whole["failed"] == 0
+    assert sum(row["held"] for row in counts) >= 0.9 * sum(row["intervals"] for row in counts)
+    assert {row["metric"] for row in counts if row["intervals"]} == set(serving.METRICS) - EXACT
+
+
+def test_what_is_slower_on_head_is_simulated_in_its_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "TRUTH_ROUNDS", 20)
+    monkeypatch.setattr(serving, "SLOWER", (float(np.log(1.2)), 0.0))
+    _, *counts = serving.rows("slower: calm", 1)
+    truths = {row["metric"]: row["truth"] for row in counts if row["load"] == "one client"}
+    assert truths["time_to_first_token"] == pytest.approx(1.2, abs=0.02)
+    assert truths["inter_token_latency_p50"] == pytest.approx(1.0, abs=0.02)
 
 
 def test_wilsons_interval_is_the_one_in_the_books() -> None:
