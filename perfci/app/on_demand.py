@@ -30,7 +30,7 @@ class OnDemandRequest:
 
     event: Path | None = None
     repository: str | None = None
-    author: str = "github-actions[bot]"
+    author: str | None = None
     most_wait_s: float = 120.0
 
 
@@ -79,7 +79,7 @@ def on_demand(request: OnDemandRequest, say: Say) -> Measuring | None:
         except Missing:
             say("nothing is measured: the comment was deleted", err=True)
             return None
-        _answer(client, request.author, measuring, say)
+        _answer(client, request.author or client.login(), measuring, say)
     set_outputs(
         {
             "number": str(measuring.number),

@@ -177,7 +177,7 @@ def interpreter(
     of that name behind it, and the launcher is tried.
     """
     if launcher:
-        named = given or (_of_repository(configured, root) if configured else sys.executable)
+        named = behind_launcher(given, configured, root)
         require_exec(launcher, named, os.environ)
         trouble = _trouble_with(*launcher, named)
         if trouble:
@@ -202,6 +202,18 @@ def interpreter(
     if trouble:
         raise _unfit(shown, trouble)
     return python
+
+
+def behind_launcher(given: str | None, configured: str, root: Path) -> str:
+    """Return the name that Python has behind a launcher: what is here may not be what is there."""
+    return given or (_of_repository(configured, root) if configured else sys.executable)
+
+
+def named_python(given: str | None, configured: str, root: Path, launcher: Sequence[str]) -> str:
+    """Return what ``interpreter`` does, with a launcher that wasn't tried yet."""
+    if launcher:
+        return behind_launcher(given, configured, root)
+    return interpreter(given, configured, root)
 
 
 def _unfit(shown: str, trouble: str) -> UsageError:

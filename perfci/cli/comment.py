@@ -8,7 +8,7 @@ import click
 
 from perfci.app.place import FORGES
 from perfci.cli.caller import root_here
-from perfci.cli.options import config_option, duration
+from perfci.cli.options import config_option, posting_options
 from perfci.cli.printing import say
 from perfci.errors import EXIT_PASS
 
@@ -28,26 +28,7 @@ from perfci.errors import EXIT_PASS
 )
 @click.option("--pull", type=click.IntRange(1), help="The pull request (default: the event's).")
 @click.option("--head-sha", default="", metavar="SHA", help="With --pull: the head measured.")
-@click.option(
-    "--event",
-    "event_path",
-    envvar="GITHUB_EVENT_PATH",
-    type=click.Path(path_type=Path),
-    help="The event of GitHub Actions (default: $GITHUB_EVENT_PATH).",
-)
-@click.option(
-    "--repository",
-    envvar="GITHUB_REPOSITORY",
-    metavar="OWNER/NAME",
-    help="Where the pull request is (default: the repository of the job).",
-)
-@click.option(
-    "--author",
-    default=None,
-    metavar="LOGIN",
-    help="Whom the token posts as: no other's comment is touched (default: on GitHub "
-    "github-actions[bot], elsewhere the token's account).",
-)
+@posting_options
 @click.option(
     "--body-file",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -71,13 +52,6 @@ from perfci.errors import EXIT_PASS
     help="Instead of REPORTs: what was left can't be read. Fails the check, as a damaged report.",
 )
 @click.option("--check/--no-check", default=True, help="Set the check `perfci`, too.")
-@click.option(
-    "--patience",
-    type=duration,
-    default="2m",
-    show_default=True,
-    help="Longest wait for a forge that fails or limits the rate.",
-)
 @click.option(
     "--history",
     envvar="PERFCI_HISTORY",

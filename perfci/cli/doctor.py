@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from perfci.cli.options import config_option, python_option
+from perfci.cli.options import config_option, launcher_option, python_option
 from perfci.cli.printing import is_quiet, say, show, styled
-from perfci.config.loading import load_config
+from perfci.config.loading import Config
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.render.clean import clean_styled, one_line
 
@@ -20,21 +19,23 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 @click.command("doctor", epilog="Example: perfci doctor --python .venv/bin/python")
 @config_option
 @python_option
-def command(config_path: Path | None, python: str | None) -> int:
+@launcher_option
+def command(config_path: Path | None, python: str | None, launcher: str | None) -> int:
     """Look at this machine and say what makes measurements worse or impossible, and what to do.
 
     Exits with 3 when measuring is impossible. With -q only what isn't as it should be.
     """
-    from perfci.app.project import cache_folder, interpreter
+    from perfci.app.project import cache_folder, configuration, named_python
     from perfci.cli.caller import root_here
     from perfci.machine.doctor import examine
 
     root = root_here()
-    configured = ""
-    with suppress(UsageError):  # a configuration that can't be read is one of the findings
-        configured = load_config(root, config_path).python
-    chosen = interpreter(python, configured, root)
-    findings = examine(chosen, cache_folder(), dict(os.environ), root, config_path)
+    try:
+        config = configuration(root, config_path, launcher=launcher)
+    except UsageError:  # a configuration that can't be read is one of the findings
+        config = Config()
+    chosen = named_python(python, config.python, root, config.launcher)
+    findings = examine(chosen, cache_folder(), dict(os.environ), root, config_path, config.launcher)
     for finding in findings:
         if finding.level == "ok" and is_quiet():
             continue

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from perfci.cli.options import duration
+from perfci.cli.options import posting_options
 from perfci.cli.printing import say
 from perfci.render.clean import clean_line
 
@@ -16,33 +16,10 @@ from perfci.render.clean import clean_line
     epilog="Example: perfci on-demand, in a workflow `on: issue_comment`\n\n"
     "Exit codes: 0 asked for or not; 2 usage; 4 GitHub or the disk failed.",
 )
-@click.option(
-    "--event",
-    "event_path",
-    envvar="GITHUB_EVENT_PATH",
-    type=click.Path(path_type=Path),
-    help="The event of GitHub Actions (default: $GITHUB_EVENT_PATH).",
-)
-@click.option(
-    "--repository",
-    envvar="GITHUB_REPOSITORY",
-    metavar="OWNER/NAME",
-    help="Where the pull request is (default: $GITHUB_REPOSITORY).",
-)
-@click.option(
-    "--author",
-    default="github-actions[bot]",
-    show_default=True,
-    help="Whom the token posts as: no other's comment is touched.",
-)
-@click.option(
-    "--patience",
-    type=duration,
-    default="2m",
-    show_default=True,
-    help="Longest wait for a GitHub that fails or limits the rate.",
-)
-def command(event_path: Path | None, repository: str | None, author: str, patience: float) -> None:
+@posting_options
+def command(
+    event_path: Path | None, repository: str | None, author: str | None, patience: float
+) -> None:
     """Say whether a comment `/perfci -k EXPR` has its pull request measured, and what.
 
     Where its author may write to the repository: leaves a reaction and an answer, and sets the

@@ -82,6 +82,12 @@ python_option = click.option(
     metavar="PATH",
     help="The Python that measures (default: `python` in the configuration, else perfci's own).",
 )
+launcher_option = click.option(
+    "--launcher",
+    metavar="COMMAND",
+    help="Put before Python where workers start: 'numactl --membind=0' "
+    "(default: `launcher` in the configuration).",
+)
 measuring_options = _stack(
     config_option,
     select_option,
@@ -91,12 +97,7 @@ measuring_options = _stack(
         help=f"Least rounds a case; fewer than {DECIDING_ROUNDS} are a quick look: no verdict.",
     ),
     click.option("--budget", type=duration, help="Time for everything: 90s, 10m, 1h."),
-    click.option(
-        "--launcher",
-        metavar="COMMAND",
-        help="Put before Python where workers start: 'numactl --membind=0' "
-        "(default: `launcher` in the configuration).",
-    ),
+    launcher_option,
     click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data."),
     allow_token_option,
 )
@@ -138,6 +139,35 @@ history_option = click.option(
 record_options = _stack(
     click.option("--record", is_flag=True, help="Add what was measured to the history."),
     history_option,
+)
+posting_options = _stack(
+    click.option(
+        "--event",
+        "event_path",
+        envvar="GITHUB_EVENT_PATH",
+        type=click.Path(path_type=Path),
+        help="The event of GitHub Actions (default: $GITHUB_EVENT_PATH).",
+    ),
+    click.option(
+        "--repository",
+        envvar="GITHUB_REPOSITORY",
+        metavar="OWNER/NAME",
+        help="Where the pull request is (default: the repository of the job).",
+    ),
+    click.option(
+        "--author",
+        default=None,
+        metavar="LOGIN",
+        help="Whom the token posts as: no other's comment is touched (default: on GitHub "
+        "github-actions[bot], elsewhere the token's account).",
+    ),
+    click.option(
+        "--patience",
+        type=duration,
+        default="2m",
+        show_default=True,
+        help="Longest wait for a forge that fails or limits the rate.",
+    ),
 )
 showing_options = _stack(
     click.option("--log-dir", type=_FOLDER, help="Keep the session's log files here."),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from perfci.config.loading import Config, load_config
 from perfci.errors import OutsideError, UsageError
 from perfci.machine.hardware import Finding, card_of, cores, frequency_governor, gpu, load, turbo
 from perfci.machine.isolation import SWITCH, obstacle
+from perfci.machine.launcher import require_exec
 from perfci.machine.quiet import available_cores, child_environment
 from perfci.machine.tokens import OVERRIDE, overridden, tokens_in
 from perfci.model.settings import Quiet
@@ -29,6 +31,7 @@ _GIT_ADVICE = "Install git 2.31 or newer."
 _TORCH_PROBE = """
 import importlib.metadata, json, sys
 answer = {"python": sys.version.split()[0], "version_info": list(sys.version_info[:2])}
+answer["executable"] = sys.executable
 try:
     answer["torch"] = importlib.metadata.version("torch")
 except importlib.metadata.PackageNotFoundError:
@@ -43,17 +46,25 @@ def examine(
     environment: Mapping[str, str],
     root: Path,
     explicit: Path | None = None,
+    launcher: Sequence[str] = (),
 ) -> tuple[Finding, ...]:
     """Return every check's finding, in the order of the checks.
 
     ``root`` is the repository's, whose configuration, or else the file ``explicit``, says how
-    workers are kept quiet.
+    workers are kept quiet. Where a ``launcher`` can't be run, nothing is known of the Python behind
+    it.
     """
     import pynvml
 
     config, misread = _configuration(root, explicit)
+    launched = _launcher(launcher, python, environment)
+    of_python: tuple[Callable[[], Finding], ...] = (
+        lambda: _python(python, environment, launcher),
+        lambda: gpu(pynvml, lambda: card_of(python, environment, launcher)),
+    )
+    first, last = ((one,) for one in of_python) if _is_possible(launched) else ((), ())
     checks: tuple[Callable[[], Finding], ...] = (
-        lambda: _python(python, environment),
+        *first,
         _git,
         lambda: _compiler(environment),
         lambda: _disk(cache),
@@ -62,12 +73,12 @@ def examine(
         lambda: load(os.getloadavg()[0], len(available_cores())),
         frequency_governor,
         turbo,
-        lambda: gpu(pynvml, lambda: card_of(python, environment)),
+        *last,
         lambda: _secrets(environment),
         lambda: _git_secrets(environment, root),
         lambda: _isolation(environment),
     )
-    return (*misread, *(check() for check in checks))
+    return (*misread, *launched, *(check() for check in checks))
 
 
 def _configuration(root: Path, explicit: Path | None) -> tuple[Config, tuple[Finding, ...]]:
@@ -79,11 +90,28 @@ def _configuration(root: Path, explicit: Path | None) -> tuple[Config, tuple[Fin
         return Config(), (finding,)
 
 
-def _python(python: str, environment: Mapping[str, str]) -> Finding:
+def _launcher(
+    launcher: Sequence[str], python: str, environment: Mapping[str, str]
+) -> tuple[Finding, ...]:
+    """Say whether the launcher becomes Python; nothing where there is none."""
+    if not launcher:
+        return ()
+    try:
+        require_exec(launcher, python, environment)
+    except UsageError as error:
+        return (Finding("impossible", "launcher", error.message, error.advice),)
+    return (Finding("ok", "launcher", f"`{shlex.join(launcher)}` becomes Python"),)
+
+
+def _is_possible(launched: Sequence[Finding]) -> bool:
+    return all(one.level == "ok" for one in launched)
+
+
+def _python(python: str, environment: Mapping[str, str], launcher: Sequence[str] = ()) -> Finding:
     child = child_environment(environment, Quiet(), 1, (), {})
     try:
         done = subprocess.run(
-            [python, "-P", "-c", _TORCH_PROBE],
+            [*launcher, python, "-P", "-c", _TORCH_PROBE],
             env=child, capture_output=True, text=True, check=False, timeout=_PROBE_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -99,6 +127,8 @@ def _python(python: str, environment: Mapping[str, str]) -> Finding:
         last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
         return Finding("impossible", "Python", f"{python}: {last}", "Name one with --python.")
     answer = json.loads(done.stdout)
+    if launcher:  # of that name it is another one behind it
+        python = f"{answer['executable']}, behind the launcher"
     if tuple(answer["version_info"]) < (3, 11):
         return Finding(
             "impossible",

@@ -178,11 +178,13 @@ def gpu(nvml: Any, ask_torch: Callable[[], Card | Finding]) -> Finding:
     return _seen(watch, card.name)
 
 
-def card_of(python: str, environment: Mapping[str, str]) -> Card | Finding:
+def card_of(
+    python: str, environment: Mapping[str, str], launcher: Sequence[str] = ()
+) -> Card | Finding:
     """Return the card that ``python``'s torch uses, or a finding where it has none."""
     try:
         done = subprocess.run(
-            [python, "-P", "-c", _PROBE],
+            [*launcher, python, "-P", "-c", _PROBE],
             env=child_environment(environment, Quiet(), 1, (), {}),
             capture_output=True,
             text=True,

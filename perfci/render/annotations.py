@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from perfci.model.report import Comparison, Report
-from perfci.render.clean import clean_line
+from perfci.render.clean import clean_line, sentences
 from perfci.render.outline import shown_failures
 from perfci.render.rows import change_text
 
@@ -114,7 +114,9 @@ def _place(file: str, line: int, title: str, text: str) -> _Place | None:
     known = inside and not {"", ".", ".."} & set(file.split("/"))
     if not known or clean_line(file, _LONGEST_PATH) != file or not 1 <= line <= _LAST_LINE:
         return None
-    return _Place(file, line, f"perfci: {clean_line(title, 200)}", clean_line(text, 1000))
+    return _Place(
+        file, line, f"perfci: {clean_line(title, 200)}", clean_line(sentences(text), 1000)
+    )
 
 
 def _level(row: Comparison | None) -> Level:

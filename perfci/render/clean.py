@@ -20,6 +20,9 @@ _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
 _BLANK = dict.fromkeys("\u115f\u1160\u3164\uffa0\u2800", " ")
 """Letters by category that show nothing."""
 _COMMAND = re.compile(r"##(?=\[)|^[^\S\n]*:(?=:)", re.MULTILINE)
+_CODE = re.compile(r"(`+)([^`\n]+)\1")
+_SENTENCE = re.compile(r"(?<=[\w)\]}'\"`%])[ \t\r]*\n\s*(?=[A-Z`])")
+"""Where a line begins with a capital letter, and the one above has no end."""
 _STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
 """A colour or a weight: what a renderer of perfci's own puts around cleaned text."""
 _MAYBE_UNSEEN = re.compile(r"[^\x00-\x7e]+")
@@ -33,6 +36,19 @@ def clean_line(text: str, limit: int = 300) -> Clean:
     # twice the limit is looked at, not a megabyte of it; runs of blanks shrink to one
     line = no_commands(" ".join(_visible(text[: 2 * limit + 1000].split())))
     return Clean(line if len(line) <= limit else line[: limit - 1].rstrip() + "…")
+
+
+def clean_prose(text: str, limit: int = 300) -> Clean:
+    """Return what ``clean_line`` does of a sentence for a terminal, where `code` needs no ticks.
+
+    A message whose advice stands on a line below becomes two sentences.
+    """
+    return clean_line(_CODE.sub(r"\2", sentences(text[: 2 * limit + 1000])), limit)
+
+
+def sentences(text: str) -> str:
+    """Return ``text`` on one line, with a full stop where a line break parted two sentences."""
+    return _SENTENCE.sub(". ", text.strip())
 
 
 def one_line(text: str) -> Clean:

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from perfci.errors import UsageError
 from perfci.model.report import Report
 from perfci.render import comment_rows, modes, rows, shapes, statistics
+from perfci.render.clean import sentences
 from perfci.render.cutting import cut, tidy
 from perfci.render.environment import environment_names, fact_tables
 from perfci.render.escape import Safe, code, escape, fence
@@ -84,6 +85,7 @@ def markdown_environment() -> Environment:
     environment.filters |= {
         "code": code,
         "fence": fence,
+        "sentences": sentences,
         "unbroken": _unbroken,
         "breakable": _breakable,
     }

@@ -16,7 +16,7 @@ from perfci.model.case import Failure
 from perfci.model.report import Comparison, Report
 from perfci.model.words import words
 from perfci.render import modes, shapes
-from perfci.render.clean import Clean, clean_block, clean_line, clean_styled
+from perfci.render.clean import Clean, clean_block, clean_line, clean_prose, clean_styled
 from perfci.render.outline import (
     headline,
     injected_text,
@@ -167,7 +167,7 @@ def wrapped(text: str, indent: int, width: int, style: str = "") -> Iterator[Tex
 def _compared(row: Comparison, cause: Cause, *, verbose: bool) -> Line:
     blame = f"blame: {cause}" if cause else ""
     if not has_numbers(row):
-        remark = f"{row.status.replace('_', ' ')}: {clean_line(note(row), 400)}"
+        remark = f"{row.status.replace('_', ' ')}: {clean_prose(note(row), 400)}"
         return Line("", extras=(remark.removesuffix(": "), blame), status=row.status)
     sides = f"{side_text(row.base, row.unit)} → {side_text(row.head, row.unit)}"
     if row.base is None:
@@ -195,11 +195,11 @@ def _compared(row: Comparison, cause: Cause, *, verbose: bool) -> Line:
 def _small_change(row: Comparison) -> str:
     """Return why a change that is significant, as its interval shows, is none of the verdict's."""
     small = (one for one in row.findings if one.code in {"below-threshold", "small-effect"})
-    return clean_line("; ".join(map(words, small)), 400)
+    return clean_prose("; ".join(map(words, small)), 400)
 
 
 def _remark(row: Comparison) -> str:
-    return clean_line(note(row), 400)
+    return clean_prose(note(row), 400)
 
 
 def _bracketed(text: str) -> str:
@@ -311,17 +311,17 @@ def _table(title: str, lines: Sequence[Line], advice: str, width: int) -> Iterat
     yield Text()
     yield from styled([Line(clean_line(title)), *lines], width)
     if advice:
-        yield from wrapped(clean_line(advice, 600), _INDENT, width)
+        yield from wrapped(clean_prose(advice, 600), _INDENT, width)
 
 
 def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     lines = [
-        f"{clean_line(case)}  skipped: {clean_line(why)}" for case, why in report.skipped.items()
+        f"{clean_line(case)}  skipped: {clean_prose(why)}" for case, why in report.skipped.items()
     ]
     if verbose and report.not_measured:
         metrics: dict[str, list[str]] = {}
         for metric, why in report.not_measured.items():
-            metrics.setdefault(clean_line(why), []).append(clean_line(metric))
+            metrics.setdefault(clean_prose(why), []).append(clean_line(metric))
         lacking = (f"{', '.join(names)} ({why})" for why, names in metrics.items())
         lines.append(f"not measured: {'; '.join(lacking)}")
     for line in lines:
@@ -335,7 +335,7 @@ def _failures(failures: Sequence[Failure], width: int) -> Iterator[Text]:
         where = f"failed on {failure.side} in {failure.stage} ({failure.kind}): {failure.message}"
         yield Text()
         yield Text(clean_line(failure.case), "bold")
-        yield from wrapped(clean_line(where, 600), 2, width, "red")
+        yield from wrapped(clean_prose(where, 600), 2, width, "red")
         for line in clean_block(failure.log_tail, _LOG_LINES).splitlines():
             yield Text(f"    {line}", "dim")
 
@@ -348,23 +348,23 @@ def _why(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
         yield Text("Why", "bold")
     for why in found:
         place = f", {why.place}" if why.place else ""
-        yield from wrapped(clean_line(f"{why.case}: {why.text}{place}", 600), 2, width)
+        yield from wrapped(clean_prose(f"{why.case}: {why.text}{place}", 600), 2, width)
         for line in why.more if verbose else ():
-            yield from wrapped(clean_line(line, 600), 4, width, "dim")
+            yield from wrapped(clean_prose(line, 600), 4, width, "dim")
     for one in explanations:
         place = f" ({one.file}:{one.line})" if one.file else ""
         text = f"{one.case} {one.metric}: {one.text}{place}"
-        yield from wrapped(clean_line(text, 600), 2, width)
+        yield from wrapped(clean_prose(text, 600), 2, width)
     for why_not in silent:
         for line in untold_lines(why_not):
-            yield from wrapped(clean_line(f"{why_not.case}: {line}", 600), 2, width, "dim")
+            yield from wrapped(clean_prose(f"{why_not.case}: {line}", 600), 2, width, "dim")
 
 
 def _notes(report: Report, width: int) -> Iterator[Text]:
     if report.notes:
         yield Text()
     for one in report.notes:
-        yield from wrapped(f"note: {clean_line(one, 600)}", 0, width, "dim")
+        yield from wrapped(f"note: {clean_prose(one, 600)}", 0, width, "dim")
     if report.base_environment is not None:
         yield Text("note: base and head were measured in different environments", "yellow")
 
@@ -372,16 +372,16 @@ def _notes(report: Report, width: int) -> Iterator[Text]:
 def _verdict(report: Report, width: int, *, alone: bool) -> Iterator[Text]:
     status = "run" if alone else report.verdict.status
     style = "bold" if alone else _VERDICT_STYLES[report.verdict.status]
-    text = f"perfci: {status} — {clean_line(headline(report), 600)}"
+    text = f"perfci: {status} — {clean_prose(headline(report), 600)}"
     yield from wrapped(text, 0, width, style)
     if injected := injected_text(report):
         yield from wrapped(clean_line(injected.upper(), 600), 2, width, "bold reverse yellow")
     if part := part_text(report):
         yield from wrapped(clean_line(part), 2, width, "bold reverse yellow")
     if alike := same_code_text(report):
-        yield from wrapped(clean_line(alike, 600), 2, width, "yellow")
+        yield from wrapped(clean_prose(alike, 600), 2, width, "yellow")
     for reason in other_reasons(report):
-        yield from wrapped(clean_line(reason, 600), 2, width)
+        yield from wrapped(clean_prose(reason, 600), 2, width)
 
 
 def _timing(report: Report) -> str:

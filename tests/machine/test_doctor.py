@@ -272,3 +272,18 @@ def test_the_configuration_can_be_a_file_of_another_name(project: Project) -> No
     done = project.perfci("doctor", "--config", str(other)).without_traceback()
     assert done.code == 3
     assert "other.toml: `rounds`" in done.out
+
+
+def test_a_launcher_is_tried_and_the_python_behind_it_named(project: Project) -> None:
+    project.write(
+        "pyproject.toml", '[tool.perfci]\nlauncher = ["env", "A=1"]\npython = "python3"\n'
+    )
+    assert finding(project, "launcher") == ("ok", "`env A=1` becomes Python")
+    said = finding(project, "Python")[1]
+    assert f" at {os.sep}" in said
+    assert "python3, behind the launcher" in said
+    done = project.perfci("doctor", "--launcher", "/nowhere/launcher").without_traceback()
+    assert (done.code, "STOP  launcher: the launcher `/nowhere/launcher`" in done.out) == (3, True)
+    assert "docker run IMAGE perfci compare" in done.out
+    assert " Python: " not in done.out  # nothing is known of it
+    assert finding(project, "memory")

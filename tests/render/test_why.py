@@ -52,7 +52,7 @@ def test_what_a_difference_says_of_a_line_is_not_said_again() -> None:
 
 def test_a_terminal_has_the_rest_where_everything_is_asked_for() -> None:
     said = render_terminal(REPORT, 160, color=False)
-    assert "`aten::copy_` 1 → 13 calls, +341 µs, lib/encoder.py:41" in said
+    assert "aten::copy_ 1 → 13 calls, +341 µs, lib/encoder.py:41" in said
     assert "import yaml" not in said
     assert "import yaml" in render_terminal(REPORT, 160, color=False, verbose=True)
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from perfci.model.calibration import Calibration, Seen
 from perfci.render.calibration import text as words
 from perfci.render.calibration.files import toml_lines, writable
-from perfci.render.clean import Clean, clean_line, clean_styled
+from perfci.render.clean import Clean, clean_line, clean_prose, clean_styled
 from perfci.render.terminal import text_console, wrapped
 from perfci.units import format_share
 
@@ -37,13 +37,13 @@ def render_calibration(
 
 def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[RenderableType]:
     style = "bold red" if calibration.untrusted else "bold"
-    yield from wrapped(f"perfci: {clean_line(words.headline(calibration), 600)}", 0, width, style)
+    yield from wrapped(f"perfci: {clean_prose(words.headline(calibration), 600)}", 0, width, style)
     for caveat in calibration.untrusted:
-        yield from wrapped(f"don't rely on this: {clean_line(caveat, 600)}", 2, width, "red")
+        yield from wrapped(f"don't rely on this: {clean_prose(caveat, 600)}", 2, width, "red")
     yield Text()
     if answers := words.answers(calibration):
         for line in answers:
-            yield from wrapped(clean_line(line, 600), 4 if line.startswith(" ") else 2, width)
+            yield from wrapped(clean_prose(line, 600), 4 if line.startswith(" ") else 2, width)
         yield Text()
     if main := words.main_rows(calibration):
         yield Text(words.MAIN_TITLE, "bold")
@@ -61,7 +61,7 @@ def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[R
     yield _settings(calibration)
     yield Text()
     yield from wrapped(
-        f"promise {clean_line(words.promise_text(calibration), 600)}",
+        f"promise {clean_prose(words.promise_text(calibration), 600)}",
         0,
         width,
         _KEPT_STYLES[calibration.promise.status],
@@ -72,9 +72,9 @@ def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[R
         yield Text()
     for failure in calibration.failures:
         said = f"{failure.case} failed in {failure.stage} ({failure.kind}): {failure.message}"
-        yield from wrapped(clean_line(said, 600), 0, width, "red")
+        yield from wrapped(clean_prose(said, 600), 0, width, "red")
     for note in calibration.notes:
-        yield from wrapped(f"note: {clean_line(note, 600)}", 0, width, "dim")
+        yield from wrapped(f"note: {clean_prose(note, 600)}", 0, width, "dim")
     yield Text()
     yield Text(words.spent_text(calibration), "dim")
 
@@ -123,7 +123,7 @@ def _modes(calibration: Calibration, width: int) -> Iterator[Text]:
     if bimodal:
         yield Text()
     for row in bimodal:
-        yield from wrapped(clean_line(words.modes_text(row), 600), 0, width, "yellow")
+        yield from wrapped(clean_prose(words.modes_text(row), 600), 0, width, "yellow")
 
 
 def _settings(calibration: Calibration) -> Table:
@@ -135,7 +135,7 @@ def _settings(calibration: Calibration) -> Table:
 
 
 def _suggestions(calibration: Calibration, width: int) -> Iterator[Text]:
-    yield from wrapped(clean_line(words.blind_text(calibration), 600), 0, width)
+    yield from wrapped(clean_prose(words.blind_text(calibration), 600), 0, width)
     if not calibration.suggestions:
         return
     yield Text()
@@ -149,4 +149,4 @@ def _suggestions(calibration: Calibration, width: int) -> Iterator[Text]:
         place = f"{one.where}: " if one.where else ""
         value = one.value if isinstance(one.value, int) else format_share(one.value)
         text = f"{place}{'.'.join(one.path)} {value}: {words.suggestion_text(one)}"
-        yield from wrapped(clean_line(text, 600), 2, width, "dim")
+        yield from wrapped(clean_prose(text, 600), 2, width, "dim")

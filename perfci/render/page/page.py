@@ -16,7 +16,7 @@ from perfci.model.case import Failure
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Environment
 from perfci.render import modes, shapes
-from perfci.render.clean import Clean, clean_block, clean_line, clean_lines
+from perfci.render.clean import Clean, clean_block, clean_line, clean_lines, sentences
 from perfci.render.environment import environment_names
 from perfci.render.escape import Safe
 from perfci.render.outline import (
@@ -236,7 +236,7 @@ def _failure(one: Failure) -> Mapping[str, str]:
         "case": clean_line(one.case),
         "where": clean_line(f"{one.side} in {one.stage}"),
         "kind": clean_line(one.kind),
-        "message": clean_line(one.message, 1000),
+        "message": clean_line(sentences(one.message), 1000),
         "log": clean_block(one.log_tail),
     }
 
