@@ -16,11 +16,13 @@ from typing import Any
 from perfci.checkout.credentials import git_secrets
 from perfci.config.loading import Config, load_config
 from perfci.errors import OutsideError, UsageError
+from perfci.machine.cgroup import why_undivided
 from perfci.machine.hardware import Finding, card_of, cores, frequency_governor, gpu, load, turbo
 from perfci.machine.isolation import SWITCH, obstacle
 from perfci.machine.launcher import require_exec
 from perfci.machine.quiet import available_cores, child_environment
 from perfci.machine.tokens import OVERRIDE, overridden, tokens_in
+from perfci.metrics.observed.cgroup import own_cgroup
 from perfci.model.settings import Quiet
 
 _LEAST_DISK_GIB = 2.0
@@ -69,6 +71,7 @@ def examine(
         lambda: _compiler(environment),
         lambda: _disk(cache),
         _memory,
+        lambda: _cgroup(why_undivided(own_cgroup())),
         lambda: cores(available_cores(), config.settings, config.quiet),
         lambda: load(os.getloadavg()[0], len(available_cores())),
         frequency_governor,
@@ -215,6 +218,12 @@ def _memory() -> Finding:
             "Two workers live at once, each with its own torch (about 0.3 GiB) and your model.",
         )
     return Finding("ok", "memory", f"{free:.0f} GiB available")
+
+
+def _cgroup(why: str) -> Finding:
+    if why:
+        return Finding("ok", "cgroup", f"{why}: memory of what benchmarks start is sampled")
+    return Finding("ok", "cgroup", "delegated: the kernel counts memory of what benchmarks start")
 
 
 def _secrets(environment: Mapping[str, str]) -> Finding:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import sys
 import time
 from array import array
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from perfci.metrics import NOTHING, Collector, Reading, Scene
+from perfci.metrics.observed.cgroup import Charged
 from perfci.metrics.observed.tree import Spent, TreePeak, held_by_descendants, resident
 from perfci.model.metric import Metric
 
@@ -55,6 +57,19 @@ METRICS = {
     ): (
         "that peak − what they had when set-up was done: the [working memory](statistics.md#memory)"
     ),
+    Metric(
+        "cgroup_memory_over_setup",
+        "bytes",
+        "per_worker",
+        float(4 << 20),
+        "info",
+        absolute=True,
+        share=0.10,
+        step=_PAGE,
+    ): (
+        "the same as the kernel charged it to the worker's [cgroup](benchmarks.md#cgroups), "
+        "page cache included"
+    ),
     Metric("memory_growth", "bytes/call", "exact", 16.0, "warn", absolute=True): (
         "slope of allocated memory over warm calls: a leak"
     ),
@@ -65,6 +80,7 @@ _CLEAR = Path("/proc/self/clear_refs")
 _SLACK = 1 << 20
 _ON_DEVICE = ("peak_device_memory", "peak_device_memory_reserved")
 _ON_HOST = ("peak_host_memory", "host_memory_over_setup")
+_CGROUP = "cgroup_memory_over_setup"
 _CALLS = 5
 _TIME_S = 0.1
 
@@ -81,13 +97,22 @@ class HostMemory:
         self._collect = collect
         self._after_setup: int | None = None
         self._before_bursts: Spent | None = None
+        self._charged: Charged | None = None
+        self._charged_after_setup = 0
+        self._charged_most = 0
         self._why_missing = ""
+
+    def note_start(self) -> None:
+        """Have the kernel count what is charged to this worker from now on, where it can."""
+        self._charged = Charged.entered(os.environ.get("PERFCI_WORKER", ""))
 
     def note_setup(self) -> None:
         """Remember what is resident now: set-up is done and nothing was called yet."""
         give_back()
         own = resident("VmRSS")
         self._after_setup = None if own is None else own + held_by_descendants()
+        if self._charged:
+            self._charged_after_setup = self._charged.now()
 
     def note_bursts(self) -> None:
         """Remember which processes there are: whether calls have any decides how they are seen."""
@@ -111,8 +136,13 @@ class HostMemory:
             why = self._why_missing or f"no memory in {_STATUS}"
             return Reading(missing=dict.fromkeys(_ON_HOST, why))
         own = float(max(known) - samples_bytes)
-        over_setup = own - self._after_setup
-        return Reading({"peak_host_memory": own, "host_memory_over_setup": over_setup})
+        values = {"peak_host_memory": own, "host_memory_over_setup": own - self._after_setup}
+        if alone or not self._charged:
+            return Reading(values)
+        if not self._charged_most:
+            return Reading(values, {_CGROUP: "this kernel can't reset memory.peak: Linux 6.12 can"})
+        charged = float(self._charged_most - samples_bytes - self._charged_after_setup)
+        return Reading({**values, _CGROUP: charged})
 
     def _peak_of(self, call: Callable[[], Any]) -> int | None:
         self._collect()
@@ -126,8 +156,11 @@ class HostMemory:
         tree = TreePeak()
 
         def sampled() -> None:
+            charged = self._charged if self._charged and self._charged.reset() else None
             with tree:
                 call()
+            if charged:
+                self._charged_most = max(self._charged_most, charged.peak())
 
         own = self._peak_of(sampled)
         return None if own is None else max(own, tree.bytes)
@@ -230,6 +263,10 @@ class Memory(Collector):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._host = HostMemory(scene.collect)
+
+    def before_setup(self) -> None:
+        """Enter the worker's cgroup."""
+        self._host.note_start()
 
     def set_up(self) -> None:
         """Remember what the host's is now."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from perfci.machine.cgroup import divide
 from perfci.machine.isolation import isolated
 from perfci.model.worker import WorkOrder
 from perfci.session.conversation import Worker
@@ -117,8 +118,12 @@ class Processes:
 
     @contextmanager
     def guarded(self, token: str, inherited: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-        """Keep a guardian beside the session, and foreign code in a namespace where possible."""
-        with Guardian(token), isolated(inherited) as enter:
+        """Keep a guardian beside the session, and foreign code in a namespace where possible.
+
+        Each worker has a part of perfci's cgroup, where that is perfci's alone.
+        """
+        divided = divide()
+        with Guardian(token, divided.leaf, enabled=divided.enabled), isolated(inherited) as enter:
             yield enter
 
     def start(

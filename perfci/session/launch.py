@@ -17,6 +17,7 @@ from typing import Protocol
 
 import perfci.worker
 from perfci.errors import OutsideError
+from perfci.machine.cgroup import remove_worker
 from perfci.session.leftovers import GRACE_S, WORKER_VARIABLE, end_all
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.05
@@ -143,7 +144,9 @@ class Executed:
 
     def end_leftovers(self) -> int:
         """Kill what left the group; return how many processes that were."""
-        return end_all(WORKER_VARIABLE, self.token, grace_s=GRACE_S)
+        left = end_all(WORKER_VARIABLE, self.token, grace_s=GRACE_S)
+        remove_worker(self.token)
+        return left
 
 
 def move(pid: int, cores: Collection[int]) -> None:

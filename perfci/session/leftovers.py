@@ -7,6 +7,7 @@ the guardian is this file, run by path.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -75,11 +76,14 @@ _KEPT = ("PATH", "LD_LIBRARY_PATH")
 
 
 class Guardian:
-    """A tiny process that outlives the parent: when that dies, however, it ends the workers."""
+    """A tiny process that outlives the parent: when that dies, however, it ends the workers.
 
-    def __init__(self, token: str) -> None:
+    Then it takes back what ``machine.cgroup.divide`` did, where that gave ``cgroup``.
+    """
+
+    def __init__(self, token: str, cgroup: str = "", *, enabled: bool = False) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, token],
+            [sys.executable, "-I", "-S", __file__, token, cgroup, "-memory" if enabled else ""],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -101,10 +105,47 @@ class Guardian:
         self._process.wait()
 
 
-def _watch(token: str) -> None:
+def _watch(token: str, cgroup: str, controller: str) -> None:
     sys.stdin.buffer.read()
     end_all(SESSION_VARIABLE, token)
+    if cgroup:
+        undivide(Path(cgroup), controller)
+
+
+def undivide(leaf: Path, controller: str) -> None:
+    """Remove the cgroups of a session's workers, and its own ``leaf``: whoever is there moves up.
+
+    ``controller`` is what the cgroup above is no longer to give to others. It can have processes
+    only after that.
+    """
+    for one in leaf.parent.glob(f"{leaf.name}-*"):
+        _remove(one)
+    try:
+        if controller:
+            (leaf.parent / "cgroup.subtree_control").write_text(controller, encoding="ascii")
+        for pid in (leaf / "cgroup.procs").read_text(encoding="ascii").split():
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                (leaf.parent / "cgroup.procs").write_text(pid, encoding="ascii")
+    except OSError:  # it stays, and with it what whoever delegated the cgroup removes
+        return
+    _remove(leaf)
+
+
+def _remove(cgroup: Path) -> None:
+    """Remove a cgroup; what was in it may take a moment to die."""
+    deadline = time.monotonic() + _END_S
+    while True:
+        try:
+            cgroup.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.005)
+        else:
+            return
 
 
 if __name__ == "__main__":
-    _watch(sys.argv[1])
+    _watch(*sys.argv[1:])

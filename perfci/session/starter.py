@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from perfci.machine.cgroup import remove_worker
 from perfci.model.case import FileImports
 from perfci.model.worker import WorkOrder
 from perfci.session.conversation import Worker, WorkerEnded
@@ -190,4 +191,6 @@ class Forked:
 
     def end_leftovers(self) -> int:
         """Kill what left the group; return how many processes that were."""
-        return end_all(WORKER_VARIABLE, self._token, grace_s=GRACE_S)
+        left = end_all(WORKER_VARIABLE, self._token, grace_s=GRACE_S)
+        remove_worker(self._token)
+        return left
