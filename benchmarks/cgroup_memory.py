@@ -14,6 +14,7 @@ import json
 import multiprocessing
 import os
 import secrets
+import signal
 import statistics
 import subprocess
 import sys
@@ -69,6 +70,7 @@ def measured(set_up: Callable[[], Callable[[], object]]) -> dict[str, float]:
     source, sink = os.pipe()
     pid = os.fork()
     if pid == 0:
+        os.setsid()
         os.environ["PERFCI_WORKER"] = token
         memory = HostMemory(gc.collect)
         memory.note_start()
@@ -76,17 +78,15 @@ def measured(set_up: Callable[[], Callable[[], object]]) -> dict[str, float]:
         memory.note_setup()
         memory.note_bursts()
         call()
-        os.write(sink, json.dumps(dict(memory.peaks(0, call).values)).encode())
-        for child in multiprocessing.active_children():
-            child.kill()
-            child.join()
-        os._exit(0)
+        os.write(sink, json.dumps(dict(memory.peaks(0, call).values)).encode() + b"\n")
+        signal.pause()
     os.close(sink)
     with open(source, "rb") as answer:  # noqa: PTH123 (a descriptor)
-        found = json.loads(answer.read())
+        line = answer.readline()  # its pool has the other end, too
+    os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     remove_worker(token)
-    return dict(found)
+    return dict(json.loads(line))
 
 
 def main() -> int:
