@@ -2,7 +2,7 @@
 
     systemd-run --user --scope -p Delegate=yes python benchmarks/cgroup_memory.py
 
-Five processes measure each of four kinds of calls as workers do. Needs a cgroup v2 to divide, and
+Three processes measure each of four kinds of calls as workers do. Needs a cgroup v2 to divide, and
 Linux 6.12.
 """
 
@@ -31,7 +31,7 @@ from perfci.session.leftovers import undivide
 
 MIB = 1 << 20
 METRICS = ("host_memory_over_setup", "cgroup_memory_over_setup")
-WORKERS = 5
+WORKERS = 3
 HOLD = (sys.executable, "-I", "-S", "-c", "x = b'1' * (150 << 20)")
 WRITE = ("sh", "-c", "cd ${TMPDIR:-/tmp} && head -c 100M /dev/zero > written && rm written")
 
