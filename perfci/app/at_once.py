@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.app.project import cache_folder
 from perfci.engine.plan import Slot, mark_of, slots
-from perfci.errors import DamagedFile
 from perfci.files import read_regular, write_file
 from perfci.machine.parts import physical_cores, visible_gpus
 from perfci.machine.quiet import available_cores, plan_cores
@@ -47,7 +46,8 @@ class AtOnce:
     def __str__(self) -> str:
         return (
             f"{self.count} sessions at once spread {self.ratio:.2f} times as much as one alone "
-            f"({self.lo:.2f} to {self.hi:.2f}; measured on {self.created_at[:10]})"
+            f"({self.lo:.2f} to {self.hi:.2f}; of {self.cases} "
+            f"{'case' if self.cases == 1 else 'cases'}, measured on {self.created_at[:10]})"
         )
 
 
@@ -76,14 +76,14 @@ def machine_of(project: Project) -> Machine:
     )
 
 
-def chosen_parts(project: Project, asked: int) -> tuple[tuple[Slot, ...], str]:
-    """Return the parts of this machine that measure at once, and why so many, in words."""
+def chosen_parts(project: Project, asked: int, shards: int) -> tuple[tuple[Slot, ...], str]:
+    """Return the parts of this machine for ``shards``, and why so many at once, in words."""
     machine = machine_of(project)
     count, why = decide(
         asked,
-        most=len(machine.cores),
-        fit=len(machine.parts(0)),
-        found=lambda count: kept_answer(project.root, machine.parts(count)),
+        most=min(len(machine.cores), shards),
+        fit=min(len(machine.parts(0)), shards),
+        found=lambda count: kept_answer(project.root, machine, count),
     )
     return machine.parts(count), why
 
@@ -111,29 +111,28 @@ def decide(
     return 1, ""
 
 
-def keep_answer(root: Path, parts: Sequence[Slot], answer: AtOnce) -> None:
-    """Keep what calibration found of these parts of this machine, for the project at ``root``."""
-    path = _path(root, parts)
+def keep_answer(root: Path, machine: Machine, answer: AtOnce) -> None:
+    """Keep what calibration found of so many parts of this machine, for the project at ``root``."""
+    path = _path(root, machine, answer.count)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, encode(answer))
 
 
-def kept_answer(root: Path, parts: Sequence[Slot]) -> AtOnce | None:
-    """Return what calibration found of these parts, or None."""
-    path = _path(root, parts)
+def forget_answer(root: Path, machine: Machine, count: int) -> None:
+    """Forget what was found before: what fails when it is measured anew allows nothing."""
+    _path(root, machine, count).unlink(missing_ok=True)
+
+
+def kept_answer(root: Path, machine: Machine, count: int) -> AtOnce | None:
+    """Return what calibration found of ``count`` parts, or None; what can't be read is unknown."""
     try:
-        return decode(read_regular(path), AtOnce)
-    except FileNotFoundError:
+        return decode(read_regular(_path(root, machine, count)), AtOnce)
+    except (FileNotFoundError, CodecError):
         return None
-    except CodecError as error:
-        raise DamagedFile(
-            "damaged-at-once",
-            f"{path} can't be read: {error}",
-            "Remove it; `perfci calibrate --at-once` writes it anew.",
-        ) from error
 
 
-def _path(root: Path, parts: Sequence[Slot]) -> Path:
+def _path(root: Path, machine: Machine, count: int) -> Path:
     """Machines may share a cache folder, and disturb each other's parts in ways of their own."""
-    mark = mark_of(platform.node(), str(root), [(one.cores, one.device) for one in parts])
+    parts = [(one.cores, one.device) for one in machine.parts(count)]
+    mark = mark_of(platform.node(), str(root), machine.workers, parts)
     return cache_folder() / "at-once" / f"{mark}.json"

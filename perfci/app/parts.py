@@ -181,7 +181,7 @@ def _engine(project: Project, folder: JobFolder, parts: Parts, mark: str) -> Eng
     if parts.engine == "slurm":
         require_slurm()
         return SlurmEngine(folder, f"perfci-{mark}", slurm_options(parts.sbatch))
-    chosen, why = chosen_parts(project, parts.at_once)
+    chosen, why = chosen_parts(project, parts.at_once, parts.shards)
     if why and parts.shards > 1:
         project.caller.announce(why)
     return LocalEngine(folder, chosen)

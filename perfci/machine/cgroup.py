@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfci.metrics.observed.cgroup import PREFIX, PROCESSES, ROOT, cgroup_of, own_cgroup
+from perfci.metrics.observed.cgroup import PEAK, PREFIX, PROCESSES, ROOT, cgroup_of, own_cgroup
 
 _CONTROLLERS, _SUBTREE = "cgroup.controllers", "cgroup.subtree_control"
 _DELEGATED = ("user.delegate", "trusted.delegate")
@@ -56,14 +57,25 @@ def why_undivided(here: Path | None) -> str:
     """Return why perfci must not or can't divide the cgroup ``here``, or nothing."""
     if here is None or not (here / _CONTROLLERS).exists():
         return "there is no cgroup v2"
+    return _why_unfit(here) or _why_not_delegated(here)
+
+
+def _why_unfit(here: Path) -> str:
+    if not (here / "cgroup.type").exists():
+        return "its cgroup is the machine's own, which nobody delegated"
     if "memory" not in _words(here / _CONTROLLERS):
         return "its cgroup has no memory controller"
+    if not _is_resettable(here / PEAK):
+        return "this kernel can't reset memory.peak: Linux 6.12 can"
+    return ""
+
+
+def _why_not_delegated(here: Path) -> str:
     begins_here = here == ROOT or not os.access(here.parent, os.W_OK) or _is_marked(here)
     places = (here, here / PROCESSES, here / _SUBTREE)
     if not (begins_here and all(os.access(one, os.W_OK) for one in places)):
         return "its cgroup is not delegated to it"
-    # the root cgroup, which alone has no type, may have processes beside its children
-    if (here / "cgroup.type").exists() and set(_processes_in(here)) - _own_processes():
+    if set(_processes_in(here)) - _own_processes():
         return "its cgroup has other processes, too"
     return ""
 
@@ -96,6 +108,14 @@ def _own_processes() -> set[int]:
 
     this = psutil.Process()
     return {this.pid, *(one.pid for one in this.children(recursive=True))}
+
+
+def _is_resettable(peak: Path) -> bool:
+    """Say whether the file may be written: its mode says so, root may open any."""
+    try:
+        return bool(peak.stat().st_mode & stat.S_IWUSR)
+    except OSError:
+        return False
 
 
 def _is_marked(here: Path) -> bool:

@@ -112,7 +112,10 @@ class HostMemory:
         own = resident("VmRSS")
         self._after_setup = None if own is None else own + held_by_descendants()
         if self._charged:
-            self._charged_after_setup = self._charged.now()
+            try:
+                self._charged_after_setup = self._charged.now()
+            except OSError:  # who had delegated the cgroup took it back
+                self._charged = None
 
     def note_bursts(self) -> None:
         """Remember which processes there are: whether calls have any decides how they are seen."""
@@ -160,7 +163,10 @@ class HostMemory:
             with tree:
                 call()
             if charged:
-                self._charged_most = max(self._charged_most, charged.peak())
+                try:
+                    self._charged_most = max(self._charged_most, charged.peak())
+                except OSError:  # as after set-up
+                    self._charged = None
 
         own = self._peak_of(sampled)
         return None if own is None else max(own, tree.bytes)

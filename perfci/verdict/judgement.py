@@ -27,7 +27,7 @@ from perfci.verdict.caveats import (
     is_unproven,
     why_not_unchanged,
 )
-from perfci.verdict.margin import is_within, margin, threshold_of, worse_by
+from perfci.verdict.margin import is_beyond, is_within, margin, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
 
@@ -150,12 +150,8 @@ def _is_large(row: Comparison, policy: Policy) -> bool:
     if row.cohens_d is None:
         return False
     _, lo, hi = worse_by(row)
-    beyond = lo is not None and hi is not None and _reaches_all(lo, hi, threshold_of(row))
+    beyond = lo is not None and hi is not None and is_beyond(lo, hi, threshold_of(row))
     return beyond or abs(row.cohens_d) >= policy.cohens_d
-
-
-def _reaches_all(lo: float, hi: float, threshold: float) -> bool:
-    return lo * hi > 0.0 and _reaches(min(abs(lo), abs(hi)), threshold)
 
 
 def _unchanged(row: Comparison) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from perfci.app.at_once import AtOnce, decide, keep_answer, kept_answer
-from perfci.engine.plan import Slot
-from perfci.errors import DamagedFile
+from perfci.app.at_once import AtOnce, Machine, decide, forget_answer, keep_answer, kept_answer
 
-TWO = (Slot((0,)), Slot((1,)))
+TWO = Machine(((0,), (1,)), (), 1)
 
 
 def answer(count: int, hi: float) -> AtOnce:
@@ -50,10 +49,13 @@ def test_an_answer_is_of_a_project_and_of_parts(
     monkeypatch.setenv("PERFCI_CACHE_DIR", str(tmp_path))
     root = tmp_path / "project"
     keep_answer(root, TWO, answer(2, 1.1))
-    assert kept_answer(root, TWO) == answer(2, 1.1)
-    assert kept_answer(tmp_path / "another", TWO) is None
-    assert kept_answer(root, (Slot((0,), "GPU-a"), Slot((1,), "GPU-b"))) is None
+    assert kept_answer(root, TWO, 2) == answer(2, 1.1)
+    assert kept_answer(tmp_path / "another", TWO, 2) is None
+    assert kept_answer(root, replace(TWO, devices=("GPU-a", "GPU-b")), 2) is None
+    assert kept_answer(root, replace(TWO, workers=2), 2) is None
     [path] = (tmp_path / "at-once").iterdir()
     path.write_text("{}")
-    with pytest.raises(DamagedFile, match="can't be read"):
-        kept_answer(root, TWO)
+    assert kept_answer(root, TWO, 2) is None
+    keep_answer(root, TWO, answer(2, 1.1))
+    forget_answer(root, TWO, 2)
+    assert kept_answer(root, TWO, 2) is None

@@ -34,6 +34,7 @@ def made(folder: Path) -> None:
         "cgroup.subtree_control": "",
         "cgroup.procs": f"{os.getpid()}\n",
         "cgroup.type": "domain",
+        "memory.peak": "0\n",
     }.items():
         (folder / name).write_text(text)
 
@@ -98,6 +99,19 @@ def test_another_cgroup_is_left_alone(
     before = sorted((root / "delegated").iterdir())
     assert machine.divide() == machine.Division()
     assert sorted((root / "delegated").iterdir()) == before
+
+
+def test_the_machines_own_cgroup_and_an_older_kernels_are_not_divided(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark(monkeypatch)
+    peak = root / "delegated" / "memory.peak"
+    peak.chmod(0o444)
+    assert "Linux 6.12" in machine.why_undivided(root / "delegated")
+    peak.unlink()
+    assert "Linux 6.12" in machine.why_undivided(root / "delegated")
+    (root / "delegated" / "cgroup.type").unlink()
+    assert "the machine's own" in machine.why_undivided(root / "delegated")
 
 
 def test_without_cgroup_v2_there_is_nothing_to_divide(root: Path) -> None:

@@ -70,12 +70,12 @@ def started_server(
         stderr=subprocess.STDOUT,
     )
     started = Server(f"http://{_HOST}:{port}", port, shlex.join(words), process, Output(process))
-    _STARTED.append(started)
     try:
         started.await_ready(_check(ready, started), timeout)
     except BaseException:
         process.kill()
         raise
+    _STARTED.append(started)
     return started
 
 

@@ -14,7 +14,7 @@ from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app.at_once import AtOnce, keep_answer, machine_of
+from perfci.app.at_once import AtOnce, forget_answer, keep_answer, machine_of
 from perfci.app.compare import now
 from perfci.app.parts import commits
 from perfci.app.project import cache_folder
@@ -48,7 +48,8 @@ def calibrate_at_once(
     ``options`` are those of each session's command.
     """
     sha, _ = commits(project, rev, rev, same=True)
-    parts = machine_of(project).parts(count)
+    machine = machine_of(project)
+    parts = machine.parts(count)
     if len(parts) < count:
         raise UsageError(
             "too-many-parts",
@@ -73,11 +74,13 @@ def calibrate_at_once(
         stack.enter_context(lock)
         stack.callback(shutil.rmtree, folder)
         sessions = _Sessions(project, folder, command)
+        sessions.end_strays(parts)
+        forget_answer(project.root, machine, count)
         first = sessions.measured("one session alone", parts[:1])
         beside = sessions.measured(f"{count} sessions at once", parts)
         last = sessions.measured("one session alone again", parts[-1:])
     answer = judged(count, alone=(*first, *last), beside=(beside[0], beside[-1]))
-    keep_answer(project.root, parts, answer)
+    keep_answer(project.root, machine, answer)
     return answer
 
 
@@ -89,15 +92,22 @@ class _Sessions:
         self._folder = folder
         self._command = command
 
-    def measured(self, what: str, parts: Sequence[Slot]) -> list[Report]:
-        """Return the report of a session in each of ``parts``."""
-        names = tuple(f"session-{number}.json" for number in range(1, len(parts) + 1))
-        plan = Plan(
+    def _plan(self, count: int) -> Plan:
+        names = tuple(f"session-{number}.json" for number in range(1, count + 1))
+        return Plan(
             folder=str(self._project.caller.folder),
             commands=tuple((*self._command, "--json", str(self._folder / name)) for name in names),
             reports=names,
             time_limit_s=0.0,
         )
+
+    def end_strays(self, parts: Sequence[Slot]) -> None:
+        """End the sessions of a calibration that was killed: they would be beside these."""
+        LocalEngine(JobFolder(self._folder), parts).cancel(self._plan(len(parts)))
+
+    def measured(self, what: str, parts: Sequence[Slot]) -> list[Report]:
+        """Return the report of a session in each of ``parts``."""
+        plan = self._plan(len(parts))
         job = JobFolder(self._folder)
         job.clear(plan)
         self._project.caller.step(f"measuring {what} …")
@@ -117,7 +127,14 @@ class _Sessions:
                 f"of {what} there is no report: {lacking[0]}",
                 "Try `perfci compare HEAD HEAD --same`, which says more.",
             )
-        return [load_report(gathered.reports[number]) for number in plan.numbers]
+        reports = [load_report(gathered.reports[number]) for number in plan.numbers]
+        if failure := next((one for report in reports for one in report.failures), None):
+            raise MeasureError(
+                "case-failed",
+                f"of {what}, {failure.case} failed: {failure.message}",
+                "Mend it, or leave it out with -k; one that fails at once alone may lack memory.",
+            )
+        return reports
 
 
 def judged(count: int, *, alone: Sequence[Report], beside: Sequence[Report]) -> AtOnce:
