@@ -88,8 +88,20 @@ class Outline:
     cases: int
 
 
+_LAST: list[tuple[Report, Outline]] = []
+
+
 def outline(report: Report) -> Outline:
-    """Sort the rows. What moved comes worst first; all else keeps the report's order."""
+    """Sort the rows. What moved comes worst first; all else keeps the report's order.
+
+    Of the last report it is kept: a comment asks eleven times, and may have 15,000 rows.
+    """
+    if not _LAST or _LAST[0][0] is not report:
+        _LAST[:] = [(report, _outline(report))]
+    return _LAST[0][1]
+
+
+def _outline(report: Report) -> Outline:
     rows = report.results
     moved = [row for row in rows if _is_loud(row)]
     unchanged = _with(rows, "unchanged")

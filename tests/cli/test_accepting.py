@@ -58,7 +58,7 @@ def test_it_is_shown_with_its_author_and_the_size_of_the_change(project: Project
     assert "accepted by Ada: counts &#124; &#96;more&#96;" in text
     shown = project.perfci("report", str(project.folder.parent / "report.json"))
     assert "accepted   latency_p50" in shown.out
-    assert "accepted by Ada: counts | `more`" in " ".join(shown.out.split())
+    assert "accepted by Ada: counts | more" in " ".join(shown.out.split())
 
 
 def test_a_line_that_base_has_needs_a_bound(project: Project) -> None:
