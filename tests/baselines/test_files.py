@@ -426,3 +426,11 @@ def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:
     (tmp_path / "baselines").write_text("x", encoding="utf-8")
     with pytest.raises(OutsideError):
         BaselineStore(tmp_path / "baselines").save_run(run(CASE), "one")
+
+
+def test_perfcis_own_baseline_is_of_its_own_benchmarks() -> None:
+    store = BaselineStore(ROOT / "baselines")
+    for key in store.environments():
+        cases = {baseline.case for baseline in store.load_all(key)}
+        assert cases == {"help_of_all", "help_of_compare"}
+    assert store.environments()
