@@ -15,6 +15,7 @@ from perfci.files import read_regular, write_file
 from perfci.machine.parts import physical_cores, visible_gpus
 from perfci.machine.quiet import available_cores, plan_cores
 from perfci.model.codec import CodecError, decode, encode
+from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.app.project import Project
@@ -46,8 +47,8 @@ class AtOnce:
     def __str__(self) -> str:
         return (
             f"{self.count} sessions at once spread {self.ratio:.2f} times as much as one alone "
-            f"({self.lo:.2f} to {self.hi:.2f}; of {self.cases} "
-            f"{'case' if self.cases == 1 else 'cases'}, measured on {self.created_at[:10]})"
+            f"({self.lo:.2f} to {self.hi:.2f}; of {counted(self.cases, 'case')}, "
+            f"measured on {self.created_at[:10]})"
         )
 
 
