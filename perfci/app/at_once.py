@@ -98,7 +98,7 @@ def decide(
     ``found`` returns what calibration said of a number.
     """
     if asked:
-        return asked, f"{asked} shards at once, as --at-once says"
+        return asked, f"{counted(asked, 'shard')} at once, as --at-once says"
     answers = [one for count in range(most, 1, -1) if (one := found(count))]
     if allowed := next((one for one in answers if one.allowed), None):
         return allowed.count, f"{allowed.count} shards at once: {allowed}"

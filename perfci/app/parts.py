@@ -20,11 +20,13 @@ from perfci.baselines.files import BaselineStore
 from perfci.checkout.lock import take_if_free
 from perfci.engine.folder import JobFolder
 from perfci.engine.local import LocalEngine
-from perfci.engine.plan import Engine, Plan, mark_of, time_limit_s
+from perfci.engine.plan import Engine, Plan, Slot, mark_of, time_limit_s
 from perfci.engine.slurm import SlurmEngine, require_slurm, slurm_options
 from perfci.engine.waiting import Gathered, gather
-from perfci.errors import DamagedFile, MeasureError, UsageError
+from perfci.errors import DamagedFile, MeasureError, PerfciError, UsageError
+from perfci.machine.quiet import available_cores
 from perfci.model.version import VERSION
+from perfci.units import counted
 from perfci.verdict.shards import Shard
 
 if TYPE_CHECKING:
@@ -116,6 +118,8 @@ def _in_parts(
     with lock:
         if folder.open(plan):
             project.caller.announce(f"taking up the shards in {folder.path}")
+        if isinstance(engine, LocalEngine):
+            folder.keep_slots(engine.slots)
         gathered = gather(
             plan,
             engine,
@@ -160,6 +164,7 @@ def _plan(
         commands.append(
             (
                 *(sys.executable, "-P", "-m", "perfci", *command, *options, *by),
+                *("--log-format", "json"),  # an error is read again
                 *("--shard", str(Shard(number, parts.shards)), "--json", str(folder.path / name)),
                 *(("--log-dir", *logs) if logs else ()),
             )
@@ -182,9 +187,31 @@ def _engine(project: Project, folder: JobFolder, parts: Parts, mark: str) -> Eng
         require_slurm()
         return SlurmEngine(folder, f"perfci-{mark}", slurm_options(parts.sbatch))
     chosen, why = chosen_parts(project, parts.at_once, parts.shards)
+    began = folder.slots()
+    if began and began != chosen:
+        chosen, why = _as_begun(folder, began, len(chosen))
     if why and parts.shards > 1:
         project.caller.announce(why)
     return LocalEngine(folder, chosen)
+
+
+def _as_begun(
+    folder: JobFolder, began: tuple[Slot, ...], at_once: int
+) -> tuple[tuple[Slot, ...], str]:
+    """Return as many of the parts that the job ``began`` with, and what to say of it.
+
+    Another number of parts has other cores: they overlap with those where a shard still runs, and
+    a shard of another number of cores is of another environment, which nothing merges with.
+    """
+    if not {core for one in began for core in one.cores} <= set(available_cores()):
+        raise UsageError(
+            "job-elsewhere",
+            f"the shards in {folder.path} are measured on cores that this process may not use",
+            "Give the command again where it was given first; or end what still runs of it, and "
+            "remove the folder.",
+        )
+    chosen = began[:at_once]
+    return chosen, f"{counted(len(chosen), 'shard')} at once, on the cores that this job began with"
 
 
 def _is_finished(report: Path) -> bool:
@@ -213,6 +240,8 @@ def _collected(
     if not gathered.reports:
         if gathered.cancelled:
             raise KeyboardInterrupt
+        if refused := _refused_alike(plan, folder):
+            raise refused
         raise MeasureError(
             "no-shard-reported",
             " ".join(notes),
@@ -231,3 +260,14 @@ def _collected(
     if parts.folder is None:
         shutil.rmtree(folder.path)
     return Collected(merged, None)
+
+
+def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
+    """Return the error that all shards ended by, where it is the same one."""
+    first, *others = (folder.error(number) for number in plan.numbers)
+    told = ("slug", "message", "advice")
+    if not first or any(one.get(name) != first[name] for one in others for name in told):
+        return None
+    error = PerfciError(*(str(first[name]) for name in told))
+    error.exit_code = int(first["exit_code"])
+    return error

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfci.engine.plan import Plan
+from perfci.engine.plan import Plan, Slot
 from perfci.errors import DamagedFile, OutsideError, UsageError
 from perfci.files import read_regular, require_writable, write_file
 from perfci.model.codec import CodecError, decode, encode
 
-_LAST_BYTES = 4096
+_LAST_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class JobFolder:
     def clear(self, plan: Plan) -> None:
         """Forget the plan and all that its commands left, but for the logs."""
         self.path.mkdir(parents=True, exist_ok=True)
-        for name in ("plan.json", "submitted.json", *plan.reports):
+        for name in ("slots.json", "plan.json", "submitted.json", *plan.reports):
             (self.path / name).unlink(missing_ok=True)
         for number in plan.numbers:
             self.exit_path(number).unlink(missing_ok=True)
@@ -77,15 +78,45 @@ class JobFolder:
         return self.path / f"shard-{number}.exit"
 
     def last_line(self, number: int) -> str:
-        """Return the last line that command ``number`` printed."""
+        """Return the last line that command ``number`` printed, or the message in it."""
+        said = (one if isinstance(one, str) else one.get("message") for one in self._last(number))
+        return next((str(one) for one in said if one), "")
+
+    def error(self, number: int) -> Mapping[str, Any]:
+        """Return the error that command ``number`` ended by, of a log in JSON; else nothing."""
+        events = [one for one in self._last(number) if isinstance(one, dict)]
+        return next((one for one in events if one.get("event") == "error"), {})
+
+    def _last(self, number: int) -> Iterator[str | dict[str, Any]]:
+        """Yield what command ``number`` printed, the last line first; JSON objects as such."""
         try:
             with self.log(number).open("rb") as file:
                 file.seek(0, 2)
                 file.seek(max(0, file.tell() - _LAST_BYTES))
                 lines = file.read().decode(errors="replace").split("\n")
         except FileNotFoundError:
-            return ""
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+            return
+        for line in reversed(lines):
+            try:
+                found = json.loads(line)
+            except ValueError:
+                found = None
+            yield found if isinstance(found, dict) else line.strip()
+
+    def slots(self) -> tuple[Slot, ...]:
+        """Return the parts of a machine that the job began with; nothing before it began."""
+        path = self.path / "slots.json"
+        try:
+            return decode(read_regular(path), tuple[Slot, ...])
+        except FileNotFoundError:
+            return ()
+        except CodecError as error:
+            raise self._damaged(path, str(error)) from error
+
+    def keep_slots(self, slots: Sequence[Slot]) -> None:
+        """Keep what the job begins with; what it began with stays."""
+        if not self.slots():
+            write_file(self.path / "slots.json", encode(tuple(slots)))
 
     def submitted(self) -> dict[str, Any]:
         """Return what an engine kept; nothing before the first submission."""

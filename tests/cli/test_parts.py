@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from perfci.machine.parts import physical_cores
+from perfci.machine.quiet import available_cores
 from tests.builders.project import NOISE_PASSES, QUICK, Project
 
+CORES = physical_cores(available_cores())
 ENGINE = ("--engine", "local", "--shards", "2", "--at-once", "2")
 
 
@@ -65,6 +68,25 @@ def test_a_shard_that_died_is_named_and_measured_by_the_same_command(
     assert sorted(path.name for path in job.iterdir()) == ["lock", "shard-1.log", "shard-2.log"]
 
 
+@pytest.mark.skipif(len(CORES) < 2, reason="one core can't be parted")
+def test_a_job_is_taken_up_on_the_cores_that_it_began_with(parted: Project, tmp_path: Path) -> None:
+    """Two parts of this machine, or all of it: a shard of either is on other cores."""
+    job = tmp_path / "job"
+    job.mkdir()
+    arguments = ("compare", "main", *ENGINE, "--job-dir", str(job), "--head-python", "/nowhere")
+    assert parted.process(*arguments).code == 2
+    slots = json.loads((job / "slots.json").read_text())
+    assert len(slots) == 2
+    once = parted.process(*arguments, "--at-once", "1")
+    assert "1 shard at once, on the cores that this job began with" in once.err, once.text
+    kept = json.loads((job / "submitted.json").read_text())
+    assert [one["slot"] for one in kept.values()] == [0, 0]
+    assert json.loads((job / "slots.json").read_text()) == slots
+    (job / "slots.json").write_text('[{"cores": [100000], "device": ""}]')
+    away = parted.process(*arguments).without_traceback()
+    assert (away.code, "cores that this process may not use" in away.err) == (2, True), away.text
+
+
 def test_check_has_its_shards_measured_against_the_baseline(
     parted: Project, tmp_path: Path
 ) -> None:
@@ -77,6 +99,10 @@ def test_check_has_its_shards_measured_against_the_baseline(
     parted.commit("baselines")
     out = tmp_path / "report.json"
     done = parted.process("check", "HEAD", *ENGINE, "--json", str(out))
+    quiet = parted.folder / "pyproject.toml"
+    quiet.write_text(quiet.read_text() + "[tool.perfci.quiet]\nmalloc = false\n")
+    parted.commit("another environment")
+    alone, others = (parted.process("check", "HEAD", *engine) for engine in ((), ENGINE))
     parted.git("checkout", "--quiet", "feature")
     assert done.code == 0, done.text
     assert "2 shards at once, as --at-once says" in done.err
@@ -84,6 +110,10 @@ def test_check_has_its_shards_measured_against_the_baseline(
     assert (report["shard"], report["missing"]) == ("", [])
     assert {row["case"] for row in report["results"]} == {"counting", "steady"}
     assert {row["method"] for row in report["results"]} & {"welch_t", "paired_t"}
+    assert (alone.code, others.code) == (2, 2), others.text
+    assert "no baseline is of this environment" in alone.err
+    said = alone.err[alone.err.index("perfci: no baseline is of") :]
+    assert others.err.endswith(said), others.err
 
 
 def test_ctrl_c_leaves_no_shard_running(parted: Project, tmp_path: Path) -> None:
@@ -106,14 +136,15 @@ def test_options_go_to_every_shard_and_what_they_say_is_shown(
         "compare", "main", ".", *own, *ENGINE, "--job-dir", str(job),
         "--head-python", "/nowhere/python", "--benchmarks-of", "main", "-v",
     )  # fmt: skip
-    assert done.code == 3
-    assert "Shard 1 of 2 is missing: exit code 2; it said last: " in done.err
+    assert done.code == 2
+    assert "Shard 1 of 2" not in done.err, "both shards say the same"
+    assert "/nowhere/python" in done.err
     plan = json.loads((job / "plan.json").read_text())
     base, head = (parted.git("rev-parse", name).strip() for name in ("main", "feature"))
     assert plan["commands"][1][4:] == [
         "compare", base, head, "-k", "counting or steady", "--inject", "latency=2%", "--no-why",
         "--rounds", "6", "--head-python", "/nowhere/python", "--benchmarks-of", base,
-        "--shard", "2/2", "--json", str(job / "shard-2.json"),
+        "--log-format", "json", "--shard", "2/2", "--json", str(job / "shard-2.json"),
     ]  # fmt: skip
 
 
