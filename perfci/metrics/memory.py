@@ -12,6 +12,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,6 @@ class HostMemory:
         self._after_setup: int | None = None
         self._before_bursts: Spent | None = None
         self._charged: Charged | None = None
-        self._charged_after_setup = 0
-        self._charged_most = 0
         self._why_missing = ""
 
     def note_start(self) -> None:
@@ -112,10 +111,7 @@ class HostMemory:
         own = resident("VmRSS")
         self._after_setup = None if own is None else own + held_by_descendants()
         if self._charged:
-            try:
-                self._charged_after_setup = self._charged.now()
-            except OSError:  # who had delegated the cgroup took it back
-                self._charged = None
+            self._charged.note_setup()
 
     def note_bursts(self) -> None:
         """Remember which processes there are: whether calls have any decides how they are seen."""
@@ -142,10 +138,9 @@ class HostMemory:
         values = {"peak_host_memory": own, "host_memory_over_setup": own - self._after_setup}
         if alone or not self._charged:
             return Reading(values)
-        if not self._charged_most:
-            return Reading(values, {_CGROUP: "this kernel can't reset memory.peak: Linux 6.12 can"})
-        charged = float(self._charged_most - samples_bytes - self._charged_after_setup)
-        return Reading({**values, _CGROUP: charged})
+        if self._charged.lost:
+            return Reading(values, {_CGROUP: self._charged.lost})
+        return Reading({**values, _CGROUP: float(self._charged.over_setup() - samples_bytes)})
 
     def _peak_of(self, call: Callable[[], Any]) -> int | None:
         self._collect()
@@ -159,14 +154,8 @@ class HostMemory:
         tree = TreePeak()
 
         def sampled() -> None:
-            charged = self._charged if self._charged and self._charged.reset() else None
-            with tree:
+            with self._charged or nullcontext(), tree:
                 call()
-            if charged:
-                try:
-                    self._charged_most = max(self._charged_most, charged.peak())
-                except OSError:  # as after set-up
-                    self._charged = None
 
         own = self._peak_of(sampled)
         return None if own is None else max(own, tree.bytes)

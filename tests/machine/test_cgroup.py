@@ -6,12 +6,15 @@ What the kernel itself does with them is in ``test_real_cgroup``.
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from perfci.machine import cgroup as machine
+from perfci.metrics.memory import HostMemory
 from perfci.metrics.observed import cgroup as observed
+from perfci.session.leftovers import undivide
 
 SESSION = f"{observed.PREFIX}{'0' * 16}"
 
@@ -143,3 +146,72 @@ def test_a_worker_enters_a_cgroup_beside_its_sessions(
 def test_a_worker_enters_none_where_its_session_divided_none(root: Path) -> None:
     assert observed.Charged.entered("abc") is None
     assert [one.name for one in root.iterdir()] == ["delegated"]
+
+
+@pytest.fixture
+def like_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cgroup's own files keep it from being removed as little as they do in the kernel's."""
+    monkeypatch.setattr(Path, "rmdir", shutil.rmtree)
+
+
+@pytest.mark.usefixtures("like_the_kernels")
+@pytest.mark.parametrize("enabled", [True, False])
+def test_what_is_divided_is_as_it_was_in_the_end(
+    root: Path, *, enabled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark(monkeypatch)
+    here = root / "delegated"
+    subtree = here / "cgroup.subtree_control"
+    subtree.write_text("" if enabled else "cpu memory")
+    divided = machine.divide()
+    leaf = Path(divided.leaf)
+    assert (leaf.parent, divided.enabled) == (here, enabled)
+    assert (leaf / "cgroup.procs").read_text() == str(os.getpid())
+    assert subtree.read_text() == ("+memory" if enabled else "cpu memory")
+    (here / f"{leaf.name}-worker").mkdir()
+    (here / SESSION).mkdir()
+    (here / "cgroup.procs").write_text("")
+    undivide(leaf, "-memory" if divided.enabled else "")
+    assert [one.name for one in here.iterdir() if one.is_dir()] == [SESSION]
+    assert (here / "cgroup.procs").read_text() == str(os.getpid())
+    assert subtree.read_text() == ("-memory" if enabled else "cpu memory")
+
+
+@pytest.mark.usefixtures("like_the_kernels")
+def test_where_the_cgroup_above_refuses_its_processes_the_session_stays_in_its_own(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark(monkeypatch)
+    leaf = Path(machine.divide().leaf)
+    (root / "delegated" / "cgroup.subtree_control").unlink()
+    (root / "delegated" / "cgroup.subtree_control").mkdir()  # not even root can write that
+    undivide(leaf, "-memory")
+    assert (leaf / "cgroup.procs").exists()
+
+
+@pytest.mark.parametrize("when", ["before set-up is done", "after a call"])
+@pytest.mark.usefixtures("like_the_kernels")
+def test_a_cgroup_that_was_taken_back_is_said_and_fails_nothing(
+    root: Path, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = root / "delegated" / f"{SESSION}-abc"
+    made(own)
+    (own / "memory.current").write_text("4096\n")
+    monkeypatch.setattr(observed, "cgroup_of", lambda _: own)
+    monkeypatch.setattr(Path, "mkdir", lambda _: None)
+    monkeypatch.setenv("PERFCI_WORKER", "abc")
+    memory = HostMemory(lambda: None)
+    memory.note_start()
+    if when == "before set-up is done":
+        shutil.rmtree(own)
+    memory.note_setup()
+    memory.note_bursts()
+
+    def call() -> None:
+        os.system("true")
+        shutil.rmtree(own, ignore_errors=True)
+
+    call()
+    found = memory.peaks(0, call)
+    assert "can't be read any more: No such file" in found.missing["cgroup_memory_over_setup"]
+    assert found.values["peak_host_memory"] > 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -42,14 +43,19 @@ def cgroup_of(token: str) -> Path | None:
 
 
 class Charged:
-    """The memory that is charged to a cgroup which a worker has entered.
+    """The most memory that calls have charged to a cgroup which a worker has entered, over set-up.
 
-    Unlike the tree's memory, with the page cache that is made in it and the kernel's own.
+    Unlike the tree's memory, with the page cache that is made in it and the kernel's own. A call
+    is counted inside of ``with``. ``lost`` is why nothing is known: whoever delegated the cgroup
+    may have taken it back.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._peak: int | None = None
+        self._after_setup = 0
+        self._most = 0
+        self.lost = ""
 
     @classmethod
     def entered(cls, token: str) -> Self | None:
@@ -67,21 +73,33 @@ class Charged:
             return None
         return cls(folder)
 
-    def now(self) -> int:
-        """Return the bytes that are charged now."""
-        return int((self._folder / "memory.current").read_text(encoding="ascii"))
+    def note_setup(self) -> None:
+        """Remember what is charged now: set-up is done and nothing was called yet."""
+        with self._while_there():
+            current = (self._folder / "memory.current").read_text(encoding="ascii")
+            self._after_setup = int(current)
 
-    def reset(self) -> bool:
-        """Start the peak anew, for this reader; False where the kernel can't: before Linux 6.12."""
-        if self._peak is None:
-            with contextlib.suppress(OSError):
+    def __enter__(self) -> Self:
+        """Start the peak anew, for this reader: a cgroup is divided only where the kernel can."""
+        with self._while_there():
+            if self._peak is None:
                 self._peak = os.open(self._folder / PEAK, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            return self._peak is not None and os.write(self._peak, b"reset\n") > 0
-        except OSError:
-            return False
+            os.write(self._peak, b"reset\n")
+        return self
 
-    def peak(self) -> int:
-        """Return the most since ``reset``."""
-        assert self._peak is not None  # noqa: S101 (of what was reset)
-        return int(os.pread(self._peak, 32, 0))
+    def __exit__(self, *_: object) -> None:
+        """Keep the peak."""
+        with self._while_there():
+            if self._peak is not None:
+                self._most = max(self._most, int(os.pread(self._peak, 32, 0)))
+
+    def over_setup(self) -> int:
+        """Return the highest peak − what was charged after set-up, in bytes."""
+        return self._most - self._after_setup
+
+    @contextlib.contextmanager
+    def _while_there(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.lost = f"its cgroup can't be read any more: {error.strerror}"
