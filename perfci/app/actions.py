@@ -12,12 +12,14 @@ from perfci.app.notices import Say
 from perfci.app.outputs import unwritable
 from perfci.errors import OutsideError, UsageError
 from perfci.files import read_regular, require_file
+from perfci.render.links import GITHUB
 
 if TYPE_CHECKING:
     from perfci.publish.github.client import Client
     from perfci.publish.github.event import MergeGroup, Nothing, Wanted
     from perfci.publish.github.issue_posting import IssueClient
 
+addresses = GITHUB
 _TOKEN = re.compile(r"[!-~]+")
 _REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/(?!\.{1,2}$)[A-Za-z0-9._-]+")
 _MOST_SUMMARY = 1 << 20

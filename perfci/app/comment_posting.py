@@ -104,7 +104,7 @@ def _of_the_base(
         }
         held = [with_caveat(*one) for one in zip(reports, caveats, strict=True)]
     repository = place.repository_url(request.repository)
-    return held, known_links(repository, frozenset(known), request.details)
+    return held, known_links(repository, frozenset(known), request.details, place.addresses)
 
 
 def post_answer(
@@ -127,8 +127,8 @@ def post_answer(
     reports, links = _of_the_base(request, place, client, pull, reports)
     body = written_body(request.body_file, reports, pull.head_sha, links)
     write_page(request.page_file, reports)
-    asked = f"{links.repository}/pull/{answer.pull}#issuecomment-{answer.comment}"
-    body = answered(body, answer.comment, asked if links.repository else "")
+    asked = links.comment(answer.pull, answer.comment)
+    body = answered(body, answer.comment, asked)
     author = request.author or client.login()
     left = leave_answer(
         *(client, answer.pull, answer.comment, author, body), dry_run=request.dry_run

@@ -6,11 +6,13 @@ import os
 from typing import TYPE_CHECKING
 
 from perfci.app.actions import attempt, named, repository_url, run_url, token_of, wanted
+from perfci.render.links import FORGEJO
 
 if TYPE_CHECKING:
     from perfci.publish.forgejo.client import Client
 
-__all__ = ["attempt", "client", "repository_url", "run_url", "wanted"]
+__all__ = ["addresses", "attempt", "client", "repository_url", "run_url", "wanted"]
+addresses = FORGEJO
 
 
 def client(repository: str | None, most_wait_s: float) -> Client:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from perfci.app.actions import given_pull, token_of
 from perfci.errors import UsageError
+from perfci.render.links import GITLAB
 
 if TYPE_CHECKING:
     from perfci.publish.github.event import Nothing, Wanted
     from perfci.publish.gitlab.client import Client
 
+addresses = GITLAB
 _PROJECT = re.compile(r"[0-9]{1,12}|[A-Za-z0-9_][\w.-]*(/(?!\.{1,2}(/|$))[\w.-]+)+", re.ASCII)
 
 

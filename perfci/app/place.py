@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from perfci.publish.forge import Forge
     from perfci.publish.github.event import MergeGroup, Nothing, Wanted
+    from perfci.render.links import Addresses
 
 FORGES = ("github", "gitlab", "forgejo", "gitea")
 """What ``--forge`` takes; a Gitea is asked as a Forgejo is."""
@@ -32,6 +33,10 @@ class Place(Protocol):
     @property
     def repository_url(self) -> Callable[[str | None], str]:
         """The address of the repository that is posted to; empty where it isn't known."""
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where the forge shows commits, lines and comments."""
 
     def attempt(self) -> str:
         """Return an id of this attempt of a run; empty outside of the forge's CI."""

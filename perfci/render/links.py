@@ -19,15 +19,36 @@ ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9._~%-]*)*(?:#[A-Za-
 
 
 @dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where a forge shows what is in a repository, below that one's address."""
+
+    commit: str
+    line: str
+    comment: str
+
+
+GITHUB = Addresses(
+    "commit/{sha}", "blob/{sha}/{file}#L{line}", "pull/{pull}#issuecomment-{comment}"
+)
+GITLAB = Addresses(
+    "-/commit/{sha}", "-/blob/{sha}/{file}#L{line}", "-/merge_requests/{pull}#note_{comment}"
+)
+FORGEJO = Addresses(
+    "commit/{sha}", "src/commit/{sha}/{file}#L{line}", "pulls/{pull}#issuecomment-{comment}"
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Links:
     """``repository`` is the address of the event's own, and ``commits`` are those known in it.
 
-    ``details`` is where the report's page is, or empty.
+    ``details`` is where the report's page is, or empty. ``addresses`` are the forge's.
     """
 
     repository: str
     commits: frozenset[str]
     details: str = ""
+    addresses: Addresses = GITHUB
 
     def page(self) -> Safe:
         """Return the link to the report's page, or nothing."""
@@ -37,7 +58,9 @@ class Links:
 
     def commit(self, sha: str, shown: str) -> Safe:
         """Return ``shown`` in code, as a link where ``sha`` is one of the known commits."""
-        return self._link(shown, f"commit/{sha}" if sha in self.commits else "")
+        return self._link(
+            shown, self.addresses.commit.format(sha=sha) if sha in self.commits else ""
+        )
 
     def place(self, sha: str, file: str, line: int) -> Safe:
         """Return ``file:line`` in code; a link with the file's name alone where it leads there."""
@@ -50,7 +73,13 @@ class Links:
         )
         if not known:
             return code(f"{file}:{line}")
-        return self._link(f"{parts[-1]}:{line}", f"blob/{sha}/{quote(file)}#L{line:d}")
+        address = self.addresses.line.format(sha=sha, file=quote(file), line=line)
+        return self._link(f"{parts[-1]}:{line}", address)
+
+    def comment(self, pull: int, comment: int) -> str:
+        """Return the address of a comment on a pull request; nothing without a repository's."""
+        address = self.addresses.comment.format(pull=pull, comment=comment)
+        return f"{self.repository}/{address}" if self.repository else ""
 
     def _link(self, shown: str, address: str) -> Safe:
         text = code(shown)
@@ -62,6 +91,9 @@ class Links:
 NO_LINKS = Links("", frozenset())
 
 
-def known_links(repository: str, commits: frozenset[str], details: str = "") -> Links:
+def known_links(
+    repository: str, commits: frozenset[str], details: str = "", addresses: Addresses = GITHUB
+) -> Links:
     """Return links to those of ``commits`` that are whole SHAs, and to the page at ``details``."""
-    return Links(repository, frozenset(sha for sha in commits if _SHA.fullmatch(sha)), details)
+    whole = frozenset(sha for sha in commits if _SHA.fullmatch(sha))
+    return Links(repository, whole, details, addresses)

@@ -39,6 +39,18 @@ def test_a_pull_request_gets_one_comment_and_one_status_which_later_reports_upda
     assert [one["status"] for one in forgejo.statuses] == ["failure", "success"]
 
 
+def test_what_is_linked_is_where_forgejo_shows_it(
+    step: Step, forgejo: FakeForgejo, report_file: Write
+) -> None:
+    here = "https://forgejo.example/octo/models"
+    assert step(report_file(), "--answer", 5, "--pull", 7, "--head-sha", HEAD).code == 0
+    (answer,) = forgejo.comments
+    assert f"[this comment]({here}/pulls/7#issuecomment-5)" in answer["body"]
+    assert f"({here}/src/commit/{HEAD}/lib/encoder.py#L41)" in answer["body"]
+    assert f"({here}/commit/{HEAD})" in answer["body"]
+    assert forgejo.statuses == []
+
+
 def test_the_forge_can_be_named_and_have_a_token_of_its_own(
     step: Step, forgejo: FakeForgejo, report_file: Write
 ) -> None:

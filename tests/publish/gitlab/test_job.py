@@ -41,11 +41,15 @@ def test_a_merge_request_gets_one_note_and_one_status_which_later_reports_update
     assert len(gitlab.notes) == 1
 
 
-def test_commits_are_links_into_the_project(
+def test_what_is_linked_is_where_gitlab_shows_it(
     job: Job, gitlab: FakeGitLab, report_file: Write
 ) -> None:
-    assert job(report_file()).code == 0
-    assert f"({PAGE}/commit/{HEAD})" in gitlab.notes[0]["body"]
+    assert job(report_file(), "--answer", 5, "--pull", 7, "--head-sha", HEAD).code == 0
+    (answer,) = gitlab.notes
+    assert f"[this comment]({PAGE}/-/merge_requests/7#note_5)" in answer["body"]
+    assert f"({PAGE}/-/blob/{HEAD}/lib/encoder.py#L41)" in answer["body"]
+    assert f"({PAGE}/-/commit/{HEAD})" in answer["body"]
+    assert gitlab.statuses == []
 
 
 @pytest.mark.parametrize("others", [0, 150])
