@@ -130,6 +130,9 @@ def test_nights_are_measured_on_each_machine_and_no_token_of_theirs_can_write(
         assert job["rules"][0]["when"] == "always"
 
 
+CHECK = "perfci check HEAD --python python --no-strict --if-stored"
+
+
 class Nights:
     """A project of GitLab's on this machine, and its nightly jobs' scripts."""
 
@@ -194,7 +197,7 @@ def test_a_night_takes_what_was_stored_and_leaves_what_it_recorded(
     nights = Nights(project, tmp_path)
     assert nights.store("one\n", "").returncode == 0
     for job, last in (
-        ("perfci-nightly-1", "perfci history export perfci-night/history-1.jsonl --history"),
+        ("perfci-nightly-1", CHECK),
         ("perfci-nightly-merge", "perfci history export perfci-history/history.jsonl --history"),
     ):
         checkout = nights.remote.checkout(f"of-{job}")
@@ -207,6 +210,20 @@ def test_a_night_takes_what_was_stored_and_leaves_what_it_recorded(
     assert (checkout / "perfci-history/made-from").read_text() == nights.remote.git(
         nights.remote.bare, "rev-parse", "perfci-history"
     )
+
+
+@pytest.mark.parametrize("fails", ["nightly", "check"])
+def test_a_night_that_failed_or_regressed_is_red_and_left_all_the_same(
+    project: Project, tmp_path: Path, fails: str
+) -> None:
+    nights = Nights(project, tmp_path)
+    done = nights.run("perfci-nightly-1", nights.remote.checkout("night"), FAILS=fails)
+    assert done.returncode == 1
+    calls = (tmp_path / "calls").read_text().splitlines()
+    exported, checked = calls[-2:]
+    assert exported.startswith("perfci history export perfci-night/history-1.jsonl --history")
+    assert checked == f"{CHECK} --json perfci-night/report-1.json --junit junit.xml"
+    assert nights.jobs["perfci-nightly-1"]["artifacts"]["reports"] == {"junit": "junit.xml"}
 
 
 def test_the_job_that_measures_has_the_runners_tags_and_no_token(project: Project) -> None:
@@ -258,18 +275,17 @@ def test_what_cannot_be_written_is_refused(
 
 def test_every_option_that_the_scripts_give_is_one_that_perfci_has(project: Project) -> None:
     pipeline = nightly(project, *SHARDED) | written(project, *SHARDED)
-    for job, command in (
+    for job, *commands in (
         ("perfci", "compare"),
         ("perfci-merge", "merge"),
         ("perfci-comment", "comment"),
-        ("perfci-nightly-1", "nightly"),
+        ("perfci-nightly-1", "nightly", "check"),
         ("perfci-nightly-merge", "trend"),
     ):
         text = re.sub(r"\\\n", " ", script(pipeline[job]))
         others = {"--quiet", "--detach", "--unreadable", "--verify", "--history", "--kill-after"}
-        asked = re.findall(rf"perfci {command} (.*)", text)
-        known = project.perfci(command, "--help").out
-        assert asked
+        assert all(f"perfci {command} " in text for command in commands)
+        known = "".join(project.perfci(command, "--help").out for command in commands)
         for option in re.findall(r"(?<!\S)--[a-z-]+", text):
             assert option in known or option in others, option
 
@@ -277,7 +293,7 @@ def test_every_option_that_the_scripts_give_is_one_that_perfci_has(project: Proj
 STUB = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$CALLS"
 [ "$1" = -m ] && mkdir -p "$3/bin"
-exit 0
+[ "$1" != "$FAILS" ]
 """
 
 
