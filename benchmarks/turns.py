@@ -1,6 +1,7 @@
 """How long a turn should be: the noise of a pair's log ratio in A/A, by the length of a burst.
 
-    python benchmarks/turns.py [--kernel NAME]... [--blocks N] [--json FILE]
+    python benchmarks/turns.py [--kernel NAME]... [--counts LEAD_IN+CALLS]... [--blocks N]
+        [--json FILE]
 
 Two workers of perfci on one core, alive together, as in a round. Blocks of all burst lengths come
 in a drawn order, each of 0.3 s a side, so that the same two processes say what each length sees:
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 from array import array
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +93,24 @@ class Way:
         return {"bursts": bursts, "calls": calls, "lead_in": lead_in}
 
 
-WAYS = (
+@dataclass(frozen=True)
+class Counted:
+    """So many calls that are not recorded, then so many that are: ``1+2``."""
+
+    lead_in: int
+    calls: int
+
+    def __str__(self) -> str:
+        return f"{self.lead_in}+{self.calls}"
+
+    def order(self, call_s: float) -> dict[str, int]:
+        """Return the block's order, as long as another way's."""
+        calls = self.lead_in + self.calls
+        bursts = max(4, math.ceil(BLOCK_S / calls / (call_s + SAMPLE_S)))
+        return {"bursts": bursts, "calls": self.calls, "lead_in": self.lead_in}
+
+
+WAYS: tuple[Way | Counted, ...] = (
     Way(0.01, 0.1),
     Way(0.02, 0.05),
     Way(0.005, 0.1),
@@ -145,12 +164,12 @@ def log_ratio(first: list[float], second: list[float], share: float) -> float:
     return side_by_side(outputs, (bursts,))[1].beside["ns"]
 
 
-def measured(kernel: str, blocks: int) -> list[dict[str, Any]]:
-    """Let two workers of ``kernel`` run ``blocks`` blocks each way; return what each block gave."""
+def measured(kernel: str, blocks: int, ways: Sequence[Way | Counted]) -> list[dict[str, Any]]:
+    """Let two workers of ``kernel`` run ``blocks`` blocks each way; return what each gave."""
     said: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         workers, call_s = start(Path(scratch), kernel, stack)
-        orders = {str(way): way.order(call_s) for way in WAYS}
+        orders = {str(way): way.order(call_s) for way in ways}
         schedule = [
             (name, first) for name in orders for _ in range(blocks // 2) for first in (0, 1)
         ]
@@ -193,7 +212,7 @@ def measured(kernel: str, blocks: int) -> list[dict[str, Any]]:
 def summary(blocks: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Return by way: spreads in %, order's bias in %, wall time in s, levels to the first way's."""
     found: dict[str, dict[str, float]] = {}
-    for way in map(str, WAYS):
+    for way in dict.fromkeys(block["way"] for block in blocks):
         mine = [block for block in blocks if block["way"] == way]
         by_first = [[b["whole"] for b in mine if b["first"] == first] for first in (0, 1)]
         spread = statistics.stdev(b["whole"] for b in mine)
@@ -213,16 +232,25 @@ def summary(blocks: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return found
 
 
+def counted(text: str) -> Counted:
+    """Return the way that ``1+2`` names."""
+    lead_in, calls = map(int, text.split("+"))
+    return Counted(lead_in, calls)
+
+
 def main() -> None:
     """Measure each kernel and print its table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernel", action="append", choices=KERNELS)
     parser.add_argument("--blocks", type=int, default=10)
+    parser.add_argument(
+        "--counts", action="append", type=counted, help="LEAD_IN+CALLS instead of lengths in ms"
+    )
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     found = {}
     for kernel in options.kernel or KERNELS:
-        found[kernel] = summary(measured(kernel, options.blocks))
+        found[kernel] = summary(measured(kernel, options.blocks, options.counts or WAYS))
         print(f"{kernel}, burst/lead-in in ms")
         for way, row in found[kernel].items():
             print(f"  {way:12}", "  ".join(f"{name} {value:.3g}" for name, value in row.items()))
