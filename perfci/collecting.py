@@ -102,7 +102,8 @@ class Steps:
     """Some steps of one rank, in s of one clock.
 
     ``collectives`` are their collectives' kinds, with the bytes that were handed to each;
-    ``under_way`` from when to when each was; ``cores`` are those that it may run on.
+    ``under_way`` from when to when each was; ``cores`` are those that it may run on; ``host`` is
+    the node of a rank that a launcher started.
     """
 
     count: int
@@ -110,7 +111,8 @@ class Steps:
     ended: float
     collectives: tuple[tuple[str, float], ...]
     under_way: tuple[tuple[float, float], ...]
-    cores: int
+    cores: tuple[int, ...]
+    host: str = ""
 
     def waited(self) -> float:
         """Return for how long at least one collective was under way."""

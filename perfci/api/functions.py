@@ -156,13 +156,15 @@ def distributed(
     items: float | None = None,
     timeout: float = 120.0,
     start_method: str = "spawn",
+    launcher: str | Sequence[str] = "",
 ) -> Work:
     """Return the work of one step of ``ranks`` processes, from when all begin until the last ends.
 
     Each rank has torchrun's environment and a process group of ``backend`` ("gloo" or "nccl"), and
     calls ``fn(*args)``, a function of the benchmark's file, which returns its step. A set-up or a
     step that takes more than ``timeout`` s fails. ``start_method`` "fork" spares the ranks their
-    imports, "spawn" is always possible. Raises BenchmarkError, with file and line, where it is
+    imports, "spawn" is always possible. A ``launcher`` ("srun --overlap --nodes=2 --ntasks=4")
+    starts one process a rank, on any nodes. Raises BenchmarkError, with file and line, where it is
     written wrongly.
     """
     from perfci.api.distributed import distributed_work
@@ -175,5 +177,6 @@ def distributed(
         items=items,
         timeout=timeout,
         start_method=start_method,
+        launcher=launcher,
         where=user_frame(),
     )

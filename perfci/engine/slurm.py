@@ -24,7 +24,6 @@ _CANCEL_S = 90.0
 """Slurm lets a job write what it has for KillWait, 30 s where nobody changed it."""
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED", "SPECIAL_EXIT"}
 _OWN = ("array", "chdir", "error", "job-name", "output", "parsable", "wrap", "wait", "requeue")
-_ONE_NODE = ("", "1", "1-1")
 _WORDS = {
     "TIMEOUT": "it ran out of time",
     "NODE_FAIL": "its node failed",
@@ -117,14 +116,7 @@ def slurm_options(words: Sequence[str]) -> tuple[str, ...]:
     """Return words such as ``partition=gpu exclusive`` as options of ``sbatch``."""
     options = []
     for word in (part for text in words for part in shlex.split(text)):
-        name, _, value = word.lstrip("-").partition("=")
-        if name == "nodes" and value not in _ONE_NODE:
-            raise UsageError(
-                "sbatch-option",
-                f"--sbatch {word!r}: a shard has one node, and all ranks of a case lie on it",
-                "Leave it out, and share the cases among more nodes with --shards. "
-                "docs/distributed.md says what is not supported.",
-            )
+        name = word.lstrip("-").partition("=")[0]
         if not name or name in _OWN:
             raise UsageError(
                 "sbatch-option",

@@ -17,6 +17,8 @@ _ALLOWED = frozenset(
     {
         "CC", "CXX", "HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL",
         "TERM", "TZ", "USER", "VIRTUAL_ENV", "CONDA_PREFIX", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+        # what `srun` needs to start ranks in this job: with more of them, libraries change theirs
+        "SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOB_NUM_NODES",
     }
 )  # fmt: skip
 _ALLOWED_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "TORCH", "PYTORCH_", "TRITON_", "KMP_", "HF_HUB_")

@@ -6,7 +6,8 @@ so that whole steps of all ranks take the same, whoever is slow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from perfci.collecting import Steps
@@ -72,14 +73,15 @@ class OfRanks(Collector):
             return NOTHING
         count = round(_INSPECTED_S / max(self.scene.call_s, 1e-6))
         count = min(_MOST_STEPS, max(_LEAST_STEPS, count))
-        return reading_of(self.scene.work.ranks.inspected(count))
+        nodes = os.environ.get("SLURM_JOB_NUM_NODES", "1")
+        return reading_of(self.scene.work.ranks.inspected(count), int(nodes))
 
 
 COLLECTOR = OfRanks
 
 
-def reading_of(ranks: Sequence[Steps]) -> Reading:
-    """Return what is made of each rank's steps."""
+def reading_of(ranks: Sequence[Steps], nodes: int = 1) -> Reading:
+    """Return what is made of each rank's steps, in a job of so many ``nodes``."""
     took = [one.ended - one.began for one in ranks]
     waited = [one.waited() for one in ranks]
     own = [whole - part for whole, part in zip(took, waited, strict=True)]
@@ -97,11 +99,27 @@ def reading_of(ranks: Sequence[Steps]) -> Reading:
         slowest = own.index(max(own))
         others = fmean(time for rank, time in enumerate(own) if rank != slowest)
         slower = (max(own) - others) / ranks[slowest].count
-        slow = found("slow-rank", rank=slowest, slower=slower)
+        where = {"host": ranks[slowest].host} if ranks[slowest].host else {}
+        slow = found("slow-rank", rank=slowest, slower=slower, **where)
         remarks |= {"rank_imbalance": slow, "latency_p50": slow}
-    cores = min(one.cores for one in ranks)
-    shared = f"{len(ranks)} ranks share {counted(cores, 'core')}: set `cores` to as many or more"
-    return Reading(values, remarks=remarks, warnings=(shared,) if cores < len(ranks) else ())
+    return Reading(values, remarks=remarks, warnings=(*_sharing(ranks), *_idle(ranks, nodes)))
+
+
+def _sharing(ranks: Sequence[Steps]) -> Iterator[str]:
+    """Yield, for each node, how many ranks share the cores that are fewer."""
+    for host in dict.fromkeys(one.host for one in ranks):
+        there = [one for one in ranks if one.host == host]
+        cores = {core for one in there for core in one.cores}
+        if len(cores) < len(there):
+            said = f"{len(there)} ranks share {counted(len(cores), 'core')}"
+            advice = "set `cores` to as many or more"
+            yield f"{said} of {host}: have the launcher give more" if host else f"{said}: {advice}"
+
+
+def _idle(ranks: Sequence[Steps], nodes: int) -> Iterator[str]:
+    used = len({one.host for one in ranks})
+    if used < nodes:
+        yield f"of the job's {nodes} nodes the ranks use {used}: a `launcher` puts them on all"
 
 
 def _by_kind(steps: Steps) -> dict[str, Finding]:

@@ -1,6 +1,7 @@
 """The worker's first file: run by path, under any Python, with nothing of perfci installed.
 
     PYTHON -P bootstrap.py ORDER_FD RESULT_FD TURN_FD SPAWNED_NS
+    PYTHON -P bootstrap.py join    (by a launcher of ranks)
 
 It puts the package ``perfci`` into ``sys.modules`` from where this file lies, so that nothing
 is put on ``sys.path`` and nothing of the parent's environment leaks into the side's. What a
@@ -28,7 +29,12 @@ def _register_package() -> None:
     spec.loader.exec_module(module)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1:] == ["join"]:
+    _register_package()
+    from perfci.worker.joining import main as join
+
+    join()
+elif __name__ == "__main__":
     _register_package()
     from perfci.worker.main import main
     from perfci.worker.protocol import Ends

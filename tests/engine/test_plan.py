@@ -58,13 +58,6 @@ def test_options_of_sbatch_are_passed_on_but_for_perfcis_own() -> None:
             slurm_options((word,))
 
 
-def test_a_shard_of_several_nodes_is_refused() -> None:
-    assert slurm_options(("nodes=1", "--nodes=1-1")) == ("--nodes=1", "--nodes=1-1")
-    for word in ("nodes=2", "--nodes=1-4"):
-        with pytest.raises(UsageError, match="all ranks of a case lie on it"):
-            slurm_options((word,))
-
-
 def test_a_task_runs_its_own_command_whatever_its_words_hold(tmp_path: Path) -> None:
     word = "it's $HOME; `false`\nno more"
     plan = Plan(str(tmp_path), (("false",), ("printf", "%s", word)), ("a", "b"), 1.0)

@@ -19,6 +19,9 @@ INHERITED = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "LD_PRELOAD": "/evil.so",
     "MY_DATA": "/data",
+    "SLURM_JOB_ID": "7",
+    "SLURM_JWT": "t",
+    "SLURM_NTASKS": "4",
 }
 
 
@@ -31,7 +34,7 @@ def made(quiet: Quiet = QUIET, passed: tuple[str, ...] = ()) -> dict[str, str]:
 
 def test_only_allow_listed_names_pass() -> None:
     inherited = {name for name in INHERITED if name in made()}
-    assert inherited == {"PATH", "HOME", "CUDA_VISIBLE_DEVICES"}
+    assert inherited == {"PATH", "HOME", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID"}
 
 
 def test_pass_env_lets_a_name_through() -> None:

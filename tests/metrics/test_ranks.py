@@ -14,9 +14,10 @@ ALL_REDUCE = (("all_reduce", 4096.0), ("all_reduce", 4096.0))
 def steps(
     *under_way: tuple[float, float],
     collectives: tuple[tuple[str, float], ...] = ALL_REDUCE,
-    cores: int = 4,
+    cores: tuple[int, ...] = (0, 1, 2, 3),
+    host: str = "",
 ) -> Steps:
-    return Steps(2, 10.0, 12.0, collectives, under_way, cores)
+    return Steps(2, 10.0, 12.0, collectives, under_way, cores, host)
 
 
 def test_the_rank_that_others_wait_for_is_the_slow_one() -> None:
@@ -58,6 +59,23 @@ def test_ranks_without_collectives_have_none() -> None:
 
 
 def test_ranks_that_outnumber_their_cores_are_warned_of() -> None:
-    assert not reading_of((steps(cores=2), steps(cores=2))).warnings
-    (warning,) = reading_of((steps(cores=1), steps(cores=1))).warnings
+    assert not reading_of((steps(cores=(2, 3)), steps(cores=(2, 3)))).warnings
+    assert not reading_of((steps(cores=(2,)), steps(cores=(3,)))).warnings
+    (warning,) = reading_of((steps(cores=(3,)), steps(cores=(3,)))).warnings
     assert warning == "2 ranks share 1 core: set `cores` to as many or more"
+
+
+def test_ranks_of_two_nodes_share_no_cores_and_the_slow_one_is_named_with_its_node() -> None:
+    waits = steps((10.0, 11.5), cores=(0,), host="n1")
+    slow = steps((10.0, 10.5), cores=(0,), host="n2")
+    reading = reading_of((waits, slow))
+    assert not reading.warnings
+    assert "rank 1 on n2 is slower by 500 ms" in words(reading.remarks["latency_p50"])
+    assert not reading_of((waits, slow), nodes=2).warnings
+    (warning,) = reading_of((waits, slow, slow)).warnings
+    assert warning == "2 ranks share 1 core of n2: have the launcher give more"
+
+
+def test_nodes_of_a_job_that_no_rank_is_on_are_warned_of() -> None:
+    (warning,) = reading_of((steps(), steps()), nodes=2).warnings
+    assert warning == "of the job's 2 nodes the ranks use 1: a `launcher` puts them on all"

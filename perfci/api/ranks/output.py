@@ -20,13 +20,16 @@ _INNERMOST = 4
 
 
 class RankOutput:
-    """Empties the pipe of one rank's standard streams in a thread; its last lines are kept."""
+    """Empties the pipe of one rank's standard streams in a thread; its last lines are kept.
 
-    def __init__(self, rank: int, source: Connection) -> None:
-        self._mark = f"[rank {rank}] ".encode()
+    ``whose`` they are goes before each line in the log.
+    """
+
+    def __init__(self, whose: str, source: Connection) -> None:
+        self._mark = f"[{whose}] ".encode()
         self._source = source
         self._last: deque[str] = deque(maxlen=_MOST_LINES)
-        self._thread = Thread(target=self._run, name=f"perfci-rank-{rank}", daemon=True)
+        self._thread = Thread(target=self._run, name=f"perfci {whose}", daemon=True)
 
     def start(self) -> None:
         """Begin to read."""
@@ -36,6 +39,10 @@ class RankOutput:
         """Return the last lines after that time, or sooner where the rank has ended."""
         self._thread.join(within_s)
         return list(self._last)
+
+    def last_lines(self, within_s: float) -> list[str]:
+        """Return the last few lines after that time."""
+        return self.lines(within_s)[-_LAST_LINES:]
 
     def last_words(self, within_s: float, known: str) -> str:
         """Return the last few lines but for those that say what is ``known``, or that it has none.
@@ -68,24 +75,28 @@ def _without(lines: list[str], known: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a rank stands: ``place`` in the user's code; whether it ``waits`` for other ranks."""
+    """Where a rank stands: ``place`` in the user's code; whether it ``waits`` for other ranks.
+
+    ``on_host`` names its node, as a part of a sentence, where a launcher started it.
+    """
 
     rank: int
+    on_host: str
     place: str
     waits: bool
 
 
-def standing(rank: int, lines: list[str]) -> Standing:
+def standing(rank: int, on_host: str, lines: list[str]) -> Standing:
     """Return where ``rank`` stands, by the last stack that ``faulthandler`` wrote in ``lines``."""
     stacks = [number for number, line in enumerate(lines) if "most recent call first" in line]
     last = lines[stacks[-1] :] if stacks else []
     frames = [found.groups() for line in last if (found := _FRAME.match(line))]
     if not frames:
-        return Standing(rank, "a place that isn't known", waits=False)
+        return Standing(rank, on_host, "a place that isn't known", waits=False)
     own = [one for one in frames if not _LIBRARY.search(one[0])] or frames
     file, line, function = own[0]
     waits = any(part in path for path, _, _ in frames[:_INNERMOST] for part in _WAITS)
-    return Standing(rank, f"{file}:{line} in {function}", waits)
+    return Standing(rank, on_host, f"{file}:{line} in {function}", waits)
 
 
 def why_hanging(stand: list[Standing], world: int, act: str, within_s: float) -> tuple[str, str]:
@@ -94,12 +105,14 @@ def why_hanging(stand: list[Standing], world: int, act: str, within_s: float) ->
     waiting = [one for one in stand if one.waits]
     if stuck:
         said = "; ".join(f"it is at {one.place}" for one in stuck[:1])
-        also = "".join(f"; rank {one.rank} is at {one.place}" for one in stuck[1:])
-        also += "".join(f"; rank {one.rank} waits at {one.place}" for one in waiting)
-        first = f"rank {stuck[0].rank} of {world} has not ended its {act} in {within_s:g} s"
-        return "rank_hung", f"{first}: {said}{also}"
+        also = "".join(f"; rank {one.rank}{one.on_host} is at {one.place}" for one in stuck[1:])
+        also += "".join(f"; rank {one.rank}{one.on_host} waits at {one.place}" for one in waiting)
+        first = f"rank {stuck[0].rank} of {world}{stuck[0].on_host} has not ended its {act}"
+        return "rank_hung", f"{first} in {within_s:g} s: {said}{also}"
     ended = sorted(set(range(world)) - {one.rank for one in stand})
-    waits = "; ".join(f"rank {one.rank} waits for a collective at {one.place}" for one in waiting)
+    waits = "; ".join(
+        f"rank {one.rank}{one.on_host} waits for a collective at {one.place}" for one in waiting
+    )
     if ended:
         names = ", ".join(map(str, ended))
         which = f"rank {names} has" if len(ended) == 1 else f"ranks {names} have"

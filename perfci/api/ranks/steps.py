@@ -59,7 +59,7 @@ def _steps_of(events: Sequence[Any], count: int) -> Steps:
         ended,
         tuple((one.name().partition(":")[2], _bytes_of(one)) for one in calls),
         tuple(_times(one) for one in kernels or calls),
-        len(os.sched_getaffinity(0)),
+        tuple(os.sched_getaffinity(0)),
     )
 
 

@@ -18,7 +18,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -26,7 +26,8 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, TypeVar
 
-from perfci.api.rank_steps import inspected, peaks
+from perfci.api.ranks.place import Place
+from perfci.api.ranks.steps import inspected, peaks
 from perfci.api.work import Work
 from perfci.collecting import Steps
 
@@ -38,8 +39,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What a rank is to run: a function of a module, by names, and torchrun's variables.
+class Job:
+    """What all ranks are to run: a function of a module, by names.
 
     ``arguments`` are pickled: what can't be made of them is the rank's failure, told like others.
     """
@@ -48,11 +49,18 @@ class Task:
     function: str
     arguments: bytes
     backend: str
-    rank: int
     world: int
-    port: int
     seed: int
-    launcher: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one rank is to run: which it is, whose child, where rank 0 serves the rendezvous."""
+
+    job: Job
+    place: Place
+    master: tuple[str, int]
+    parent: int
     environment: Mapping[str, str]
 
 
@@ -68,16 +76,16 @@ def serve(
     task: Task,
     channel: Connection,
     output: Connection,
-    listener: socket.socket,
+    listener: socket.socket | None,
     inherited: Sequence[Connection],
 ) -> None:
     """Do as ``channel`` says until it is closed. Standard streams go to ``output``.
 
-    ``inherited`` are its launcher's ends, which a fork has, too: it would not see them closed. Rank
+    ``inherited`` are its parent's ends, which a fork has, too: it would not see them closed. Rank
     0 serves the rendezvous on ``listener``.
     """
-    _die_with(task.launcher)
-    if task.rank:
+    _die_with(task.parent)
+    if listener and task.place.rank:
         listener.close()
     for end in inherited:
         end.close()
@@ -107,7 +115,7 @@ def _answer(
     except BaseException as error:  # noqa: BLE001 (user code may raise anything: told, not hidden)
         when_ns = time.monotonic_ns()
         traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
-        sys.stderr.flush()  # noqa: TID251 (a pipe that the launcher drains)
+        sys.stderr.flush()  # noqa: TID251 (a pipe that the worker drains)
         text = " ".join(f"{type(error).__name__}: {error}".split())
         channel.send(Raised(when_ns, text.removesuffix(":")[:500]))
         return None
@@ -122,50 +130,45 @@ def _beyond(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-def _die_with(launcher: int) -> None:
+def _die_with(parent: int) -> None:
     """Have the kernel end this process when the one that started it ends, however that does."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != launcher:  # it was quicker
+    if os.getppid() != parent:  # it was quicker
         os._exit(1)
 
 
 class _Rank:
     """The process group, and what the user's function makes of it."""
 
-    def __init__(self, task: Task, listener: socket.socket) -> None:
+    def __init__(self, task: Task, listener: socket.socket | None) -> None:
         self._task = task
-        self._function = attrgetter(task.function)(import_module(task.module))
+        job, place = task.job, task.place
+        self._function = attrgetter(job.function)(import_module(job.module))
         self._call: Callable[[], Any] = lambda: None
         import torch
         import torch.distributed
 
-        random.seed(task.seed)
-        torch.manual_seed(task.seed)
+        random.seed(job.seed)
+        torch.manual_seed(job.seed)
         store = torch.distributed.TCPStore(
-            LOOPBACK,
-            task.port,
-            task.world,
-            is_master=task.rank == 0,
+            *task.master,
+            job.world,
+            is_master=place.rank == 0,
             wait_for_workers=False,
             # torch's own socket would listen on every address of the machine
-            master_listen_fd=listener.detach() if task.rank == 0 else None,
+            master_listen_fd=listener.detach() if listener and place.rank == 0 else None,
         )
-        self._cuda = task.backend == "nccl"
+        self._cuda = job.backend == "nccl"
         if self._cuda:
-            if task.world > (devices := torch.cuda.device_count()):
-                raise RuntimeError(
-                    f"{task.world} ranks of nccl need a CUDA device each; torch sees {devices}: "
-                    "give as many `ranks` as there are at most, or backend='gloo'"
-                )
-            torch.cuda.set_device(task.rank)
+            torch.cuda.set_device(_device(place, torch.cuda.device_count()))
         torch.distributed.init_process_group(
-            task.backend, store=store, rank=task.rank, world_size=task.world
+            job.backend, store=store, rank=place.rank, world_size=job.world
         )
 
     def set_up(self) -> None:
         """Have the user's function make the step."""
-        name = self._task.function
-        made = self._function(*pickle.loads(self._task.arguments))  # noqa: S301 (its launcher's own)
+        name = self._task.job.function
+        made = self._function(*pickle.loads(self._task.job.arguments))  # noqa: S301 (its launcher's own)
         self._call = made.call if isinstance(made, Work) else made
         if not callable(self._call):
             raise TypeError(f"`{name}` returned {repr(made)[:80]}; return the step to call")
@@ -193,4 +196,17 @@ class _Rank:
 
     def inspected(self, count: int) -> Steps:
         """Make more steps under torch's profiler."""
-        return inspected(self.step, count, cuda=self._cuda)
+        steps = inspected(self.step, count, cuda=self._cuda)
+        return replace(steps, host=self._task.place.host)
+
+
+def _device(place: Place, devices: int) -> int:
+    """Return which device is this rank's: the only one where a launcher shows each its own."""
+    if devices == 1 and place.launched:
+        return 0
+    if place.local_world > devices:
+        raise RuntimeError(
+            f"{place.local_world} ranks of nccl need a CUDA device each; torch sees {devices}: "
+            "give as many `ranks` as there are at most, or backend='gloo'"
+        )
+    return place.local_rank
