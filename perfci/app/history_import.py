@@ -181,7 +181,7 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> Imported:
     from perfci.trend.change import KnownChange
 
     runs = new = 0
-    source = iter(records)
+    source = _recordable(records)
     trouble: PerfciError | None = None
     while trouble is None:
         some, trouble = _some(source)
@@ -199,6 +199,21 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> Imported:
     old = runs - new
     known = f", {old} {'was' if old == 1 else 'were'} there already" if old else ""
     return Imported(f"{counted(new, 'new run')}{known}")
+
+
+def _recordable(records: Iterable[Record]) -> Iterator[Record]:
+    """Yield records up to a run that no history takes: those before it are then recorded."""
+    from perfci.history.runs import require_recordable
+    from perfci.model.history import RecordedRun
+
+    for one in records:
+        if isinstance(one, RecordedRun):
+            try:
+                require_recordable(one)
+            except UsageError as error:
+                advice = "What stands before it was imported, and will not be there twice."
+                raise UsageError(error.slug, error.message, advice) from error
+        yield one
 
 
 def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:

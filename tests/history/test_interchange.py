@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.errors import DamagedFile, UsageError
+from perfci.errors import DamagedFile, PerfciError, UsageError
 from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, to_lines
 from perfci.model.history import Point, RecordedRun
@@ -118,15 +118,28 @@ def test_a_newer_export_is_refused_as_one() -> None:
         list(from_lines(newer, "x"))
 
 
-def test_what_stands_before_the_damage_is_imported_and_not_twice(tmp_path: Path) -> None:
+ODD_LINES = {
+    "line 45: .* it was cut short": lambda _: b"",
+    "can't decode byte 0xff": lambda line: line.replace(b'"lab-1"', b'"lab-\xff"'),
+    "no branch has 9223372036854775808 commits": lambda line: line.replace(
+        b'"position":44', b'"position":9223372036854775808'
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ODD_LINES)
+def test_what_stands_before_the_damage_is_imported_and_not_twice(tmp_path: Path, what: str) -> None:
     from perfci.app.history_import import importer
 
     file = tmp_path / "x.jsonl"
     whole = list(to_lines(recorded(number) for number in range(50)))
-    file.write_bytes(b"".join(whole[:45]))
+    odd = ODD_LINES[what](whole[45])
+    assert odd != whole[45]
+    file.write_bytes(b"".join([*whole[:45], odd, *(whole[46:] if odd else ())]))
     with open_history(str(tmp_path / "h.sqlite")) as history:
-        with pytest.raises(DamagedFile, match="line 45"):
+        with pytest.raises(PerfciError, match=what) as caught:
             importer(file)(history)
+        assert "What stands before" in caught.value.advice
         assert len(history.runs()) == 44
         file.write_bytes(b"".join(whole))
         assert importer(file)(history).summary == "6 new runs, 44 were there already"
