@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
-from time import perf_counter
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves
 
+from perfci.clock import perf_counter
 from perfci.errors import BenchmarkError
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.metrics.graphs.watch import reason_of

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from time import perf_counter
 from typing import Any
 
+from perfci.clock import perf_counter
 from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.finding import Finding, found
 from perfci.model.metric import Metric

@@ -9,13 +9,13 @@ import ctypes
 import mmap
 import os
 import sys
-import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from perfci.clock import monotonic
 from perfci.metrics import NOTHING, Collector, Reading, Scene
 from perfci.metrics.observed.cgroup import Charged
 from perfci.metrics.observed.tree import Spent, TreePeak, held_by_descendants, resident
@@ -126,9 +126,9 @@ class HostMemory:
         """
         alone = not (self._before_bursts and self._before_bursts.any_until(Spent.now()))
         peak_of = self._peak_of if alone else self._peak_of_tree
-        ended = time.monotonic() + _TIME_S
+        ended = monotonic() + _TIME_S
         peaks = [peak_of(call)]
-        while len(peaks) < _CALLS and time.monotonic() < ended:
+        while len(peaks) < _CALLS and monotonic() < ended:
             peaks.append(peak_of(call))
         known = [peak for peak in peaks if peak is not None]
         if self._after_setup is None or len(known) < len(peaks):

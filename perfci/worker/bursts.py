@@ -10,9 +10,9 @@ from array import array
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from perfci.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.errors import Unusable
 from perfci.model.worker import Block
-from perfci.worker.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.worker.copies import Copies
 from perfci.worker.devices import Device
 from perfci.worker.garbage import collect

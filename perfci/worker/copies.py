@@ -6,8 +6,8 @@ import mmap
 import os
 import time
 
+from perfci.clock import monotonic_ns
 from perfci.errors import Unusable
-from perfci.worker.clock import monotonic_ns
 
 _LAST_WAIT_NS = 250_000_000
 """A copy that the system has not let run yet is a moment late; a pool's children never return."""

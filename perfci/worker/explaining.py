@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from perfci.api.work import Work
+from perfci.clock import monotonic_ns
 from perfci.errors import Unusable
 from perfci.instruments import Instrument, Recorded, Scene, in_worker
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.model.worker import WorkOrder
 from perfci.worker.building import imported, set_up
 from perfci.worker.bursts import Bursts, warm_up
-from perfci.worker.clock import monotonic_ns
 from perfci.worker.copies import Copies
 from perfci.worker.devices import Device, Kind, kinds, named, used
 from perfci.worker.garbage import collect, stop_collecting

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from perfci.clock import perf_counter_ns
 from perfci.metrics.observed.tree import resident
-from perfci.worker.clock import perf_counter_ns
 from perfci.worker.devices import Device
 
 _PAGE = b"\1"  # of zeros, the kernel would give no page

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NoReturn
 
+from perfci.clock import monotonic_ns
 from perfci.errors import Unusable
 from perfci.metrics import use
 from perfci.model.ran import WRONG_CODE
 from perfci.model.worker import UNLIKE_FRESH, WorkOrder
-from perfci.worker.clock import monotonic_ns
 from perfci.worker.failure import flush, kind_of, log, where_it_failed
 from perfci.worker.hook.perfci_watch.watch import Watch, begin_in_worker
 from perfci.worker.loading import prepare_path

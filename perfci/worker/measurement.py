@@ -14,6 +14,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from perfci.api.work import Work
+from perfci.clock import monotonic_ns
 from perfci.errors import Unusable
 from perfci.metrics import Reading, Scene, families
 from perfci.metrics.graphs.counters import frames_traced
@@ -22,7 +23,6 @@ from perfci.model.metric import Metric
 from perfci.model.worker import MOST_FIRST_CALLS, GraphEvent, Measurement, WorkOrder
 from perfci.worker.building import set_up
 from perfci.worker.bursts import Bursts, encoded, warm_up
-from perfci.worker.clock import monotonic_ns
 from perfci.worker.compiler import require_compiled, require_same_environment
 from perfci.worker.copies import Copies
 from perfci.worker.devices import (

@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from perfci.clock import monotonic_ns
 from perfci.model.worker import WorkOrder
-from perfci.worker.clock import monotonic_ns
 from perfci.worker.compiler import forget_places, importable
 from perfci.worker.devices import Kind, kinds
 from perfci.worker.failure import flush, where_it_failed

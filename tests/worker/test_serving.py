@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import shutil
 import signal
+from array import array
 from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -65,6 +67,19 @@ def test_whatever_yields_tokens_is_consumed_to_its_end(
     assert measured["values"]["tokens_per_request"] == 5.0
     assert {FIRST, BETWEEN, "end_to_end", "tokens_per_second"} <= found(measured)
     assert "goodput" not in found(measured)
+
+
+@pytest.mark.parametrize("load", ["", "concurrency=2, requests=3", "rate=2000.0, requests=3"])
+@pytest.mark.parametrize("stream", STREAMS)
+def test_requests_are_timed_by_a_real_clock_where_the_benchmark_has_replaced_it(
+    bench: Bench, stream: str, load: str
+) -> None:
+    slow = STREAMS[stream].replace("        yield", "        sleep(0.002)\n        yield")
+    replaced = "from time import sleep\ntime.perf_counter = lambda: 5.0\n"
+    source = f"{HEAD}{replaced}{slow}{CASE}    return perfci.generate(stream, {load})\n"
+    observed = bench.measure(source)["observed_ns"]
+    took_ns = array("q", base64.b64decode(observed["end_to_end"]))
+    assert min(took_ns) >= 5 * 0.002e9
 
 
 @pytest.mark.parametrize("load", ["", ", concurrency=4", ", rate=500.0, requests=4"])

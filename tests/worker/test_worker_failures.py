@@ -181,7 +181,10 @@ def test_work_whose_children_end_by_themselves_is_measured(bench: Bench) -> None
 @pytest.mark.parametrize("when", ["import", "call"])
 def test_a_benchmark_that_replaces_clocks_is_measured_by_real_ones(bench: Bench, when: str) -> None:
     """A library's frozen clock, as tests have it, is its own."""
-    replace = "time.perf_counter_ns = time.monotonic_ns = lambda: 5\n"
+    replace = (
+        "time.perf_counter_ns = time.monotonic_ns = lambda: 5; "
+        "time.perf_counter = time.monotonic = time.time = lambda: 5.0\n"
+    )
     top = replace if when == "import" else ""
     line = replace if when == "call" else "pass"
     body = f"    def work():\n        {line}\n        time.sleep(0.002)\n"

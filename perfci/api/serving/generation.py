@@ -8,7 +8,6 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from perfci.api.serving.events import Endpoint
 from perfci.api.serving.loops import Loop, Schedule
 from perfci.api.serving.server import require_running
 from perfci.api.work import Work
+from perfci.clock import perf_counter
 from perfci.errors import BenchmarkError
 from perfci.metrics import Reading
 from perfci.metrics.serving import OBJECTIVES, Requests

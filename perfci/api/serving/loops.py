@@ -5,9 +5,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
-from time import perf_counter, sleep
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
+from perfci.clock import perf_counter
 from perfci.errors import Unusable
 from perfci.metrics.serving import Request
 

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 from urllib.parse import urlsplit
 
 from perfci.api.command import all_of
 from perfci.api.definition import user_frame
+from perfci.clock import monotonic
 from perfci.errors import BenchmarkError, Unusable
 
 _HOST = "127.0.0.1"
