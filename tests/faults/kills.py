@@ -25,6 +25,7 @@ from pathlib import Path
 
 from perfci.errors import PerfciError
 from perfci.history.history import open_history
+from perfci.model.history import GateOutcome, RecordedRun
 from tests.attacks import keep, kept
 from tests.builders.project import Project
 from tests.faults.scenarios import HISTORY, SCENARIOS, contents, records
@@ -139,22 +140,25 @@ class Measuring(Subject):
 
 
 class Nightly(Measuring):
-    command = ("nightly", "main", "--history", HISTORY, "--budget", "30s")
+    command = ("nightly", "main", "--last", "2", "--history", HISTORY, "--budget", "3m")
+    """A fifth is for the tip against itself: enough on a busy machine, or it is left out."""
 
     def now(self) -> object:
         with open_history(str(self.place / HISTORY)) as history:
-            runs = [json.dumps(found_in(one), sort_keys=True) for one in history.records()]
-        return sorted(runs)
+            return sorted(map(kept_of, history.records()))
 
     def wrong(self) -> Iterator[str]:
         yield from double(self.place / HISTORY)
 
 
-def found_in(record: object) -> object:
-    """Return what of a recorded run doesn't change from night to night: its commit and cases."""
-    commit = getattr(record, "commit", None)
-    points = getattr(record, "points", ())
-    return [str(getattr(commit, "sha", commit)), sorted({point.case for point in points})]
+def kept_of(record: object) -> str:
+    """Return what of a record doesn't change from night to night: commits and cases."""
+    match record:
+        case RecordedRun(sha=sha, points=points, failed=failed):
+            return f"{sha}: {sorted({one.case for one in points})}, failed: {sorted(failed)}"
+        case GateOutcome(base_sha=base, head_sha=head, same=same):
+            return f"{base} and {head}, same: {same}"
+    raise AssertionError(record)
 
 
 def double(history: Path) -> Iterator[str]:
