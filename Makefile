@@ -90,4 +90,4 @@ gpu-check:
 	$(BIN)/python benchmarks/gpu_check.py --json gpu-check.json
 
 slurm-check: $(VENV)/.installed
-	PERFCI_SLURM_CHECK=1 $(BIN)/python -m pytest -p no:xdist tests/engine/test_real_slurm.py
+	CHECK_SLURM=1 $(BIN)/python -m pytest -p no:xdist tests/engine/test_real_slurm.py

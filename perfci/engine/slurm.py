@@ -22,6 +22,8 @@ _PROGRAMS = ("sbatch", "squeue", "scancel")
 _ANSWER_S = 60.0
 _CANCEL_S = 90.0
 """Slurm lets a job write what it has for KillWait, 30 s where nobody changed it."""
+_SIGNALLED = 128
+"""A shell's exit code of a command that a signal ended is larger."""
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED", "SPECIAL_EXIT"}
 _OWN = ("array", "chdir", "error", "job-name", "output", "parsable", "wrap", "wait", "requeue")
 _WORDS = {
@@ -99,7 +101,10 @@ class SlurmEngine:
             return State("absent")
         path = self.folder.exit_path(number)
         code = path.read_text(encoding="ascii").strip() if path.exists() else ""
-        return State("ended", f"exit code {code}" if code else _reason(f"{job}_{number}"))
+        known = [f"exit code {code}"] if code else []
+        if not code or int(code) > _SIGNALLED:  # by Slurm, perhaps: the script outlives its command
+            known.insert(0, _reason(f"{job}_{number}"))
+        return State("ended", ", ".join(filter(None, known)))
 
     def _run(self, *command: str) -> str:
         done = _asked(*command)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +22,10 @@ from tests.engine.test_local import shell
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.slow,
-    pytest.mark.skipif("PERFCI_SLURM_CHECK" not in os.environ, reason="run by make slurm-check"),
+    pytest.mark.skipif("CHECK_SLURM" not in os.environ, reason="run by make slurm-check"),
     pytest.mark.skipif(bool(LACKING), reason=f"slurm-wlm and munge: no {', '.join(LACKING)}"),
 ]
+EXAMPLE = Path(__file__).parents[2] / "examples/slurm/compare.sh"
 ENGINE = ("--engine", "slurm", "--shards", "2", "--sbatch", "partition=gpu constraint=fast")
 
 
@@ -78,6 +81,26 @@ def test_a_node_that_dies_in_mid_array_is_named_and_its_shard_measured_again(
     report = json.loads(out.read_text())
     assert (report["missing"], report["verdict"]["status"]) == ([], "pass")
     assert {row["case"] for row in report["results"]} == {"counting", "steady"}
+
+
+def test_the_example_exits_by_the_verdict_and_leaves_its_files(
+    slurm: Slurm, project: Project, tmp_path: Path
+) -> None:
+    own = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        [EXAMPLE, "main", "HEAD"],
+        cwd=project.folder,
+        env=project.environment(**slurm.environment) | own | {"JOB_DIR": str(tmp_path / "job")},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((project.folder / "report.json").read_text())
+    assert (report["missing"], report["verdict"]["status"]) == ([], "pass")
+    assert (project.folder / "comment.md").read_text().startswith("<!-- perfci -->")
+    project.git("clean", "-fd", "report.json", "comment.md")
 
 
 def test_ctrl_c_cancels_the_array(slurm: Slurm, project: Project) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -18,9 +19,11 @@ from perfci.engine.plan import Plan
 from perfci.engine.slurm import SlurmEngine, require_slurm
 from perfci.engine.waiting import Gathered, gather
 from perfci.errors import OutsideError
+from tests import conftest
 from tests.engine.test_local import shell
 
 pytestmark = pytest.mark.processes
+MAKEFILE = Path(__file__).parents[2] / "Makefile"
 FAKE = Path(__file__).with_name("fake_slurm.py")
 
 
@@ -52,6 +55,13 @@ def run(
     return gather(plan, engine, job, finished=lambda _: True, shown=shown, pause_s=0.2)
 
 
+def test_make_slurm_check_asks_for_the_tests_of_slurm_itself() -> None:
+    """They were skipped there: a variable of perfci's own never reaches a test."""
+    (asked,) = re.findall(r"(\w+)=1 .*tests/engine/test_real_slurm.py", MAKEFILE.read_text())
+    assert not asked.startswith(conftest._TOLD)
+    assert f'"{asked}" not in os.environ' in FAKE.with_name("test_real_slurm.py").read_text()
+
+
 def test_an_array_reports_with_the_options_that_were_given(state: Path, tmp_path: Path) -> None:
     plan = shell("echo 1 > $R", "echo 2 > $R", folder=tmp_path)
     found = run(plan, tmp_path, "--partition=gpu", "--exclusive")
@@ -62,12 +72,15 @@ def test_an_array_reports_with_the_options_that_were_given(state: Path, tmp_path
 
 
 def test_tasks_that_end_without_a_report_say_how(state: Path, tmp_path: Path) -> None:
-    (state / "ends-2").write_text("TIMEOUT|fake3")
-    plan = shell("echo > $R", "kill -9 $PPID", "echo no torch; exit 2", folder=tmp_path)
+    for task in (2, 4):
+        (state / f"ends-{task}").write_text("TIMEOUT|fake3")
+    scripts = ("echo > $R", "kill -9 $PPID", "echo no torch; exit 2", "exit 143")
+    plan = shell(*scripts, folder=tmp_path)
     found = run(plan, tmp_path)
     assert sorted(found.reports) == [1]
     assert found.ends[2] == "it ran out of time on fake3"
     assert found.ends[3] == "exit code 2; it said last: no torch"
+    assert found.ends[4] == "it ran out of time on fake3, exit code 143"
 
 
 def test_a_report_may_come_a_while_after_its_task_has_ended(state: Path, tmp_path: Path) -> None:
