@@ -14,6 +14,7 @@ MOST = 5_000
 
 _UNWATCHABLE = frozenset({"120000", "160000"})
 """git's modes of a symbolic link, which is followed without being opened, and of a submodule."""
+_ATTRIBUTES = ".gitattributes"
 _BYTECODE = "__pycache__"
 
 
@@ -21,8 +22,9 @@ def differing_files(one: Path, other: Path, trees: tuple[str, str]) -> frozenset
     """Return the paths, relative to both roots, of the files that differ or are in one root only.
 
     ``trees`` are git's hashes of what was checked out. ``.git`` is among them: it names the commit.
-    None where a link or a submodule differs, and where there are more than ``MOST``. Bytecode that
-    Python makes of a source counts as its source. OutsideError where git fails.
+    None where a link, a submodule or ``.gitattributes`` (what git makes of a file as it checks it
+    out) differs, and where there are more than ``MOST``. Bytecode that Python makes of a source
+    counts as its source. OutsideError where git fails.
     """
     changed = _changed(one, trees)
     if changed is None:
@@ -49,7 +51,7 @@ def _changed(root: Path, trees: tuple[str, str]) -> set[str] | None:
             if {before, after} & _UNWATCHABLE:
                 return None
             changed.add(next(told))
-    return changed
+    return None if any(Path(name).name == _ATTRIBUTES for name in changed) else changed
 
 
 def _not_as_committed(root: Path) -> set[str]:

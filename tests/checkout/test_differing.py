@@ -85,6 +85,16 @@ def test_a_submodule_is_not_looked_into(project: Project, stack: ExitStack) -> N
     assert Sides(project, stack).differing() is None
 
 
+def test_what_git_makes_of_a_file_as_it_checks_it_out_is_not_followed(
+    project: Project, stack: ExitStack
+) -> None:
+    project.commit("base", **{"data/table.csv": "1\n"})
+    project.commit("head", **{"data/.gitattributes": "*.csv text eol=crlf\n"})
+    sides = Sides(project, stack)
+    assert len({(root / "data/table.csv").read_bytes() for root in sides.roots}) == 2
+    assert sides.differing() is None
+
+
 def test_another_repository_in_a_tree_is_not_looked_into(
     project: Project, stack: ExitStack
 ) -> None:

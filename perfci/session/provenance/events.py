@@ -10,9 +10,9 @@ from perfci.worker.hook.perfci_watch.record import decoded_events
 
 _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
 _CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
-LOOKS = frozenset({"stat", "list", "distributions"})
-"""What is looked at and not read: whether a file is there, what a folder has, or of packages'
-metadata there."""
+LOOKS = frozenset({"stat", "list", "kinds", "sizes", "distributions"})
+"""What is looked at and not read: whether a file is there, what a folder has (and of what
+kind and size), or of packages' metadata there."""
 _LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
+from stat import S_IFMT
 
 from perfci.model.ran import Compiled, SideRan
 from perfci.session.provenance.advice import folder_of
@@ -211,4 +212,12 @@ def _answer(how: str, path: Path) -> str:
     names = sorted(one.name for one in path.iterdir() if one.name != "__pycache__")
     if how == "distributions":
         names = [name for name in names if name.endswith(_METADATA)]
+    if how in {"kinds", "sizes"}:
+        names = [f"{name}\0{_entry(path / name, how)}" for name in names]
     return hashlib.sha256("\0".join(names).encode(errors="surrogateescape")).hexdigest()
+
+
+def _entry(path: Path, how: str) -> str:
+    status = path.lstat()
+    size = status.st_size if how == "sizes" and not path.is_dir() else ""
+    return f"{S_IFMT(status.st_mode)} {size}"

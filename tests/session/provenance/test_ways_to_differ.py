@@ -79,6 +79,8 @@ WAYS = {
     "listed": "os.listdir('data/folder')",
     "listed_by_glob": "glob.glob('data/folder/*')",
     "walked": "[one for one in os.walk('data')]",
+    "sizes_scanned": "sum(one.stat().st_size for one in os.scandir('data/scanned'))",
+    "kinds_scanned": "[one for one in os.scandir('data/kinds') if one.is_dir()]",
     "modules_listed": "[one for one in pkgutil.iter_modules(['pkg'])]",
     "forged": "import_and_forge()",
 }
@@ -96,6 +98,7 @@ ON_BOTH = {
     "pkg/__init__.py": "",
     "pkg/same.py": "x = 1\n",
     "data/folder/one": "1",
+    "data/kinds/one": "1",
     "renamed-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: renamed\nVersion: 1.0\n",
     "ways.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: ways\nVersion: 1.0\n",
 }
@@ -123,6 +126,7 @@ def _change(project: Project, value: str) -> None:
     for way in ("python", "a_program", "a_shell"):
         project.write(f"data/read_by_{way}", value)
     project.write("data/asked_for_its_size", value)
+    project.write("data/scanned/one", value)
     project.write("data/same_size", value[0])
     project.write("data/site/own.pth", f"# {value}\n")
     project.write("pkg/resource", value)
@@ -157,6 +161,8 @@ def test_whatever_only_one_way_can_see_is_measured_and_the_rest_is_the_same(
         **ON_BOTH,
     )
     _change(project, "200")
+    (project.folder / "data/kinds/one").unlink()
+    project.write("data/kinds/one/two", "")
     project.git("mv", "renamed-1.0.dist-info", "renamed-2.0.dist-info")
     added = ("data/added", "data/folder/two", "pkg/added.py", "unused.py", "README.md")
     project.commit("head", **dict.fromkeys(added, ""))

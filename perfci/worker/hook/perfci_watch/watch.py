@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _WRITES = os.O_WRONLY | os.O_TRUNC
 _INTERPRETERS = frozenset({"_interpreters", "_xxsubinterpreters"})
 """Modules that make interpreters, which have finders of their own."""
+_WALKS = ("os", "glob", "pathlib", "pathlib/__init__", "pathlib/_local", "pathlib/_os")
+_WALKERS = frozenset(
+    {"<frozen os>", *(f"{os.path.dirname(os.__file__)}/{name}.py" for name in _WALKS)}
+)
 _METADATA_READERS = ("/importlib/metadata/__init__.py", "/importlib_metadata/__init__.py")
 
 
@@ -120,7 +124,7 @@ class Watch:
             "os.system": self._shell,
             "perfci.command": lambda path: self.record.say("program", path, f"command {path}"),
             "os.listdir": self._listed,
-            "os.scandir": self._listed,
+            "os.scandir": lambda path: self._listed(path, entries=True),
             "socket.connect": self._reached,
         }
         handler_of = handlers.get
@@ -284,20 +288,26 @@ class Watch:
         if path.startswith(self.side.own):
             self.record.say("stat", path, "")
 
-    def _listed(self, path: Any) -> None:
+    def _listed(self, path: Any, *, entries: bool = False) -> None:
         """Write down that a folder of the side's own was listed, but for Python's own imports.
 
         These look for names that they know: what they find is written down. Whoever looks for
-        packages' metadata doesn't look at the rest.
+        packages' metadata doesn't look at the rest. Nothing says what ``entries`` are asked for:
+        Python's own walks ask what kind they are of, anybody else may ask for their sizes.
         """
-        caller = sys._getframe(3).f_code.co_filename  # noqa: SLF001 (behind the hook)
+        frame = sys._getframe(4 if entries else 3)  # noqa: SLF001 (behind the hook)
+        caller = frame.f_code.co_filename
         if caller.startswith("<frozen importlib"):
             return
+        how = "list"
+        if caller.endswith(_METADATA_READERS):
+            how = "distributions"
+        elif entries:
+            how = "kinds" if caller in _WALKERS else "sizes"
         text = _path_of(path) if isinstance(path, int) else os.fsdecode(path or ".")
         real = self.side.real(text)
         if f"{real}/".startswith(self.side.own):
-            metadata = caller.endswith(_METADATA_READERS)
-            self.record.say("distributions" if metadata else "list", real, "")
+            self.record.say(how, real, "")
 
     def _reached(self, _: Any, address: Any) -> None:
         """Write down that a server was reached: what it answers isn't known.
