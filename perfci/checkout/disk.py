@@ -6,8 +6,9 @@ import errno
 import os
 import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perfci.errors import OutsideError
@@ -54,21 +55,34 @@ def explaining(doing: str) -> Iterator[None]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove ``folder`` and all below it, write-protected folders included. OSError if it can't.
+    """Remove ``folder`` and all below it, write-protected and very deep folders included.
 
-    Of a link that stands in its place, the link alone.
+    OSError if it can't; what it can remove is removed all the same. Of a link that stands in its
+    place, the link alone.
     """
     if folder.is_symlink():
         folder.unlink()
         return
     try:
         shutil.rmtree(folder)
-    except FileNotFoundError:
-        if folder.exists():  # a process that is still at work there removed something first
-            shutil.rmtree(folder)
-    except PermissionError:
-        _open_up(folder)
-        shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        # a process that is still at work there removed something first; or folders are protected,
+        # or deeper than Python goes, which holds each open on its way down
+        with suppress(OSError, RecursionError):
+            _open_up(folder)
+        _remove_by_program(folder)
+
+
+def _remove_by_program(folder: Path) -> None:
+    done = subprocess.run(
+        ["rm", "-rf", "--", str(folder)],
+        env={**os.environ, "LC_ALL": "C"},
+        capture_output=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        raise OSError(done.stderr.strip()[-300:])
 
 
 def _open_up(folder: Path) -> None:

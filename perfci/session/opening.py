@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from perfci.baselines.environment import make_environment
 from perfci.checkout.differing import differing_files
+from perfci.checkout.disk import remove_folder
 from perfci.checkout.lock import take, take_if_free
 from perfci.checkout.repository import Resolved
 from perfci.checkout.worktree import Worktrees
@@ -243,7 +243,8 @@ def _scratch(cache: Path) -> Iterator[str]:
         cache.mkdir(parents=True, exist_ok=True)
         for left in cache.glob("session-*.lock"):
             if not left.is_dir() and (abandoned := take_if_free(left)):
-                shutil.rmtree(left.with_suffix(""), ignore_errors=True)
+                with suppress(OSError):
+                    remove_folder(left.with_suffix(""))
                 abandoned.release(remove=True)
         name = f"session-{secrets.token_hex(6)}"
         lock = take(cache / f"{name}.lock")
@@ -262,7 +263,8 @@ def _scratch(cache: Path) -> Iterator[str]:
     try:
         yield str(folder)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            remove_folder(folder)
         lock.release(remove=True)
 
 

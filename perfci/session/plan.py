@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from perfci.checkout.disk import remove_folder
 from perfci.machine.quiet import CorePlan, child_environment
 from perfci.model.case import Case, Discovery
 from perfci.model.run import Side
@@ -278,7 +280,8 @@ class SessionPlan:
         """Remove the caches that only one cold round used: Inductor's grow large."""
         for side in self.sides:
             for folder in (self.scratch / "caches" / side.name / slug).glob("cold-*"):
-                shutil.rmtree(folder, ignore_errors=True)
+                with suppress(OSError):
+                    remove_folder(folder)
 
     def python_path_of(self, side: SidePlan) -> tuple[str, ...]:
         """Return the folders of this side's tree that go first on ``sys.path``."""
