@@ -1,8 +1,12 @@
-"""The one place that turns base units (s, bytes, ratio) into text for people, and back."""
+"""The one place that turns base units (s, bytes, ratio) into text for people, and back.
+
+Signals' numbers, too.
+"""
 
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Sequence
 
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -139,3 +143,11 @@ def _three_digits(value: float) -> str:
     if magnitude >= 0.001 or magnitude == 0:
         return f"{value:.3g}"
     return f"{value:.2e}"
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name; of the real-time ones only the first and the last have their own."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}"

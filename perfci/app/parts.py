@@ -179,6 +179,7 @@ def _plan(
             project.config.settings.budget,
         ),
         engine=parts.engine,
+        configuration=mark_of(repr(project.config)),
     )
 
 

@@ -49,9 +49,10 @@ class JobFolder:
                 return True
             raise UsageError(
                 "job-of-another",
-                f"{self.path} is the folder of another comparison, which is not done",
-                "Give that one's command again, or another --job-dir; or end what still runs of "
-                "it, and remove the folder.",
+                f"{self.path} is the folder of another comparison, or of the same under another "
+                "configuration, which is not done",
+                "Give that one's command again, with its configuration, or another --job-dir; or "
+                "end what still runs of it, and remove the folder.",
             )
         self.clear(plan)
         write_file(kept, encode(plan))

@@ -18,6 +18,7 @@ import psutil
 
 from perfci.engine.folder import JobFolder
 from perfci.engine.plan import Plan, Slot, State
+from perfci.units import signal_name
 
 _GRACE_S = 60.0
 """For a report of what was measured until then."""
@@ -115,7 +116,7 @@ class LocalEngine:
 
 
 def _ended_text(code: int) -> str:
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    return f"killed by {signal_name(-code)}" if code < 0 else f"exit code {code}"
 
 
 def _wait(processes: Sequence[psutil.Process], within_s: float) -> None:

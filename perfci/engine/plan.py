@@ -19,6 +19,7 @@ class Plan:
 
     Each leaves a report in its own file, named by ``reports``. ``time_limit_s`` is what one of
     them may take. ``engine`` is which one has them run: another could not find them again.
+    ``configuration`` is a mark of the one that they are run under.
     """
 
     folder: str
@@ -26,6 +27,7 @@ class Plan:
     reports: tuple[str, ...]
     time_limit_s: float
     engine: str = ""
+    configuration: str = ""
 
     @property
     def numbers(self) -> range:

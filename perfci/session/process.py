@@ -17,6 +17,7 @@ from typing import Any
 
 from perfci.session.conversation import Lost
 from perfci.session.launch import ChildEnds, Started
+from perfci.units import signal_name
 from perfci.worker.protocol import EXIT_PIPE_CLOSED
 
 # Reading what a worker prints, without end, keeping only its beginning and its end.
@@ -177,19 +178,11 @@ class Pipes:
                 return Lost("out_of_memory", "the kernel killed it for memory (SIGKILL)")
             return Lost("SIGKILL", "killed by SIGKILL; for memory, most likely")
         if code < 0:
-            name = _signal_name(-code)
+            name = signal_name(-code)
             return Lost(name, f"crashed with {name}")
         if code == EXIT_PIPE_CLOSED:
             return Lost("closed_pipe", "the benchmark closed perfci's file descriptors")
         return Lost("exit", f"left with exit code {code} before it had measured")
-
-
-def _signal_name(number: int) -> str:
-    """Return a signal's name; of the real-time ones only the first and the last have their own."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIGRTMIN+{number - signal.SIGRTMIN}"
 
 
 def _oom_kills() -> int:

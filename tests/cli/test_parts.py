@@ -46,7 +46,7 @@ def test_a_shard_that_died_is_named_and_measured_by_the_same_command(
     parted: Project, tmp_path: Path
 ) -> None:
     out, job = tmp_path / "report.json", tmp_path / "job"
-    arguments = ("compare", "main", *ENGINE, "--json", str(out), "--job-dir", str(job))
+    arguments = ("compare", "main", "feature", *ENGINE, "--json", str(out), "--job-dir", str(job))
     with parted.start(*arguments) as first:
         os.kill(submitted(job, "2"), signal.SIGKILL)
         said = first.communicate(timeout=60)
@@ -58,6 +58,12 @@ def test_a_shard_that_died_is_named_and_measured_by_the_same_command(
     )
     assert "the same command measures what is missing" in said[1]
     kept = (job / "shard-1.json").stat().st_mtime_ns
+    settings = (parted.folder / "pyproject.toml").read_text()
+    parted.write("pyproject.toml", settings.replace("rounds = 5", "rounds = 6"))
+    other = parted.process(*arguments)
+    parted.write("pyproject.toml", settings)
+    assert other.code == 2, other.text
+    assert "another configuration" in other.err
     done = parted.process(*arguments)
     assert done.code == 0, done.text
     assert f"taking up the shards in {job}" in done.err

@@ -75,6 +75,7 @@ def test_each_slot_has_its_cores_and_its_gpu(tmp_path: Path) -> None:
     [
         ("echo no such disk; exit 4", "exit code 4; it said last: no such disk"),
         ("kill -9 $$", "killed by SIGKILL"),
+        ("kill -40 $$", "killed by SIGRTMIN+6"),
     ],
 )
 def test_a_command_without_a_report_says_how_it_ended(
