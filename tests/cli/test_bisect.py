@@ -144,6 +144,19 @@ def test_a_commit_that_cannot_be_built_is_skipped(project: Project) -> None:
     assert [one["commit"]["sha"] for one in found["skipped"]] == [made[2]]
 
 
+def test_a_build_that_was_mended_is_no_reason_to_skip_any_longer(project: Project) -> None:
+    config = (project.folder / "pyproject.toml").read_text()
+    made = history(project, [1000, 1000, 1500, 1500])
+    breaks = f"""build = ["bash -c 'test $(git rev-parse HEAD) != {made[2]}'"]\n"""
+    project.write("pyproject.toml", config + breaks)
+    found = bisected(project, f"{made[0]}..{made[-1]}")
+    assert [one["commit"]["sha"] for one in found["skipped"]] == [made[2]]
+    project.write("pyproject.toml", config)
+    found = bisected(project, f"{made[0]}..{made[-1]}")
+    assert not found["skipped"]
+    assert shas(found["culprits"][0]) == [made[2]]
+
+
 def test_two_changes_in_one_range_are_both_found(project: Project) -> None:
     made = history(project, [1000] * 4 + [1300] * 5 + [1000] * 3 + [1600] * 4)
     found = bisected(project, f"{made[0]}..{made[-1]}")

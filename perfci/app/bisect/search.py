@@ -62,7 +62,7 @@ class Asked:
 def search(project: Project, places: Places, asked: Asked) -> Bisection:
     """Search, going on where an earlier start ended. MeasureError where nothing moved."""
     started = project.caller.executor.now()
-    with state_file(_folder(project), *_identity(places, asked)) as file:
+    with state_file(_folder(project), *_identity(project, places, asked)) as file:
         if asked.restart:
             file.forget()
         state = file.read() or State((places.whole,))
@@ -71,7 +71,7 @@ def search(project: Project, places: Places, asked: Asked) -> Bisection:
 
 def is_begun(project: Project, places: Places, asked: Asked) -> bool:
     """Say whether an earlier start kept something of this search."""
-    with state_file(_folder(project), *_identity(places, asked)) as file:
+    with state_file(_folder(project), *_identity(project, places, asked)) as file:
         return file.read() is not None
 
 
@@ -79,8 +79,10 @@ def _folder(project: Project) -> Path:
     return project.surroundings().cache / project.repository.id / "bisect"
 
 
-def _identity(places: Places, asked: Asked) -> tuple[str, ...]:
-    return *places.identity, asked.selection, asked.case, asked.metric
+def _identity(project: Project, places: Places, asked: Asked) -> tuple[str, ...]:
+    # by another configuration, what was built, skipped or measured is another
+    configuration = repr(project.config)
+    return *places.identity, asked.selection, asked.case, asked.metric, configuration
 
 
 class _Enough(Exception):
