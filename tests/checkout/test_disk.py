@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from perfci.checkout.disk import remove_folder
 from perfci.checkout.repository import open_repository
 from perfci.checkout.worktree import Worktrees
 from perfci.errors import OutsideError
@@ -113,6 +114,17 @@ def test_a_folder_that_its_owner_closed_is_removed_with_all_below(
     assert done.returncode == 0, done.stderr
     assert list(mine.iterdir()) == []
     assert outside.stat().st_mode & 0o777 == 0o500
+
+
+def test_folders_deeper_than_python_goes_are_removed(tmp_path: Path) -> None:
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    for _ in range(1100):
+        Path("tree").mkdir()
+        os.chdir("tree")
+    os.chdir(before)
+    remove_folder(tmp_path / "tree")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_where_the_cache_should_be_is_named(project: Project, tmp_path: Path) -> None:

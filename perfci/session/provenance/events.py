@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfci.worker.hook.perfci_watch.record import decoded_events
 
+_LONGEST_NAME, _LONGEST_PATH = 255, 4096
+"""What Linux takes, in bytes; a path with the zero at its end."""
 _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
 _CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
 LOOKS = frozenset({"stat", "list", "kinds", "sizes", "distributions"})
@@ -42,12 +45,17 @@ def read_events(file: Path) -> tuple[Event, ...]:
         return ()
     found = []
     for line in decoded_events(file.read_bytes()):
-        if len(line) == 3:
+        if len(line) != 3 or len(os.fsencode(line[1])) >= _LONGEST_PATH:
+            found.append(Event("unreadable", repr(line)[:80]))
+        elif not _is_no_name(line[1]):
             how, path, name = line
             found.append(Event(how, source_of(path), name))
-        else:
-            found.append(Event("unreadable", repr(line)[:80]))
     return tuple(dict.fromkeys(found))
+
+
+def _is_no_name(path: str) -> bool:
+    """Whether nothing can be there: somebody asked whether a text is a file's name, say."""
+    return any(len(os.fsencode(name)) > _LONGEST_NAME for name in path.split("/"))
 
 
 def source_of(path: str) -> str:

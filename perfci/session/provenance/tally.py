@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -182,8 +183,15 @@ class Tally:
         return path
 
     def _digest(self, path: str) -> str:
-        """Return the file's SHA-256, of one in an archive the archive's; empty where it is gone."""
-        place = Path(path)
+        """Return the file's SHA-256, of one in an archive the archive's.
+
+        Empty where it is gone, or can't be read any more.
+        """
+        with suppress(OSError):
+            return self._digest_of(Path(path))
+        return ""
+
+    def _digest_of(self, place: Path) -> str:
         while not place.exists() and place != place.parent:
             place = place.parent
         if not place.is_file():
@@ -201,6 +209,13 @@ _METADATA = (".dist-info", ".egg-info", ".egg")
 
 def _answer(how: str, path: Path) -> str:
     """Return what whoever looks is told, but for times: these differ between any two trees."""
+    try:
+        return _told(how, path)
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        return f"error {error.errno}"
+
+
+def _told(how: str, path: Path) -> str:
     if not path.exists():
         return "nothing"
     if how == "stat":

@@ -29,6 +29,12 @@ def by_c(path):
     C.read(descriptor, ctypes.create_string_buffer(99), 99)
     C.close(descriptor)
 
+def opened_in_vain(path):
+    try:
+        open(path)
+    except OSError:
+        pass
+
 def import_and_forge():
     import pkg.forged
     del sys.modules["pkg.forged"]
@@ -90,6 +96,8 @@ UNSEEN = {
     "opens_what_is_the_same": "by_c('data/same'); Path('data/same').read_text()",
     "lists_what_is_the_same": "os.listdir('data/same_folder')",
     "asks_for_what_is_the_same": "os.path.exists('data/same'), os.path.exists('data/never')",
+    "asks_for_what_is_no_name": "os.path.exists('word ' * 99), opened_in_vain('word ' * 99)",
+    "asks_below_a_file": "os.path.exists('data/same/below')",
     "asks_what_has_another_content": "os.path.getsize('data/same_size')",
 }
 ON_BOTH = {
