@@ -13,6 +13,11 @@ from perfci.cli.options import config_option, duration, python_option, select_op
 from perfci.cli.printing import say
 from perfci.errors import EXIT_PASS
 
+_UNMEASURED = (
+    "perfci: nothing was measured, so times that differ by less than twice are left out: "
+    "`perfci compare` measures them, and says why a case moved."
+)
+
 
 @click.command(
     "explain",
@@ -73,4 +78,6 @@ def command(
         say(why.case)
         for line in why_lines(why):
             say(f"  {line}")
+    if request.rows is None and not all(why.differences for why in found):
+        say(_UNMEASURED, err=True)
     return EXIT_PASS

@@ -224,12 +224,10 @@ def part_text(report: Report) -> str:
     )
 
 
-def other_reasons(report: Report, shown: Iterable[Comparison] = ()) -> tuple[str, ...]:
-    """Return the verdict's reasons that neither the headline nor a row already gives.
-
-    ``shown`` are rows that stand open beside those that moved.
-    """
-    moved = {(row.case, row.metric) for row in (*outline(report).moved, *shown)}
+def other_reasons(report: Report) -> tuple[str, ...]:
+    """Return the verdict's reasons that neither the headline nor a row already gives."""
+    found = outline(report)
+    listed = {(row.case, row.metric) for row in (*found.moved, *found.undecided)}
     failed = {failure.case for failure in report.failures}
     reasons = report.verdict.findings
     if report.verdict.status in {"error", "inconclusive"}:
@@ -237,7 +235,7 @@ def other_reasons(report: Report, shown: Iterable[Comparison] = ()) -> tuple[str
     return tuple(
         reason_words(one)
         for one in reasons
-        if (one.case, one.metric) not in moved and (one.case not in failed or one.code in WARNS)
+        if (one.case, one.metric) not in listed and (one.case not in failed or one.code in WARNS)
     )
 
 

@@ -253,7 +253,7 @@ def _section(
     moved = tuple(row for row in found.moved if not (row.status == "failed" and row.case in failed))
     open_rows = _deciding(report, moved, found)
     shown = open_rows[:rows]
-    reasons = tuple(reason for reason in other_reasons(report, shown) if reason not in said)
+    reasons = tuple(reason for reason in other_reasons(report) if reason not in said)
     explanations = other_explanations(report)
     same_code = same_code_cases(report)
     of_moved = (row for row in moved if row.p is not None or row.method == "exact")

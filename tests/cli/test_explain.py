@@ -88,11 +88,13 @@ def test_extra_copies_are_named_with_their_line(grown: Project) -> None:
     first = done.out.splitlines()[1]
     assert first.startswith("  `aten::copy_` 0 → 12 calls, +"), done.out
     assert first.endswith(", model.py:6 (a changed line)"), done.out
+    assert "left out" not in done.err
 
 
 def test_the_same_code_is_silent(grown: Project) -> None:
     done = grown.perfci("explain", "HEAD", "HEAD", "-k", "net", "--within", "5m")
     assert done.out == "net\n  nothing differs inside\n"
+    assert "times that differ by less than twice are left out: `perfci compare`" in done.err
 
 
 def test_a_side_that_dies_only_under_a_profiler_says_so(grown: Project) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.model.case import Failure
-from perfci.model.finding import Reason, stated
+from perfci.model.finding import Reason, found, stated
 from perfci.model.report import Verdict
+from perfci.render.markdown import render_markdown
 from perfci.render.outline import headline
+from perfci.render.terminal import render_terminal
 from perfci.verdict.decision import decide, failed_finding
 from tests.render.examples import (
     EAGER,
@@ -75,3 +77,16 @@ def test_a_metric_that_head_no_longer_reports_is_named_in_the_headline_of_a_pass
     # a case that reports nothing any more was measured for nothing
     only = decide((lost,), (), POLICY)
     assert (only.status, only.reasons[0]) == ("error", "nothing was measured")
+
+
+def test_undecided_rows_stand_in_the_table_and_not_once_more_below_the_verdict() -> None:
+    few = (found("too-few", count=2, what="round", needed=5, setting=""),)
+    cases = tuple(f"layer[width={width}]" for width in range(12))
+    rows = tuple(row(case, "latency_p50", 1.0, 1.1, "inconclusive", findings=few) for case in cases)
+    report = replace(passing_report(), results=rows, verdict=decide(rows, (), POLICY), why=())
+    assert len(report.verdict.findings) == 12
+    lines = render_terminal(report, 200, False).splitlines()
+    assert [sum(case in line for line in lines[:-2]) for case in cases] == [1] * 12
+    assert lines[-2].startswith(f"perfci: inconclusive — {cases[0]}: ")
+    assert lines[-2].endswith(" (and 11 more)")
+    assert "and 6 more" not in render_markdown(report)

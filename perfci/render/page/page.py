@@ -125,8 +125,7 @@ _WORSE = frozenset({"fail", "error"})
 def _first(report: Report) -> dict[str, Any]:
     warnings = (injected_text(report), part_text(report), same_code_text(report))
     found = outline(report)
-    undecided = found.undecided[:MOST_ROWS]
-    reasons = [clean_line(one, 1000) for one in other_reasons(report, undecided)]
+    reasons = [clean_line(one, 1000) for one in other_reasons(report)]
     better = any(row.status == "improved" for row in found.moved)
     status = report.verdict.status
     return {
