@@ -172,7 +172,7 @@ def author_of(root: Path, file: Path, first: int, last: int) -> str:
         return ""
     newest = (-1, "")
     sha = name = ""
-    for line in told.output.splitlines():
+    for line in told.output.split("\n"):
         if line.startswith("\t"):
             sha = ""
             continue

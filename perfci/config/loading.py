@@ -307,7 +307,7 @@ def _up_to(table: AcceptTable, place: Place) -> float:
 
 def _placed(lines: tuple[Acceptance, ...], text: str, where: str) -> tuple[Acceptance, ...]:
     """Return ``lines`` with the place of each, where all stand as tables of their own."""
-    written = text.splitlines()
+    written = text.split("\n")
     starts = [number for number, line in enumerate(written, 1) if _ACCEPT.match(line)]
     if len(starts) != len(lines):  # a list of inline tables, say
         return lines

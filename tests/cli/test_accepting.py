@@ -61,6 +61,14 @@ def test_it_is_shown_with_its_author_and_the_size_of_the_change(project: Project
     assert "accepted by Ada: counts | more" in " ".join(shown.out.split())
 
 
+def test_what_git_takes_for_no_end_of_a_line_is_none(project: Project) -> None:
+    before = "# one\u2028# two\x85# three"
+    why = 'because = "masks\u2028author Bo\u2028author-time soon"'
+    accepting(project, before + LINE.replace('because = "counts | `more`"', why))
+    report, _ = compared(project, 0)
+    assert rows(report, "counting")["latency_p50"]["accepted"]["by"] == "Ada"
+
+
 def test_a_line_that_base_has_needs_a_bound(project: Project) -> None:
     project.write("pyproject.toml", SETTINGS + LINE)
     project.commit("accept in advance")
