@@ -17,6 +17,7 @@ installed, ``benchmark(function)`` calls it once. The Python that measures needs
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
@@ -43,6 +44,16 @@ _OPTIONS = (
     *("-o", "addopts="),
     *("-o", "pythonpath="),
 )
+_SECTIONS = {
+    "pytest.toml": None,
+    ".pytest.toml": None,
+    "pytest.ini": None,
+    ".pytest.ini": None,
+    "pyproject.toml": r"tool\.pytest",
+    "tox.ini": "pytest",
+    "setup.cfg": "tool:pytest",
+}
+"""pytest's files of configuration, in its order, each with the section that makes it one."""
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+\-]+")
 _LONGEST_LABEL = 60
 
@@ -70,7 +81,7 @@ def benchmarks(*paths: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
                 'write benchmarks = "tests" below [tool.perfci].',
             )
     collecting = _Collecting()
-    pytest.main([*_OPTIONS, f"--confcutdir={folder}", "--collect-only", *files], [collecting])
+    pytest.main([*_options(folder), "--collect-only", *files], [collecting])
     if collecting.problem or not collecting.tests:
         raise BenchmarkError(
             "no-tests",
@@ -98,6 +109,34 @@ def benchmarks(*paths: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
         )
         for name, (places, labels) in collecting.tests.items()
     )
+
+
+def _options(folder: Path) -> list[str]:
+    """Return pytest's options for tests in ``folder``, which is head's, on either side.
+
+    Left alone, pytest looks for its configuration above the tests, in head's tree on both sides.
+    """
+    own = _configuration(folder, Path.cwd()) or os.devnull
+    return [*_OPTIONS, f"--confcutdir={folder}", f"--rootdir={Path.cwd()}", "-c", str(own)]
+
+
+def _configuration(folder: Path, root: Path) -> Path | None:
+    """Return the configuration of the tests' folder, else the next above it in the side's tree."""
+    shared = Path(os.path.commonpath((root, folder)))
+    inner = folder.relative_to(shared).parts
+    here = root.joinpath(*(inner if shared == root else inner[1:]))
+    above = (here, *here.parents) if here == root else here.parents
+    inside = (one for one in above if one.is_relative_to(root))
+    places = (one / name for one in (folder, *inside) for name in _SECTIONS)
+    return next(filter(_configures, places), None)
+
+
+def _configures(path: Path) -> bool:
+    section = _SECTIONS[path.name]
+    if not path.is_file():
+        return False
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return section is None or re.search(rf"^\[{section}\b", text, re.MULTILINE) is not None
 
 
 class _Collecting:
@@ -145,7 +184,7 @@ def _measured(folder: Path, go_on: Callable[[Any], None], *, params: str) -> Non
     from perfci.errors import Unusable
 
     running = _Running(go_on)
-    pytest.main([*_OPTIONS, f"--confcutdir={folder}", params], [running])
+    pytest.main([*_options(folder), params], [running])
     if isinstance(running.raised, pytest.skip.Exception):
         raise Unusable("test_skipped", f"{params} was skipped: {running.raised}")
     if running.raised:

@@ -112,6 +112,20 @@ def test_each_side_runs_its_own_code_within_what_the_test_holds_open(suite: Proj
         assert rows(report, case)["latency_p50"]["ratio"] > 2.0
 
 
+@pytest.mark.parametrize("name", ["pytest.ini", "pyproject.toml"])
+def test_each_side_has_its_own_commits_configuration_of_pytest(suite: Project, name: str) -> None:
+    """pytest looks for it above the tests, which are head's: base read head's, and was refused."""
+    if name != "pytest.ini":
+        suite.git("rm", "--quiet", "pytest.ini")
+    suite.commit("before", **{"lib.py": "def work():\n    return sum(range(1001))\n"})
+    text = (suite.folder / name).read_text(encoding="utf-8")
+    slower = "def work():\n    return sum(range(5000))\n"
+    suite.commit("changed", **{name: f"{text}# more\n", "lib.py": slower})
+    report = suite.report("compare", "HEAD~1", "HEAD", "-k", "whole", "--rounds", "2")
+    assert not report["failures"], report["failures"]
+    assert rows(report, "test_speed.test_whole")["latency_p50"]["ratio"] > 2.0
+
+
 def test_a_test_that_fails_is_a_case_that_fails_and_says_why(suite: Project) -> None:
     suite.commit("broken", **{"tests/test_speed.py": BROKEN})
     report = suite.report("run", "--rounds", "2", code=3)
