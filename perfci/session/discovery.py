@@ -271,11 +271,15 @@ def not_matching(plan: SessionPlan) -> tuple[str, ...]:
 
 
 def require_cases(
-    cases: tuple[Case, ...], failures: tuple[Failure, ...], where: str, python: str
+    cases: tuple[Case, ...],
+    failures: tuple[Failure, ...],
+    where: str,
+    python: str,
+    notes: Sequence[str] = (),
 ) -> None:
     """Raise where nothing is left to measure: UsageError for none written, MeasureError else.
 
-    ``python`` is what imported them.
+    ``python`` is what imported them; ``notes`` of the checkout, such as submodules, may say why.
     """
     if cases:
         return
@@ -303,7 +307,9 @@ def require_cases(
         raise MeasureError(
             "no-benchmark-imports",
             f"no benchmark file in {where} could be imported; {first.case}: {first.message}",
-            f"{first.log_tail}\n{advice}; `perfci list` shows what is found.".strip(),
+            "\n".join(
+                (first.log_tail, *notes, f"{advice}; `perfci list` shows what is found.")
+            ).strip(),
         )
     raise UsageError(
         "no-benchmarks",

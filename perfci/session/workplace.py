@@ -86,7 +86,7 @@ class Workplace:
         """Return head's cases that ``selection`` selects, skipped ones included."""
         head = self.found["head"].discovery
         python = next(one.side.python for one in self.plan.sides if one.name == "head")
-        require_cases(head.cases, head.failures, self.config.benchmarks, python)
+        require_cases(head.cases, head.failures, self.config.benchmarks, python, self.notes)
         return select(head.cases, selection)
 
     def measure(

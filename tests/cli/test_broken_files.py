@@ -64,3 +64,16 @@ def test_listing_says_by_its_exit_code_that_a_file_failed(steady: Project) -> No
     assert done.code == 3
     assert "steady" in done.out
     assert FILE in done.err
+
+
+def test_what_was_not_checked_out_is_said_where_it_cost_every_benchmark(project: Project) -> None:
+    """The advice was to install a package of that name, from an index, where a folder was empty."""
+    for file in (project.folder / "benchmarks").glob("*.py"):
+        file.unlink()
+    project.write(".gitmodules", '[submodule "vendored"]\n\tpath = vendored\n\turl = ../none\n')
+    project.commit("vendored", **{"benchmarks/bench_it.py": "import vendored\n"})
+    done = project.perfci("list")
+    assert done.code == 3, done.text
+    said = done.err
+    assert "submodules, which are not checked out: add `git submodule update" in said
+    assert said.index("submodules") < said.index("pip install vendored")
