@@ -17,7 +17,7 @@ PUBLIC = re.compile(r"\d+\.\d+\.\d+(rc\d+)?")
 PLACEHOLDER = "OWNER/"
 MENTIONING = ("pyproject.toml", "README.md", "CONTRIBUTING.md", ".github/CODEOWNERS",
               ".github/ISSUE_TEMPLATE/config.yml", "docs/commands.md",
-              "docs/github.md")  # fmt: skip
+              "docs/github.md", "docs/tutorial.md")  # fmt: skip
 """Those that have to name the repository's address."""
 
 
