@@ -129,7 +129,7 @@ def load(path_or_url: Place) -> Report | Baselines | History:
     path = expanded(named)
     if path.is_dir():
         return _baselines(path)
-    from perfci.app.history_import import is_export, is_sqlite, read_beginning
+    from perfci.app.history.importing import is_export, is_sqlite, read_beginning
     from perfci.render.limits import MOST_BYTES
 
     try:
@@ -194,7 +194,7 @@ def _history(place: str, shown: str) -> History:
 
 
 def _exported(path: Path) -> History:
-    from perfci.app.history_import import importer
+    from perfci.app.history.importing import importer
     from perfci.history.history import open_history
 
     add = importer(path)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from perfci.app.bisect.nightly import Searched, search_new
 from perfci.app.compare import Request, compare, now, selected_cases
-from perfci.app.history_place import require_own
+from perfci.app.history.place import require_own
 from perfci.app.nightly_scope import (
     OF_THE_COMMIT,
     NightlyRequest,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app import actions
 from perfci.app.notices import Say
 from perfci.app.outputs import STANDARD_OUTPUT, unwritable
+from perfci.app.step import github
 from perfci.errors import UsageError
 from perfci.files import require_writable, write_file
 
@@ -108,7 +108,7 @@ class Notifications:
             say("sent what is new to the webhook")
 
     def _client(self) -> IssueClient:
-        return actions.issue_client(self.repository, self.most_wait_s)
+        return github.issue_client(self.repository, self.most_wait_s)
 
 
 def _tried(do: Callable[..., None], path: Path, *arguments: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from perfci.app.history_place import history_files, history_place
+from perfci.app.history.place import history_files, history_place
 from perfci.app.notices import Announce, Say, silent, unheard
 from perfci.app.outputs import check_writable
 from perfci.checkout.repository import Repository, open_repository

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perfci.app.history_place import require_own
+from perfci.app.history.place import require_own
 from perfci.app.notices import Say
 from perfci.app.project import Project, cache_folder
 from perfci.errors import UsageError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from perfci.app.place import FORGES
+from perfci.app.step.place import FORGES
 from perfci.cli.caller import root_here
 from perfci.cli.options import config_option, posting_options
 from perfci.cli.printing import say
@@ -108,7 +108,7 @@ def command(
     PERFCI_GITLAB_TOKEN, on Forgejo FORGEJO_TOKEN): keep it away from the job that runs the pull
     request's code.
     """
-    from perfci.app.comment import CommentRequest, comment
+    from perfci.app.commenting.comment import CommentRequest, comment
     from perfci.cli.output import exit_code, worst_code
 
     request = CommentRequest(

@@ -41,7 +41,7 @@ def import_files(
     asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are
     recognised by what they hold. A run that is there already isn't added again.
     """
-    from perfci.app.history_import import Reading, importer
+    from perfci.app.history.importing import Reading, importer
     from perfci.cli.caller import ProgressLine
     from perfci.render.clean import clean_line
 
@@ -74,8 +74,8 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
     JSON lines hold all there is, and `import` reads them back; CSV leaves out workers, failures
     and environments' facts.
     """
-    from perfci.app.history_export import csv_lines, json_lines, write_export
-    from perfci.app.history_place import history_files
+    from perfci.app.history.exporting import csv_lines, json_lines, write_export
+    from perfci.app.history.place import history_files
     from perfci.app.outputs import require_distinct
     from perfci.cli.caller import root_here
 
@@ -119,7 +119,7 @@ def prune(
     """
     from datetime import UTC, datetime
 
-    from perfci.app.history_prune import prune_history
+    from perfci.app.history.pruning import prune_history
 
     with _opened(history, config_path) as opened:
         now = datetime.now(UTC)  # noqa: TID251 (it is the one that reads the clock)
@@ -180,7 +180,7 @@ def _opened(
     given: str | None, config_path: Path | None, *, create: bool = False
 ) -> AbstractContextManager[OpenHistory]:
     """Open the history; outside a repository the option or the configuration says where."""
-    from perfci.app.history_place import history_place
+    from perfci.app.history.place import history_place
     from perfci.cli.caller import root_here
     from perfci.history.history import open_history
 

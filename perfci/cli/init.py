@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from perfci.app.init_github import ASKED_FOR, MOST_SHARDS, GitHubOptions
+from perfci.app.init.github import ASKED_FOR, MOST_SHARDS, GitHubOptions
 from perfci.cli.printing import is_quiet, say, show
 from perfci.render.clean import clean_lines
 
@@ -118,8 +118,8 @@ def command(
     comment, with --gitlab the pipeline that does; the options after them are about these. With
     --kubernetes a job that measures, made of --shards, --install and --image.
     """
-    from perfci.app.init import initialise
-    from perfci.app.init_kubernetes import KubernetesOptions
+    from perfci.app.init.init import initialise
+    from perfci.app.init.kubernetes import KubernetesOptions
     from perfci.app.notices import silent
     from perfci.checkout.repository import open_repository
 

@@ -73,8 +73,8 @@ def notification_options(function: F) -> F:
 
 def notifications_of(options: dict[str, Any]) -> Notifications:
     """Take the options of ``notification_options`` out of a command's ``options``."""
-    from perfci.app import actions
     from perfci.app.notify import Notifications
+    from perfci.app.step import github
 
     return Notifications(
         openmetrics=options.pop("openmetrics_path"),
@@ -82,7 +82,7 @@ def notifications_of(options: dict[str, Any]) -> Notifications:
         github_issue=options.pop("github_issue"),
         repository=options.pop("repository"),
         issue_author=options.pop("issue_author"),
-        report_url=options.pop("report_url") or actions.run_url(),
+        report_url=options.pop("report_url") or github.run_url(),
         most_wait_s=options.pop("patience"),
     )
 
@@ -128,7 +128,7 @@ def command(
     from datetime import UTC, datetime
 
     from perfci.app.branch import repository_at
-    from perfci.app.history_place import history_files, history_place
+    from perfci.app.history.place import history_files, history_place
     from perfci.app.outputs import STANDARD_OUTPUT
     from perfci.app.trend import TrendRequest, report_trend, trend_text
     from perfci.config.loading import load_config

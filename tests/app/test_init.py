@@ -7,8 +7,8 @@ import tomllib
 
 import pytest
 
-from perfci.app.init import initialise
-from perfci.app.init_github import GitHubOptions
+from perfci.app.init.github import GitHubOptions
+from perfci.app.init.init import initialise
 from perfci.app.notices import silent
 from perfci.checkout.repository import open_repository
 from tests.builders.project import Project

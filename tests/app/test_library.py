@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import perfci
-from perfci.app.history_export import json_lines, write_export
+from perfci.app.history.exporting import json_lines, write_export
 from perfci.baselines.files import BaselineStore
 from perfci.history.history import open_history
 from tests.baselines.runs import run

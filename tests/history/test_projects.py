@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.app.history_place import history_place, own_history
+from perfci.app.history.place import history_place, own_history
 from perfci.app.notices import silent
 from perfci.app.project import Caller
 from perfci.app.project import Project as Opened

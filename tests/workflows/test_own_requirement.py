@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from perfci.app import init_github as module
-from perfci.app.init_github import own_requirement
+from perfci.app.init import github as module
+from perfci.app.init.github import own_requirement
 from perfci.model.version import VERSION
 
 SHA = "3f786850e387550fdab836ed7e6dc881de23001b"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfci.app.workflows import render_workflow
+from perfci.app.init.workflows import render_workflow
 from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, to_lines
 from perfci.model.history import RecordedRun

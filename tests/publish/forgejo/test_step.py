@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.app.place import found
+from perfci.app.step.place import found
 from tests.builders.project import Done
 from tests.publish.fake import Fault
 from tests.publish.forgejo.server import TOKEN, FakeForgejo, Pull

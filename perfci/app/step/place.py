@@ -46,16 +46,16 @@ def place_of(forge: str | None) -> Place:
     """Return the place of a forge's name; without one, that which the environment speaks of."""
     name = forge or found(os.environ)
     if name == "gitlab":
-        from perfci.app import gitlab_job
+        from perfci.app.step import gitlab
 
-        return gitlab_job
+        return gitlab
     if name in {"forgejo", "gitea"}:
-        from perfci.app import forgejo_actions
+        from perfci.app.step import forgejo
 
-        return forgejo_actions
-    from perfci.app import actions
+        return forgejo
+    from perfci.app.step import github
 
-    return actions
+    return github
 
 
 def found(environment: Mapping[str, str]) -> str:

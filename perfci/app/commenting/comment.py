@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.app.accepting import today, with_authors
-from perfci.app.comment_posting import (
+from perfci.app.commenting.posting import (
     fail_the_answer,
     fail_the_check,
     post,
@@ -18,9 +18,9 @@ from perfci.app.comment_posting import (
     say_outcome,
     written_body,
 )
-from perfci.app.place import place_of
 from perfci.app.project import configuration
 from perfci.app.reports import load_report
+from perfci.app.step.place import place_of
 from perfci.errors import OutsideError, UsageError
 from perfci.render.links import ADDRESS
 from perfci.session.source import Written, by_name, written_in

@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfci.app.init_github import (
+from perfci.app.init.github import (
     caveat_of_install,
     commands_of,
     fit,
     project_install,
     with_perfci,
 )
-from perfci.app.new_files import NewFiles
+from perfci.app.init.new_files import NewFiles
 from perfci.checkout.forge import forge_of
 from perfci.checkout.repository import Repository
 from perfci.errors import UsageError
@@ -39,7 +39,7 @@ def job(repository: Repository, options: KubernetesOptions) -> NewFiles:
 
 
 def _job(repository: Repository, options: KubernetesOptions) -> str:
-    from perfci.app.workflows import workflow_template
+    from perfci.app.init.workflows import workflow_template
 
     address = forge_of(repository)
     if not address:

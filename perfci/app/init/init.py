@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfci.app.init_benchmark import first_benchmark, own_python, the_package
-from perfci.app.init_github import GitHubOptions, workflows
-from perfci.app.init_gitlab import pipeline
-from perfci.app.init_kubernetes import KubernetesOptions, job
-from perfci.app.new_files import require_folder
+from perfci.app.init.benchmark import first_benchmark, own_python, the_package
+from perfci.app.init.github import GitHubOptions, workflows
+from perfci.app.init.gitlab import pipeline
+from perfci.app.init.kubernetes import KubernetesOptions, job
+from perfci.app.init.new_files import require_folder
 from perfci.app.notices import Say
 from perfci.checkout.repository import Repository
 from perfci.config.loading import OWN_FILE, PROJECT_FILE

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app import actions
 from perfci.app.outputs import unwritable
+from perfci.app.step import github
 from perfci.errors import UsageError
 from perfci.files import require_file
 from perfci.publish.failures import Missing, Refused
@@ -51,7 +51,7 @@ def on_demand(request: OnDemandRequest, say: Say) -> Measuring | None:
             "Run it in a workflow `on: issue_comment`, which sets GITHUB_EVENT_PATH.",
         )
     advice = "Name the event's file: --event."
-    asking = read_asking(actions.read_input(request.event, advice), str(request.event))
+    asking = read_asking(github.read_input(request.event, advice), str(request.event))
     if isinstance(asking, Nothing):
         say(f"nothing is measured: {asking.reason}", err=True)
         return None
@@ -61,7 +61,7 @@ def on_demand(request: OnDemandRequest, say: Say) -> Measuring | None:
         say("nothing is measured: the comment doesn't ask for it", err=True)
         return None
     who = clean_line(asking.comment.author, 80)
-    with closing(actions.client(request.repository, request.most_wait_s)) as client:
+    with closing(github.client(request.repository, request.most_wait_s)) as client:
         bot = asking.comment.bot
         permission = "" if bot else client.permission(asking.comment.author)
         if isinstance(read, Misread):
@@ -128,7 +128,7 @@ def _answer(client: Client, author: str, measuring: Measuring, say: Say) -> None
     from perfci.publish.github.on_demand import measuring_body
     from perfci.publish.github.posting import leave_answer
 
-    body = measuring_body(measuring, actions.run_url())
+    body = measuring_body(measuring, github.run_url())
     left = leave_answer(client, measuring.number, measuring.comment, author, body)
     refused = left.kind == "refused"  # that it is measured doesn't depend on it
     say(f"no answer, the token may not: {left.text}" if refused else left.text, err=refused)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app.init_github import (
+from perfci.app.init.github import (
     LABEL,
     PYTHON,
     REPORT_PYTHON,
@@ -20,7 +20,7 @@ from perfci.app.init_github import (
     project_install,
     with_perfci,
 )
-from perfci.app.new_files import NewFiles
+from perfci.app.init.new_files import NewFiles
 from perfci.errors import UsageError
 from perfci.model.version import VERSION
 
@@ -44,7 +44,7 @@ def pipeline(root: Path, options: GitHubOptions) -> NewFiles:
     _require_known(options)
     nightly = "nightly" not in options.left_out
     said = _said(root, options, nightly=nightly)
-    from perfci.app.workflows import workflow_template
+    from perfci.app.init.workflows import workflow_template
     from perfci.render.templates import read_template
 
     texts = {PIPELINE: workflow_template("gitlab.yml.j2").render(said)}
@@ -79,7 +79,7 @@ def _require_known(options: GitHubOptions) -> None:
 
 def _said(root: Path, options: GitHubOptions, *, nightly: bool) -> Mapping[str, object]:
     """Return what the templates ask for."""
-    from perfci.app.workflows import HISTORY_BRANCH
+    from perfci.app.init.workflows import HISTORY_BRANCH
 
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     python = fit(PYTHON, options.python or here, "--python-version")

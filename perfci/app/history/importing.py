@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app.history_export import CSV_BEGINNING
+from perfci.app.history.exporting import CSV_BEGINNING
 from perfci.errors import OutsideError, PerfciError, UsageError
 from perfci.files import read_regular
 from perfci.units import counted

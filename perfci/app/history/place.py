@@ -92,7 +92,7 @@ def take_over(own: Path, root: Path, say: Say) -> None:
     The other file is left as it is: it may hold runs of other repositories, and of commits that
     are gone, and does not say whose those are.
     """
-    from perfci.app.history_import import add_records
+    from perfci.app.history.importing import add_records
     from perfci.checkout.commits import known_commits
     from perfci.history.address import shared_file
     from perfci.history.database import copy_file

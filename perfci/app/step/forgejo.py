@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from perfci.app.actions import attempt, named, repository_url, run_url, token_of, wanted
+from perfci.app.step.github import attempt, named, repository_url, run_url, token_of, wanted
 from perfci.render.links import FORGEJO
 
 if TYPE_CHECKING:

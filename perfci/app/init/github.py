@@ -10,13 +10,13 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app.new_files import NewFiles
+from perfci.app.init.new_files import NewFiles
 from perfci.errors import UsageError
 from perfci.files import parse_toml
 from perfci.model.version import VERSION
 
 if TYPE_CHECKING:
-    from perfci.app.workflows import WorkflowChoices
+    from perfci.app.init.workflows import WorkflowChoices
     from perfci.checkout.repository import Repository
 
 
@@ -137,7 +137,7 @@ def caveat_of_install(what: str) -> str:
 
 def _files(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:
     """Return the workflows' texts, and the requirements' where a command names their file."""
-    from perfci.app.workflows import WORKFLOWS, render_workflow
+    from perfci.app.init.workflows import WORKFLOWS, render_workflow
     from perfci.render.templates import read_template
 
     files = {name: render_workflow(name, choices) for name in WORKFLOWS if name not in left_out}
@@ -147,7 +147,7 @@ def _files(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:
 
 
 def _choices(repository: Repository, options: GitHubOptions) -> WorkflowChoices:
-    from perfci.app.workflows import WorkflowChoices
+    from perfci.app.init.workflows import WorkflowChoices
     from perfci.config.loading import load_config
 
     here = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -8,18 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app import actions
 from perfci.app.accepting import accepted_where_allowed
 from perfci.app.notices import Say
 from perfci.app.outputs import unwritable
+from perfci.app.step import github
 from perfci.errors import OutsideError, PerfciError
 from perfci.files import write_file
 from perfci.render.clean import clean_line
 from perfci.render.links import NO_LINKS, Links, known_links
 
 if TYPE_CHECKING:
-    from perfci.app.comment import Answer, CommentRequest
-    from perfci.app.place import Place
+    from perfci.app.commenting.comment import Answer, CommentRequest
+    from perfci.app.step.place import Place
     from perfci.model.report import Report
     from perfci.publish.forge import Forge
     from perfci.publish.github.check import CheckContent, Posting
@@ -274,7 +274,7 @@ def _leave_both(
     try:
         left = leave_comment(client, pull, author or client.login(), body, dry_run=dry_run)
     except OutsideError:
-        actions.summarise(body, body_file, say)
+        github.summarise(body, body_file, say)
         try:
             set_the_check()  # it is what gates; that the comment failed is said all the same
         except OutsideError as another:
@@ -310,10 +310,10 @@ def _leave_check(
         shown = beside_others(client, group, check)
         left = set_check(client, group.head_sha, shown, dry_run=dry_run)
     except OutsideError:
-        actions.summarise(body, body_file, say)
+        github.summarise(body, body_file, say)
         raise
     say_outcome(left, say)
-    unsaid = actions.summarise(body, body_file, say) if left.kind == "refused" else None
+    unsaid = github.summarise(body, body_file, say) if left.kind == "refused" else None
     if unsaid is not None:
         raise unsaid
 
@@ -327,4 +327,4 @@ def say_outcome(outcome: Outcome, say: Say) -> None:
 def _say_refused(why: str, body: str, body_file: Path, say: Say) -> OutsideError | None:
     """Say that the token may not comment; return why the summary page hasn't the text either."""
     say(f"comment not posted, the token may not: {why}", err=True)
-    return actions.summarise(body, body_file, say)
+    return github.summarise(body, body_file, say)

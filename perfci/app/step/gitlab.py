@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.app.actions import given_pull, token_of
+from perfci.app.step.github import given_pull, token_of
 from perfci.errors import UsageError
 from perfci.render.links import GITLAB
 

@@ -1,0 +1,1 @@
+"""Reports judged by the configuration here, left where their commit is discussed."""

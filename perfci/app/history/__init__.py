@@ -1,0 +1,1 @@
+"""``perfci history``: where it is, and what is put in, taken out and thinned."""

@@ -1,0 +1,1 @@
+"""What CI says in a step's environment, for each forge."""
