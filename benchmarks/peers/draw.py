@@ -131,7 +131,7 @@ def _place(about: list[dict[str, object]]) -> str:
     if not isinstance(packages, dict):
         raise SystemExit("damaged results: packages is no table")
     versions = ", ".join(f"{name} {number}" for name, number in packages.items())
-    days = " and ".join(sorted({str(one["at"])[:10] for one in about}))
+    days = ", ".join(sorted({str(one["at"])[:10] for one in about}))
     return (
         f"Measured {days} on {last['machine']} with {last['cores']} cores, "
         f"Python {last['python']}, {versions}."
