@@ -234,9 +234,13 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "accept-exceeded": lambda *, up_to, unit="": (
         f"it is accepted up to {_amount(up_to, unit)} only"
     ),
-    "accept-unneeded": (
-        "`accept` names {case} {metric}, which did not regress ({status}): the line can go once it "
-        "is merged"
+    "accept-unneeded": lambda *, case, metric, status: (
+        f"`accept` names {case} {metric}, which "
+        + (
+            f"did not regress ({status}): the line can go once it is merged"
+            if status in {"improved", "unchanged", "removed"}
+            else f"was not decided ({status.replace('_', ' ')}): the line may be needed yet"
+        )
     ),
     "accept-unknown": lambda *, case, metric, near="": (
         f"`accept` names {case} {metric}, which was not compared"

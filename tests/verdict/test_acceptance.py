@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.finding import stated
-from perfci.model.report import Comparison, Report, Verdict
+from perfci.model.report import Comparison, Report, Status, Verdict
 from perfci.model.words import words
 from perfci.verdict.acceptance import Acceptance, accept, believed
 from perfci.verdict.decision import decide
@@ -95,8 +95,16 @@ def test_a_line_that_names_no_row_is_said(line: Acceptance, said: str) -> None:
 
 
 def test_a_line_whose_row_did_not_regress_can_go() -> None:
-    (finding,) = accept([paired("a[8]", 1.0)], [LINE], TODAY).findings
-    assert "did not regress" in words(finding)
+    row = replace(paired("a[8]", 1.0), status="unchanged")
+    (finding,) = accept([row], [LINE], TODAY).findings
+    assert "did not regress (unchanged): the line can go" in words(finding)
+
+
+@pytest.mark.parametrize("status", ["inconclusive", "failed", "not_comparable"])
+def test_a_line_whose_row_was_not_decided_may_be_needed_yet(status: Status) -> None:
+    (finding,) = accept([replace(paired("a[8]", 1.0), status=status)], [LINE], TODAY).findings
+    assert "was not decided" in words(finding)
+    assert "can go" not in words(finding)
 
 
 def test_a_part_of_a_report_says_nothing_of_cases_that_are_elsewhere() -> None:
