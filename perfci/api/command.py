@@ -17,11 +17,13 @@ from perfci.api.definition import user_frame
 from perfci.api.work import Work
 from perfci.errors import BenchmarkError, Unusable
 from perfci.metrics import Reading
-from perfci.metrics.observed.tree import resident
+from perfci.metrics.observed.tree import left_by_children, resident
 
 _LAST_LINES = 5
 _LONGEST = 2000
 _KIB = 1024
+_GRACE_S = 0.3
+"""For what ends a little later than its command, as the resource tracker of Python's pools."""
 
 
 def command(
@@ -138,7 +140,13 @@ class _Command:
             raise Unusable("command_failed", f"`{self._name}` did not start: {error}") from error
 
     def begin(self) -> None:
-        """Forget the runs so far."""
+        """Forget the runs so far. Unusable where they left processes running: they'd pile up."""
+        if left := left_by_children(_GRACE_S):
+            raise Unusable(
+                "left_processes",
+                f"`{self._name}` ended and left processes running, {left} by now: have it wait for "
+                "them",
+            )
         for values in (self._user, self._system, self._peak):
             values.clear()
 

@@ -54,6 +54,17 @@ def test_a_run_that_fails_fails_the_case_with_its_last_lines(
     assert said in failed["message"]
 
 
+def test_a_run_that_leaves_processes_fails_the_case(bench: Bench) -> None:
+    failed = bench.failure(f"{HEAD}'sleep 50 &', shell=True)\n")
+    assert failed["kind"] == "left_processes"
+    assert "`/bin/sh -c sleep 50 &` ended and left processes running" in failed["message"]
+
+
+@pytest.mark.parametrize("seconds", ["0.05", "0"])
+def test_what_ends_soon_after_its_command_is_none_left(bench: Bench, seconds: str) -> None:
+    assert bench.measure(f"{HEAD}'sleep {seconds} &', shell=True)\n")["samples_ns"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

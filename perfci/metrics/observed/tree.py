@@ -21,11 +21,14 @@ _KIB = 1024
 class _Process(NamedTuple):
     """What /proc says of one: ``reaped_s`` is the processor time of its ended children.
 
-    ``image`` is where its stack begins: a fork has its parent's, and exec moves it.
+    ``ended``: its parent has only to collect it. ``image`` is where its stack begins: a fork has
+    its parent's, and exec moves it.
     """
 
     pid: int
     parent: int
+    session: int
+    ended: bool
     reaped_s: float
     image: int
 
@@ -69,6 +72,29 @@ class Spent(NamedTuple):
     def any_until(self, later: Spent) -> bool:
         """Whether there was a process from this reading to ``later``."""
         return bool(self.living or later.living or later.faults > self.faults)
+
+
+def left_by_children(within_s: float) -> int:
+    """Return how many processes ended children of this one have left running in its session.
+
+    What ends by itself ``within_s`` isn't counted, nor is what detached itself into a session of
+    its own: perfci ends that with the worker. 0 where this process leads no session.
+    """
+    if os.getsid(0) != os.getpid():
+        return 0
+    end = time.monotonic() + within_s
+    while (left := _orphans()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return left
+
+
+def _orphans() -> int:
+    """Return how many of this session live that are not below this process."""
+    own = os.getpid()
+    below = {own, *(one.pid for one in _descendants())}
+    found = (_stat(int(entry.name)) for entry in _PROC.iterdir() if entry.name.isdigit())
+    mine = [one for one in found if one and one.session == own and not one.ended]
+    return sum(one.pid not in below and not _compiles(one.pid) for one in mine)
 
 
 def held_by_descendants() -> int:
@@ -153,7 +179,8 @@ def _stat(pid: int) -> _Process | None:
     if not fields:
         return None
     reaped_s = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
-    return _Process(pid, int(fields[1]), reaped_s, image=int(fields[25]))
+    parent, session, image = (int(fields[place]) for place in (1, 3, 25))
+    return _Process(pid, parent, session, fields[0] in {b"Z", b"X"}, reaped_s, image)
 
 
 def _compiles(pid: int) -> bool:
