@@ -9,7 +9,7 @@ from perfci.model.settings import AGREEING_ROUNDS
 from perfci.session.needs import Needs
 from perfci.session.state import CaseState
 from perfci.verdict.allocation import is_out_of_reach, rounds_to_decide
-from perfci.verdict.caveats import draws, draws_to_believe, is_clear
+from perfci.verdict.caveats import draws, draws_to_believe
 from perfci.verdict.margin import threshold_of, worse_by
 from perfci.verdict.stopping import undecided_metrics
 
@@ -86,7 +86,7 @@ class Remaining:
     def _rounds_of(self, row: Comparison, family: int, most: int) -> int:
         """Return what decides a row; before it has an interval, what makes its change believed."""
         policy = self._needs.policy
-        if worse_by(row)[1] is None and _moves(row) and not is_clear(row.ratio):
+        if worse_by(row)[1] is None and _moves(row):
             return min(most, draws_to_believe(row, family, policy.alpha) - min(draws(row)))
         return rounds_to_decide(row, policy, family, most) or most
 

@@ -16,8 +16,6 @@ from perfci.model.settings import DECIDING_ROUNDS
 from perfci.stats.modes import Modes, two_modes
 from perfci.stats.quantile import median
 
-CLEAR_CHANGE = 1.5
-"""States of a process differ by 5 to 30 %: a change by this ratio is not explained by them."""
 ONE_SESSION = found("one-session")
 _LEAST_ONE_SIDED = 2
 """A single outlier may be another process's doing, half of the time on head's side."""
@@ -87,11 +85,6 @@ def rounds_to_believe(family: int, alpha: float) -> int:
     while may_be_process_variance(count, count, family, alpha):
         count += 1
     return count
-
-
-def is_clear(ratio: float | None) -> bool:
-    """Say whether a change is too large for between-process variance."""
-    return ratio is not None and ratio > 0.0 and max(ratio, 1.0 / ratio) >= CLEAR_CHANGE
 
 
 def caveat_of_rounds(

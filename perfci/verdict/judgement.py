@@ -23,7 +23,6 @@ from perfci.verdict.caveats import (
     ancestors_differ,
     draws,
     draws_to_believe,
-    is_clear,
     is_unproven,
     why_not_unchanged,
 )
@@ -118,8 +117,6 @@ def _why_not_believed(row: Comparison, policy: Policy, family: int) -> Finding |
     """Return what keeps a significant change from counting, or None."""
     if row.caveat:
         return row.caveat
-    if is_clear(row.ratio):
-        return None
     if row.method == "welch_t" and row.base_sessions < 2:
         return ONE_SESSION
     base, head = draws(row)

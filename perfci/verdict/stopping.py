@@ -10,7 +10,7 @@ from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
 from perfci.stats.student import t_quantile
-from perfci.verdict.caveats import ancestors_differ, draws, is_clear, is_unproven, why_not_unchanged
+from perfci.verdict.caveats import ancestors_differ, draws, is_unproven, why_not_unchanged
 from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
@@ -69,11 +69,7 @@ def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     change, lo, hi = worse_by(row)
     if lo is None or hi is None:
         return change is not None and _too_few(row) and change >= threshold_of(row)
-    return (
-        is_beyond(lo, hi, threshold_of(row))
-        and not is_clear(row.ratio)
-        and is_unproven(row, family, policy.alpha)
-    )
+    return is_beyond(lo, hi, threshold_of(row)) and is_unproven(row, family, policy.alpha)
 
 
 def _too_few(row: Comparison) -> bool:
