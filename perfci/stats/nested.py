@@ -10,8 +10,8 @@ from perfci.model.finding import ANCESTORS_DIFFER, found
 from perfci.stats.paired import paired_t
 from perfci.stats.student import CONFIDENCE, EXACT, Resolution, TTest, mean, t_quantile, t_test
 
-POOLED_UNLESS = 0.25
-"""The p of the F test below which ancestors are not pooled."""
+REPORTED_BELOW = 0.25
+"""The p of the F test below which a finding says that ancestors differ."""
 _UPPER = 0.5 + CONFIDENCE / 2
 
 
@@ -31,16 +31,17 @@ def nested_t(
     -----
     Random effects, one level: ``d_ij = μ + a_i + e_ij`` with ``n_i`` pairs of each of ``k``
     ancestors, N in all (Searle, Casella & McCulloch 1992, Variance Components, 3.6: unbalanced
-    data). The analysis of variance gives ``F = MSA / MSE`` with ``k - 1`` and ``N - k`` degrees of
-    freedom. Unless its p is below 0.25 the two are pooled (Bancroft 1964, Biometrics 20:427-442),
-    which is the paired t test of all pairs: a component that isn't there costs little. Else the
-    mean of all pairs has ``SE² = s_a² Σ n_i² / N² + s_e² / N`` with the components estimated from
-    the mean squares, and ``df = k - 1``; with as many pairs of each ancestor that is the t test of
-    the ancestors' means. Weights that are best for the components were rejected: the estimate would
-    jump with the F test, and their intervals hold no better. So were Satterthwaite's degrees of
-    freedom: 89 to 93 % of their intervals hold. Assumes effects of ancestors and of pairs
-    independent and about normal. One ancestor says nothing of the variance between ancestors: no
-    evidence. How few do: docs/results/ancestors.md.
+    data). The mean of all pairs has ``SE² = s_a² Σ n_i² / N² + s_e² / N`` with the components
+    estimated from the mean squares, and ``df = k - 1``. It is never taken as less than the pooled
+    ``s² / N``, which ignores ancestors. With as many pairs of each ancestor, that is the t test of
+    the ancestors' means where they differ, and wider where they don't.
+
+    Pooling where an F test sees no difference (Bancroft 1964, Biometrics 20:427-442) was rejected:
+    90 to 91 % of the intervals then hold a change at the threshold. So were weights that are best
+    for the components, whose intervals hold no better, and Satterthwaite's degrees of freedom, of
+    which 89 to 93 % hold. Assumes effects of ancestors and of pairs independent and about normal.
+    One ancestor says nothing of the variance between ancestors: no evidence. How few do:
+    docs/results/ancestors.md.
     """
     if len(ancestors) != len(base):
         raise ValueError(f"{len(ancestors)} ancestors of {len(base)} pairs")
@@ -51,12 +52,12 @@ def nested_t(
     if len(groups) < 2:
         return TTest(pooled.estimate, warnings=(found("one-ancestor"),))
     parts = components(groups, resolution)
-    if parts.p >= POOLED_UNLESS:
-        return pooled
     count = len(base)
     shares = math.fsum((len(group) / count) ** 2 for group in groups)
-    se = math.sqrt(parts.between * shares + parts.within / count)
+    se = max(math.sqrt(parts.between * shares + parts.within / count), pooled.se)
     df = len(groups) - 1
+    if parts.p >= REPORTED_BELOW:
+        return t_test(pooled.estimate, se, df)
     wider = se * t_quantile(_UPPER, df) / (pooled.se * t_quantile(_UPPER, count - 1))
     differ = found(ANCESTORS_DIFFER, ancestors=len(groups), wider=wider)
     return t_test(pooled.estimate, se, df, (differ,))

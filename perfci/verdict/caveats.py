@@ -62,8 +62,12 @@ def draws_to_believe(row: Comparison, family: int, alpha: float) -> int:
 
 def _excluded(row: Comparison) -> int:
     """Where rounds share ancestors one more is soon excluded; else simulation finds no harm."""
-    shared = 0 < row.ancestors < (row.base.workers if row.base else 0)
-    return row.rounds_set_aside if shared else 0
+    return row.rounds_set_aside if shares_ancestors(row) else 0
+
+
+def shares_ancestors(row: Comparison) -> bool:
+    """Say whether some of a row's rounds come from one ancestor."""
+    return 0 < row.ancestors < (row.base.workers if row.base else 0)
 
 
 def draws(row: Comparison) -> tuple[int, int]:

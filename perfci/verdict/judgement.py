@@ -20,10 +20,10 @@ from perfci.stats.multiple_testing import holm
 from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (
     ONE_SESSION,
-    ancestors_differ,
     draws,
     draws_to_believe,
     is_unproven,
+    shares_ancestors,
     why_not_unchanged,
 )
 from perfci.verdict.margin import is_beyond, is_within, margin, threshold_of, worse_by
@@ -192,8 +192,8 @@ def _what_it_takes(row: Comparison, alpha: float) -> Finding:
     pairs = row.base.workers if row.base else 0
     if row.difference is not None or row.se is None or row.threshold <= 0.0:
         return found("detectable", change=row.detectable)
-    # where ancestors differ, they are what there have to be more of
-    units, each = (row.ancestors, pairs / row.ancestors) if ancestors_differ(row) else (pairs, 1.0)
+    # where rounds share ancestors, there have to be more of those
+    units, each = (row.ancestors, pairs / row.ancestors) if shares_ancestors(row) else (pairs, 1.0)
     spread = row.se * math.sqrt(units)
     needed = pairs_needed(spread, math.log(margin(row.threshold)[1]), alpha)
     rounds = None if needed is None else math.ceil(each * needed)
