@@ -36,7 +36,6 @@ class Request:
     """What a command asks of a session, besides the configuration.
 
     ``everything``: cases of the same code on both sides are measured as any other.
-    ``together``: cases of one file that are the same code need not have a number.
     ``only`` names cases by their ids, besides the user's ``selection``; empty for all. So does
     ``again``, which has files, too: what failed last time and is asked for by ``--last-failed``.
     ``shard`` asks for a part of what is selected, split by ``durations`` in s by case; None for the
@@ -51,7 +50,6 @@ class Request:
     again: tuple[str, ...] = ()
     fail_fast: bool = False
     everything: bool = False
-    together: bool = False
     log_folder: Path | None = None
     shard: Shard | None = None
     durations: Mapping[str, float] = field(default_factory=dict)
@@ -118,7 +116,6 @@ def measure_both(
             fail_fast=request.fail_fast,
             scale=part.scale,
             everything=request.everything,
-            together=request.together,
             looks=request.why,
         )
         new, gone = one_sided_points(workplace, request, part)

@@ -137,7 +137,7 @@ def compare_revisions(
     say_what_is_left_out(project.repository, project.caller.say, *sides)
     recording = _recorder(project, asked, *sides)
     request = replace(
-        replace(asked.request(fail_fast=fail_fast), together=True),
+        asked.request(fail_fast=fail_fast),
         why=bool(asked.traces) or (project.config.why if asked.why is None else asked.why),
         traces=asked.traces,
         again=tuple(failed.failed),

@@ -47,9 +47,8 @@ class WorkOrder:
     its start was disturbed, and isn't reported. Discovery looks for installed copies of what
     ``project`` names (normalised distributions) or ``checkout`` holds. ``devices`` are the kinds of
     device that it found, ``metrics`` the modules of metrics, with their distributions. With
-    ``instruments`` nothing is measured: they look inside of the case. With ``cases``, ids, it runs
-    them one after the other, and measures nothing. With ``flush_l2`` a device's cache is flushed
-    before each call. Times in s.
+    ``instruments`` nothing is measured: they look inside of the case. With ``flush_l2`` a device's
+    cache is flushed before each call. Times in s.
     """
 
     root: str
@@ -78,7 +77,6 @@ class WorkOrder:
     devices: tuple[str, ...] = ()
     metrics: Mapping[str, str] = field(default_factory=dict)
     instruments: tuple[str, ...] = ()
-    cases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

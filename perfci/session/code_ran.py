@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from perfci.model.ran import Ran
-from perfci.session.executor import Executor
 from perfci.session.plan import SessionPlan
 from perfci.session.provenance.attribution import Provenance
 from perfci.session.provenance.openings import Openings
 from perfci.session.provenance.tally import Tally
-from perfci.session.same_code import SameCode, used_by_all
 from perfci.session.state import CaseState
 from perfci.verdict.identity import may_be_same_code
 from perfci.verdict.policy import Policy
+
+
+def used_by_all(ran: Iterable[Provenance]) -> frozenset[str]:
+    """Return the files that both sides used: head's benchmarks."""
+    used = [frozenset(provenance.used) for provenance in ran]
+    return frozenset.intersection(*used) if used else frozenset()
 
 
 class CodeRan:
@@ -43,17 +47,6 @@ class CodeRan:
         state.opened |= (imported | self.opened()) - used_by_all(ran.values())
         for name, one in ran.items():
             self._tally.add(state.case.id, name, one)
-
-    def settle_together(
-        self, states: Sequence[CaseState], executor: Executor, budget_end: float
-    ) -> None:
-        """Settle the cases of each file that are the same code as all of them run together."""
-        if self._everything or not self._may_be_the_same():
-            return
-        same_code = SameCode(self._plan, executor, self._openings, self._tally, budget_end)
-        settled = same_code.of([state.case for state in states])
-        for state in states:
-            state.same_code = state.case.id in settled
 
     def settles(self, state: CaseState) -> bool:
         """Say whether the case is the same code on both sides, and nothing says otherwise."""

@@ -25,8 +25,6 @@ from perfci.session.slot import Task
 
 # they lie beside the cache: a side's first compile would make them for all others
 _COMPILER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
-_OF_MANY = " of many"
-"""The folder of a worker's caches that runs many cases: no case's, which have no spaces."""
 
 
 def files_in(root: Path, benchmarks: str, pattern: str) -> tuple[str, ...]:
@@ -265,16 +263,6 @@ class SessionPlan:
             },
             timeout_s=case.timeout or self.settings.timeout,
         )
-
-    def task_of_many(self, side: SidePlan, cases: Sequence[Case]) -> Task:
-        """Return the task of one worker that runs ``cases``, of one file, and measures nothing."""
-        task = self.task(side, cases[0], 1, _OF_MANY, exact=())
-        names = tuple(case.id for case in cases)
-        waits = max(case.timeout or self.settings.timeout for case in cases)
-        # a later worker would open bytecode that it left in place of a file that is followed
-        environment = {**task.environment, "PYTHONDONTWRITEBYTECODE": "1"}
-        order = replace(task.order, case="", cases=names)
-        return replace(task, order=order, environment=environment, timeout_s=waits)
 
     def forget_cold_caches(self, slug: str) -> None:
         """Remove the caches that only one cold round used: Inductor's grow large."""

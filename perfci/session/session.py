@@ -43,9 +43,8 @@ class Session:
 
     ``scale`` is how many times this session's comparisons its report will have: a shard's session
     is as sure as one that measures everything. A case that ran the same code on both sides, without
-    doubt, has one round, and all of them where ``everything`` is measured. ``together``: cases of
-    one file that all are, in one process a side, have none. ``looks``: cases that moved will be
-    looked into, which takes time, too.
+    doubt, has one round, and all of them where ``everything`` is measured. ``looks``: cases that
+    moved will be looked into, which takes time, too.
     """
 
     def __init__(
@@ -60,7 +59,6 @@ class Session:
         fail_fast: bool = False,
         scale: float = 1.0,
         everything: bool = False,
-        together: bool = False,
         looks: bool = False,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> None:
@@ -74,7 +72,6 @@ class Session:
         self._gpu = gpu or GpuWatches()
         self._fail_fast = fail_fast
         self._scale = scale
-        self._together = together
         self._progress = progress
         self._starters = Starters(plan, executor, journal, budget_end)
         cold = plan.settings.cold_start_rounds
@@ -98,8 +95,6 @@ class Session:
         notes: list[str] = []
         ended = "done"
         try:
-            if self._together:
-                self._code.settle_together(states, self._executor, self._budget_end)
             ended = self._minimum(states) or self._more(states) or "done"
         except KeyboardInterrupt:
             ended = "interrupted"

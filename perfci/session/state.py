@@ -12,7 +12,7 @@ from perfci.model.worker import WorkerOutput
 from perfci.session.discovery import Discovered
 from perfci.session.journal import slug
 from perfci.verdict.comparison.cases import compare_case
-from perfci.verdict.identity import same_code_rows, unmeasured_row
+from perfci.verdict.identity import same_code_rows
 from perfci.verdict.policy import Policy
 
 
@@ -65,7 +65,7 @@ class CaseState:
     def compared(self, policy: Policy) -> tuple[Comparison, ...]:
         """Return the comparisons of both sides, made once a round; a side alone has none.
 
-        Of a case that is the ``same_code`` on both they say so; without a round that is one row.
+        Of a case that is the ``same_code`` on both they say so.
         """
         if len(self.outputs) == 2 and self._compared[0] != self.rounds:
             base, head = (tuple(self.outputs[name]) for name in ("base", "head"))
@@ -73,7 +73,7 @@ class CaseState:
             self._compared = (self.rounds, rows)
         if not self.same_code:
             return self._compared[1]
-        return same_code_rows(self._compared[1]) or (unmeasured_row(self.case.id, policy),)
+        return same_code_rows(self._compared[1])
 
 
 def by_own_timeout(failure: Failure, case: Case) -> Failure:

@@ -96,14 +96,12 @@ class Workplace:
         fail_fast: bool = False,
         scale: float = 1.0,
         everything: bool = False,
-        together: bool = False,
         looks: bool = False,
     ) -> SessionResult:
         """Measure those of ``cases`` that every side has and that aren't skipped.
 
         ``scale`` is how many times their comparisons the report will have. ``everything``: cases
-        that ran the same code on both sides, too, get all their rounds; ``together``: where many
-        cases of a file did, they may have none.
+        that ran the same code on both sides, too, get all their rounds.
         """
         known = [{case.id for case in found.discovery.cases} for found in self.found.values()]
         chosen = tuple(
@@ -119,7 +117,6 @@ class Workplace:
             fail_fast=fail_fast,
             scale=scale,
             everything=everything or len({one.key for one in self.environments.values()}) > 1,
-            together=together,
             looks=looks,
             progress=self.shown.progress,
         )

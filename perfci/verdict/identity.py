@@ -7,28 +7,39 @@ from dataclasses import replace
 
 from perfci.model.finding import found
 from perfci.model.report import Comparison
-from perfci.verdict.decision import placeholder
-from perfci.verdict.policy import Policy
+from perfci.verdict.margin import threshold_of, worse_by
 
 SAME_CODE = found("same-code")
 
 
 def may_be_same_code(rows: Sequence[Comparison]) -> bool:
-    """Say whether no row speaks against it: counts agree, and both sides have each metric."""
+    """Say whether no row speaks against it.
+
+    Counts agree, both sides have each metric, and no metric that may fail the report moved by more
+    than its threshold.
+    """
     return all(
-        row.status == "unchanged" if row.method == "exact" else row.method == "paired_t"
+        row.status == "unchanged"
+        if row.method == "exact"
+        else row.method == "paired_t" and not (row.gate == "fail" and _moved(row))
         for row in rows
     )
 
 
-def unmeasured_row(case: str, policy: Policy) -> Comparison:
-    """Return the only row of a case that was seen to be the same code, and not measured."""
-    return replace(placeholder(case, "unchanged", policy, SAME_CODE), method="same_code")
-
-
 def same_code_rows(rows: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """Return rows that are ``unchanged`` without a test; each side's own number stays."""
-    return tuple(row if row.method == "exact" else _unchanged(row) for row in rows)
+    """Return rows that are ``unchanged`` without a test; each side's own number stays.
+
+    A row that moved by more than its threshold stays as it was compared: undecided.
+    """
+    return tuple(row if row.method == "exact" or _moved(row) else _unchanged(row) for row in rows)
+
+
+def _moved(row: Comparison) -> bool:
+    """Say whether the row changed by more than its threshold, for better or worse, or by what
+    can't be said.
+    """
+    change, _, _ = worse_by(row)
+    return change is None or abs(change) > threshold_of(row)
 
 
 def _unchanged(row: Comparison) -> Comparison:

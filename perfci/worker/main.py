@@ -92,7 +92,7 @@ class _Process:
             return
         prepare_path(order.python_path)
         watch = begin_in_worker(os.environ)
-        if not (order.case or order.cases or order.fork_socket >= 0):
+        if not (order.case or order.fork_socket >= 0):
             _discover(order, channel, stage, watch)
             return
         use(order.metrics)
@@ -100,11 +100,6 @@ class _Process:
             from perfci.worker.explaining import look_inside
 
             look_inside(order, channel, stage)
-            return
-        if order.cases:
-            from perfci.worker.running import run_cases
-
-            run_cases(order, channel, stage, partial(_look, watch))
             return
         harness_ns = monotonic_ns()
         stage.enter("import")

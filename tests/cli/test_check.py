@@ -9,7 +9,7 @@ import pytest
 
 from perfci.model.words import words
 from perfci.verdict.comparison.cases import LEFT_OUT
-from tests.builders.project import Project, rows
+from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
 
 CASES = ("steady", "counting")
 
@@ -77,6 +77,7 @@ def test_suspects_of_different_commits_are_each_confirmed_against_their_own(
     assert f"(replaces 1 session of {first[:12]})" in done.out
     assert len({json.loads(baseline_of(stored, one).read_text())["sha"] for one in CASES}) == 2
     scale_baseline(stored, 1 / 30, *CASES)
+    stored.write("pyproject.toml", QUICK + NOISE_PASSES)
     report = stored.report("check", "--no-confirm", code=1)
     assert {rows(report, one)["latency_p50"]["confirmed"] for one in CASES} == {False}
     report = stored.report("check")

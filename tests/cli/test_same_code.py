@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders.project import Project, rows
+from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
 
 BENCHMARK = """\
 from pathlib import Path
@@ -27,6 +27,7 @@ def reading():
 @pytest.fixture
 def settled(project: Project) -> Project:
     for path, text in {
+        "pyproject.toml": QUICK + NOISE_PASSES,
         "benchmarks/bench_one.py": BENCHMARK,
         "lib.py": "def work():\n    return sum(range(1000))\n",
         "unused.py": "x = 1\n",
@@ -74,44 +75,55 @@ def test_all_measures_everything(settled: Project) -> None:
     assert set(methods(settled, "--all").values()) == {"paired_t"}
 
 
-MANY = """\
+LATER = """\
+import threading
+import time
 from pathlib import Path
 import perfci
 from lib import work
 
-@perfci.benchmark(number=[1, 2, 3, 4, 5])
-def counting(number):
+def read():
+    return Path("notes.md").read_text()
+
+@perfci.benchmark
+def plain():
+    return work
+
+@perfci.benchmark
+def evicting():
+    cache = {}
+    def call():
+        cache[len(cache)] = read() if len(cache) == 50 else ""
+        return work()
+    return call
+
+@perfci.benchmark
+def importing_later():
+    calls = []
+    def call():
+        calls.append(1)
+        if len(calls) == 50:
+            import unused
+        return work()
+    return call
+
+@perfci.benchmark
+def reading_in_the_background():
+    def later():
+        time.sleep(0.5)
+        read()
+    threading.Thread(target=later, daemon=True).start()
     return work
 """
-READING = """\
-    if number == 5:
-        text = Path("notes.md").read_text()
-"""
 
 
 @pytest.mark.processes
-def test_many_cases_that_ran_the_same_code_together_need_no_round(settled: Project) -> None:
-    settled.commit("many", **{"benchmarks/bench_one.py": MANY})
-    settled.commit("prose", **{"notes.md": "one, two\n"})
-    report = settled.report("compare", "HEAD~1", "HEAD")
-    assert report["verdict"]["status"] == "pass"
-    assert report["timing"]["rounds"] == 0
-    assert len(report["same_code"]) == 5
-    assert {(row["method"], row["status"]) for row in report["results"]} == {
-        ("same_code", "unchanged")
-    }
-    assert {row["case"] for row in report["results"]} == set(report["same_code"])
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize("also", [READING, "    if number == 5:\n        raise ValueError\n"])
-def test_one_of_many_that_differs_or_fails_has_each_measured_by_itself(
-    settled: Project, also: str
+def test_what_a_case_does_only_after_many_calls_is_seen_however_many_cases_its_file_has(
+    settled: Project,
 ) -> None:
-    many = MANY.replace("    return work", f"{also}    return work")
-    settled.commit("many", **{"benchmarks/bench_one.py": many})
-    settled.commit("prose", **{"notes.md": "one, two\n"})
-    report = settled.report("compare", "HEAD~1", "HEAD")
-    alike = {f"counting[number={number}]" for number in range(1, 5)}
-    assert set(report["same_code"]) == alike
-    assert all(rows(report, case)["latency_p50"]["head"]["workers"] == 1 for case in alike)
+    whole_round = (QUICK + NOISE_PASSES).replace("round_time = 0.02", "round_time = 0.5")
+    settled.commit("later", **{"benchmarks/bench_one.py": LATER, "pyproject.toml": whole_round})
+    settled.commit("other", **{"unused.py": "x = 2\n", "notes.md": "one, two\n"})
+    report = settled.report("compare", "HEAD~1", "HEAD", "--rounds", "2")
+    assert report["same_code"] == ["plain"]
+    assert rows(report, "plain")["latency_p50"]["head"]["workers"] >= 1

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from perfci.model.report import Comparison, Verdict
 from perfci.render.row_checks import why_untrue
 from perfci.verdict.comparison.cases import compare_case
@@ -23,7 +25,7 @@ def compared(base: dict[str, float], head: dict[str, float]) -> tuple[Comparison
 def test_one_round_of_the_same_code_is_unchanged_and_costs_the_verdict_nothing() -> None:
     rows = compared(
         {"latency_p50": 0.010, "host_memory_over_setup": 1.0, "graph_breaks": 2.0},
-        {"latency_p50": 0.013, "host_memory_over_setup": 9e6, "graph_breaks": 2.0},
+        {"latency_p50": 0.0103, "host_memory_over_setup": 2e6, "graph_breaks": 2.0},
     )
     assert may_be_same_code(rows)
     assert decide(adjust(rows, POLICY), (), POLICY).status == "inconclusive"
@@ -35,7 +37,7 @@ def test_one_round_of_the_same_code_is_unchanged_and_costs_the_verdict_nothing()
     assert decide(settled, (), POLICY).status == "pass"
     assert [list(why_untrue(row)) for row in settled] == [[], [], []]
     latency = next(row for row in settled if row.metric == "latency_p50")
-    assert (latency.base.center, latency.head.center) == (0.010, 0.013)
+    assert (latency.base.center, latency.head.center) == (0.010, 0.0103)
     assert latency.ratio is None
     assert latency.p is None
     assert latency.warnings == ("nothing that ran differs between base and head",)
@@ -45,13 +47,32 @@ def test_a_count_that_differs_speaks_against_it() -> None:
     assert not may_be_same_code(compared({"graph_breaks": 2.0}, {"graph_breaks": 3.0}))
 
 
+@pytest.mark.parametrize("head", [0.0152, 0.0066, 0.043])
+def test_a_gating_row_beyond_its_threshold_speaks_against_it(head: float) -> None:
+    assert not may_be_same_code(compared({"latency_p50": 0.010}, {"latency_p50": head}))
+
+
+def test_a_row_that_fails_nothing_and_moved_beyond_its_threshold_is_not_called_unchanged() -> None:
+    rows = compared(
+        {"latency_p50": 0.010, "latency_max": 0.011}, {"latency_p50": 0.010, "latency_max": 0.047}
+    )
+    assert may_be_same_code(rows)
+    settled = adjust(same_code_rows(rows), POLICY)
+    assert {row.metric: row.status for row in settled} == {
+        "latency_p50": "unchanged",
+        "latency_max": "inconclusive",
+    }
+    assert decide(settled, (), POLICY).status == "pass"
+    assert [list(why_untrue(row)) for row in settled] == [[], []]
+
+
 def test_a_metric_that_head_lost_speaks_against_it() -> None:
     both = {"latency_p50": 0.010}
     assert not may_be_same_code(compared({**both, "cold_start": 1.0}, both))
 
 
 def test_no_other_policy_takes_it_for_undecided() -> None:
-    rows = same_code_rows(compared({"latency_p50": 0.010}, {"latency_p50": 0.013}))
+    rows = same_code_rows(compared({"latency_p50": 0.010}, {"latency_p50": 0.0103}))
     missing = dict.fromkeys(("peak_host_memory", "host_memory_over_setup"), "no memory in /proc")
     report = replace(
         shard(1, 1),

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 from array import array
-from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -186,18 +185,6 @@ def test_a_server_dies_with_a_worker_that_is_killed(bench: Bench, tmp_path: Path
         worker.wait_for("ready")
         os.kill(worker.process.pid, signal.SIGKILL)
         assert_ends(int((bench.root / "pid").read_text()))
-
-
-@pytest.mark.parametrize(
-    "made", ["perfci.server(['sleep', '9'])", "perfci.command(['sleep', '9'])"]
-)
-def test_what_runs_programs_is_not_run_to_see_whether_it_is_the_same_code(
-    bench: Bench, made: str
-) -> None:
-    path = bench.write(f"{HEAD}{CASE}    {made}\n    return int\n")
-    order = replace(bench.order(path, "case"), case="", cases=("case",))
-    with bench.start(order) as worker:
-        assert worker.wait_for("failed")["kind"] == "runs_programs"
 
 
 @pytest.mark.parametrize(

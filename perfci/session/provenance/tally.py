@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -107,19 +107,6 @@ class Tally:
             if of_library and Path(module.path).is_relative_to(tree.root):
                 relative = str(Path(module.path).relative_to(tree.root))
                 self._folders[side].add(folder_of(tree.root, relative, module.name))
-
-    def add_together(self, cases: Sequence[str], side: str, ran: Provenance) -> None:
-        """Add what one worker of several cases ran: each of them may have used all of it."""
-        first, *others = cases
-        self.add(first, side, ran)
-        for case in others:
-            self._cases[case, side] = self._cases[first, side]
-
-    def forget(self, cases: Iterable[str]) -> None:
-        """Forget what these cases used."""
-        for case in cases:
-            for side in self._trees:
-                self._cases.pop((case, side), None)
 
     def side(self, name: str) -> SideRan:
         """Return what this side's workers ran, over all cases."""
