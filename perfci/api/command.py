@@ -22,8 +22,6 @@ from perfci.metrics.observed.tree import left_by_children, resident
 _LAST_LINES = 5
 _LONGEST = 2000
 _KIB = 1024
-_GRACE_S = 0.3
-"""For what ends a little later than its command, as the resource tracker of Python's pools."""
 
 
 def command(
@@ -141,7 +139,7 @@ class _Command:
 
     def begin(self) -> None:
         """Forget the runs so far. Unusable where they left processes running: they'd pile up."""
-        if left := left_by_children(_GRACE_S):
+        if left := left_by_children():
             raise Unusable(
                 "left_processes",
                 f"`{self._name}` ended and left processes running, {left} by now: have it wait for "

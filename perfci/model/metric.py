@@ -31,7 +31,8 @@ class Metric:
     gives it more rounds.
     With ``every_round`` none is excluded as an outlier: what few show is what it measures.
     A metric of the kind ``exact`` is tested, too, where the workers of a side disagree. ``always``:
-    every case that is measured has it, where the machine can measure it at all.
+    every case that is measured has it, where the machine can measure it at all. ``zero_if_absent``:
+    a worker that doesn't give it counts as zero where another worker of the case gives it.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Metric:
     rounds_setting: str = "rounds"
     always: bool = False
     every_round: bool = False
+    zero_if_absent: bool = False
 
 
 def why_unfit(metric: Metric) -> str:

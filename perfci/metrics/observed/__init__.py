@@ -5,17 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import chain
 
+from perfci.errors import Unusable
 from perfci.metrics import NOTHING, Collector, Reading, Scene, Warm
-from perfci.metrics.observed.tree import Spent
+from perfci.metrics.observed.tree import Spent, left_by_children, uptime_s
 from perfci.model.metric import Metric
 from perfci.stats.quantile import median
 
 PLACE = 1.5
 _OF_COMMANDS = "command_cpu_time"
+_NEGLIGIBLE_S = 1e-4
+"""Less processor time per call than this is not told apart: idle helpers wake up now and then."""
+_CLOCK_S = 1e-6
+_FEWEST_LEFT = 2
+"""A single new process may be a pool's that grows when it is needed."""
 METRICS = {
-    Metric("children_cpu_time", "s", "per_worker", 0.05, "warn"): (
+    Metric(
+        "children_cpu_time",
+        "s",
+        "per_worker",
+        0.05,
+        "fail",
+        floor=_NEGLIGIBLE_S,
+        step=_CLOCK_S,
+        zero_if_absent=True,
+    ): (
         "processor time of [processes that the calls start or use](benchmarks.md#processes): all "
-        "of it from warm-up to the last burst ÷ calls; a command has the next row instead"
+        "of it from warm-up to the last burst ÷ calls; less than 0.1 ms, or no process, counts as "
+        "0.1 ms; a command has the next row instead"
     ),
     Metric(_OF_COMMANDS, "s", "per_worker", 0.05, "warn"): (
         "[a command's](running-commands.md) processor time, user and system, its children's "
@@ -34,30 +50,51 @@ METRICS = {
 class Children:
     """Sees what the processes below this one take, whoever started them."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, set_up_s: float) -> None:
         self._calls = scene.calls
+        self._set_up_s = set_up_s
         self._before = Spent.now()
 
     def begin(self) -> None:
-        """Forget what they took so far."""
+        """Forget what they took so far. Unusable where calls since set-up left processes."""
+        if left := left_by_children(since_s=self._set_up_s):
+            raise _left(left)
         self._before = Spent.now()
 
     def reading(self) -> Reading:
-        """Return what they took of a call since; nothing where there were none."""
+        """Return what they took per call since; nothing where there were none.
+
+        Unusable where each call has left one running: every call is measured beside all of them.
+        """
         now, calls = Spent.now(), self._calls()
         if not (calls and self._before.any_until(now)):
             return NOTHING
+        more = now.running - self._before.running
+        if more >= max(calls, _FEWEST_LEFT):
+            raise _left(more)
         # less only where one ended that this process can't wait for: a grandchild given to init
         return Reading({"children_cpu_time": max(0.0, now.cpu_s - self._before.cpu_s) / calls})
+
+
+def _left(count: int) -> Unusable:
+    return Unusable(
+        "left_processes",
+        f"the calls ended and left processes running, {count} by now: wait for them in the call, "
+        "or start them in the set-up",
+    )
 
 
 class Observed(Collector):
     """Asks what sees the calls for what it saw since the work was warm."""
 
+    def set_up(self) -> None:
+        """Remember when the calls begin: processes of the set-up may live on."""
+        self._set_up_s = uptime_s()
+
     def warm(self) -> None:
         """Forget the calls that warmed it up."""
         own = self.scene.work.observer
-        self._observers = [*([own] if own else []), Children(self.scene)]
+        self._observers = [*([own] if own else []), Children(self.scene, self._set_up_s)]
         for one in self._observers:
             one.begin()
 

@@ -22,7 +22,7 @@ class _Process(NamedTuple):
     """What /proc says of one: ``reaped_s`` is the processor time of its ended children.
 
     ``ended``: its parent has only to collect it. ``image`` is where its stack begins: a fork has
-    its parent's, and exec moves it.
+    its parent's, and exec moves it. ``started_s`` counts from the system's start.
     """
 
     pid: int
@@ -31,6 +31,7 @@ class _Process(NamedTuple):
     ended: bool
     reaped_s: float
     image: int
+    started_s: float
 
 
 def _descendants() -> Iterator[_Process]:
@@ -50,11 +51,15 @@ def _descendants() -> Iterator[_Process]:
 
 
 class Spent(NamedTuple):
-    """What the descendants took so far, in s, how many live, and the page faults of ended ones."""
+    """What the descendants took so far, in s, how many live, and the page faults of ended ones.
+
+    Of the ``living`` some may have ended, uncollected; the others are ``running``.
+    """
 
     cpu_s: float
     living: int
     faults: int
+    running: int = 0
 
     @staticmethod
     def now() -> Spent:
@@ -67,6 +72,7 @@ class Spent(NamedTuple):
             ended.ru_utime + ended.ru_stime + sum(_cpu_s(one) for one in living),
             len(living),
             ended.ru_minflt,
+            sum(not one.ended for one in living),
         )
 
     def any_until(self, later: Spent) -> bool:
@@ -74,26 +80,40 @@ class Spent(NamedTuple):
         return bool(self.living or later.living or later.faults > self.faults)
 
 
-def left_by_children(within_s: float) -> int:
+GRACE_S = 0.3
+"""For what ends a little later than who started it, as the resource tracker of Python's pools."""
+
+
+def uptime_s() -> float:
+    """Return the time since the system's start, by the clock of processes' start times."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def left_by_children(within_s: float = GRACE_S, since_s: float = 0.0) -> int:
     """Return how many processes ended children of this one have left running in its session.
 
-    What ends by itself ``within_s`` isn't counted, nor is what detached itself into a session of
-    its own: perfci ends that with the worker. 0 where this process leads no session.
+    What ends by itself ``within_s`` isn't counted, nor what began before ``since_s`` (of
+    ``uptime_s``), nor what detached itself into a session of its own: perfci ends that with the
+    worker. 0 where this process leads no session.
     """
     if os.getsid(0) != os.getpid():
         return 0
     end = time.monotonic() + within_s
-    while (left := _orphans()) and time.monotonic() < end:
+    while (left := _orphans(since_s)) and time.monotonic() < end:
         time.sleep(0.01)
     return left
 
 
-def _orphans() -> int:
-    """Return how many of this session live that are not below this process."""
+def _orphans(since_s: float) -> int:
+    """Return how many of this session run that are not below this process."""
     own = os.getpid()
     below = {own, *(one.pid for one in _descendants())}
     found = (_stat(int(entry.name)) for entry in _PROC.iterdir() if entry.name.isdigit())
-    mine = [one for one in found if one and one.session == own and not one.ended]
+    mine = [
+        one
+        for one in found
+        if one and one.session == own and not one.ended and one.started_s >= since_s
+    ]
     return sum(one.pid not in below and not _compiles(one.pid) for one in mine)
 
 
@@ -178,9 +198,11 @@ def _stat(pid: int) -> _Process | None:
     fields = _read(f"{pid}/stat").rpartition(b")")[2].split()
     if not fields:
         return None
-    reaped_s = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
-    parent, session, image = (int(fields[place]) for place in (1, 3, 25))
-    return _Process(pid, parent, session, fields[0] in {b"Z", b"X"}, reaped_s, image)
+    ticks = os.sysconf("SC_CLK_TCK")
+    reaped_s = (int(fields[13]) + int(fields[14])) / ticks
+    parent, session, started, image = (int(fields[place]) for place in (1, 3, 19, 25))
+    ended = fields[0] in {b"Z", b"X"}
+    return _Process(pid, parent, session, ended, reaped_s, image, started / ticks)
 
 
 def _compiles(pid: int) -> bool:

@@ -50,6 +50,8 @@ def compare_case(
             "inconclusive",
             *remarks.get(metric.name, ()),
         )
+        if metric.zero_if_absent:
+            base, head = _with_zeros(metric.name, base, head)
         before, after = Values.of(base, metric.name), Values.of(head, metric.name)
         if metric.name in ruled:
             sides = (side.exact_estimate() if side.values else None for side in (before, after))
@@ -146,6 +148,26 @@ def empty_row(
         findings=findings,
         direction=metric.direction,
     )
+
+
+def _with_zeros(
+    metric: str, base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]
+) -> tuple[Sequence[WorkerOutput], Sequence[WorkerOutput]]:
+    """Return both sides with a zero for each worker that lacks ``metric``, where any has it."""
+    if not any(metric in output.values for output in (*base, *head)):
+        return base, head
+    zero = {metric: 0.0}
+    filled = (
+        tuple(
+            output
+            if metric in output.missing
+            else replace(output, values=zero | dict(output.values))
+            for output in outputs
+        )
+        for outputs in (base, head)
+    )
+    before, after = filled
+    return before, after
 
 
 def _remarks(outputs: Iterable[WorkerOutput]) -> dict[str, tuple[Finding, ...]]:
