@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.log import with_common_options
-from perfci.cli.printing import be_quiet, discard, end_log, log_event, show, styled
+from perfci.cli.printing import (
+    be_quiet,
+    discard,
+    end_log,
+    log_event,
+    open_standard_files,
+    show,
+    styled,
+)
 from perfci.errors import EXIT_OUTSIDE, PerfciError, UsageError, refusal
 from perfci.model.version import VERSION
 from perfci.render.clean import clean_lines, clean_styled
@@ -119,6 +127,7 @@ def main() -> None:
     """Run the command line and exit with the code that design 8 gives."""
     from perfci.session.interrupts import Interrupt
 
+    open_standard_files()
     interrupt = Interrupt()
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore SIGINT
         signal.signal(number, interrupt)

@@ -118,3 +118,18 @@ def flush() -> None:
 def discard() -> None:
     """Print nothing more: nobody reads standard output, and Python would complain at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def open_standard_files() -> None:
+    """Open those of the three standard files that the caller closed (`>&-`) on /dev/null.
+
+    Otherwise Python has None in their place, and the next file that is opened takes the number.
+    """
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+            mode = "w" if descriptor else "r"
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))

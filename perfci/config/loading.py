@@ -7,9 +7,9 @@ gate somebody relies on isn't there.
 from __future__ import annotations
 
 import difflib
-import math
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -252,14 +252,21 @@ def _threshold(metric: str, written: Any, place: Place, key: str = "") -> float:
         raise place.unknown(metric, METRICS)
     at = place.key(key or metric)
     if METRICS[metric].absolute:
-        if isinstance(written, str) or not 0 <= written < math.inf:
-            expected = f"an amount in {METRICS[metric].unit}, as a number, at least 0"
+        expected = f"an amount in {METRICS[metric].unit}, as a number, at least 0"
+        if isinstance(written, str):
             raise at.wrong(expected, written)
-        return float(written)
+        return _amount(written, at, expected)
     try:
         return parse_share(written)
     except ValueError as error:
         raise at.wrong(str(error), written) from None
+
+
+def _amount(written: float, place: Place, expected: str) -> float:
+    """Return a number as a float; one that is negative or beyond a float's range is refused."""
+    if not 0 <= written <= sys.float_info.max:
+        raise place.wrong(expected, written)
+    return float(written)
 
 
 def _saved(keys: Keys, place: Place, root: Path) -> tuple[SavedModel, ...]:
@@ -300,7 +307,9 @@ def _up_to(table: AcceptTable, place: Place) -> float:
     if table.metric in METRICS:
         return _threshold(table.metric, table.up_to, place, "up_to")
     try:
-        return float(table.up_to) if isinstance(table.up_to, int) else parse_share(table.up_to)
+        if isinstance(table.up_to, int):
+            return _amount(table.up_to, place.key("up_to"), "an amount, at least 0")
+        return parse_share(table.up_to)
     except ValueError as error:
         raise place.key("up_to").wrong(str(error), table.up_to) from None
 

@@ -1,6 +1,7 @@
 """Commands on this machine, some at once: each on cores of its own, and on a GPU of its own.
 
-They outlive whoever submitted them, and are found again by process id and time of start.
+The kernel kills them when their submitter dies: what nobody waits for would disturb the next
+measurement. The reports of those that had ended are kept in the job's folder.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psutil
 
@@ -22,6 +25,7 @@ from perfci.units import signal_name
 
 _GRACE_S = 60.0
 """For a report of what was measured until then."""
+_TIED = str(Path(__file__).parents[1] / "api" / "serving" / "tied.py")
 
 
 @dataclass(slots=True)
@@ -76,7 +80,7 @@ class LocalEngine:
             try:
                 os.sched_setaffinity(0, slot.cores)  # inherited from the first instruction on
                 child = subprocess.Popen(
-                    plan.commands[number - 1],
+                    [sys.executable, "-I", _TIED, str(os.getpid()), *plan.commands[number - 1]],
                     cwd=plan.folder,
                     env={**os.environ, **own},
                     stdin=subprocess.DEVNULL,
@@ -112,7 +116,8 @@ class LocalEngine:
         if self._process(number, kept):
             return State("running")
         child = self._children.get(number)
-        return State("ended", "" if child is None else _ended_text(child.returncode))
+        # it may be a zombie that nobody has waited for yet: `wait` returns at once
+        return State("ended", "" if child is None else _ended_text(child.wait()))
 
 
 def _ended_text(code: int) -> str:

@@ -17,6 +17,7 @@ from tests.builders.simulated import Simulated
 
 pytestmark = pytest.mark.processes
 
+GOLDEN_REPORT = Path(__file__).parents[1] / "data" / "golden" / "report.json"
 SLOW = """\
 import perfci
 
@@ -104,6 +105,20 @@ def test_a_closed_standard_output_loses_no_file(passing: Project) -> None:
     process.stdout.close()
     assert process.wait(120) == 0
     assert json.loads(path.read_text())["results"]
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_standard_files_that_are_closed_are_no_bug(passing: Project, closed: str) -> None:
+    command = f"{sys.executable} -m perfci report {GOLDEN_REPORT} {closed}"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=passing.folder,
+        env=passing.environment(),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

@@ -147,6 +147,12 @@ WRONG = [
     ("[metrics.latency_p50]\nthreshhold = 1", ("latency_p50.threshhold", "`threshold`")),
     ("[metrics.latency_p50]\nthreshold = 5", ("threshold` is 5", '"5%" or "500%"', "0.05")),
     ("[metrics.accuracy_loss]\nthreshold = 1.0", ("threshold` is 1.0", '"1%" or "100%"')),
+    (f"[metrics.graph_breaks]\nthreshold = {'1' * 400}", ("an amount in count",)),
+    (f"[thresholds.encoder]\nrecompiles = {'1' * 400}", ("an amount in count",)),
+    (
+        f"[[accept]]\ncase = 'a'\nmetric = 'b'\nbecause = 'c'\nup_to = {'1' * 400}",
+        ("an amount, at least 0",),
+    ),
     ("[metrics.graph_breaks]\nthreshold = '5%'", ("is '5%'", "an amount in count")),
     ("[thresholds.encoder]\nlatency_p50 = 8", ("encoder.latency_p50` is 8", '"8%"')),
     ("[thresholds.encoder]\nlatency_p50 = '8'", ("encoder.latency_p50` is '8'", '"8%"')),

@@ -99,7 +99,7 @@ from dataclasses import replace
 from pathlib import Path
 from tests.engine.test_local import run, shell
 folder = Path(sys.argv[1])
-plan = shell("echo >> ran; sleep 1; echo > $R", "echo >> ran; sleep 60", folder=folder)
+plan = shell("echo >> ran; sleep 1; echo > $R", "echo >> ran; sleep 600", folder=folder)
 print(run(plan, folder, shown=lambda text: print(text, flush=True)), flush=True)
 """
 
@@ -110,31 +110,53 @@ def submitter(folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_a_killed_submitters_commands_go_on_and_are_found_again(tmp_path: Path) -> None:
+def test_a_killed_submitters_commands_end_and_its_reports_are_kept(tmp_path: Path) -> None:
     with submitter(tmp_path) as first:
         assert first.stdout is not None
         assert "2 running" in first.stdout.readline()
+        assert "1 of 2 shards have reported, 1 running" in first.stdout.readline()
         first.kill()
+    until(lambda: living(tmp_path, "sh"), [])
     with submitter(tmp_path) as second:
         assert second.stdout is not None
-        assert "2 running" in second.stdout.readline()
         assert "1 of 2 shards have reported, 1 running" in second.stdout.readline()
-        assert (tmp_path / "ran").read_text() == "\n\n"
+        until((tmp_path / "ran").read_text, "\n" * 3)
         second.send_signal(signal.SIGINT)
         assert "cancelled=True" in second.stdout.read()
-    assert not living(tmp_path)
 
 
-def living(folder: Path) -> list[psutil.Process]:
+def until(look: Callable[[], object], wanted: object) -> None:
+    end = time.monotonic() + 60.0
+    while (seen := look()) != wanted:
+        assert time.monotonic() < end, seen
+        time.sleep(0.05)
+
+
+def test_a_command_that_ended_and_was_not_waited_for_has_its_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = shell("exit 4", folder=tmp_path)
+    job = JobFolder(tmp_path / "job")
+    job.open(plan)
+    engine = LocalEngine(job, [Slot(CORES)])
+    engine.submit(plan, [1])
+    (child,) = engine._children.values()
+    until(lambda: [process for process in living(tmp_path) if process.pid == child.pid], [])
+    monkeypatch.setattr(child, "poll", lambda: None)  # as before the kernel let it be waited for
+    assert engine.poll(plan)[1].why == "exit code 4"
+
+
+def living(folder: Path, name: str = "") -> list[psutil.Process]:
     time.sleep(0.2)
-    found = []
-    for one in psutil.process_iter():
+    processes = []
+    for process in psutil.process_iter():
         try:
-            if one.cwd() == str(folder) and one.status() != psutil.STATUS_ZOMBIE:
-                found.append(one)
+            here = process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE
+            if here and name in {"", process.name()}:
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
 def test_a_damaged_job_is_no_new_one(tmp_path: Path) -> None:
