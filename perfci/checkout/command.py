@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from perfci.checkout.disk import disk_error
 from perfci.errors import OutsideError, PerfciError
@@ -60,19 +60,25 @@ class Outcome:
     error: str
 
 
-def attempt(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Outcome:
+def attempt(
+    folder: Path,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    given: IO[str] | None = None,
+) -> Outcome:
     """Run git in ``folder`` and return how it ended, whatever its exit status.
 
-    Waits a little and tries again where another git holds a lock. OutsideError without git.
+    ``given`` is a file that it reads as its standard input. Waits a little and tries again where
+    another git holds a lock. OutsideError without git.
     """
     wait = _FIRST_WAIT_S
     for _ in range(_TRIES - 1):
-        outcome = _once(folder, arguments, environment or {})
+        outcome = _once(folder, arguments, environment or {}, given)
         if outcome.status == 0 or not _BUSY.search(outcome.error):
             return outcome
         time.sleep(wait)
         wait *= 2
-    return _once(folder, arguments, environment or {})
+    return _once(folder, arguments, environment or {}, given)
 
 
 def git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
@@ -118,13 +124,19 @@ def check_version() -> None:
         )
 
 
-def _once(folder: Path, arguments: tuple[str, ...], environment: Mapping[str, str]) -> Outcome:
+def _once(
+    folder: Path,
+    arguments: tuple[str, ...],
+    environment: Mapping[str, str],
+    given: IO[str] | None = None,
+) -> Outcome:
     library = _gitpython()
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     try:
         status, output, error = library.Git(folder).execute(
             [*_without_hook_variables(), "git", *settings, *arguments],
             env={**_ENVIRONMENT, **environment},
+            istream=given,
             with_extended_output=True,
             with_exceptions=False,
         )

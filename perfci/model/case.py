@@ -80,7 +80,8 @@ class Discovery:
     ``sources`` are other clones that it is installed from. ``devices`` are modules of kinds of
     device that other distributions add there, ``metrics`` modules of metrics, with the
     distributions' names. ``imports`` is what each benchmark file's imports did, ``modules`` has all
-    that was loaded, with its file.
+    that was loaded, with its file. ``importable`` are the folders that this Python imports from
+    outside of the checkout, with the names in them; a folder's ends in a slash.
     """
 
     cases: tuple[Case, ...]
@@ -93,3 +94,4 @@ class Discovery:
     metrics: Mapping[str, str] = field(default_factory=dict)
     imports: Mapping[str, FileImports] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
+    importable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from perfci.baselines.environment import make_environment
+from perfci.checkout.blobs import blobs_of, known_blobs
 from perfci.checkout.differing import differing_files
 from perfci.checkout.disk import remove_folder
 from perfci.checkout.lock import take, take_if_free
@@ -43,6 +44,7 @@ from perfci.session.interrupts import measuring_begins
 from perfci.session.journal import Journal
 from perfci.session.leftovers import SESSION_VARIABLE
 from perfci.session.plan import SessionPlan, SidePlan
+from perfci.session.provenance.counterparts import Counterparts
 from perfci.session.workplace import Surroundings, Wanted, Workplace
 from perfci.units import counted
 
@@ -177,7 +179,11 @@ def _plan(
         checkout=around.repository.root,
         differing=_differing(sides),
     )
-    return plan.with_places(around.repository.root, around.cache, config.installed)
+    root = around.repository.root
+    counterparts = Counterparts(
+        {str(side.root): blobs_of(root, side.tree) for side in sides}, partial(known_blobs, root)
+    )
+    return plan.with_places(root, around.cache, config.installed, counterparts)
 
 
 def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:

@@ -17,6 +17,7 @@ from perfci.model.settings import MeasureSettings, Quiet
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.session.launch import Launch
 from perfci.session.leftovers import SESSION_VARIABLE
+from perfci.session.provenance.counterparts import Counterparts
 from perfci.session.provenance.places import Places, benchmark_places, distributions_of, packages_of
 from perfci.session.provenance.tally import TreeOf
 from perfci.session.provenance.watch import Watched
@@ -276,7 +277,13 @@ class SessionPlan:
         folders = (side.root / entry for entry in self.python_path)
         return tuple(str(folder.resolve()) for folder in folders if folder.is_dir())
 
-    def with_places(self, checkout: Path, cache: Path, installed: tuple[str, ...]) -> SessionPlan:
+    def with_places(
+        self,
+        checkout: Path,
+        cache: Path,
+        installed: tuple[str, ...],
+        counterparts: Counterparts | None = None,
+    ) -> SessionPlan:
         """Return the plan with every side's places: its workers are watched from now on."""
         folder = self.benchmark_root / self.benchmarks
         files = self.benchmark_files(self.benchmark_root)
@@ -297,6 +304,8 @@ class SessionPlan:
                 temporary=(f"{self.temporary_of(side.name).resolve()}/",),
                 pythons=_prefix_of(side.side.python),
                 installed=installed,
+                changed=counterparts.changed_names() if counterparts else (),
+                counterparts=counterparts,
                 others=tuple(f"{root}/" for root in roots if root != side.root),
                 benchmarks=(f"{side.root}/", f"{self.benchmark_root}/", f"{self.benchmarks}/")
                 if side.root != self.benchmark_root and whole_folder
@@ -330,12 +339,26 @@ class SessionPlan:
                 ),
                 pythons=(*one.pythons, *(f"{each}/" for each in discovered[name].pythons)),
                 clones=discovered[name].sources,
+                twins=self._twins(name, discovered),
             )
             for name, one in self.places.items()
         }
         devices = {name: one.devices for name, one in discovered.items()}
         metrics = {name: one.metrics for name, one in discovered.items()}
         return replace(self, places=places, devices=devices, metrics=metrics, discovered=discovered)
+
+    def _twins(self, name: str, discovered: Mapping[str, Discovery]) -> tuple[str, ...]:
+        """Return what is installed for every side, and has a name that the repository has, too.
+
+        Each side's own Python may have a copy of its own.
+        """
+        counterparts = self.places[name].counterparts
+        if counterparts is None:
+            return ()
+        twins = [set(counterparts.also_installed(one.importable)) for one in discovered.values()]
+        around = (self.places[name].checkout, self.places[name].cache)
+        common = set.intersection(*twins)
+        return tuple(sorted(one for one in common if not any(at.startswith(one) for at in around)))
 
 
 def _prefix_of(python: str) -> tuple[str, ...]:

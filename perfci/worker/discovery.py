@@ -21,7 +21,12 @@ from perfci.worker.devices import Kind, kinds, registered
 from perfci.worker.failure import kind_of, where_it_failed
 from perfci.worker.imports import ImportRecord, modules, torch_state
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
-from perfci.worker.own_packages import installed_copies, other_sources, python_folders
+from perfci.worker.own_packages import (
+    importable,
+    installed_copies,
+    other_sources,
+    python_folders,
+)
 
 # The facts of this side's Python, torch and device that decide speed.
 
@@ -137,6 +142,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             metrics=added,
             imports=imports,
             modules=modules(),
+            importable=importable(order.root, order.checkout) if order.checkout else {},
         )
     )
 

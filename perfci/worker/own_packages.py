@@ -92,6 +92,34 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
     return tuple(sorted(folder for folder in folders if not folder.startswith(known)))
 
 
+def importable(tree: str, checkout: str) -> dict[str, tuple[str, ...]]:
+    """Return the folders outside ``tree`` and ``checkout`` that this Python imports from.
+
+    Each with the names of the folders in it, which end in a slash, and of its modules. What is
+    installed in an environment in the checkout is outside of it; the standard library is left out.
+    """
+    standard = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+    pythons = tuple(f"{folder}{os.sep}" for folder in python_folders())
+    found = {}
+    for entry in dict.fromkeys(map(os.path.realpath, sys.path)):
+        inside = f"{entry}{os.sep}"
+        if entry in standard or not os.path.isdir(entry) or inside.startswith(f"{tree}{os.sep}"):  # noqa: PTH112
+            continue
+        if inside.startswith(f"{checkout.rstrip(os.sep)}{os.sep}") and not inside.startswith(
+            tuple(one for one in pythons if one.rstrip(os.sep) != checkout.rstrip(os.sep))
+        ):
+            continue
+        with os.scandir(entry) as entries:
+            found[entry] = tuple(
+                sorted(
+                    f"{one.name}{os.sep}" if one.is_dir() else one.name
+                    for one in entries
+                    if one.name.endswith(".py") or one.is_dir()
+                )
+            )
+    return found
+
+
 def normalised(name: str) -> str:
     """Return a distribution's name as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,14 +1,14 @@
 """The pages stay short enough to be read. Generated tables belong in docs/results, uncounted.
 
 28,000 words, and what came since: ancestors, the same code, bisect, why, modes, shapes, pages,
-attacks, ranks on several nodes.
+attacks, ranks on several nodes, installed copies and environments.
 """
 
 from __future__ import annotations
 
 from tests.docs.pages import ROOT
 
-MOST = 39_828
+MOST = 40_048
 
 
 def test_readme_and_pages_have_no_more_words_than_allowed() -> None:

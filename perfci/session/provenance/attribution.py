@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,11 +16,12 @@ from perfci.session.provenance.advice import (
     package_advice,
     path_advice,
 )
+from perfci.session.provenance.counterparts import Resemblance
 from perfci.session.provenance.events import LOOKS, Event, is_code, is_library
 from perfci.session.provenance.places import Places
 from perfci.worker.own_packages import packages_in
 
-Where = Literal["checkout", "another tree", "copy", "child"]
+Where = Literal["checkout", "another tree", "copy", "perhaps a copy", "child"]
 _STATUS = frozenset({"watched", "looked", "missing"})
 """Events of the watch itself."""
 _OF_PROCESSES = frozenset({"unwatched", "living", "program", "network", "unreadable"})
@@ -86,6 +87,7 @@ def provenance_of(
         built,
         _meant_folders(events, places.installed),
         frozenset(one.name for one in events if one.how == "watched"),
+        _resembling(events, places),
     )
     place = places.place()
     attributed = [
@@ -153,10 +155,13 @@ class _Attribution:
     built: bool
     meant: tuple[str, ...]
     watched: frozenset[str]
+    resembling: Mapping[str, Resemblance]
 
     def wrong(self, one: Event, where: str) -> WrongCode | None:
         """Return what is wrong with one event; None where nothing is."""
         if where != "process":
+            if one.path in self.resembling and not self.is_meant(one):
+                return self._wrong_twin(one, self.resembling[one.path])
             return None if where == "own" else self._wrong_file(one, where)
         if one.how == "unwatched":
             return WrongCode("child", one.how, one.name, "", _CHILD_ADVICE)
@@ -168,9 +173,9 @@ class _Attribution:
         places = self.places
         if where == "spared" or self.is_meant(one):
             return None
-        if where == "" and not self._is_module_of_project(one):
+        if where in {"", "twin"} and not self._is_module_of_project(one):
             return None  # or another distribution's part of a namespace that the tree has, too
-        if where in {"copy", ""}:  # of no place: the watch knew it by its package's name
+        if where in {"copy", "twin", ""}:  # of no place: the watch knew it by its package's name
             return WrongCode("copy", one.how, one.path, one.name, self._copy_advice(one))
         base = places.checkout if where == "checkout" else _root_of(one.path, places)
         relative = one.path.removeprefix(base)
@@ -189,6 +194,19 @@ class _Attribution:
             one.name,
             self._advice(one, relative, has_it=has_it),
         )
+
+    def _wrong_twin(self, one: Event, resemblance: Resemblance) -> WrongCode:
+        """Return the error of an installed file that stands for a file of the repository's."""
+        tree, path = Path(self.places.root), resemblance.path
+        module = one.name if one.how == "import" else ""
+        advice = [f"The repository has it as {path}."]
+        if is_code(path) and (tree / path).exists():
+            advice.append(path_advice(tree, path, module, self.python_path, built=self.built))
+        top = one.name.partition(".")[0] if one.how != "open" else ""
+        top = top or _package_in(one.path) or Path(one.path).stem
+        advice.append(f'Where the installed file is meant: installed = ["{top}"].')
+        where: Where = "copy" if resemblance.certain else "perhaps a copy"
+        return WrongCode(where, one.how, one.path, one.name, " ".join(filter(None, advice)))
 
     def _is_alike(self, one: Event, where: str, relative: str) -> bool:
         """Whether a file that is only read says nothing of a commit.
@@ -213,7 +231,7 @@ class _Attribution:
 
     def is_installed(self, one: Event, where: str) -> bool:
         """Whether it is a module of the project's, from an installed copy."""
-        named = where == "" and one.name.partition(".")[0] in self.places.names
+        named = where in {"", "twin"} and one.name.partition(".")[0] in self.places.names
         return named or where == "copy" or self.is_meant(one)
 
     def _is_module_of_project(self, one: Event) -> bool:
@@ -264,7 +282,31 @@ class _Attribution:
         """Whether the configuration says that the installed one is to be measured."""
         installed = self.places.installed
         named = one.how != "open" and one.name.partition(".")[0] in installed
-        return named or _package_in(one.path) in installed or one.path.startswith(self.meant)
+        package = _package_in(one.path) or (
+            Path(one.path).stem if one.path in self.resembling else ""
+        )
+        return named or package in installed or one.path.startswith(self.meant)
+
+
+_USES = frozenset({"import", "load", "map", "open", "run"})
+
+
+def _resembling(events: Sequence[Event], places: Places) -> Mapping[str, Resemblance]:
+    """Return which files that are installed are copies of the repository's, and not this side's."""
+    if places.counterparts is None:
+        return {}
+    place = places.place()
+    changed = frozenset(places.changed)
+    files = {}
+    for one in events:
+        if one.how in _USES:
+            where = place(one.path)
+            if where == "twin":
+                twin = next(path for path in places.twins if one.path.startswith(path))
+                files[one.path] = one.path.removeprefix(f"{Path(twin).parent}/")
+            elif where == "" and Path(one.path).name in changed:
+                files[one.path] = ""
+    return places.counterparts.resembling(places.root, files)
 
 
 def _meant_folders(events: Sequence[Event], installed: Sequence[str]) -> tuple[str, ...]:

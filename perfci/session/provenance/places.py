@@ -11,6 +11,7 @@ from pathlib import Path
 
 import perfci
 from perfci.files import parse_toml
+from perfci.session.provenance.counterparts import Counterparts
 from perfci.worker.hook.perfci_watch.ownership import Ownership, decoded, encoded
 from perfci.worker.own_packages import NO_LIBRARY, normalised, packages_in, project_folders
 
@@ -23,11 +24,14 @@ class Places:
 
     ``cache`` holds the trees of all sides and commits: what lies there and is not ``own`` is
     another's. ``own`` are the side's tree and the benchmarks, ``spared`` what no side is to blame
-    for. ``copies`` are installed copies of the project, ``clones`` other folders that it is
-    installed from, ``pythons`` where interpreters and what is installed in them lie. ``installed``
-    are packages whose installed copy is meant. ``benchmarks`` are the side's tree, head's, and the
-    benchmarks' folder in either, where the side is to run head's. ``temporary`` is what its workers
-    have as ``TMPDIR``. Folders end in a slash, but for ``python_path``.
+    for. ``copies`` are installed copies of the project, ``twins`` what is installed under a name
+    that something in the repository has, too, ``changed`` the names of the files that differ
+    between the sides; ``counterparts`` say which of these files aren't the side's own. ``clones``
+    are other folders that the project is installed from, ``pythons`` where interpreters and what is
+    installed in them lie. ``installed`` are packages whose installed copy is meant. ``benchmarks``
+    are the side's tree, head's, and the benchmarks' folder in either, where the side is to run
+    head's. ``temporary`` is what its workers have as ``TMPDIR``. Folders end in a slash, but for
+    ``python_path``.
     """
 
     root: str
@@ -44,6 +48,9 @@ class Places:
     pythons: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
     temporary: tuple[str, ...] = ()
+    twins: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    counterparts: Counterparts | None = None
 
     def settings(self, events: str) -> str:
         """Return the settings of a watch that writes to the file ``events``."""
@@ -55,6 +62,8 @@ class Places:
                 "harness": (_HARNESS,),
                 "strange": (*self.others, self.cache),
                 "copies": self.copies,
+                "twins": self.twins,
+                "changed": self.changed,
                 "pythons": tuple(
                     one
                     for one in self.pythons

@@ -48,6 +48,7 @@ _CODE_OF = {
     "checkout": " of the user's checkout",
     "another tree": ", another tree of the project",
     "copy": ", an installed copy of the project",
+    "perhaps a copy": ", perhaps an installed copy of the project",
 }
 _VERBS = {
     "import": "is imported from",

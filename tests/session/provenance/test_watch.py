@@ -44,7 +44,7 @@ class Watched:
         """Return what was found of a process that ends by a signal, so that nothing is late."""
         names = ("strange", "copies", "harness", "spared", "clones", "names", "installed")
         settings = {
-            **dict.fromkeys((*names, "pythons", "benchmarks", "temporary"), ()),
+            **dict.fromkeys((*names, "pythons", "benchmarks", "temporary", "twins", "changed"), ()),
             "python_path": (str(self.own),),
             "own": (f"{self.own}/",),
             "checkout": (f"{self.checkout}/",),

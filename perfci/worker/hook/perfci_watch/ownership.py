@@ -28,6 +28,8 @@ class Ownership:
         self.own = settings["own"]
         self.strange = settings["strange"]
         self.copies = settings["copies"]
+        self.twins = settings["twins"]
+        self.changed = frozenset(settings["changed"])
         # a child has no business in the perfci that measures, but for this folder
         harness = (f"{HOOK}/",) if in_child else settings["harness"]
         self.spared = (*settings["spared"], *harness)
@@ -51,6 +53,7 @@ class Ownership:
             "spared": self.spared,
             "strange": self.strange,
             "copy": self.copies,
+            "twin": self.twins,
             "": self.pythons,
             "checkout": self.checkout,
         }
@@ -67,6 +70,8 @@ class Ownership:
         foreign = how in _RUNS and (nowhere or real.startswith(self.temporary))
         if not place and name.partition(".")[0] in self.names and "-packages/" in real:
             place = "copy"
+        if not place and os.path.basename(real) in self.changed:
+            return True
         return foreign or (place not in {"", "spared"})
 
     def is_strange(self, path: str) -> bool:
