@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perfci.app.accepting import accepting
-from perfci.app.conclusion import conclude, run_of, with_session
+from perfci.app.conclusion import advised, conclude, run_of, with_session
 from perfci.app.notices import Announce, unheard
 from perfci.app.remembered import Memory
 from perfci.checkout.repository import Resolved
@@ -122,11 +122,14 @@ def measure_both(
         removed = (*removed_cases(workplace, request), *gone)
         measured = measured_of(request.command or "compare", workplace, request, result, part)
         environments = workplace.environments
+        measured_cases = {state.case.id for state in result.states if state.outputs["base"]}
+        absent = workplace.not_on_base(measured.failures, part.whole, measured_cases)
+        measured = replace(measured, failures=advised(measured.failures, absent))
         judged = conclude(
             measured,
             result,
             tuple(name for name in removed if part.reports(name)),
-            tuple(name for name in new if part.reports(name)),
+            (*(name for name in new if part.reports(name)), *sorted(absent)),
             around.config.policy,
             written_on_base(workplace),
         )

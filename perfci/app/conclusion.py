@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from perfci.app.worker_notes import burst_findings, worker_notes
@@ -14,12 +14,16 @@ from perfci.model.worker import WorkerOutput
 from perfci.session.source import Written
 from perfci.session.state import SessionResult
 from perfci.verdict.comparison.cases import left_out, number_rows
-from perfci.verdict.decision import failure_rows, placeholder
+from perfci.verdict.decision import failed_on_base, failure_rows, placeholder
 from perfci.verdict.explanation import explain
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.report import Judged, Measured
 
+_ON_BASE = (
+    "Base's own benchmark files have this case, so it is not new. Write the benchmark so that it "
+    "runs on both commits; `--benchmarks-of` BASE measures both by base's definition."
+)
 _SLOWER_IMPORT_S = 0.005
 _SHOWN_IMPORTS = 3
 
@@ -75,14 +79,16 @@ def conclude(
 ) -> Judged:
     """Return the judged rows of two sides that were measured in pairs.
 
-    ``before`` are the benchmarks as base's own files write them, by their names.
+    ``before`` are the benchmarks as base's own files write them, by their names. Of a case that
+    failed on base alone the rounds before count.
     """
-    broken = {failure.case for failure in measured.failures}
+    on_base = failed_on_base(measured.failures)
+    broken = {failure.case for failure in measured.failures} - on_base.keys()
     compared: list[Comparison] = []
     for state in result.states:
-        if state.case.id in broken:
-            continue
         rows = state.compared(policy)
+        if state.case.id in broken or (state.case.id in on_base and not rows):
+            continue
         if not rows:
             rows = (placeholder(state.case.id, "inconclusive", policy, _why_unmeasured(result)),)
         compared += rows
@@ -96,8 +102,22 @@ def conclude(
         mine = tuple(row for row in adjusted if row.case == state.case.id)
         explanations += explain(state.case, base, head, mine)
     return Judged(
-        (*adjusted, *failure_rows(measured.failures, removed, policy, new)),
+        (
+            *adjusted,
+            *failure_rows(measured.failures, removed, policy, new, {row.case for row in adjusted}),
+        ),
         (*explanations, *slower_imports(result, adjusted)),
+    )
+
+
+def advised(failures: Sequence[Failure], absent: Container[str]) -> tuple[Failure, ...]:
+    """Return ``failures``, those of base alone with what to do; ``absent`` are cases it lacks."""
+    on_base = failed_on_base(failures)
+    return tuple(
+        replace(one, message=f"{one.message}\n{_ON_BASE}")
+        if one.case in on_base and one.case not in absent
+        else one
+        for one in failures
     )
 
 

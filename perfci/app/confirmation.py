@@ -21,7 +21,7 @@ from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
 from perfci.session.workplace import Surroundings, Wanted
 from perfci.units import counted
-from perfci.verdict.decision import reason_of
+from perfci.verdict.decision import failed_on_base, reason_of
 from perfci.verdict.judgement import adjust
 from perfci.verdict.merge import joined_ran, joined_same_code
 from perfci.verdict.policy import Policy
@@ -246,11 +246,14 @@ def _kept(
     kept: list[str] = []
     why: list[str] = []
     short: list[str] = []
+    on_base = failed_on_base(one for both in again.commits for one in both.measured.failures)
     for case in again.cases:
         rows = [row for row in again.rows if row.case == case]
-        if any(row.status == "failed" or _is_decided(row, rounds) for row in rows):
+        if any(_is_decided(row, rounds) for row in rows):
             continue
-        without_base = next((row for row in rows if row.status == "new"), None)
+        if case not in on_base and any(row.status == "failed" for row in rows):
+            continue
+        without_base = next((row for row in rows if row.status in {"new", "failed"}), None)
         if without_base:
             kept.append(case)
             reason = reason_of(without_base)

@@ -35,7 +35,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something could not be measured; field names are those of the report file."""
+    """Why something could not be measured; field names are those of the report file.
+
+    ``alone`` is how base did when it was tried again without head: ``ran`` or ``failed``; empty
+    where it was not tried.
+    """
 
     case: str
     side: str
@@ -43,6 +47,7 @@ class Failure:
     kind: str
     message: str
     log_tail: str = ""
+    alone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ class Discovery:
     distributions' names. ``imports`` is what each benchmark file's imports did, ``modules`` has all
     that was loaded, with its file. ``importable`` are the folders that this Python imports from
     outside of the checkout, with the names in them; a folder's ends in a slash.
+    ``lacking`` has, by benchmark file, the module or the name (``module:name``) that its import did
+    not find.
     """
 
     cases: tuple[Case, ...]
@@ -95,3 +102,4 @@ class Discovery:
     imports: Mapping[str, FileImports] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
     importable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lacking: Mapping[str, str] = field(default_factory=dict)

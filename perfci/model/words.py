@@ -59,9 +59,10 @@ def _bursts_disturbed(*, workers: int, reason: str) -> str:
     )
 
 
-def _failed(*, side: str, stage: str, kind: str, message: str = "") -> str:
+def _failed(*, side: str, stage: str, kind: str, message: str = "", alone: str = "") -> str:
     said = f": {message}" if message else ""
-    return f"{side} failed in {stage} ({kind}){said}"
+    again = {"": "", "ran": "; alone it ran", "failed": "; alone it failed again"}[alone]
+    return f"{side} failed in {stage} ({kind}){said}{again}"
 
 
 def _few_rounds(*, rounds: int, needed: int, setting: str) -> str:
@@ -342,6 +343,7 @@ REASONS: Mapping[str, str | Callable[..., str]] = {
     "no-number": "{case}: {metric}{because}",
     "failed": "{case}: {why}",
     "failed-on-both-sides": "{case}: fails on both sides: {why}",
+    "failed-on-base": "{case}: fails on base alone, which has it: {why}",
     "undecided": _undecided,
     "not-comparable": "{case}: not comparable{because}",
     "nothing-measured": "nothing was measured",

@@ -8,14 +8,13 @@ from itertools import pairwise
 
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison, Estimate, Report
 from perfci.model.why import MOST_STACK_S
 from perfci.render.limits import LONGEST_NAME
 from perfci.render.outline import gates
 from perfci.render.report_words import why_unsayable, why_untellable
 from perfci.render.row_checks import why_untrue
-from perfci.verdict.decision import is_new_for, was_answered
+from perfci.verdict.decision import failed_on_base, new_cases, was_answered
 from perfci.verdict.shards import parse_shard
 
 # Pure: where a report contradicts itself: a verdict, a status or a shard that its rest denies.
@@ -39,8 +38,6 @@ def _of_the_failed(report: Report) -> Iterator[str]:
     for row in report.results:
         if row.status == "failed" and not of.get(row.case):
             yield f"{row.case} is `failed`, and no failure is of it"
-        elif row.status == "failed" and is_new_for(of[row.case]):
-            yield f"{row.case} is `failed`, and it failed on base alone: that is `new`"
 
 
 def _of_what_is_missing(report: Report) -> Iterator[str]:
@@ -95,10 +92,9 @@ def _of_the_verdict(report: Report) -> Iterator[str]:
 
 
 def _of_a_pass(report: Report) -> Iterator[str]:
-    """What fails on head is an error, or undecided where base fails alike: never a pass."""
-    broken = next(
-        (one for one in report.failures if one.side != "base" or one.kind == WRONG_CODE), None
-    )
+    """What fails is an error, or undecided: never a pass, but where base does not have the case."""
+    absent = new_cases(report.results) & failed_on_base(report.failures).keys()
+    broken = next((one for one in report.failures if one.case not in absent), None)
     if broken is not None:
         yield f"the verdict is `pass`, and {broken.case} failed on {broken.side}"
     without_cases = report.shard and not report.results

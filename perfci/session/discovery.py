@@ -85,11 +85,64 @@ def _discovered(
             found = Discovered(Discovery((), (_of_file(ended.failure, order),), {}), {})
         else:
             found = _one_by_one(plan, question.side, executor, order, budget_end)
+    if question.side.name == "base" and len(plan.sides) > 1:
+        found = _tried_again(plan, question.side, executor, order, budget_end, found)
     for failure in found.discovery.failures:
         if failure.kind in _USERS_ERRORS:
             what, _, advice = failure.message.partition("\n")
             raise BenchmarkError(_USERS_ERRORS[failure.kind], what, advice)
     return found
+
+
+def imported_by(
+    plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
+) -> Discovered:
+    """Return what ``side`` says of the files of ``order``; raises as ``discover`` does."""
+    question = _Question(plan, side, executor, order)
+    return _discovered(plan, question, executor, budget_end)
+
+
+def _tried_again(
+    plan: SessionPlan,
+    side: SidePlan,
+    executor: Executor,
+    order: WorkOrder,
+    budget_end: float,
+    first: Discovered,
+) -> Discovered:
+    """Import once more, each file alone, what failed on base: a passing trouble is no verdict.
+
+    What was cut short is not tried again, nor what lacks a name: that is absent for good.
+    """
+    before = first.discovery
+    failed = {
+        one.case
+        for one in before.failures
+        if one.kind != CUT_SHORT and one.case not in before.lacking
+    }
+    root = f"{order.benchmark_root}/"
+    files = tuple(file for file in order.benchmark_files if file.removeprefix(root) in failed)
+    if not files:
+        return first
+    failed = {file.removeprefix(root) for file in files}
+    alone = replace(order, benchmark_files=files, saved=())
+    again = _one_by_one(plan, side, executor, alone, budget_end)
+    later = again.discovery
+    failures = (
+        *(one for one in before.failures if one.case not in failed),
+        *(replace(one, alone="failed") for one in later.failures),
+    )
+    discovery = replace(
+        before if before.modules else later,
+        cases=(*before.cases, *later.cases),
+        failures=failures,
+        facts={**later.facts, **before.facts},
+        imports={**before.imports, **later.imports},
+        modules={**later.modules, **before.modules},
+        lacking={**before.lacking, **later.lacking},
+    )
+    times = {**again.import_times, **first.import_times}
+    return Discovered(discovery, times, (*first.ran, *again.ran))
 
 
 def _one_by_one(
@@ -102,6 +155,7 @@ def _one_by_one(
     ran: tuple[Provenance, ...] = ()
     imports: dict[str, FileImports] = {}
     modules: dict[str, str] = {}
+    lacking: dict[str, str] = {}
     first: Discovery | None = None
     saved = order.saved
     for file in order.benchmark_files:
@@ -119,6 +173,7 @@ def _one_by_one(
         ran += found.ran
         imports |= found.discovery.imports
         modules |= found.discovery.modules
+        lacking |= found.discovery.lacking
         first = first or found.discovery
     whole = Discovery(tuple(cases), tuple(failures), facts)
     if first:
@@ -129,6 +184,7 @@ def _one_by_one(
             facts=whole.facts,
             imports=imports,
             modules=modules,
+            lacking=lacking,
         )
     return Discovered(whole, times, ran)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 from perfci.errors import OutsideError, refusal
@@ -25,6 +26,7 @@ from perfci.session.round import measure_round
 from perfci.session.schedule import starting_order, visiting_order, visiting_order_by
 from perfci.session.starters import Starters
 from perfci.session.state import CaseState, Progress, SessionResult, by_own_timeout, case_states
+from perfci.verdict.decision import failed_on_base
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
@@ -96,6 +98,8 @@ class Session:
         ended = "done"
         try:
             ended = self._minimum(states) or self._more(states) or "done"
+            if ended == "done":
+                self._try_base_alone(states)
         except KeyboardInterrupt:
             ended = "interrupted"
             notes.append("Interrupted: this is what was measured until then.")
@@ -309,6 +313,36 @@ class Session:
                     self._journal.result(state.slug, worker_result, log)
         state.same_code = self._code.settles(state)
         return True
+
+    def _try_base_alone(self, states: Sequence[CaseState]) -> None:
+        """Run base once more without head, where it failed beside it: that shows whose doing it is.
+
+        The numbers are of no pair, and are not kept.
+        """
+        for side in self._plan.sides:
+            for state in states:
+                if (
+                    side.name != "base"
+                    or len(self._plan.sides) < 2
+                    or not failed_on_base(state.failures)
+                    or not self._has_time_for(state)
+                ):
+                    continue
+                number = state.rounds + 1
+                result = measure_round(
+                    [self._plan.task(side, state.case, number, state.slug, exact=())],
+                    number,
+                    self._plan.settings,
+                    executor=self._executor,
+                    budget_end=self._budget_end,
+                    gpu=self._gpu,
+                )
+                self._plan.forget_cold_caches(state.slug)
+                ran = all(isinstance(one, WorkerOutput) for one in result.results)
+                for one in result.results:
+                    self._journal.result(state.slug, one, result.logs.get(side.name, ""))
+                outcome = "ran" if ran else "failed"
+                state.failures[:] = [replace(one, alone=outcome) for one in state.failures]
 
     def _provisional(self) -> tuple[Comparison, ...]:
         """Return what looked worse when each case had its first rounds: for whoever waits."""

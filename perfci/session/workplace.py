@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,10 +22,12 @@ from perfci.session.executor import Executor, Processes
 from perfci.session.explaining import Looked, explain_moved, write_trace
 from perfci.session.interrupts import measuring_ended
 from perfci.session.journal import Journal
+from perfci.session.own_cases import added_by_head, own_cases
 from perfci.session.plan import SessionPlan
 from perfci.session.selection import select
 from perfci.session.session import Session
 from perfci.session.state import CaseState, Progress, SessionResult
+from perfci.verdict.decision import failed_on_base
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,21 +137,46 @@ class Workplace:
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
         """Return discovery's failures, and one for each case that base's library can't import.
 
-        A file of head's own that base's library can't import is no failure of base's: base
-        never had it, so head broke what is broken there. A file that head can import is left out
-        as well: each of its cases has a failure of its own.
+        A file of head's own that neither side can import is no failure of base's: base never
+        had it, so head broke what is broken there. Where head can import a file that base cannot,
+        each of its cases has a failure of its own.
         """
-        one_sided = self._one_sided(cases)
-        new = {failure.case for failure in one_sided if failure.side == "base"}
-        reported = {case.file for case in cases if case.id in new}
+        on_head = {failure.case for failure in self.found["head"].discovery.failures}
         everything = tuple(
             failure
             for found in self.found.values()
             for failure in found.discovery.failures
             if failure.side != "base"
-            or not (failure.case in reported or self._is_heads_own(failure.case))
+            or (failure.case in on_head and not self._is_heads_own(failure.case))
         )
-        return everything + one_sided
+        return everything + self._one_sided(cases)
+
+    def not_on_base(
+        self, failures: Sequence[Failure], cases: Sequence[Case], measured: Collection[str]
+    ) -> frozenset[str]:
+        """Return the cases that failed on base alone because base does not have them.
+
+        ``measured`` are those that base ran before it failed: it does have them. Base's own
+        benchmark files are asked only where a case failed there.
+        """
+        alone = failed_on_base(failures)
+        failed = [one for one in cases if one.id in alone and one.id not in measured]
+        if not failed:
+            return frozenset()
+        base, head = (self.found[name].discovery for name in ("base", "head"))
+        on_base = {case.id for case in base.cases}
+        trees = {side.name: side.root for side in self.plan.sides}
+        added = {
+            case.id
+            for case in failed
+            if case.id not in on_base
+            and added_by_head(base, head, case.file, trees["base"], trees["head"])
+        }
+        others = [case for case in failed if case.id not in added]
+        if others:
+            own = own_cases(self.plan, self.executor, self.budget_end)
+            added |= {case.id for case in others if not own.has(case)}
+        return frozenset(added)
 
     def _is_heads_own(self, file: str) -> bool:
         """Whether the benchmark file is new in head, or has another content than base's."""
@@ -174,6 +201,7 @@ class Workplace:
                 stage="import",
                 kind=failure.kind,
                 message=failure.message,
+                alone=failure.alone,
             )
             for side, present, others in (
                 ("base", base_ids, cases),

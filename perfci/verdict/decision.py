@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
@@ -26,20 +26,25 @@ def failure_rows(
     removed: Sequence[str],
     policy: Policy,
     new: Sequence[str] = (),
+    measured: Collection[str] = (),
 ) -> tuple[Comparison, ...]:
     """Return one row for each case that failed, or that one side alone has.
 
-    A case that fails on base only is ``new``: head can be measured, there is nothing beside
-    it. One that fails on head, on both sides or not, is ``failed``; and so is one of which either
-    side ran another's code: base has it, and it was not measured.
+    ``new`` are the cases that base does not have: base's failure says so once more. Every other
+    case that failed is ``failed``, whichever side it failed on. Cases that are ``measured`` have
+    rows of their rounds before the failure, and get none here.
     """
     by_case: dict[str, list[Failure]] = {}
     for failure in failures:
         by_case.setdefault(failure.case, []).append(failure)
+    on_base = failed_on_base(failures)
     rows = []
     for case, mine in by_case.items():
+        if case in measured:
+            continue
         reasons = dict.fromkeys(failed_finding(failure) for failure in mine)
-        rows.append(placeholder(case, "new" if is_new_for(mine) else "failed", policy, *reasons))
+        status: Status = "new" if case in new and case in on_base else "failed"
+        rows.append(placeholder(case, status, policy, *reasons))
     one_sided: tuple[tuple[Sequence[str], Status, Finding], ...] = (
         (removed, "removed", found("absent", side="head")),
         (new, "new", found("absent", side="base")),
@@ -53,9 +58,27 @@ def failure_rows(
     return tuple(rows)
 
 
-def is_new_for(failures: Iterable[Failure]) -> bool:
-    """Say whether a case that failed like this is ``new``: on base alone, by its own code."""
-    return all(one.side == "base" and one.kind != WRONG_CODE for one in failures)
+def failed_on_base(failures: Iterable[Failure]) -> dict[str, Failure]:
+    """Return the cases that failed on base alone, each with its first failure.
+
+    A side that ran another commit's code is not among them: nothing of it can be believed.
+    """
+    first: dict[str, Failure] = {}
+    others: set[str] = set()
+    for failure in failures:
+        if failure.side == "base" and failure.kind != WRONG_CODE:
+            first.setdefault(failure.case, failure)
+        else:
+            others.add(failure.case)
+    return {case: failure for case, failure in first.items() if case not in others}
+
+
+def new_cases(rows: Iterable[Comparison]) -> set[str]:
+    """Return the cases that base does not have at all: each of their rows is ``new``."""
+    statuses: dict[str, set[Status]] = {}
+    for row in rows:
+        statuses.setdefault(row.case, set()).add(row.status)
+    return {case for case, of_case in statuses.items() if of_case == {"new"}}
 
 
 def placeholder(case: str, status: Status, policy: Policy, *reasons: Finding) -> Comparison:
@@ -68,8 +91,10 @@ def placeholder(case: str, status: Status, policy: Policy, *reasons: Finding) ->
 def failed_finding(failure: Failure) -> Finding:
     """Return a failure as a finding: side, stage, kind and the first line of its message."""
     lines = failure.message.strip().splitlines()
-    message: dict[str, Plain] = {"message": lines[0]} if lines else {}
-    return found("failed", side=failure.side, stage=failure.stage, kind=failure.kind, **message)
+    more: dict[str, Plain] = {"message": lines[0]} if lines else {}
+    if failure.alone:
+        more["alone"] = failure.alone
+    return found("failed", side=failure.side, stage=failure.stage, kind=failure.kind, **more)
 
 
 def reason_of(row: Comparison) -> Finding | None:
@@ -90,7 +115,8 @@ def decide(
 
     ``fail`` where a gating comparison regressed, whatever else went wrong; ``error`` where head
     fails what base does, a side ran another's code, or nothing was measured; ``inconclusive`` where
-    a regression that would gate can't be excluded. All reasons are kept, the deciding ones first.
+    a regression that would gate can't be excluded, or where base fails a case that it has. All
+    reasons are kept, the deciding ones first.
     """
     regressions = _regressions(comparisons, gating=True)
     errors = _errors(comparisons, failures)
@@ -170,7 +196,7 @@ def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[Re
     if any(map(was_answered, rows)):
         return tuple(broken)
     answers = {"new", "not_comparable"}
-    if any(row.status in answers for row in rows):
+    if any(row.status in answers for row in rows) or failed_on_base(failures):
         return tuple(broken)
     return (*broken, Reason("nothing-measured"))
 
@@ -201,6 +227,12 @@ def _undecided(
         for failure in failures
         if failure.side != "base" and failure.case in on_base and failure.kind != WRONG_CODE
     )
+    new = new_cases(rows)
+    on_base_alone = [
+        Reason("failed-on-base", case, because=failed_finding(failure))
+        for case, failure in failed_on_base(failures).items()
+        if case not in new
+    ]
     undecided = [
         _of_row("undecided", row, **_seen(row))
         for row in rows
@@ -215,14 +247,14 @@ def _undecided(
         if row.status == "not_comparable"
     ]
     compared = any(map(was_answered, rows))
-    new = sum(row.status == "new" for row in rows)
+    new_rows = sum(row.status == "new" for row in rows)
     nothing = (
-        (Reason("nothing-to-compare-with", arguments={"new": new}),)
-        if new and not (compared or undecided or incomparable)
+        (Reason("nothing-to-compare-with", arguments={"new": new_rows}),)
+        if new_rows and not (compared or undecided or incomparable or on_base_alone)
         else ()
     )
     ended = (Reason("interrupted"),) if interrupted else ()
-    return (*ended, *undecided, *twice, *incomparable, *nothing)
+    return (*ended, *on_base_alone, *undecided, *twice, *incomparable, *nothing)
 
 
 def _excludes_regression(row: Comparison) -> bool:

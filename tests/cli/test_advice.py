@@ -125,7 +125,7 @@ def test_more_cores_than_there_are_is_refused_before_anything_is_built(small: Pr
     assert not list(small.cache.glob("*/builds/*"))
 
 
-def test_what_base_cannot_import_is_one_new_row_a_case(project: Project) -> None:
+def test_what_base_cannot_import_is_one_failed_row_a_case(project: Project) -> None:
     project.write("lib.py", "raise RuntimeError('mended later')\n")
     project.write("benchmarks/bench_two.py", TWO)
     base = project.commit("broken library")
@@ -134,7 +134,11 @@ def test_what_base_cannot_import_is_one_new_row_a_case(project: Project) -> None
     path = project.folder.parent / "report.json"
     done = project.perfci("compare", base, "HEAD", "--json", str(path))
     report = json.loads(path.read_text())
-    assert {row["case"]: row["status"] for row in report["results"]} == {"one": "new", "two": "new"}
+    assert {row["case"]: row["status"] for row in report["results"]} == {
+        "one": "failed",
+        "two": "failed",
+    }
+    assert report["verdict"]["status"] == "inconclusive"
     assert {failure["case"] for failure in report["failures"]} == {"one", "two"}
     assert len(rows(report, "one")) == 1
     assert done.out.count("mended later") == 2, done.out

@@ -58,7 +58,7 @@ FAILED = bare("a", "failed", "")
     ("changed", "said"),
     [
         ({"results": (FAILED, OTHER)}, "no failure is of it"),
-        ({"results": (FAILED, OTHER), "failures": (ON_BASE,)}, "on base alone: that is `new`"),
+        ({"results": (FAILED, OTHER), "failures": (ON_BASE,)}, "failed on base"),
         ({"results": (OTHER,), "not_measured": {"latency_p50": "x"}}, "not_measured names"),
         ({"results": (OTHER, replace(bare("b", "new", ""), metric="cold_start"))}, "is `new`"),
         ({"results": (OTHER,), "command": "check"}, "paired without being confirmed"),
@@ -73,8 +73,11 @@ def test_rows_that_the_rest_of_the_report_denies_are_refused(
     refused(passing(**(changed | {"results": rows})), said)
 
 
-def test_a_failure_on_base_alone_may_pass() -> None:
-    report = passing(failures=(replace(BROKEN, side="base"),))
+def test_a_failure_on_base_alone_may_pass_only_where_base_does_not_have_the_case() -> None:
+    on_base = replace(BROKEN, side="base")
+    refused(passing(failures=(on_base,)), "failed on base")
+    new = bare(on_base.case, "new", "base failed")
+    report = passing(results=(*passing().results, new), failures=(on_base,))
     assert read_report(render_json(report)) == report
 
 

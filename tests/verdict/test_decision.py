@@ -60,13 +60,18 @@ def test_a_regression_beats_an_error_and_keeps_its_reason() -> None:
     assert len(verdict.reasons) == 2
 
 
-def test_a_case_that_fails_on_both_sides_is_inconclusive_and_one_on_base_only_is_new() -> None:
+def test_a_case_that_fails_on_base_is_inconclusive_unless_base_does_not_have_it() -> None:
     steady = rows("latency_p50", 1.0)
     twice = (failure("b", "base"), failure("b", "head"))
     assert decide(steady, twice, POLICY).status == "inconclusive"
-    assert decide(steady, twice[:1], POLICY).status == "pass"
+    assert decide(steady, twice[:1], POLICY).status == "inconclusive"
+    new = failure_rows(twice[:1], (), POLICY, ("b",))
+    assert [row.status for row in new] == ["new"]
+    assert decide((*steady, *new), twice[:1], POLICY).status == "pass"
     assert [row.status for row in failure_rows(twice, ("c", "b"), POLICY)] == ["failed", "removed"]
-    assert [row.status for row in failure_rows(twice[:1], (), POLICY)] == ["new"]
+    assert [row.status for row in failure_rows(twice[:1], (), POLICY)] == ["failed"]
+    assert [row.status for row in failure_rows(twice, (), POLICY, ("b",))] == ["failed"]
+    assert failure_rows(twice[:1], (), POLICY, measured={"b"}) == ()
     assert [row.status for row in failure_rows(twice[1:], (), POLICY)] == ["failed"]
 
 

@@ -12,7 +12,7 @@ from perfci.app.step.place import found
 from tests.builders.project import Done
 from tests.publish.fake import Fault
 from tests.publish.forgejo.server import TOKEN, FakeForgejo, Pull
-from tests.publish.github.conftest import BASE, HEAD, MERGE, OLDER, PASSING
+from tests.publish.github.conftest import BASE, BASE_FAILED, HEAD, MERGE, OLDER, PASSING
 
 Step = Callable[..., Done]
 Write = Callable[..., Path]
@@ -190,3 +190,10 @@ def test_what_a_step_lacks_is_a_usage_error(
 )
 def test_a_forges_ci_is_known_by_its_variables(environment: dict[str, str], expected: str) -> None:
     assert found(environment) == expected
+
+
+def test_a_case_that_failed_on_base_alone_does_not_pass_under_strict(
+    step: Step, forgejo: FakeForgejo, report_file: Write
+) -> None:
+    assert step(report_file(**BASE_FAILED), "--strict").code == 0
+    assert forgejo.statuses[-1]["status"] == "failure"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from perfci.model.case import Failure
 from perfci.model.report import Report, Verdict
 from perfci.model.run import Side
 from perfci.publish.github.client import Client
@@ -17,6 +18,8 @@ from perfci.publish.github.issue_posting import IssueClient
 from perfci.publish.http import Pace
 from perfci.publish.retry import RetryPolicy
 from perfci.render.report_json import render_json
+from perfci.verdict.decision import decide, failure_rows
+from perfci.verdict.policy import default_policy
 from tests.builders.project import Done, Project
 from tests.publish.github.server import TOKEN, FakeGitHub
 from tests.publish.github.state import REPOSITORY, Pull
@@ -37,6 +40,14 @@ PASSING: dict[str, Any] = {
     ),
 }
 """What makes the report one in which nothing moved."""
+_KILLED = Failure("killed", "base", "measure", "SIGKILL", "crashed with SIGKILL")
+_ROWS = (*passing_report().results, *failure_rows((_KILLED,), (), default_policy()))
+BASE_FAILED: dict[str, Any] = PASSING | {
+    "verdict": decide(_ROWS, (_KILLED,), default_policy()),
+    "results": _ROWS,
+    "failures": (_KILLED,),
+}
+"""What makes the report one in which base alone failed a case that it has."""
 Comment = Callable[..., Done]
 QUICK = RetryPolicy(most=120.0, tries=4, timeout=120.0, option="--patience")
 AT_ONCE = Pace()

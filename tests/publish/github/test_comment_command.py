@@ -16,7 +16,16 @@ from perfci.model.report import Verdict
 from perfci.model.run import Environment
 from tests.builders.project import Project
 from tests.publish.github import state
-from tests.publish.github.conftest import BASE, FORK, HEAD, MERGE, OLDER, PASSING, Comment
+from tests.publish.github.conftest import (
+    BASE,
+    BASE_FAILED,
+    FORK,
+    HEAD,
+    MERGE,
+    OLDER,
+    PASSING,
+    Comment,
+)
 from tests.publish.github.server import FakeGitHub, Fault
 from tests.render.examples import FACTS
 
@@ -391,3 +400,13 @@ def test_the_help_shows_an_example_and_the_exit_codes(project: Project) -> None:
     assert done.code == 0
     assert "Example: perfci comment report.json" in done.out
     assert "Exit codes: 0 posted" in done.out
+
+
+@pytest.mark.parametrize("verdict", [None, Verdict("pass", ())])
+def test_a_case_that_failed_on_base_alone_does_not_pass_under_strict(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path], verdict: Verdict | None
+) -> None:
+    path = report_file(**BASE_FAILED | ({"verdict": verdict} if verdict else {}))
+    done = comment(path, "--strict", "--exit-with-verdict")
+    assert done.code == (4 if verdict else 3), done.text
+    assert [one["conclusion"] for one in github.checks] == ["failure"]

@@ -12,7 +12,7 @@ from perfci.model.report import Accepted
 from perfci.verdict.judgement import adjust
 from tests.builders.project import Done, Project
 from tests.publish.fake import Fault, limited
-from tests.publish.github.conftest import BASE, HEAD, MERGE, OLDER, PASSING
+from tests.publish.github.conftest import BASE, BASE_FAILED, HEAD, MERGE, OLDER, PASSING
 from tests.publish.gitlab.conftest import PAGE
 from tests.publish.gitlab.server import BOT, FakeGitLab, MergeRequest
 from tests.verdict.shards import POLICY, paired
@@ -271,3 +271,10 @@ def test_a_limit_that_asks_for_more_than_the_patience_is_an_error(
     assert "it would take a wait of 1 h" in done.err
     assert "[gitlab-limit]" in done.err
     assert len(gitlab.statuses) == 1
+
+
+def test_a_case_that_failed_on_base_alone_does_not_pass_under_strict(
+    job: Job, gitlab: FakeGitLab, report_file: Write
+) -> None:
+    assert job(report_file(**BASE_FAILED), "--strict").code == 0
+    assert gitlab.statuses[-1]["status"] == "failed"

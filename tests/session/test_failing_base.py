@@ -1,0 +1,246 @@
+"""A case that fails on base alone: new only where base does not have it, else not decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfci.model.worker import WorkOrder
+from tests.builders.project import Project, rows
+from tests.builders.simulated import Simulated
+
+BENCH = "benchmarks/bench_a.py"
+STEADY = """\
+import perfci
+
+@perfci.benchmark
+def steady():
+    return lambda: sum(range(500))
+"""
+CASE = "\n@perfci.benchmark\ndef case():\n    return {}\n"
+WORK = "def work():\n    return sum(range(900))\n"
+
+
+@pytest.fixture
+def workers() -> Simulated:
+    return Simulated()
+
+
+@pytest.fixture
+def project(tmp_path: Path, workers: Simulated) -> Project:
+    project = Project(tmp_path / "project", workers)
+    project.commit(
+        "base",
+        **{"lib.py": WORK, BENCH: "import lib\n" + STEADY + CASE.format("lib.work")},
+    )
+    return project
+
+
+def compare(project: Project, *more: str, code: int | None = None) -> dict[str, Any]:
+    project.commit("head", **{"other.txt": "differs"})
+    return project.report("compare", "HEAD~", "HEAD", "--rounds", "6", "--all", *more, code=code)
+
+
+def fail_base(
+    workers: Simulated, kind: str, message: str, *, in_round: int, alone: bool = True
+) -> None:
+    def before(order: WorkOrder, number: int) -> tuple[str, str] | None:
+        if (order.case, order.side) != ("case", "base"):
+            return None
+        fails = number == in_round or (number > in_round and not alone)
+        return (kind, message) if fails else None
+
+    workers.before = before
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("SIGKILL", "crashed with SIGKILL"),
+        ("SIGTERM", "ended by head's worker"),
+        ("SIGSEGV", "crashed with SIGSEGV"),
+        ("timeout", "no answer within 20 s"),
+        ("out_of_memory", "ended by the kernel"),
+        ("AttributeError", "module 'lib' has no attribute 'renamed'"),
+    ],
+)
+def test_a_case_that_base_has_and_fails_is_not_decided(
+    project: Project, workers: Simulated, kind: str, message: str
+) -> None:
+    fail_base(workers, kind, message, in_round=1)
+    report = compare(project)
+    assert report["verdict"]["status"] == "inconclusive"
+    (reason, *_) = report["verdict"]["findings"]
+    assert (reason["code"], reason["case"]) == ("failed-on-base", "case")
+    assert reason["because"]["arguments"]["kind"] == kind
+    assert rows(report, "case")["latency_p50"]["status"] == "failed"
+    assert message in " ".join(report["verdict"]["reasons"])
+    assert rows(report, "steady")["latency_p50"]["status"] == "unchanged"
+
+
+@pytest.mark.parametrize(("alone", "outcome"), [(True, "ran"), (False, "failed")])
+def test_base_is_tried_once_more_without_head(
+    project: Project, workers: Simulated, alone: bool, outcome: str
+) -> None:
+    fail_base(workers, "SIGKILL", "crashed", in_round=1, alone=alone)
+    report = compare(project, "-k", "case")
+    assert [failure["alone"] for failure in report["failures"]] == [outcome]
+    assert workers.started["case", "base"] == 2
+    assert workers.started["case", "head"] == 1
+    assert f"alone it {outcome}" in report["verdict"]["reasons"][0]
+    assert "--benchmarks-of" in report["failures"][0]["message"]
+
+
+def test_strict_fails_where_base_failed(project: Project, workers: Simulated) -> None:
+    fail_base(workers, "SIGKILL", "crashed", in_round=1)
+    compare(project, "--strict", code=3)
+
+
+def three_times_slower(workers: Simulated) -> None:
+    workers.latency = lambda order, _: (
+        3e-5 if (order.case, order.side) == ("case", "head") else 1e-5
+    )
+
+
+def test_rounds_before_base_failed_count(project: Project, workers: Simulated) -> None:
+    three_times_slower(workers)
+    fail_base(workers, "SIGKILL", "crashed", in_round=7)
+    path = project.folder / "pyproject.toml"  # without ancestors, which count as rounds do
+    path.write_text(f"{path.read_text()}\n[tool.perfci.quiet]\nfork = false\n")
+    report = compare(project, "--rounds", "8", code=1)
+    row = rows(report, "case")["latency_p50"]
+    assert (report["verdict"]["status"], row["status"]) == ("fail", "regressed")
+    assert row["base"]["workers"] == 6
+    assert "failed-on-base" in [one["code"] for one in report["verdict"]["findings"]]
+
+
+def test_too_few_rounds_before_base_failed_decide_nothing(
+    project: Project, workers: Simulated
+) -> None:
+    three_times_slower(workers)
+    fail_base(workers, "SIGKILL", "crashed", in_round=3)
+    report = compare(project)
+    row = rows(report, "case")["latency_p50"]
+    assert (report["verdict"]["status"], row["status"]) == ("inconclusive", "inconclusive")
+    assert row["ratio"] == pytest.approx(3.0, rel=0.1)
+
+
+def test_equal_rounds_before_base_failed_do_not_pass(project: Project, workers: Simulated) -> None:
+    fail_base(workers, "SIGKILL", "crashed", in_round=6)
+    report = compare(project)
+    assert report["verdict"]["status"] == "inconclusive"
+
+
+def test_a_case_that_bases_own_files_lack_is_new(project: Project) -> None:
+    head = "import lib\n" + STEADY + CASE.format("lib.work") + CASE.format("lib.fresh")
+    head = head.replace("def case", "def fresh").replace("def fresh", "def case", 1)
+    project.commit("head", **{"lib.py": WORK + "\nfresh = work\n", BENCH: head})
+    report = project.report("compare", "HEAD~", "HEAD", code=0)
+    assert rows(report, "fresh")["latency_p50"]["status"] == "new"
+    assert report["verdict"]["status"] == "pass"
+
+
+def test_a_case_that_bases_own_definition_skips_is_new(project: Project) -> None:
+    skipping = "import lib\n" + STEADY + CASE.format("lib.other")
+    here = skipping.replace("benchmark\ndef case", "benchmark(skip=lambda: 'not yet')\ndef case")
+    project.commit("base skips it", **{BENCH: here})
+    project.commit("head", **{"lib.py": WORK + "\nother = work\n", BENCH: skipping})
+    report = project.report("compare", "HEAD~", "HEAD", code=0)
+    assert rows(report, "case")["latency_p50"]["status"] == "new"
+
+
+def test_a_function_that_head_renames_is_not_new(project: Project) -> None:
+    project.commit(
+        "renamed",
+        **{
+            "lib.py": WORK.replace("work", "quick"),
+            BENCH: "import lib\n" + STEADY + CASE.format("lib.quick"),
+        },
+    )
+    report = project.report("compare", "HEAD~", "HEAD")
+    assert report["verdict"]["status"] == "inconclusive"
+    assert rows(report, "case")["latency_p50"]["status"] == "failed"
+    (failure,) = report["failures"]
+    assert (failure["side"], failure["kind"]) == ("base", "AttributeError")
+
+
+@pytest.mark.parametrize(
+    ("imported", "files"),
+    [
+        ("import fresh", {"fresh.py": WORK}),
+        ("from lib import fresh", {"lib.py": WORK + "\nfresh = work\n"}),
+        ("from pack import fresh", {"pack/fresh.py": WORK}),
+        ("import lib\nlib.fresh", {"lib.py": WORK + "\nfresh = work\n"}),
+    ],
+)
+def test_what_base_cannot_import_as_head_adds_it_is_new(
+    project: Project, imported: str, files: dict[str, str]
+) -> None:
+    project.commit("a package", **{"pack/__init__.py": ""})
+    bench = f"import lib\n{imported}\n" + STEADY + CASE.format("lib.work")
+    project.commit("head", **files, **{BENCH: bench})
+    report = project.report("compare", "HEAD~", "HEAD")
+    assert rows(report, "case")["latency_p50"]["status"] == "new"
+
+
+@pytest.mark.parametrize(
+    ("imported", "alone"),
+    [
+        ("if not hasattr(lib, 'mark'):\n    import absent_library", ""),
+        ("if not hasattr(lib, 'mark'):\n    raise ImportError('made up', name='lib')", "failed"),
+        ("if not hasattr(lib, 'mark'):\n    raise RuntimeError('not ready')", "failed"),
+    ],
+)
+def test_what_base_cannot_import_for_another_reason_is_not_decided(
+    project: Project, imported: str, alone: str
+) -> None:
+    bench = f"import lib\n{imported}\n" + STEADY + CASE.format("lib.work")
+    project.commit("head", **{"lib.py": WORK + "\nmark = 1\n", BENCH: bench})
+    report = project.report("compare", "HEAD~", "HEAD")
+    assert report["verdict"]["status"] == "inconclusive"
+    assert {row["status"] for row in report["results"]} == {"failed"}
+    assert {failure["alone"] for failure in report["failures"]} == {alone}
+
+
+HEAD_KILLS_BASE = """\
+import os, signal
+from pathlib import Path
+
+def work():
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                here = os.readlink(entry / "cwd")
+            except OSError:
+                continue
+            others = "trees" in here and here != os.getcwd()
+            if others and int(entry.name) not in {os.getppid(), os.getpid()}:
+                os.kill(int(entry.name), signal.SIGKILL)
+    return 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("base_lib", "head_lib"),
+    [
+        ("import os, signal\n\ndef work():\n    os.kill(os.getpid(), signal.SIGKILL)\n", WORK),
+        ("import time\n\ndef work():\n    time.sleep(60)\n", WORK),
+        (WORK, HEAD_KILLS_BASE),
+    ],
+    ids=["crash", "timeout", "killed by head's worker"],
+)
+@pytest.mark.slow
+def test_a_base_that_dies_as_a_process_never_passes(
+    tmp_path: Path, base_lib: str, head_lib: str
+) -> None:
+    project = Project(tmp_path / "real")
+    path = project.folder / "pyproject.toml"
+    path.write_text(path.read_text().replace("timeout = 20", "timeout = 2"))
+    bench = "import lib\n" + STEADY + CASE.format("lib.work")
+    project.commit("base", **{"lib.py": base_lib, BENCH: bench})
+    project.commit("head", **{"lib.py": head_lib})
+    report = project.report("compare", "HEAD~", "HEAD", "--strict", code=3)
+    assert report["verdict"]["status"] in {"inconclusive", "error"}
+    assert rows(report, "case")["latency_p50"]["status"] == "failed"
