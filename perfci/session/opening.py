@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 
 from perfci.baselines.environment import make_environment
 from perfci.checkout.blobs import blobs_of, known_blobs
 from perfci.checkout.differing import differing_files
-from perfci.checkout.disk import remove_folder
+from perfci.checkout.disk import explaining, remove_folder
 from perfci.checkout.lock import take, take_if_free
 from perfci.checkout.repository import Resolved
 from perfci.checkout.worktree import Worktrees
@@ -60,7 +61,9 @@ def open_workplace(
     """Check out and build every side, find the benchmarks, and clean up whatever happens.
 
     ``wanted`` is (base, head) or (head,): the last one's benchmark files are run on all sides, or
-    those of ``benchmarks_of``, which is checked out beside them, neither built nor measured.
+    those of ``benchmarks_of``, which is checked out beside them, neither built nor measured. Two
+    sides run them from a folder that is neither's: where one side's benchmarks lay in its own tree,
+    each of the other's imports would look into two trees.
     Raises PerfciError with what to do; nothing of the user's checkout is touched.
     """
     measuring_begins()
@@ -83,6 +86,10 @@ def open_workplace(
         benchmark_root = sides[-1].root
         if benchmarks_of:
             benchmark_root = stack.enter_context(worktrees.side(benchmarks_of))
+        elif len(sides) > 1:
+            benchmark_root = stack.enter_context(worktrees.side(wanted[-1].resolved))
+            if sides[-1].built:
+                _copy_built(sides[-1].root, benchmark_root, config.benchmarks)
         plan = _plan(around, sides, benchmark_root, cores, scratch, token, enter)
         stack.enter_context(_parent_on(cores.parent))
         found = _find_benchmarks(plan, budget_end, journal, around)
@@ -143,6 +150,18 @@ def _check_out(
         side = Side(resolved.rev, resolved.sha, one.python, dirty=resolved.dirty)
         sides.append(SidePlan(one.name, side, root, resolved.tree, bool(config.build)))
     return tuple(sides)
+
+
+def _copy_built(built: Path, into: Path, benchmarks: str) -> None:
+    """Copy a built tree's folder of benchmarks: ``build`` may make something there."""
+    with explaining(f"copying the benchmarks into {into}"):
+        copytree(
+            built / benchmarks,
+            into / benchmarks,
+            symlinks=True,
+            ignore=ignore_patterns(".git", "__pycache__"),
+            dirs_exist_ok=True,
+        )
 
 
 def _launched(launcher: Sequence[str], build: Sequence[str]) -> tuple[str, ...]:

@@ -52,7 +52,8 @@ class SidePlan:
 class SessionPlan:
     """All that a session needs to know before it starts.
 
-    ``benchmark_root`` is the tree whose benchmark files both sides run: head's.
+    ``benchmark_root`` is the tree whose benchmark files are run: head's files, in a folder of their
+    own where there are two sides.
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
     begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
     distributions that the trees declare; ``devices`` and ``metrics`` are others', by side;

@@ -53,7 +53,7 @@ def benchmark(body: str, top: str = "", setup: str = "") -> str:
     return (
         f"import os, subprocess, sys\nimport perfci\n{top}\n\n"
         "def ran(marker):\n"
-        '    side = "head" if os.getcwd() == HERE else "base"\n'
+        '    side = "head" if os.environ["TMPDIR"].endswith("tmph") else "base"\n'
         f'    open(f"{{os.environ[\'MARKERS\']}}/{{side}} ran {{marker}}", "w").close()\n\n'
         "HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))\n\n"
         f"@perfci.benchmark\ndef case():\n{before}    def work():\n{indented}\n    return work\n"

@@ -277,7 +277,9 @@ def test_both_sides_import_heads_helpers_of_the_benchmarks(
     assert session.markers() == {"base ran head", "head ran head"}
 
 
-def test_base_that_loads_heads_library_is_an_error(project: Project) -> None:
+def test_a_library_loaded_by_its_path_from_the_benchmarks_tree_is_an_error(
+    project: Project,
+) -> None:
     top = "sys.path.insert(0, HERE_)\n".replace(
         "HERE_", "os.path.dirname(os.path.dirname(os.path.abspath(__file__)))"
     )
@@ -285,7 +287,23 @@ def test_base_that_loads_heads_library_is_an_error(project: Project) -> None:
     two_sides(project, INIT, {BENCH: benchmark(body, top), INIT: PACKAGE})
     report = Session(project).compare()
     assert "another tree of the project" in wrong(report)
-    assert [failure["side"] for failure in report["failures"]] == ["base"]
+    assert [failure["side"] for failure in report["failures"]] == ["base", "head"]
+
+
+def test_what_a_build_makes_among_the_benchmarks_is_there_on_both_sides(project: Project) -> None:
+    project.write(
+        "pyproject.toml",
+        project.folder.joinpath("pyproject.toml")
+        .read_text()
+        .replace(
+            "[tool.perfci]", "[tool.perfci]\nbuild = [\"sh -c 'echo built > benchmarks/made.txt'\"]"
+        ),
+    )
+    body = "ran(open(os.path.dirname(__file__) + '/made.txt').read().strip() + core.work())"
+    two_sides(project, INIT, {BENCH: benchmark(body, "import core"), INIT: PACKAGE})
+    session = Session(project)
+    right(session.compare())
+    assert session.markers() == {"base ran builtbase", "head ran builthead"}
 
 
 def test_a_commit_that_changes_nothing_that_ran_is_told_as_that(project: Project) -> None:

@@ -73,9 +73,20 @@ class OwnCodeFirst:
         if not self._side.benchmarks:
             return None
         own, heads, folder = self._side.benchmarks
-        # an archive is opened to look for a name in it: head's is none of this side's business
-        real = (f"{os.path.realpath(one)}/" for one in entries if os.path.isdir(one))
-        theirs = [heads + one.removeprefix(own) for one in real if one.startswith(own)]
+        leaf = name.rpartition(".")[2]
+        theirs = []
+        for entry in entries:
+            real = self._side.real_folder(entry)
+            at_head = heads + real.removeprefix(own)
+            # an archive is opened to look for a name in it: head's is none of this side's business
+            if (
+                real.startswith(own)
+                and f"{at_head}{leaf}/".startswith(heads + folder)
+                and os.path.isdir(entry)
+            ):
+                theirs.append(at_head)
+        if not theirs:
+            return None
         spec = PathFinder.find_spec(name, theirs, target)
         places = (spec.origin, *(spec.submodule_search_locations or ())) if spec else ()
         inside = any(f"{one}/".startswith(heads + folder) for one in places if one)
@@ -90,7 +101,8 @@ class OwnCodeFirst:
         folders = self._side.folders
         found: list[str] = []
         for entry in (one for one in sys.path if isinstance(one, str) and self._is_own(one)):
-            found += folders if os.path.realpath(entry) in folders else (entry,)
+            real = self._side.real_folder(entry).rstrip("/")
+            found += folders if real in folders else (entry,)
         return list(dict.fromkeys((*found, *folders)))
 
     def _asked(
@@ -113,7 +125,7 @@ class OwnCodeFirst:
         leaf = name.rpartition(".")[2]
         for entry in entries:
             for own in self._side.own:
-                inside = f"{os.path.realpath(entry)}/"
+                inside = self._side.real_folder(entry)
                 if own.endswith("/") and inside.startswith(own):
                     below = f"{inside.removeprefix(own)}{leaf}"
                     for suffix in EXTENSION_SUFFIXES:
@@ -143,7 +155,7 @@ class OwnCodeFirst:
         )
 
     def _is_own(self, entry: str) -> bool:
-        return f"{os.path.realpath(entry)}/".startswith(self._side.own)
+        return self._side.real_folder(entry).startswith(self._side.own)
 
 
 def _namespace(name: str, places: list[str]) -> ModuleSpec:

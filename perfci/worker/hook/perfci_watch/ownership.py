@@ -82,14 +82,21 @@ class Ownership:
     def real(self, path: str) -> str:
         """Return the real path; each folder is resolved once."""
         folder, _, leaf = os.path.abspath(path).rpartition("/")
+        whole = f"{self._real_folder(folder)}{leaf}"
+        return os.path.realpath(whole) if os.path.islink(whole) else whole
+
+    def real_folder(self, path: str) -> str:
+        """Return the real path of a folder, with a slash at its end; it is resolved once."""
+        return self._real_folder(os.path.abspath(path))
+
+    def _real_folder(self, folder: str) -> str:
         real, behind = self._real_folders.get(folder, ("", None))
         if not real or (behind is not None and behind != _identity(folder)):
-            real = os.path.realpath(folder or "/")
+            real = f"{os.path.realpath(folder or '/').rstrip('/')}/"
             # a link may be pointed elsewhere later on
-            behind = _identity(folder) if real != folder else None
+            behind = _identity(folder) if real != f"{folder}/" else None
             self._real_folders[folder] = real, behind
-        whole = f"{real.rstrip('/')}/{leaf}"
-        return os.path.realpath(whole) if os.path.islink(whole) else whole
+        return real
 
 
 def encoded(settings: Mapping[str, Sequence[str]]) -> str:

@@ -25,6 +25,8 @@ class Record:
         self._seen: dict[tuple[str, str, str], None] = {}
         self._late: list[bytes] = []  # what could not be written as yet
         self._why_late = ""
+        self._descriptor = -1
+        self._inode = (0, 0)
 
     def say(self, how: str, path: str, name: str = "") -> None:
         """Write down an event, once."""
@@ -43,6 +45,7 @@ class Record:
 
     def go_on_in(self, file: str) -> None:
         """Go on in the file of this fork: it gets what was found until now, too."""
+        self._forget_descriptor()
         self._file = file
         self._late.clear()  # it is the other file's, and comes again
         for how, path, name in self._seen:
@@ -72,7 +75,7 @@ class Record:
         return self._why_late if self._late else ""
 
     def _write(self, how: str, path: str, name: str) -> None:
-        """Opened each time: the benchmark may close descriptors, count them, or fork.
+        """Write a line at once.
 
         What can't be written (its folder was removed, the disk is full) waits for the next time:
         that is no error of the user's code, which may be in the middle of an import.
@@ -80,15 +83,41 @@ class Record:
         late, self._late = self._late, []
         lines = b"".join((*late, os.fsencode(_BETWEEN.join((how, path, name)) + _END)))
         try:
-            descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-            try:
-                lines = lines[os.write(descriptor, lines) :]
-            finally:
-                os.close(descriptor)
+            lines = lines[os.write(self._opened(), lines) :]
         except OSError as error:
             self._why_late = error.strerror or str(error)
         if lines:
             self._late.append(lines)
+
+    def _opened(self) -> int:
+        """Return the file's descriptor. It is opened once, and again where the user closed it.
+
+        Another file may have its number by then: the inode says which it is.
+        """
+        if self._descriptor >= 0:
+            try:
+                status = os.fstat(self._descriptor)
+            except OSError:
+                self._descriptor = -1
+            else:
+                if status.st_nlink and (status.st_dev, status.st_ino) == self._inode:
+                    return self._descriptor
+                self._descriptor = -1
+        self._descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        status = os.fstat(self._descriptor)
+        self._inode = status.st_dev, status.st_ino
+        return self._descriptor
+
+    def _forget_descriptor(self) -> None:
+        """Close the file, unless the user did, and its number may be another file's."""
+        if self._descriptor >= 0:
+            try:
+                status = os.fstat(self._descriptor)
+                if (status.st_dev, status.st_ino) == self._inode:
+                    os.close(self._descriptor)
+            except OSError:  # the user closed it
+                pass
+            self._descriptor = -1
 
 
 def decoded_events(text: bytes) -> list[list[str]]:

@@ -78,7 +78,9 @@ class Watch:
 
     def note(self, how: str, path: str, name: str = "") -> None:
         """Write down that ``path`` was run or read, where that matters."""
-        real = self.side.real(path)
+        self._note_real(how, self.side.real(path), name)
+
+    def _note_real(self, how: str, real: str, name: str = "") -> None:
         if self.side.matters(how, real, name):
             self.record.say(how, real, name)
 
@@ -155,11 +157,12 @@ class Watch:
         if path in self._known or isinstance(path, int) or (flags or 0) & _WRITES:
             return
         text = os.fsdecode(path)
-        self.note("open", text)
+        real = self.side.real(text)
+        self._note_real("open", real)
         if not text.startswith("/"):  # another one after a chdir
             if mode is None:  # os.open, whose `dir_fd` is in no event
                 self._opened_below(text)
-        elif self.side.real(text) == text:  # a link may lead elsewhere the next time
+        elif real == text:  # a link may lead elsewhere the next time
             self._known.add(text)
 
     def _opened_below(self, path: str) -> None:
