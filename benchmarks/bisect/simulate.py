@@ -1,4 +1,4 @@
-"""How often `perfci bisect` names the wrong commit, by simulation.
+"""How often a probability that `perfci bisect` states is right, by simulation.
 
     python benchmarks/bisect/simulate.py [--searches N] [--write docs/results/bisect.md]
 
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes are one for each core
 
 import numpy as np
 
@@ -31,21 +33,63 @@ from perfci.verdict.policy import Policy
 from perfci.verdict.stopping import is_decided
 
 ALPHA = 0.01
-LENGTHS = (16, 64, 256)
-SIZES = (0.05, 0.10, 0.50)
-SEVERAL = (
-    (0.10, 0.20),
-    (0.20, -0.10),
-    (0.10, 0.10, 0.10),
-    (0.20, -0.10, 0.20),
-    (0.10, -0.10, 0.10),
-    (0.10, 0.10, 0.10, 0.10),
-)
 UNBUILDABLE = 0.1
 ALIKE = 0.02
-"""Levels that differ by less are one: commits have something of their own."""
+"""Levels that differ by less cancel out."""
 START = "<!-- simulated: bisect -->"
 END = "<!-- end -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How a metric's answers scatter.
+
+    ``layout`` is the standard deviation of commits, which stays with a commit; ``session`` that of
+    comparisons; ``spread`` that of rounds, 0 for what is exact. ``df`` are those of Student's t,
+    with which some rounds are far out; ``drift`` is what the second worker of a round meets.
+    ``measured`` is the metric whose threshold the ends are compared by.
+    """
+
+    name: str
+    spread: float
+    layout: float = 0.002
+    session: float = 0.0
+    df: float = math.inf
+    drift: float = 0.0
+    measured: str = "latency_p50"
+
+    def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return what the rounds of one session add to the change."""
+        offset = rng.normal(0.0, self.session)
+        drift = self.drift * (0.5 - np.arange(count) % 2)
+        if self.df < math.inf:
+            scale = self.spread * math.sqrt(1.0 - 2.0 / self.df)
+            return offset + drift + scale * rng.standard_t(self.df, count)
+        return offset + drift + rng.normal(0.0, self.spread, count)
+
+
+PLAIN = tuple(Noise(f"{spread:.0%} normal", spread) for spread in (0.01, 0.02, 0.03))
+LAYOUT = tuple(Noise(f"layout {luck:.1%}", 0.01, luck) for luck in (0.003, 0.01, 0.02))
+SESSIONS = tuple(Noise(f"sessions {luck:.1%}", 0.01, session=luck) for luck in (0.003, 0.01, 0.02))
+BOTH = Noise("layout 1.0%, sessions 1.0%", 0.01, 0.01, 0.01)
+HEAVY = Noise("2% heavy tails, t3", 0.02, df=3.0)
+DRIFT = Noise("drift of 1% a round", 0.01, drift=0.01)
+HOST = Noise("host memory, 0.05%", 0.0005, 0.0005, measured="peak_host_memory")
+DEVICE = Noise("device memory, exact", 0.0, 0.0, measured="peak_device_memory")
+IMPORT = Noise("import, 3% normal", 0.03, measured="import_time")
+
+CELLS: tuple[tuple[Noise, int, tuple[float, ...]], ...] = (
+    *((noise, 64, (0.10,)) for noise in (*PLAIN, HOST, DEVICE, IMPORT, HEAVY, DRIFT)),
+    *((noise, 64, (0.05,)) for noise in (*PLAIN, HEAVY, DRIFT)),
+    *((noise, 64, (0.10,)) for noise in (*LAYOUT, *SESSIONS, BOTH)),
+    *((noise, 64, (0.05,)) for noise in (*LAYOUT, *SESSIONS, BOTH)),
+    *((LAYOUT[1], 64, (size,)) for size in (0.03, -0.05)),
+    *((noise, length, (0.05,)) for noise in (PLAIN[0], LAYOUT[1]) for length in (8, 16, 256)),
+    *((PLAIN[1], 64, sizes) for sizes in ((0.1, 0.2), (0.2, -0.1), (0.1, 0.1, 0.1))),
+    *((noise, 64, (0.1, -0.1, 0.1)) for noise in (PLAIN[0], LAYOUT[1])),
+    *((noise, 64, (0.1, 0.2)) for noise in (LAYOUT[1], SESSIONS[1])),
+    *((noise, 64, ()) for noise in (PLAIN[0], LAYOUT[1], SESSIONS[1])),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,65 +102,42 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one search came to. ``exact``: as narrow as the unbuildable commits allow.
+class Stated:
+    """A change that a search named: its probability, and whether a culprit is among its commits.
 
-    ``begun`` says that the ends were seen to differ, ``false`` that a change was named where there
-    is none, ``said`` that all that are named are right, and that those which aren't cancel out
-    between two commits of which the answer says that none between them was measured.
+    ``narrow``: as few commits as the unbuildable ones allow. ``holds``: so does its interval.
     """
 
-    begun: bool
+    probability: float
     right: bool
-    said: bool
-    false: bool
-    exact: bool
-    comparisons: int
-    rounds: int
-    held: bool
+    narrow: bool
+    holds: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
-    """How a metric's rounds scatter, and ``layout``: what a commit's code has of its own.
+class Outcome:
+    """How one search ended.
 
-    ``measured`` is the metric's own name, for the comparison of the ends. ``spread`` 0 is exact;
-    ``df`` are those of Student's t, with which some rounds are far out.
+    ``begun``: the ends were seen to differ. ``stated`` are the changes that were found. ``missed``:
+    a culprit is in none of them, and the answer doesn't say that it may have been taken back.
     """
 
-    metric: str
-    name: str
-    measured: str
-    layout: float
-    spread: float
-    df: float = math.inf
-
-    def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Return what rounds have of their own."""
-        if self.df < math.inf:
-            return self.spread * math.sqrt(1.0 - 2.0 / self.df) * rng.standard_t(self.df, count)
-        return rng.normal(0.0, self.spread, count)
-
-
-LATENCY = tuple(
-    Noise("latency", f"{one:.0%} normal", "latency_p50", 0.002, one) for one in (0.01, 0.02, 0.03)
-)
-HEAVY = Noise("latency", "2% heavy-tailed", "latency_p50", 0.002, 0.02, 3.0)
-HOST = Noise("host memory", "0.05% normal", "peak_host_memory", 0.0005, 0.0005)
-DEVICE = Noise("device memory", "exact", "peak_device_memory", 0.0, 0.0)
-IMPORT = Noise("import", "3% normal", "import_time", 0.002, 0.03)
+    begun: bool
+    stated: tuple[Stated, ...]
+    missed: bool
+    comparisons: int
+    rounds: int
 
 
 def planted(
     rng: np.random.Generator, length: int, sizes: tuple[float, ...], layout: float
 ) -> History:
     """Return a history with changes of these sizes, at places that are drawn."""
-    culprits = tuple(sorted(int(one) + 1 for one in rng.choice(length, len(sizes), replace=False)))
+    culprits = tuple(sorted(int(at) + 1 for at in rng.choice(length, len(sizes), replace=False)))
     levels = rng.normal(0.0, layout, length + 1)
-    levels[0] = 0.0
     for culprit, size in zip(culprits, sizes, strict=True):
         levels[culprit:] += math.log1p(size)
-    broken = frozenset(int(one) for one in np.flatnonzero(rng.random(length + 1) < UNBUILDABLE))
+    broken = frozenset(int(at) for at in np.flatnonzero(rng.random(length + 1) < UNBUILDABLE))
     return History(tuple(levels), culprits, broken - {0, length})
 
 
@@ -145,7 +166,7 @@ def searched(
     margin = math.log1p(ends_threshold(Policy(), noise.measured))
     ends = measured(history, Question(length, margin), noise, rng)
     answers, skipped = [ends], list[int]()
-    if ends.se and two_sided_p(ends.change / ends.se, ends.df) >= ALPHA:
+    if ends.change == 0.0 or (ends.se and two_sided_p(ends.change / ends.se, ends.df) >= ALPHA):
         return Search(length), ()
     while question := next_question(search := Search(length, tuple(answers), tuple(skipped))):
         if question.position in history.unbuildable:
@@ -155,116 +176,91 @@ def searched(
     return search, changes(search)
 
 
-def told_apart(history: History) -> list[tuple[int, ...]]:
-    """Return the culprits, those together between which no commit can be built."""
-    groups: list[tuple[int, ...]] = []
-    for one in history.culprits:
-        if groups and history.unbuildable.issuperset(range(groups[-1][-1], one)):
-            groups[-1] = (*groups[-1], one)
-        else:
-            groups.append((one,))
-    return groups
-
-
-def cancelling(
-    search: Search, found: tuple[Change, ...], wanted: list[tuple[int, ...]], history: History
-) -> bool:
-    """Return whether those ``wanted`` that weren't ``found`` are said not to be seen."""
-    if not found:
-        return False
-    inside = {
-        one: [group for group in wanted if one.first <= group[0] and group[-1] <= one.last]
-        for one in found
-    }
-    missing = [group for group in wanted if not any(group in one for one in inside.values())]
-    levels = history.levels
-    gaps = [one for one in unseen(search) if abs(levels[one[1]] - levels[one[0]]) < ALIKE]
-    return all(len(one) == 1 for one in inside.values()) and all(
-        any(before < group[0] and group[-1] <= after for before, after in gaps) for group in missing
-    )
-
-
 def outcome(history: History, noise: Noise, rng: np.random.Generator) -> Outcome:
     """Return how a search went."""
-    search, found = searched(history, noise, rng)
-    wanted = told_apart(history)
-    right = len(found) == len(wanted) and all(
-        one.first <= culprits[0] and culprits[-1] <= one.last
-        for one, culprits in zip(found, wanted, strict=True)
-    )
-    broken = history.unbuildable
-    exact = right and all(
-        one.found and all(position in broken for position in range(one.first, one.last))
-        for one in found
-    )
-    true = [history.levels[one.last] - history.levels[one.first - 1] for one in found]
+    search, named = searched(history, noise, rng)
+    found = [change for change in named if change.found]
     return Outcome(
         bool(search.answers),
-        right,
-        not right and cancelling(search, found, wanted, history),
-        any(not any(one.first <= at <= one.last for at in history.culprits) for one in found),
-        exact,
+        tuple(_stated(change, history) for change in found),
+        any(not _accounted(at, search, found, history) for at in history.culprits),
         len(search.answers),
-        sum(one.rounds for one in search.answers),
-        all(
-            one.lo is not None and one.hi is not None and one.lo <= size <= one.hi
-            for one, size in zip(found, true, strict=True)
-        ),
+        sum(answer.rounds for answer in search.answers),
     )
 
 
-def cell(task: tuple[int, tuple[float, ...], Noise, int]) -> str:
+def _stated(change: Change, history: History) -> Stated:
+    size = history.levels[change.last] - history.levels[change.first - 1]
+    return Stated(
+        change.probability,
+        any(change.first <= at <= change.last for at in history.culprits),
+        all(at in history.unbuildable for at in range(change.first, change.last)),
+        change.lo is not None and change.hi is not None and change.lo <= size <= change.hi,
+    )
+
+
+def _accounted(at: int, search: Search, found: list[Change], history: History) -> bool:
+    """Return whether a culprit is named, or lies where the answer says that none was measured."""
+    levels = history.levels
+    return any(change.first <= at <= change.last for change in found) or any(
+        before < at <= after and abs(levels[after] - levels[before]) < ALIKE
+        for before, after in (unseen(search) if found else ())
+    )
+
+
+def outcomes(noise: Noise, length: int, sizes: tuple[float, ...], count: int) -> list[Outcome]:
+    """Return how ``count`` searches of drawn histories went."""
+    name = int.from_bytes(noise.name.encode(), "big")
+    rng = np.random.default_rng([length, *(round(1000 * size) + 1000 for size in sizes), name])
+    return [outcome(planted(rng, length, sizes, noise.layout), noise, rng) for _ in range(count)]
+
+
+def cell(task: tuple[Noise, int, tuple[float, ...], int]) -> str:
     """Return a row of the table."""
-    length, sizes, noise, count = task
-    name = int.from_bytes(f"{noise.metric} {noise.name}".encode(), "big")
-    rng = np.random.default_rng([length, *(round(1000 * one) + 1000 for one in sizes), name])
-    outcomes = [
-        outcome(planted(rng, length, sizes, noise.layout), noise, rng) for _ in range(count)
-    ]
-    comparisons = [one.comparisons for one in outcomes if one.begun]
+    noise, length, sizes, count = task
+    ended = outcomes(noise, length, sizes, count)
+    begun = [search for search in ended if search.begun]
+    stated = [change for search in begun for change in search.stated]
+    narrow = [change for change in stated if change.narrow]
+    sure = [change for change in stated if change.probability >= 0.95]
+    surer = [change for change in stated if change.probability >= 0.99]
+    comparisons = [search.comparisons for search in begun] or [0]
     return (
-        f"| {noise.metric} | {noise.name} | {length} "
-        f"| {' and '.join(f'{one:+.0%}' for one in sizes)} "
-        f"| {share(one.begun and not one.right and not one.said for one in outcomes)} "
-        f"| {share(one.said for one in outcomes)} "
-        f"| {share(one.false for one in outcomes)} "
-        f"| {share(not one.begun for one in outcomes)} "
-        f"| {share(one.right and not one.exact for one in outcomes)} "
+        f"| {noise.name} | {length} | {' and '.join(f'{size:+.0%}' for size in sizes) or 'none'} "
+        f"| {_share(not search.begun for search in ended)} "
+        f"| {_share(bool(search.stated) for search in begun)} "
+        f"| {_share(change.right for change in sure)} of {len(sure)} "
+        f"| {_share(change.right for change in surer)} of {len(surer)} "
+        f"| {_share(not change.narrow for change in stated)} "
+        f"| {_share(not change.right for change in narrow)} "
+        f"| {_share(search.missed for search in begun if search.stated)} "
         f"| {np.median(comparisons):.0f} | {np.quantile(comparisons, 0.95):.0f} "
-        f"| {math.log2(length) + 3:.0f} "
-        f"| {np.median([one.rounds for one in outcomes if one.begun]):.0f} "
-        f"| {share(one.held for one in outcomes if one.right)} |"
+        f"| {np.median([search.rounds for search in begun] or [0]):.0f} "
+        f"| {_share(change.holds for change in stated)} |"
     )
 
 
-def share(those: Iterator[bool]) -> str:
-    """Return the share of True as a percentage."""
-    found = list(those)
-    return f"{sum(found) / max(1, len(found)):.1%}"
+def _share(those: Iterable[bool]) -> str:
+    """Return the share of True as a percentage; a dash where there is nothing to share."""
+    values = list(those)
+    return f"{sum(values) / len(values):.1%}" if values else "–"
 
 
 HEAD = """\
-| metric | noise of a pair | commits | change | wrong | said | falsely | not seen | undecided | comparisons, median | 95 % | log2 n + 3 | rounds, median | interval holds |
-|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+| noise | commits | change | not seen | answered | right where ≥ 95 % | right where ≥ 99 % | ranges | single commits wrong | a change missed | comparisons, median | 95 % | rounds, median | interval holds |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 """  # noqa: E501
 
 
 def main() -> None:
     """Print the table, or write it into a page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--searches", type=int, default=1000)
+    parser.add_argument("--searches", type=int, default=200)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--only", default="", help="cells whose noise has this in its name")
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
-    tasks = [
-        (length, (size,), noise, options.searches)
-        for noise, length, size in product((*LATENCY, HOST, IMPORT), LENGTHS, SIZES)
-    ]
-    tasks += [(length, (SIZES[0],), DEVICE, options.searches) for length in LENGTHS]
-    tasks += [(64, (size,), HEAVY, options.searches) for size in SIZES]
-    tasks += [(64, (-0.10,), noise, options.searches) for noise in (LATENCY[1], HOST, IMPORT)]
-    tasks += [(64, sizes, LATENCY[1], options.searches) for sizes in SEVERAL]
-    tasks += [(64, SEVERAL[2], noise, options.searches) for noise in (HOST, DEVICE, IMPORT)]
+    tasks = [(*task, options.searches) for task in CELLS if options.only in task[0].name]
     with ProcessPoolExecutor(options.processes) as pool:
         rows = []
         for row in pool.map(cell, tasks):

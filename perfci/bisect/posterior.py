@@ -1,4 +1,4 @@
-"""What answers say of a history: with which probability the level changed in each of its gaps."""
+"""The posterior of a history: the probability that its level changed, gap by gap."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 EXPECTED = 0.2
-"""Changes that a range of commits is expected to have, a priori."""
+"""Changes that a range of commits is expected to have beyond the first, a priori."""
+NO_CHANGE = 0.25
+"""The probability, a priori, that the ends differ by luck alone."""
 WRONG = 0.003
-"""The chance that a session says nothing of its commit: a neighbour woke up for all of it."""
+"""The probability that a session says nothing about its commit: another program woke up."""
 EXACT_WRONG = 1e-6
 """The same of a count on which all workers agree."""
 LEAST = 0.25
 """Smaller steps than this share of the whole change are not looked for."""
-ALIKE = 0.05
-"""Commits of one level may differ by this share of the whole change: the layout of their code."""
+LUCK = ((0.0, 0.2), (0.06, 0.2), (0.12, 0.15), (0.25, 0.15), (0.5, 0.15), (1.0, 0.15))
+"""Standard deviations of luck as shares of the whole change, each with its prior probability."""
+SESSION_SHARES = (0.0, 1.0)
+"""Shares of luck's variance that each session draws again, equally probable a priori."""
 _EXACT_DF = 1000.0
-_STEPS = 20
-_MOST_LEVELS = 600
-_BEYOND = 0.25
+_STEPS = 16
+_MOST_LEVELS = 120
+_BEYOND = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +52,20 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
-    """What is believed after some answers.
+    """The posterior after some answers.
 
     ``positions`` are those measured, 0 first. ``changed`` has for each gap between two neighbours
     the probability that the level changed in it; ``levels`` and ``spreads`` the mean and standard
-    deviation of the level at each position.
+    deviation of the level at each position. ``commit_luck`` and ``session_luck`` are root mean
+    squares of what a commit keeps and of what each session draws again.
     """
 
     positions: tuple[int, ...]
     changed: tuple[float, ...]
     levels: tuple[float, ...]
     spreads: tuple[float, ...]
+    commit_luck: float
+    session_luck: float
 
 
 def believe(length: int, answers: Sequence[Answer], scale: float) -> Beliefs:
@@ -69,83 +76,175 @@ def believe(length: int, answers: Sequence[Answer], scale: float) -> Beliefs:
     Probabilistic bisection (Horstein 1963, IEEE Trans. Inf. Theory 9:136-143; Waeber, Frazier &
     Henderson 2013, SIAM J. Control Optim. 51:2261-2279) keeps a posterior over places, which each
     answer multiplies by its likelihood. Theirs is a yes or no that is right with a known
-    probability. Here it is a measured change, and its likelihood Student's t around the level
-    (mixed with ``WRONG`` of a uniform one), so that a clear answer counts for more than a faint
-    one. There may be several changes: the level is a Markov chain along the commits, on a grid,
-    which jumps with the probability ``EXPECTED`` ÷ ``length`` a commit to any level at least
-    ``LEAST`` away. An answer of two neighbours among the measured commits is of their difference;
-    of two others it is passed over. Forward and backward sums (Rabiner 1989, Proc. IEEE
-    77:257-286) over the measured commits are exact.
+    probability. Here it is a measured change, so that a clear answer counts for more than a faint
+    one.
+
+    The level is a Markov chain along the commits, on a grid, which jumps with the probability
+    ``EXPECTED`` ÷ ``length`` per commit to any level at least ``LEAST`` away. A commit's own value
+    is normal around the level: the layout of its code is luck that no repetition averages away.
+    Good has such luck too. An answer is Student's t around the difference of two values, mixed with
+    ``WRONG`` of a uniform one, and as much wider as sessions differ. Both standard deviations are
+    unknown: the posterior is a mean over ``LUCK`` and ``SESSION_SHARES``, weighted by how well each
+    explains all answers. Paths without any jump have ``NO_CHANGE`` of the prior.
+
+    An answer of two neighbours among the measured commits is of their two values; one of two others
+    is passed over. Forward and backward sums (Rabiner 1989, Proc. IEEE 77:257-286) over level and
+    value at the measured commits are exact, but for the grid.
     """
     import numpy as np
 
-    grid = _grid(answers, scale)
-    step = float(grid[1] - grid[0])
-    alike = max(ALIKE * scale, step)
-    positions = (0, *sorted({one.position for one in answers}))
-    seen = [np.ones(len(grid)) for _ in positions]
-    seen[0] = (np.abs(grid) < step / 2.0).astype(float)
-    between = [np.ones((len(grid), len(grid))) for _ in positions[1:]]
-    for one in answers:
-        place = positions.index(one.position)
-        if one.base == 0:
-            seen[place] *= _likelihood(grid, one, alike)
-        elif positions[place - 1] == one.base:
-            differences = grid[None, :] - grid[:, None]
-            between[place - 1] *= _likelihood(differences, one, alike * math.sqrt(2.0))
-    far = (np.abs(grid[:, None] - grid[None, :]) >= LEAST * scale - 1e-9 * scale).astype(float)
-    jump = far / far.sum(axis=1, keepdims=True)
-    stays = [
-        math.exp(-EXPECTED * (after - before) / length) for before, after in pairwise(positions)
-    ]
-    jumps = [
-        (1.0 - stay) * jump * likelihood for stay, likelihood in zip(stays, between, strict=True)
-    ]
-    moves = [
-        stay * np.diag(np.diag(likelihood)) + jumped
-        for stay, likelihood, jumped in zip(stays, between, jumps, strict=True)
-    ]
-    forward, backward = [_normal(seen[0])], [np.ones(len(grid))]
-    for move, likelihood in zip(moves, seen[1:], strict=True):
-        forward.append(_normal((forward[-1] @ move) * likelihood))
-    for move, likelihood in zip(reversed(moves), reversed(seen[1:]), strict=True):
-        backward.insert(0, _normal(move @ (likelihood * backward[0])))
+    positions = (0, *sorted({answer.position for answer in answers}))
+    chain = _Chain(positions, answers, scale)
+    stays = np.array(
+        [math.exp(-EXPECTED * (after - before) / length) for before, after in pairwise(positions)]
+    )
+    forward, log_all = chain.forward(stays, 1.0 - stays)
+    _, log_none = chain.forward(stays, np.zeros_like(stays))
+    backward = chain.backward(stays)
+    # prior odds of no change at all: from those of the chain to NO_CHANGE
+    never = math.exp(-EXPECTED)
+    rescale = NO_CHANGE / (1.0 - NO_CHANGE) * (1.0 - never) / never
+    top = float((log_all + chain.log_prior).max())
+    everything = np.exp(log_all + chain.log_prior - top)
+    nothing = np.minimum(np.exp(log_none + chain.log_prior - top), everything)
+    total = float((everything - (1.0 - rescale) * nothing).sum())
     changed = []
-    for gap, (move, jumped) in enumerate(zip(moves, jumps, strict=True)):
-        after = seen[gap + 1] * backward[gap + 1]
-        changed.append(float(forward[gap] @ jumped @ after) / float(forward[gap] @ move @ after))
-    chances = [_normal(one * other) for one, other in zip(forward, backward, strict=True)]
-    levels = [float(chance @ grid) for chance in chances]
-    spreads = [
-        math.sqrt(max(0.0, float(chance @ (grid - level) ** 2)))
-        for chance, level in zip(chances, levels, strict=True)
-    ]
-    return Beliefs(positions, tuple(changed), tuple(levels), tuple(spreads))
+    for gap, stay in enumerate(stays):
+        after = chain.ahead(gap, backward[gap + 1])
+        unmoved = stay * (forward[gap] * after).sum(axis=(1, 2))
+        moved = (1.0 - stay) * (forward[gap] * chain.jumped(after)).sum(axis=(1, 2))
+        changed.append(float((everything * moved / (unmoved + moved)).sum()) / total)
+    weights = everything / everything.sum()
+    levels, spreads = [], []
+    for before, behind in zip(forward, backward, strict=True):
+        chances = (before * behind).sum(axis=2)
+        chance = weights @ (chances / chances.sum(axis=1, keepdims=True))
+        level = float(chance @ chain.grid)
+        levels.append(level)
+        spreads.append(math.sqrt(max(0.0, float(chance @ (chain.grid - level) ** 2))))
+    return Beliefs(
+        positions,
+        tuple(changed),
+        tuple(levels),
+        tuple(spreads),
+        math.sqrt(float(weights @ chain.commit_luck**2)),
+        math.sqrt(float(weights @ chain.session_luck**2)),
+    )
+
+
+class _Chain:
+    """The chain's factors: arrays by pair of standard deviations, by level and by own value."""
+
+    def __init__(self, positions: tuple[int, ...], answers: Sequence[Answer], scale: float) -> None:
+        import numpy as np
+
+        self.grid = _grid(answers, scale)
+        step = float(self.grid[1] - self.grid[0])
+        pairs = [
+            (luck * scale * math.sqrt(1.0 - share), luck * scale * math.sqrt(share), prior / count)
+            for luck, prior in LUCK
+            for count in [len(SESSION_SHARES) if luck else 1]
+            for share in SESSION_SHARES[:count]
+        ]
+        luck = np.array(pairs)
+        self.commit_luck, self.session_luck, self.log_prior = (
+            luck[:, 0],
+            luck[:, 1],
+            np.log(luck[:, 2]),
+        )
+        widths = np.hypot(self.commit_luck, step / 2.0)[:, None, None]  # the grid's own width
+        self._extra = np.hypot(self.session_luck, step / 2.0)
+        apart = self.grid[None, :] - self.grid[:, None]
+        around = step / widths / math.sqrt(math.tau) * np.exp(-0.5 * (apart / widths) ** 2)
+        good = (np.abs(self.grid) < step / 2.0).astype(float)
+        values = [np.tile(good, (len(luck), 1))]
+        values += [np.ones((len(luck), len(self.grid))) for _ in positions[1:]]
+        self._between: dict[int, Array] = {}
+        size = len(self.grid)
+        differences = step * np.arange(1 - size, size)
+        index = np.arange(size)[None, :] - np.arange(size)[:, None] + size - 1
+        for answer in answers:
+            place = positions.index(answer.position)
+            if answer.base == 0:
+                values[place] = values[place] * self._likelihood(self.grid, answer)
+            elif positions[place - 1] == answer.base:
+                likelihood = self._likelihood(differences, answer)[:, index]
+                self._between[place - 1] = self._between.get(place - 1, 1.0) * likelihood
+        self._seen = [around * value[:, None, :] for value in values]
+        far = (np.abs(apart) >= LEAST * scale - 1e-9 * scale).astype(float)
+        self._jump = far / far.sum(axis=1, keepdims=True)
+
+    def _likelihood(self, changes: Array, answer: Answer) -> Array:
+        import numpy as np
+
+        df, wrong = (answer.df, WRONG) if answer.se > 0.0 else (_EXACT_DF, EXACT_WRONG)
+        width = np.hypot(answer.se, self._extra)[:, None]
+        constant = math.exp(special.gammaln((df + 1.0) / 2.0) - special.gammaln(df / 2.0))
+        z = (answer.change - changes) / width
+        density = (
+            constant / math.sqrt(df * math.pi) / width * (1.0 + z**2 / df) ** (-(df + 1.0) / 2.0)
+        )
+        uniform = wrong / float(self.grid[-1] - self.grid[0])
+        mixed: Array = np.asarray((1.0 - wrong) * density + uniform)
+        return mixed
+
+    def forward(self, stays: Array, jumps: Array) -> tuple[list[Array], Array]:
+        """Return what all answers up to each position say of its state, and their log evidence."""
+        import numpy as np
+
+        state, log = _normal(self._seen[0])
+        states, evidence = [state], log
+        for gap, (stay, jump) in enumerate(zip(stays, jumps, strict=True)):
+            before = state if gap in self._between else state.sum(axis=2, keepdims=True)
+            moved = stay * before
+            if jump:
+                moved = moved + jump * (self._jump.T @ before)
+            if gap in self._between:
+                moved = moved @ self._between[gap]
+            state, log = _normal(moved * self._seen[gap + 1])
+            states.append(state)
+            evidence = evidence + log
+        return states, np.asarray(evidence)
+
+    def backward(self, stays: Array) -> list[Array]:
+        """Return what all answers after each position say of its state."""
+        import numpy as np
+
+        states = [np.ones_like(self._seen[-1])]
+        for gap in reversed(range(len(stays))):
+            after = self.ahead(gap, states[0])
+            state, _ = _normal(stays[gap] * after + (1.0 - stays[gap]) * self.jumped(after))
+            states.insert(0, state)
+        return states
+
+    def ahead(self, gap: int, after: Array) -> Array:
+        """Return what answers beyond a gap say, by the level after it and the value before it."""
+        import numpy as np
+
+        state = self._seen[gap + 1] * after
+        if gap in self._between:
+            return np.asarray(state @ self._between[gap].transpose(0, 2, 1))
+        return np.asarray(state.sum(axis=2, keepdims=True))
+
+    def jumped(self, after: Array) -> Array:
+        """Return ``after`` by the level before a gap in which the level changes."""
+        moved: Array = self._jump @ after
+        return moved
 
 
 def _grid(answers: Sequence[Answer], scale: float) -> Array:
     """Return levels around all that was seen, good's among them, coarser where those lie far."""
     import numpy as np
 
-    changes = (0.0, *(one.change for one in answers))
+    changes = (0.0, *(answer.change for answer in answers))
     low, high = min(changes) - _BEYOND * scale, max(changes) + _BEYOND * scale
     step = max(scale / _STEPS, (high - low) / _MOST_LEVELS)
     return step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
 
 
-def _likelihood(grid: Array, answer: Answer, least_se: float) -> Array:
+def _normal(values: Array) -> tuple[Array, Array]:
+    """Return ``values`` with the sum 1 for each pair of deviations, and the logs of the sums."""
     import numpy as np
 
-    df, wrong = (answer.df, WRONG) if answer.se > 0.0 else (_EXACT_DF, EXACT_WRONG)
-    width = math.hypot(answer.se, least_se)
-    constant = math.exp(special.gammaln((df + 1.0) / 2.0) - special.gammaln(df / 2.0))
-    z = (answer.change - grid) / width
-    density = constant / math.sqrt(df * math.pi) / width * (1.0 + z**2 / df) ** (-(df + 1.0) / 2.0)
-    uniform = wrong / float(grid.max() - grid.min())
-    mixed: Array = np.asarray((1.0 - wrong) * density + uniform)
-    return mixed
-
-
-def _normal(values: Array) -> Array:
-    normal: Array = values / values.sum()
-    return normal
+    sums = values.sum(axis=(1, 2), keepdims=True)
+    return values / sums, np.log(sums[:, 0, 0])

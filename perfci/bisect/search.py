@@ -11,13 +11,15 @@ from itertools import pairwise
 from perfci.bisect.posterior import Answer, Beliefs, believe
 from perfci.stats.student import CONFIDENCE, t_quantile
 
-SURE = 0.99
-"""A change is found where its place is this probable."""
+SURE = 0.95
+"""A change is found where its place is this probable: of a hundred such answers 95 are right."""
 SUSPECT = 0.05
 """What is less probable than this is not looked for. With 0.1, one of three changes of 10 % is
 missed in 4 % of searches: the ends are compared in few rounds, whose t has heavy tails."""
 MOST_OF_ONE = 4
-"""A commit is measured no more often: what it has of its own doesn't average away."""
+"""A commit is measured no more often: the luck of its build doesn't average away."""
+NEIGHBOURS = 4
+"""Commits measured on either side of a change, where it takes them to tell a step from luck."""
 _ONE_CHANGE = 1.2
 """Neighbouring gaps that together are hardly more probable than this hold one change."""
 
@@ -87,8 +89,8 @@ def next_question(search: Search) -> Question | None:
     """Return what to measure next, or None once all is found that can be.
 
     The ends have to be compared before. Asked is the middle of the most probable gap; where that
-    can't be divided, the end whose level is known less well is measured again: where an answer was
-    wrong, measuring on elsewhere can't repair it. The median of the posterior (Horstein 1963) was
+    can't be divided, an end is measured again or a commit beside it, whichever tells a step from
+    luck. The median of the posterior (Horstein 1963) was
     rejected: after one wrong answer it measures commits beside the change over and over. What is
     found is confirmed, the commit against the one before it; where they don't differ the search
     goes on.
@@ -106,14 +108,22 @@ def next_question(search: Search) -> Question | None:
             break
         position = _middle(search, beliefs, gap)
         if position is None:
-            position = _vaguer_end(search, beliefs, gap)
+            position = _closer_look(search, beliefs, gap)
         if position is not None:
-            old, new = beliefs.levels[gap : gap + 2]
+            old, new = (_center(search, end) for end in beliefs.positions[gap : gap + 2])
             margin = max(abs(old + new) / 2.0, abs(new - old) / 20.0, abs(whole) / 20.0)
             return Question(position, margin)
-    for one in changes(search):
-        if one.found and one.lo is None and one.last not in search.skipped:
-            return Question(one.last, abs(one.size) / 2.0, one.first - 1)
+    return confirmation(search, changes(search))
+
+
+def confirmation(search: Search, named: Sequence[Change]) -> Question | None:
+    """Return the comparison of a change that was found with the commit before it.
+
+    None where each has its own, or can't be measured.
+    """
+    for change in named:
+        if change.found and change.lo is None and change.last not in search.skipped:
+            return Question(change.last, abs(change.size) / 2.0, change.first - 1)
     return None
 
 
@@ -150,6 +160,8 @@ def changes(search: Search) -> tuple[Change, ...]:
         if sum(beliefs.changed[first : last + 1]) < 0.5:
             continue
         first, last = _trimmed(beliefs, first, last)
+        if not found and sum(beliefs.changed[first : last + 1]) >= SURE:
+            found = _is_exhausted(search, beliefs, range(first, last + 1))
         taken |= set(range(first, last + 1))
         spans.append((first, last, found))
     spans.sort()
@@ -164,7 +176,9 @@ def _change(search: Search, beliefs: Beliefs, first: int, last: int, found: bool
         size = beliefs.levels[last + 1] - beliefs.levels[first]
         return Change(before + 1, after, probability, found, size)
     size, se, df = _pooled(direct)
-    half = t_quantile(0.5 + CONFIDENCE / 2, df) * se
+    quantile = t_quantile(0.5 + CONFIDENCE / 2, df)
+    luck = beliefs.session_luck / math.sqrt(len(direct)) if se else 0.0  # exact counts have none
+    half = quantile * math.hypot(se, luck)
     return Change(before + 1, after, probability, found, size, size - half, size + half)
 
 
@@ -184,6 +198,15 @@ def _inside(search: Search, beliefs: Beliefs, gap: int) -> list[int]:
 
 def _is_found(search: Search, beliefs: Beliefs, gap: int) -> bool:
     return beliefs.changed[gap] >= SURE and not _inside(search, beliefs, gap)
+
+
+def _is_exhausted(search: Search, beliefs: Beliefs, gaps: Sequence[int]) -> bool:
+    """Say whether no comparison can narrow gaps down: their commits' luck is like the change."""
+    return len(search.answers) >= most_questions(search.length) or all(
+        _middle(search, beliefs, gap) is None and _closer_look(search, beliefs, gap) is None
+        for gap in gaps
+        if beliefs.changed[gap] >= SUSPECT
+    )
 
 
 def _window(search: Search, beliefs: Beliefs, gap: int, taken: set[int]) -> tuple[int, int]:
@@ -217,21 +240,51 @@ def _middle(search: Search, beliefs: Beliefs, gap: int) -> int | None:
     return min(inside, key=lambda one: abs(2 * one - before - after), default=None)
 
 
-def _vaguer_end(search: Search, beliefs: Beliefs, gap: int) -> int | None:
-    """Return the end of a gap whose level is known less well, if it may be measured again."""
+def _closer_look(search: Search, beliefs: Beliefs, gap: int) -> int | None:
+    """Return what tells more about a gap between two neighbours, or None where nothing does.
+
+    That is the end whose level is known less well, measured again, as long as its answers err by
+    more than commits differ by luck; else the nearest commit beside the gap.
+    """
+
+    def error(end: int) -> float:
+        answers = search.between(0, beliefs.positions[end])
+        se = min((answer.se for answer in answers), default=0.0)
+        return math.hypot(se, beliefs.session_luck) / math.sqrt(max(1, len(answers)))
+
     ends = [end for end in (gap, gap + 1) if end and search.can_ask(beliefs.positions[end])]
-    if not ends:
-        return None
-    return beliefs.positions[max(ends, key=lambda end: beliefs.spreads[end])]
+    vaguer = max(ends, key=error, default=0)
+    if vaguer and error(vaguer) >= beliefs.commit_luck:
+        return beliefs.positions[vaguer]
+    before, after = beliefs.positions[gap : gap + 2]
+    beside = [
+        position
+        for distance in range(1, NEIGHBOURS)
+        for position in (before - distance, after + distance)
+        if 0 < position <= search.length
+        and search.can_ask(position)
+        and not search.counts(position)
+    ]
+    if beside:
+        return beside[0]
+    if vaguer and error(vaguer) >= beliefs.commit_luck / 2.0:
+        return beliefs.positions[vaguer]
+    return None
+
+
+def _center(search: Search, position: int) -> float:
+    """Return the mean of a commit's answers against good."""
+    answers = search.between(0, position)
+    return _pooled(answers)[0] if answers else 0.0
 
 
 def _trimmed(beliefs: Beliefs, first: int, last: int) -> tuple[int, int]:
-    """Return the smallest part of a window that has ``SURE`` of its probability."""
-    total = sum(beliefs.changed[first : last + 1])
-    left = total
+    """Return the smallest part of a window that is ``SURE``, or has so much of its probability."""
+    total = left = sum(beliefs.changed[first : last + 1])
+    least = SURE if total >= SURE else SURE * total
     while first < last:
         end = min((first, last), key=lambda one: beliefs.changed[one])
-        if left - beliefs.changed[end] < SURE * total:
+        if left - beliefs.changed[end] < least:
             break
         left -= beliefs.changed[end]
         first, last = (first + 1, last) if end == first else (first, last - 1)

@@ -24,7 +24,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.command(
     "bisect",
     epilog="Example: perfci bisect v1.2..main -k encoder --metric latency_p50\n\n"
-    "Exit codes: 0 found, 2 usage, 3 not found (nothing moved, or the time ended), 4 git or disk.",
+    "Exit codes: 0 found (each change named has a probability of 95 % or more), 2 usage, 3 not "
+    "found (nothing moved, or the time ended before), 4 git or disk.",
 )
 @click.argument("wanted", metavar="GOOD..BAD|CHANGE-ID", shell_complete=refs)
 @history_option
@@ -67,7 +68,7 @@ def command(
 ) -> int:
     """Find the commits of a range at which one case's metric changed, for the worse or better.
 
-    Commits are compared with GOOD until one is known by 99 %; those that can't be built or
+    Commits are compared with GOOD until one is known by 95 %; those that can't be built or
     imported are skipped. Each comparison is kept: start it again after a kill, and it goes on.
     CHANGE-ID is a change that `perfci trend` names: its case, its metric and its commits.
     With --package, the releases of a dependency are compared, each in an environment of its own.

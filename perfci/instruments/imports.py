@@ -9,9 +9,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter, thread_time
 from types import FrameType
 from typing import Any, NamedTuple
@@ -73,7 +75,7 @@ class _ImportTimes:
         self._recorded["modules"] = [self._row(one) for one in self._found]
 
     def _timed(self, name: str, import_: Any) -> Any:
-        one = _Import(name, *_asking(), late=self._scene.set_up)
+        one = _Import(name, *self._asking(), late=self._scene.set_up)
         if one.late:  # a library that puts its imports off, or an instrument, asks for thousands
             one.kept = self._way[-1].kept if self._way else bool(self._scene.place(one.file))
         self._way.append(one)
@@ -99,7 +101,32 @@ class _ImportTimes:
         line = one.line if asked else 0
         names = [text[:_LONGEST] for text in (one.name, one.by, asked)]
         times = (round(one.self_s, 7), round(one.cpu_s, 7))
-        return [*names, line, *times, own or origin[:_LONGEST], bool(own), one.late]
+        source = _digest(origin) if own else ""
+        return [*names, line, *times, own or origin[:_LONGEST], bool(own), one.late, source]
+
+    def _asking(self) -> tuple[str, str, int]:
+        """Return the module, the file and the line whose code asks for what is imported now.
+
+        A library that was imported before and puts an import off is asked by own code, or by the
+        module whose import is under way: that is what can be changed. After set-up nearly all that
+        runs is called by own code, which then says nothing.
+        """
+        frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (there is no other way)
+        while frame and _is_importer(frame):
+            frame = frame.f_back
+        if frame is None:
+            return "", "", 0
+        asker = _module_of(frame)
+        under_way = {one.name for one in self._way}
+        if self._scene.set_up or asker in under_way or self._scene.place(frame.f_code.co_filename):
+            return asker, frame.f_code.co_filename, frame.f_lineno
+        caller: FrameType | None = frame
+        while caller and not self._scene.place(caller.f_code.co_filename):
+            if _is_importer(caller) and self._way:
+                return self._way[-1].name, "", 0
+            caller = caller.f_back
+        caller = caller or frame
+        return _module_of(caller), caller.f_code.co_filename, caller.f_lineno
 
 
 def record(scene: Scene) -> AbstractContextManager[dict[str, Any]]:
@@ -107,14 +134,20 @@ def record(scene: Scene) -> AbstractContextManager[dict[str, Any]]:
     return _ImportTimes(scene)
 
 
-def _asking() -> tuple[str, str, int]:
-    """Return the module, the file and the line whose code asks for what is imported now."""
-    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (there is no other way)
-    while frame and any(part in frame.f_code.co_filename for part in _IMPORTERS):
-        frame = frame.f_back
-    if frame is None:
-        return "", "", 0
-    return str(frame.f_globals.get("__name__", "")), frame.f_code.co_filename, frame.f_lineno
+def _is_importer(frame: FrameType) -> bool:
+    return any(part in frame.f_code.co_filename for part in _IMPORTERS)
+
+
+def _module_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _digest(path: str) -> str:
+    """Return what tells one source from another; nothing of what can't be read."""
+    try:
+        return f"{zlib.crc32(Path(path).read_bytes()):08x}"
+    except OSError:
+        return ""
 
 
 # In the parent. Pure.
@@ -122,7 +155,7 @@ def _asking() -> tuple[str, str, int]:
 
 class _Module(NamedTuple):
     """A module as a worker recorded it: who asked for it, and where; ``own`` is the side's own,
-    ``late`` what the first call asked for.
+    ``late`` what the first call asked for, ``source`` tells its text from another.
     """
 
     name: str
@@ -134,6 +167,7 @@ class _Module(NamedTuple):
     origin: str
     own: bool
     late: bool = False
+    source: str = ""
 
 
 @dataclass(slots=True)
@@ -166,6 +200,8 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
         was, now = before[name], after[name]
         if not now.own and now.origin == was.origin:
             continue
+        if was.source and was.source == now.source:
+            continue  # one process of each side: by as much the same import differs by chance
         if _is_longer(was, now) or _is_longer(now, was):
             found = _difference(
                 "import-time", now.self_s - was.self_s, now.origin if now.own else "", 0,
@@ -200,11 +236,18 @@ def _entries(these: Mapping[str, _Module], others: Mapping[str, _Module]) -> Col
         top = _pulled_in(one, these)
         if one.late and not top.file:  # what a library puts off until its first use
             continue
-        name = top.name if top.own else top.name.partition(".")[0]
+        name = top.name if top.own else _shortest_new(one if top.name in others else top, others)
         entry = found.setdefault((top.file, top.line, name), _Entry(top.file, top.line, name))
         entry.seconds += one.self_s
         entry.modules += 1
     return found.values()
+
+
+def _shortest_new(one: _Module, others: Mapping[str, _Module]) -> str:
+    """Return the outermost package of a module that the other side doesn't import."""
+    parts = one.name.split(".")
+    names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+    return next((name for name in names if name not in others), one.name)
 
 
 def _pulled_in(one: _Module, modules: Mapping[str, _Module]) -> _Module:

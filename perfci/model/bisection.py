@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from perfci.model.report import Comparison
 from perfci.model.version import BISECTION_SCHEMA
 from perfci.model.why import Why
 
@@ -40,12 +41,13 @@ class NamedCommit:
 class Culprit:
     """A change: made by one of ``commits``, the oldest first, which is mostly one.
 
-    ``probability`` is that it lies among them. ``found`` says that no comparison could narrow them
-    down; else the search ended before. ``ratio`` is the new level ÷ the old one with its 95 %
-    interval, or ``difference`` stands, in the metric's unit; without an interval it is an estimate
-    from comparisons of others. ``before`` is the commit before them. ``merged_by`` is the merge
-    that brought them, or empty. ``why`` is what instruments found to differ inside of the case
-    between ``before`` and the last; None while the search goes on.
+    ``probability`` is that it lies among them. ``found`` says that it is 95 % or more and that no
+    comparison could narrow them down: those between can't be measured, or differ by luck as much as
+    by the change. ``ratio`` is the new level ÷ the old one with its 95 % interval, or
+    ``difference`` stands, in the metric's unit; without an interval the last was not compared with
+    ``before``, and it is an estimate from other comparisons. ``before`` is the commit before them.
+    ``merged_by`` is the merge that brought them, or empty. ``why`` is what instruments found to
+    differ inside of the case between ``before`` and the last; None while the search goes on.
     """
 
     commits: tuple[NamedCommit, ...]
@@ -112,7 +114,36 @@ class Bisection:
 
     @property
     def is_answered(self) -> bool:
-        """Whether each change was narrowed down as far as it can be, and then confirmed."""
+        """Whether each change is found: as narrow as it can be, at the promised probability.
+
+        A budget that ends later takes the interval or the why away, and not the answer.
+        """
         return (
-            self.ended == "done" and bool(self.culprits) and all(one.found for one in self.culprits)
+            self.ended != "interrupted"
+            and bool(self.culprits)
+            and all(one.found for one in self.culprits)
         )
+
+
+def moved_row(found: Bisection, culprit: Culprit) -> Comparison:
+    """Return the change as a row of a report: what explains it comes first."""
+    grew = (culprit.ratio or 1.0) > 1.0 or (culprit.difference or 0.0) > 0.0
+    return Comparison(
+        case=found.case,
+        metric=found.metric,
+        unit=found.unit,
+        status="improved" if culprit.improved else "regressed",
+        gate="info",
+        method="none",
+        base=None,
+        head=None,
+        ratio=culprit.ratio,
+        ratio_lo=None,
+        ratio_hi=None,
+        threshold=0.0,
+        p=None,
+        p_adjusted=None,
+        cohens_d=None,
+        detectable=None,
+        direction="higher" if grew == culprit.improved else "lower",
+    )

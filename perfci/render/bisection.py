@@ -6,7 +6,7 @@ import shlex
 
 import msgspec
 
-from perfci.model.bisection import Bisection, Culprit, short_name
+from perfci.model.bisection import Bisection, Culprit, moved_row, short_name
 from perfci.model.codec import to_plain
 from perfci.render.clean import Clean, clean_json, clean_line
 from perfci.render.report_json import encodable
@@ -88,6 +88,7 @@ def _culprit(one: Culprit, bisection: Bisection) -> list[str]:
         low = _size(one.ratio_lo, one.difference_lo, unit)
         high = _size(one.ratio_hi, one.difference_hi, unit)
         size = f"{size} ({low} to {high})"
+    not_compared = one.found and one.ratio_lo is None and one.difference_lo is None
     so_far = "" if one.found or bisection.ended == "done" else "so far, "
     what = "slower" if unit == "s" else "worse"
     if one.improved:
@@ -104,7 +105,14 @@ def _culprit(one: Culprit, bisection: Bisection) -> list[str]:
     if one.merged_by:
         lines.append(f"merged by {short_name(one.merged_by)}")
     if one.why is not None and one.why.differences:
-        lines.append(f"why: {first_line(one.why)}")
+        lines.append(f"why: {first_line(one.why, moved_row(bisection, one))}")
+    if not_compared:
+        lines.append(
+            f"not compared with the {_place(bisection)} before it: "
+            "the size is an estimate from other comparisons"
+        )
+    if not one.found and bisection.ended == "done":
+        lines.append("not found: its probability is below 95 %, and no comparison can raise it")
     return [*lines, f"see it again: {replay(one, bisection)}"]
 
 

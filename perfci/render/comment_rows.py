@@ -102,7 +102,10 @@ def reasons_of(
         free = [
             row
             for row in rows
-            if row.case == why.case and (row.case, row.metric) not in found and _is_short(why.text)
+            if row.case == why.case
+            and (row.case, row.metric) not in found
+            and why.explains
+            and _is_short(why.text)
         ]
         row = next((one for one in free if explains(why.lead, one)), free[0] if free else None)
         if row is None:

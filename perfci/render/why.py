@@ -13,19 +13,25 @@ from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.why import Difference, Hint, Why
 from perfci.verdict.why import leading
 
+UNEXPLAINED = "nothing that differs inside explains it"
+
 
 @dataclass(frozen=True, slots=True)
 class CaseWhy:
-    """A reason why a case moved, and in ``more`` all else that is known of it."""
+    """A reason why a case moved, and in ``more`` all else that is known of it.
+
+    ``explains`` is false where all that differs goes the other way than what moved.
+    """
 
     case: str
     lead: Difference
     more: tuple[str, ...]
+    explains: bool = True
 
     @property
     def text(self) -> str:
         """The reason in words."""
-        return words(self.lead)
+        return words(self.lead) if self.explains else f"{UNEXPLAINED}; {words(self.lead)}"
 
     @property
     def place(self) -> str:
@@ -59,6 +65,8 @@ def whys(report: Report) -> tuple[CaseWhy, ...]:
         )
         for number, lead in enumerate(leads):
             found.append(CaseWhy(why.case, lead, () if number else more))
+        if not leads:
+            found.append(CaseWhy(why.case, why.differences[0], more[1:], explains=False))
     return tuple(found)
 
 
@@ -80,9 +88,10 @@ def _with_place(one: Difference | Hint) -> str:
     return f"{words(one)}{_at(one.file, one.line)}"
 
 
-def first_line(why: Why) -> str:
-    """Return the likeliest reason with its place, or nothing where there is none."""
-    return _with_place(why.differences[0]) if why.differences else ""
+def first_line(why: Why, row: Comparison) -> str:
+    """Return the likeliest reason why a row moved, with its place."""
+    leads = leading(why.differences, (row,))
+    return _with_place(leads[0]) if leads else UNEXPLAINED
 
 
 def untold_lines(why: Why) -> Iterator[str]:

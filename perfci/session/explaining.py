@@ -36,6 +36,8 @@ _FIRST_PROFILE_S = 60.0
 """What the first profile of a side may take, whatever is left: with none of it there is no why."""
 _CALLS = 3
 """A recording makes about so many calls of what is slow."""
+_PROFILED = 10.0
+"""A call takes up to so many times as long while it is recorded."""
 _REPEATS = 0.5
 """Of the time that is left an instrument's repeats end in this share: others come after it."""
 _WARM_ROUND, _COLD_ROUND = 1_000_000, 0
@@ -55,6 +57,10 @@ class _Findings:
             self.untold[one.name] = why
             self.recorded.pop(one.name, None)
             self.waiting.remove(one)
+
+    def keep(self, one: Instrument, recorded: dict[str, list[Recorded]]) -> None:
+        self.recorded[one.name] = recorded
+        self.waiting.remove(one)
 
 
 def explain_case(
@@ -158,6 +164,8 @@ class _Explaining:
                 except WorkerEnded as ended:
                     found.give_up((one,), self._ended(ended.failure))
                     return
+                except _RepeatTimedOut:
+                    return
                 except BudgetEnded:
                     found.give_up((one,), f"its worker's time was over; {self.advice}")
                     return
@@ -216,7 +224,9 @@ class _Explaining:
             long = f"a call takes {call_s:.2g} s, too long to look inside in {self.left_s:.2g} s"
             found.give_up((one,), f"{long}; {self.advice}")
             return
-        least_s = _FIRST_PROFILE_S if one.when == "work" and self._no_profile else 1.0
+        least_s = max(1.0, _PROFILED * _CALLS * call_s) if one.when == "work" else 1.0
+        if one.when == "work" and self._no_profile:
+            least_s = max(least_s, _FIRST_PROFILE_S)
         self._no_profile = self._no_profile and one.when != "work"
         recorded: dict[str, list[Recorded]] = {worker.order.side: [] for worker in workers}
         began = self._executor.now()
@@ -228,16 +238,25 @@ class _Explaining:
                 break
             for worker in workers:
                 worker.send({"do": "record", "instrument": one.name})
-                within_s = max(least_s if not number else 1.0, end - self._executor.now())
-                message = worker.expect("record", within_s)
+                try:
+                    message = worker.expect("record", max(least_s, end - self._executor.now()))
+                except WorkerEnded as ended:
+                    if not number or ended.failure.kind != "timeout":
+                        raise
+                    kept = {side: runs[:number] for side, runs in recorded.items()}
+                    found.keep(one, kept)
+                    raise _RepeatTimedOut from ended
                 if why := worker.field(message, "why", str):
                     found.give_up((one,), f"on {worker.order.side}: {why}")
                     return
                 recorded[worker.order.side].append(
                     worker.field(message, "recorded", dict[str, Any])
                 )
-        found.recorded[one.name] = recorded
-        found.waiting.remove(one)
+        found.keep(one, recorded)
+
+
+class _RepeatTimedOut(Exception):
+    """A worker ended in a repeat of a recording; those before it are kept."""
 
 
 def _said(failure: Failure) -> str:

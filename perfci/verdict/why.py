@@ -60,18 +60,27 @@ def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Di
 
 
 def leading(found: Sequence[Difference], moved: Iterable[Comparison]) -> tuple[Difference, ...]:
-    """Return of ranked differences the first, and of each row that moved the first of its own."""
-    own = (next((one for one in found if explains(one, row)), None) for row in moved)
-    leads = [*found[:1], *(one for one in own if one is not None)]
+    """Return of ranked differences the first, and of each row that moved the first of its own.
+
+    What goes the other way than all rows explains none of them, however large it is.
+    """
+    rows = tuple(moved)
+    own = (next((one for one in found if explains(one, row)), None) for row in rows)
+    along = (one for one in found if not rows or any(_goes_along(one, row) for row in rows))
+    leads = [one for one in (next(along, None), *own) if one is not None]
     return tuple(one for number, one in enumerate(leads) if one not in leads[:number])
 
 
 def explains(one: Difference, row: Comparison) -> bool:
     """Whether it moves the row's metric, the way that the row moved."""
     metrics = _MOVES.get(one.code) or _MOVES.get(one.metric) or (one.metric or "?",)
+    return row.metric.startswith(metrics) and _goes_along(one, row)
+
+
+def _goes_along(one: Difference, row: Comparison) -> bool:
     worse = 1 if row.direction == "lower" else -1
     way = worse if row.status == "regressed" else -worse
-    return row.metric.startswith(metrics) and (one.seconds or one.bytes) * way >= 0
+    return (one.seconds or one.bytes) * way >= 0
 
 
 def size(row: Comparison) -> float:

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from perfci.app.bisect.commits import Commits
+from perfci.app.bisect.search import _Search
 from perfci.app.bisect.state import State, StateFile
 from perfci.app.explain import of_report
 from perfci.history.history import open_history
@@ -348,6 +349,33 @@ def test_an_ended_budget_says_how_far_it_came(project: Project) -> None:
     assert (found["ended"], found["skipped"]) == ("budget", [])
     assert set(made[7:9]) & {sha for one in found["culprits"] for sha in shas(one)}
     assert bisected(project, asked)["ended"] == "done"
+
+
+def test_a_change_found_as_the_time_ends_is_an_answer_that_says_what_it_lacks(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time ends before the commit is compared with its parent; the same command goes on."""
+    made = history(project, [1000] * 4 + [1500] * 4)
+    asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
+
+    def late(searched: Any, *arguments: Any) -> Any:
+        if arguments[1].base:
+            project.executor.time += 7200.0  # type: ignore[union-attr]
+        return report_of(searched, *arguments)
+
+    report_of = _Search._report
+    monkeypatch.setattr(_Search, "_report", late)
+    found = bisected(project, *asked)
+    (culprit,) = found["culprits"]
+    assert (shas(culprit), culprit["found"], found["ended"]) == ([made[4]], True, "budget")
+    assert culprit["probability"] >= 0.95
+    assert (culprit["ratio_lo"], culprit["why"]) == (None, None)
+    done = project.perfci("bisect", *asked)
+    assert "not compared with the commit before it" in done.out
+    monkeypatch.undo()
+    (culprit,) = bisected(project, *asked)["culprits"]
+    assert culprit["ratio_lo"] < 1.5
+    assert culprit["why"] is not None
 
 
 def test_ends_that_had_no_time_are_not_said_to_be_alike(project: Project) -> None:

@@ -118,6 +118,34 @@ def test_what_takes_longer_by_the_clock_alone_may_be_the_machine() -> None:
     assert (waited.exact, computed.exact) == (False, True)
 
 
+def test_a_module_whose_text_is_unchanged_is_no_reason() -> None:
+    def recorded(cpu_s: float, source: str) -> list[Recorded]:
+        row = ["table", "", "", 0, cpu_s, cpu_s, "table.py", True, False, source]
+        return [{"modules": [row]}]
+
+    quick, slow = recorded(0.001, "1c2d"), recorded(0.009, "1c2d")
+    assert not [*differences(quick, slow), *differences(slow, quick)]
+    (changed,) = differences(quick, recorded(0.009, "77aa"))
+    assert changed.code == "import-time"
+
+
+def test_a_part_of_a_library_that_both_sides_load_is_named_as_that_part(tmp_path: Path) -> None:
+    """As torch imports torch._dynamo when something is compiled."""
+    tree(
+        tmp_path / "lib" / "site-packages",
+        {
+            "big/__init__.py": "def compile():\n    import big._dynamo.config\n",
+            "big/_dynamo/__init__.py": _BUSY.format(0.01),
+            "big/_dynamo/config.py": "",
+        },
+    )
+    base = {"model.py": "import big\n\n"}
+    for head in ("import big\n\nbig.compile()\n", "import big\n\nimport big._dynamo\n"):
+        sides = {"model.py": head}
+        assert told(base, sides, tmp_path) == [("import-new", "big._dynamo", "model.py", 3)]
+        assert told(sides, base, tmp_path) == [("import-gone", "big._dynamo", "model.py", 3)]
+
+
 def test_an_import_by_name_and_one_that_fails_are_seen_right(tmp_path: Path) -> None:
     head = {
         "model.py": """

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from perfci.instruments import Instrument, instruments
-from perfci.session.explaining import _Explaining, _Findings
+from perfci.model.case import Failure
+from perfci.session.conversation import WorkerEnded
+from perfci.session.explaining import _Explaining, _Findings, _RepeatTimedOut
 
 
 @dataclass
@@ -56,6 +58,47 @@ def test_repeats_end_in_half_of_the_time_and_what_was_recorded_is_kept(
     }
     assert found.waiting == []
     assert found.untold == {}
+
+
+def test_a_slow_call_gets_the_time_that_its_recording_takes() -> None:
+    """Earlier instruments left 4 s; three calls of 0.5 s take 9 s under a profile."""
+    one: Instrument = replace(instruments()["operators"], runs=5)
+    clock, found = Clock(), _Findings([one])
+    explaining = object.__new__(_Explaining)
+    explaining._executor, explaining.left_s = clock, 4.0  # type: ignore[assignment]
+    explaining._no_profile = False
+    workers: Any = [Recorder(side, clock, 9.0) for side in ("base", "head")]
+    explaining._record(one, workers, 0.5, found)
+    assert {side: len(rows) for side, rows in found.recorded["operators"].items()} == {
+        "base": 1,
+        "head": 1,
+    }
+
+
+def test_recordings_before_a_repeat_that_timed_out_are_kept() -> None:
+    class SlowLater(Recorder):
+        runs = 0
+
+        def expect(self, _kind: str, within_s: float) -> dict[str, Any]:
+            self.runs += 1
+            if self.runs == 2 and self.order.side == "head":
+                failure = Failure("net", "head", "work", "timeout", "no answer")
+                raise WorkerEnded(failure)
+            return super().expect(_kind, within_s)
+
+    one: Instrument = replace(instruments()["operators"], runs=5)
+    clock, found = Clock(), _Findings([one])
+    explaining = object.__new__(_Explaining)
+    explaining._executor, explaining.left_s = clock, 10.0  # type: ignore[assignment]
+    explaining._no_profile = False
+    workers: Any = [SlowLater(side, clock, 0.1) for side in ("base", "head")]
+    with pytest.raises(_RepeatTimedOut):
+        explaining._record(one, workers, 1e-3, found)
+    assert {side: len(rows) for side, rows in found.recorded["operators"].items()} == {
+        "base": 1,
+        "head": 1,
+    }
+    assert (found.waiting, found.untold) == ([], {})
 
 
 def test_the_hints_come_after_what_says_why() -> None:

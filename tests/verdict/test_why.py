@@ -53,6 +53,14 @@ def test_working_memory_that_grew_is_explained_by_memory_not_by_time() -> None:
     assert ranked((SLOW, MEMORY), (grew,)) == (MEMORY, SLOW)
 
 
+def test_a_slower_case_is_not_explained_by_memory_that_shrank() -> None:
+    slower = replace(bare("a", "regressed", ""), metric="latency_p50")
+    shrank = replace(MEMORY, bytes=-MEMORY.bytes)
+    assert leading(ranked((shrank,), (slower,)), (slower,)) == ()
+    assert leading(ranked((MEMORY,), (slower,)), (slower,)) == (MEMORY,)
+    assert leading((shrank,), ()) == (shrank,)
+
+
 def test_a_slow_start_is_explained_by_imports_and_a_break_by_its_line() -> None:
     late = Difference("imports", "import-new", seconds=1e-4, metric="import_time")
     cut = Difference("graphs", "graph-new", metric="latency", file="a.py", line=2)

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from perfci.app.bisect.state import Range, Sought, State
-from perfci.bisect.search import Change, Question, changes, next_question, unseen
+from perfci.bisect.search import Change, Question, changes, confirmation, next_question, unseen
 from perfci.model.bisection import Bisection, Culprit, Ended, SkippedCommit, Unseen
 
 
@@ -21,6 +21,11 @@ def next_of(state: State, searched: Range) -> Question | None:
         blocked = end in searched.search.skipped
         return None if blocked else Question(end, abs(size) / 2.0)
     return next_question(searched.search) if _holds(whole, size) else None
+
+
+def next_confirmation(state: State, searched: Range) -> Question | None:
+    """Return the next comparison of a found change with the commit before it, or None."""
+    return confirmation(searched.search, changes_of(state, searched))
 
 
 def changes_of(state: State, searched: Range) -> tuple[Change, ...]:

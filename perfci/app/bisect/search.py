@@ -18,9 +18,15 @@ from perfci.app.bisect.answers import (
     why_no_answer,
 )
 from perfci.app.bisect.places import Places
-from perfci.app.bisect.result import changes_of, next_of, result_of, with_whys
+from perfci.app.bisect.result import (
+    changes_of,
+    next_confirmation,
+    next_of,
+    result_of,
+    with_whys,
+)
 from perfci.app.bisect.state import Range, Sought, State, StateFile, state_file
-from perfci.app.bisect.why import why_of
+from perfci.app.bisect.why import WHY_S, why_of
 from perfci.app.compare import Request, compare
 from perfci.app.nightly_scope import OF_THE_COMMIT
 from perfci.bisect.posterior import Answer
@@ -39,6 +45,8 @@ if TYPE_CHECKING:
 
 OF_THE_RELEASE = frozenset({"release-not-installed"})
 _LONGEST = 300
+_WHY_SHARE = 0.05
+"""Of a budget this share is kept for looking inside, or ``WHY_S`` where that is less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,8 @@ class _Search:
         self._file = file
         self._state = state
         self._started = started
+        self._longest_s = 0.0
+        self._why_s = min(WHY_S, _WHY_SHARE * asked.budget_s)
 
     def run(self) -> Bisection:
         """Search the range, then the branches of merges that turn out to be culprits.
@@ -118,22 +128,34 @@ class _Search:
         A signal ends it with what is known; KeyboardInterrupt where that is nothing.
         """
         ended: Ended = "done"
-        try:
-            if self._state.sought is None:
-                self._compare_ends()
-            number = 0
-            while number < len(self._state.ranges):
-                self._narrow_down(number)
-                self._follow_merges(number)
-                number += 1
-            self._explain()
-        except _Enough as enough:
-            ended = enough.ended
-        except KeyboardInterrupt:
-            if self._state.sought is None:
-                raise
-            ended = "interrupted"
+        for step in (self._search_ranges, self._confirm, self._explain):
+            try:
+                step()
+            except _Enough as enough:
+                ended = enough.ended
+            except KeyboardInterrupt:
+                if self._state.sought is None:
+                    raise
+                ended = "interrupted"
+            if ended == "interrupted" or self._state.sought is None:
+                break
         return self._result(ended)
+
+    def _search_ranges(self) -> None:
+        """Compare the ends, narrow down what moved, and go on into merges' branches."""
+        if self._state.sought is None:
+            self._compare_ends()
+        number = 0
+        while number < len(self._state.ranges):
+            self._narrow_down(number)
+            self._follow_merges(number)
+            number += 1
+
+    def _confirm(self) -> None:
+        """Compare changes with the commit before them where a search ended without doing so."""
+        for number in range(len(self._state.ranges)):
+            while question := next_confirmation(self._state, self._state.ranges[number]):
+                self._ask(number, question, self._why_s)
 
     def _compare_ends(self) -> None:
         """Compare both ends, and choose what moved most of what is asked for."""
@@ -144,7 +166,7 @@ class _Search:
         metric = self._asked.metric
         if metric:
             policy = gated(policy, metric, ends_threshold(policy, metric, self._asked.expected))
-        report = self._report(whole, question, request, policy)
+        report = self._report(whole, question, request, policy, 0.0)
         row = moved_most(report, metric, policy.alpha)
         if row is None:
             if report.interrupted:
@@ -171,7 +193,9 @@ class _Search:
     def _narrow_down(self, number: int) -> None:
         """Ask until nothing is left to ask in one range."""
         while question := next_of(self._state, self._state.ranges[number]):
-            self._ask(number, question)
+            confirmation = next_confirmation(self._state, self._state.ranges[number])
+            others = confirmation is not None and confirmation != question
+            self._ask(number, question, self._why_s + (self._longest_s if others else 0.0))
 
     def _follow_merges(self, number: int) -> None:
         """Add the branches that the culprits of a range merged."""
@@ -193,12 +217,16 @@ class _Search:
             everything=bool(self._places.package),  # of which no file differs between the trees
         )
 
-    def _ask(self, number: int, question: Question) -> None:
-        """Measure one commit, and keep the answer or why there is none."""
+    def _ask(self, number: int, question: Question, reserve_s: float) -> None:
+        """Measure one commit, and keep the answer or why there is none.
+
+        ``reserve_s`` of the budget is left for what comes after.
+        """
         searched, sought = self._state.ranges[number], self._sought
         policy = gated(self._project.config.policy, sought.metric, threshold_of(question, sought))
         try:
-            report = self._report(searched, question, self._request((sought.case,)), policy)
+            request = self._request((sought.case,))
+            report = self._report(searched, question, request, policy, reserve_s)
         except PerfciError as error:
             if error.slug not in OF_THE_COMMIT | OF_THE_RELEASE:
                 raise
@@ -225,10 +253,16 @@ class _Search:
             raise _Enough("interrupted")
 
     def _report(
-        self, searched: Range, question: Question, request: Request, policy: Policy
+        self,
+        searched: Range,
+        question: Question,
+        request: Request,
+        policy: Policy,
+        reserve_s: float,
     ) -> Report:
         measuring_begins()  # a side may take minutes to install, and there is no report to lose
-        left = self._left_s()
+        began = self._project.caller.executor.now()
+        left = self._left_s() - reserve_s
         if left <= 0.0:
             raise _Enough("budget")
         around = self._project.surroundings()
@@ -245,6 +279,9 @@ class _Search:
             if error.slug != NO_TIME_TO_IMPORT:
                 raise
             raise _Enough("budget") from error
+        finally:
+            took_s = self._project.caller.executor.now() - began
+            self._longest_s = max(self._longest_s, took_s)
 
     def _left_s(self) -> float:
         return self._asked.budget_s - (self._project.caller.executor.now() - self._started)
@@ -305,13 +342,16 @@ class _Search:
         return with_whys(found, self._state)
 
     def _explain(self) -> None:
-        """Look into the culprits of a search that has its answer."""
+        """Look into the culprits of a search that has its answer, in the time that is left."""
         found = result_of(self._state, self._sought, "done", self._places.package)
         for culprit in found.culprits if found.is_answered else ():
             newest = culprit.commits[-1].sha
             if newest not in self._state.whys:
                 measuring_begins()
-                why = why_of(self._project, self._places, found, culprit)
+                if (left_s := self._left_s()) <= 0.0:
+                    raise _Enough("budget")
+                within_s = min(WHY_S, left_s)
+                why = why_of(self._project, self._places, found, culprit, within_s)
                 self._state = replace(self._state, whys={**self._state.whys, newest: why})
                 self._file.write(self._state)
 

@@ -6,17 +6,19 @@ from perfci.app.bisect.places import Places
 from perfci.app.compare import Request, selected_cases
 from perfci.app.project import Project
 from perfci.errors import PerfciError
-from perfci.model.bisection import Bisection, Culprit, NamedCommit
-from perfci.model.report import Comparison
+from perfci.model.bisection import Bisection, Culprit, NamedCommit, moved_row
 from perfci.model.why import Why
 from perfci.session.explaining import explain_case
 from perfci.session.opening import open_workplace
 from perfci.session.state import case_states
 
-_WITHIN_S = 30.0
+WHY_S = 30.0
+"""What looking inside of a culprit takes at most, beside the case's own run time."""
 
 
-def why_of(project: Project, places: Places, found: Bisection, culprit: Culprit) -> Why:
+def why_of(
+    project: Project, places: Places, found: Bisection, culprit: Culprit, within_s: float
+) -> Why:
     """Return what differs inside of the case between a culprit and what was before it.
 
     Whatever fails here is untold: the answer stands.
@@ -34,32 +36,8 @@ def why_of(project: Project, places: Places, found: Bisection, culprit: Culprit)
                 workplace.executor,
                 state.case,
                 state.slug,
-                (_row(found, culprit),),
-                within_s=_WITHIN_S,
+                (moved_row(found, culprit),),
+                within_s=within_s,
             )
     except PerfciError as error:
         return Why(found.case, untold={"": error.message})
-
-
-def _row(found: Bisection, culprit: Culprit) -> Comparison:
-    """Return the change as a row of a report: what explains it comes first."""
-    grew = (culprit.ratio or 1.0) > 1.0 or (culprit.difference or 0.0) > 0.0
-    return Comparison(
-        case=found.case,
-        metric=found.metric,
-        unit=found.unit,
-        status="improved" if culprit.improved else "regressed",
-        gate="info",
-        method="none",
-        base=None,
-        head=None,
-        ratio=culprit.ratio,
-        ratio_lo=None,
-        ratio_hi=None,
-        threshold=0.0,
-        p=None,
-        p_adjusted=None,
-        cohens_d=None,
-        detectable=None,
-        direction="higher" if grew == culprit.improved else "lower",
-    )
