@@ -22,6 +22,7 @@ from perfci.api.ranks.member import END_S
 from perfci.api.ranks.rank import Job
 from perfci.api.work import Work
 from perfci.errors import BenchmarkError, Unusable
+from perfci.metrics.observed.allocator import kept_pages
 
 BACKENDS, START_METHODS = ("gloo", "nccl"), ("spawn", "fork")
 
@@ -62,6 +63,7 @@ def distributed_work(
         backend,
         ranks,
         random.getrandbits(32),
+        kept_pages(),
     )
     start = partial(launch, words, timeout) if words else partial(start_children, start_method)
     group = Group(ranks, timeout, partial(start, job))

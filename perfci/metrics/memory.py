@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfci.clock import monotonic
 from perfci.metrics import NOTHING, Collector, Reading, Scene
@@ -56,7 +56,8 @@ METRICS = {
         undecided="inconclusive",
         always=True,
     ): (
-        "that peak − what they had when set-up was done: the [working memory](statistics.md#memory)"
+        "that peak − what they had when set-up was done, without mapped files: the "
+        "[working memory](statistics.md#memory)"
     ),
     Metric(
         "cgroup_memory_over_setup",
@@ -86,12 +87,23 @@ _CALLS = 5
 _TIME_S = 0.1
 
 
+class _Peak(NamedTuple):
+    """The most memory in a call, and how much of it was of mapped files when the call began."""
+
+    bytes: int
+    files: int
+
+
 class HostMemory:
     """The memory of one worker and of the processes below it: after set-up, and at most in a call.
 
     Both of a heap whose free pages were given back first. Over bursts the peaks of identical
     workers differed by tens of MiB: glibc gives a freed block to the next call, or leaves it as a
     hole, at random (``benchmarks/memory_spread.py``).
+
+    Growth leaves out pages of files that were mapped before the call, which are mostly the code of
+    libraries. A fork has none of its parent's: it takes them as calls touch them, with as many
+    around each as the page cache happens to hold.
     """
 
     def __init__(self, collect: Callable[[], None]) -> None:
@@ -108,8 +120,9 @@ class HostMemory:
     def note_setup(self) -> None:
         """Remember what is resident now: set-up is done and nothing was called yet."""
         give_back()
-        own = resident("VmRSS")
-        self._after_setup = None if own is None else own + held_by_descendants()
+        own, files = resident("VmRSS"), resident("RssFile")
+        if own is not None and files is not None:
+            self._after_setup = own - files + held_by_descendants()
         if self._charged:
             self._charged.note_setup()
 
@@ -134,22 +147,30 @@ class HostMemory:
         if self._after_setup is None or len(known) < len(peaks):
             why = self._why_missing or f"no memory in {_STATUS}"
             return Reading(missing=dict.fromkeys(_ON_HOST, why))
-        own = float(max(known) - samples_bytes)
-        values = {"peak_host_memory": own, "host_memory_over_setup": own - self._after_setup}
+        values = {
+            "peak_host_memory": float(max(peak.bytes for peak in known) - samples_bytes),
+            "host_memory_over_setup": float(
+                max(peak.bytes - peak.files for peak in known) - self._after_setup - samples_bytes
+            ),
+        }
         if alone or not self._charged:
             return Reading(values)
         if self._charged.lost:
             return Reading(values, {_CGROUP: self._charged.lost})
         return Reading({**values, _CGROUP: float(self._charged.over_setup() - samples_bytes)})
 
-    def _peak_of(self, call: Callable[[], Any]) -> int | None:
+    def _peak_of(self, call: Callable[[], Any]) -> _Peak | None:
         self._collect()
         give_back()
         self._reset_peak()
+        files = resident("RssFile")
         call()
-        return None if self._why_missing else resident("VmHWM")
+        peak = resident("VmHWM")
+        if self._why_missing or peak is None or files is None:
+            return None
+        return _Peak(peak, files)
 
-    def _peak_of_tree(self, call: Callable[[], Any]) -> int | None:
+    def _peak_of_tree(self, call: Callable[[], Any]) -> _Peak | None:
         """Return the highest sample of all; this process's own peak, where that is higher."""
         tree = TreePeak()
 
@@ -158,7 +179,7 @@ class HostMemory:
                 call()
 
         own = self._peak_of(sampled)
-        return None if own is None else max(own, tree.bytes)
+        return own and own._replace(bytes=max(own.bytes, tree.bytes))
 
     def _reset_peak(self) -> None:
         """Start the high-water mark anew, and read it back: not every kernel does it."""

@@ -18,6 +18,7 @@ from perfci.clock import monotonic_ns
 from perfci.errors import Unusable
 from perfci.metrics import Reading, Scene, families
 from perfci.metrics.graphs.counters import frames_traced
+from perfci.metrics.observed.allocator import have_children_give_back
 from perfci.model.finding import Finding
 from perfci.model.metric import Metric
 from perfci.model.worker import MOST_FIRST_CALLS, GraphEvent, Measurement, WorkOrder
@@ -62,6 +63,7 @@ def measure(
 
     ``look`` is called once all of it has run, set-up's own end included.
     """
+    have_children_give_back()
     build = set_up(order, benchmarks)
     found = kinds(order.devices)
     fix_threads_and_seed(order)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from perfci.machine.quiet import child_environment
+from perfci.model.settings import Quiet
 from tests.worker.driver import Bench
 
 pytestmark = pytest.mark.processes
@@ -120,6 +122,22 @@ def memory(method):
     made = pool(method, 2)
     return lambda: made.map(hold, range(2), chunksize=1)
 
+def hold_some(size):
+    held = bytearray(os.urandom(1)) * (size << 20)
+    BARRIER.wait(60)
+    time.sleep(0.05)
+    BARRIER.wait(60)
+    return len(held)
+
+@perfci.benchmark(method=["fork", "spawn", "forkserver"], least=[150, 210])
+def uneven(method, least):
+    made = pool(method, 2)
+    sizes = [[210, least], [least, 210]]  # each child has the larger one in turn
+    def work():
+        sizes.reverse()
+        return made.map(hold_some, sizes[0], chunksize=1)
+    return work
+
 @perfci.benchmark
 def of_its_own():
     held = bytearray(b"1") * SIZE
@@ -159,6 +177,20 @@ def test_the_memory_of_a_case_is_that_of_its_tree(bench: Bench, method: str) -> 
     values = bench.measure(HOLDING, f"memory[method={method}]")["values"]
     assert values[OVER] == pytest.approx(300 * MIB, rel=0.05)
     assert values[PEAK] > values[OVER]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_more_memory_in_one_of_two_children_is_seen_whichever_it_is(
+    bench: Bench, method: str
+) -> None:
+    path, quiet = bench.write(HOLDING), child_environment({}, Quiet(), 1, (), {})
+    quiet = {name: value for name, value in quiet.items() if name.startswith("MALLOC_")}
+    less, more = (
+        bench.measure(path, f"uneven[method={method},least={least}]", env=quiet)["values"]
+        for least in (150, 210)
+    )
+    assert more[OVER] - less[OVER] == pytest.approx(60 * MIB, rel=0.05)
+    assert more[PEAK] - less[PEAK] == pytest.approx(60 * MIB, rel=0.05)
 
 
 def test_what_a_fork_shares_with_the_worker_is_counted_once(bench: Bench) -> None:

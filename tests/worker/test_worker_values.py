@@ -95,6 +95,37 @@ def test_growth_over_setup_is_what_the_calls_need(bench: Bench) -> None:
     assert 45 * MIB < growth < 70 * MIB
 
 
+MAPPING = """
+import mmap
+import tempfile
+import perfci
+
+FILE = tempfile.TemporaryFile()
+FILE.write(b"1" * (40 << 20))
+FILE.flush()
+
+def mapped():
+    return mmap.mmap(FILE.fileno(), 0, prot=mmap.PROT_READ)
+
+@perfci.benchmark(mapped_by=["set_up", "call"])
+def case(mapped_by):
+    if mapped_by == "call":
+        return lambda: sum(mapped()[::4096])
+    kept = mapped()
+    return lambda: sum(kept[::4096])
+"""
+
+
+def test_files_that_were_mapped_before_a_call_are_no_growth(bench: Bench) -> None:
+    path = bench.write(MAPPING)
+    by_set_up, by_call = (
+        bench.measure(path, f"case[mapped_by={by}]")["values"] for by in ("set_up", "call")
+    )
+    assert by_set_up["host_memory_over_setup"] < 5 * MIB
+    assert by_call["host_memory_over_setup"] > 35 * MIB
+    assert by_set_up["peak_host_memory"] > 50 * MIB  # there they are counted
+
+
 def test_perfcis_own_samples_do_not_look_like_the_works_memory(bench: Bench) -> None:
     path = bench.write(NOTHING)
     with bench.start(bench.order(path, "case", growth=False)) as worker:

@@ -18,7 +18,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -30,6 +30,7 @@ from perfci.api.ranks.place import Place
 from perfci.api.ranks.steps import inspected, peaks
 from perfci.api.work import Work
 from perfci.collecting import Steps
+from perfci.metrics.observed.allocator import keep_pages
 
 T = TypeVar("T")
 LOOPBACK = "127.0.0.1"
@@ -43,6 +44,7 @@ class Job:
     """What all ranks are to run: a function of a module, by names.
 
     ``arguments`` are pickled: what can't be made of them is the rank's failure, told like others.
+    ``allocator`` has the worker's own settings of it, which ranks get, too.
     """
 
     module: str
@@ -51,6 +53,7 @@ class Job:
     backend: str
     world: int
     seed: int
+    allocator: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ def serve(
         os.dup2(output.fileno(), stream)
     output.close()
     os.environ.update(task.environment)
+    keep_pages(task.job.allocator)
     # what it starts is started as by torchrun's ranks, not as this one was: a DataLoader's workers
     multiprocessing.set_start_method(None, force=True)
     faulthandler.enable(file=2)

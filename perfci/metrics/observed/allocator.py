@@ -1,0 +1,54 @@
+"""Which of glibc's settings processes below the worker get: they give back what they free.
+
+The worker itself keeps its pages (``machine.quiet``) and gives them back before memory is read.
+Nobody can have another process do that: a pool's child that once held 210 MiB and kept them would
+look as large in every later call, whatever its task. Standard library only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+
+_TRIM, _PAD, _MAP = "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_"
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
+_GIVEN_BACK = 4 << 20
+"""The least change of memory that fails: what is smaller may stay with the process."""
+_DEFAULT_PAD = 128 << 10
+_kept: dict[str, int] = {}
+
+
+def have_children_give_back() -> None:
+    """Have processes that this one starts or forks give back blocks of 4 MiB and more.
+
+    Where this process was told to keep its pages; it goes on to do so.
+    """
+    if _kept or not all(os.environ.get(name, "").isdigit() for name in (_TRIM, _PAD, _MAP)):
+        return
+    _kept.update({name: int(os.environ[name]) for name in (_TRIM, _PAD, _MAP)})
+    os.environ[_TRIM] = os.environ[_MAP] = str(_GIVEN_BACK)
+    del os.environ[_PAD]
+    os.register_at_fork(after_in_child=lambda: _set(_GIVEN_BACK, _DEFAULT_PAD, _GIVEN_BACK))
+
+
+def kept_pages() -> dict[str, int]:
+    """Return this worker's own settings; none where it has glibc's defaults."""
+    return dict(_kept)
+
+
+def keep_pages(settings: Mapping[str, int]) -> None:
+    """Give this process the settings of its worker: for a rank, whose steps are what is timed."""
+    if settings:
+        _set(settings[_TRIM], settings[_PAD], settings[_MAP])
+
+
+def _set(trim: int, pad: int, least_mapped: int) -> None:
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+    for option, value in (
+        (_M_TRIM_THRESHOLD, trim),
+        (_M_TOP_PAD, pad),
+        (_M_MMAP_THRESHOLD, least_mapped),
+    ):
+        if mallopt is not None:
+            mallopt(option, value)
