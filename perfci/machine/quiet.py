@@ -21,7 +21,12 @@ _ALLOWED = frozenset(
         "SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOB_NUM_NODES",
     }
 )  # fmt: skip
-_ALLOWED_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "TORCH", "PYTORCH_", "TRITON_", "KMP_", "HF_HUB_")
+_RECORDED_PREFIXES = ("CUBLAS_", "GLOO_", "NCCL_", "OMPI_MCA_", "UCX_", "VLLM_")
+"""Settings of what ranks and servers are made of: they decide speed, so they are facts as well."""
+_ALLOWED_PREFIXES = (
+    *("LC_", "CUDA_", "NVIDIA_", "TORCH", "PYTORCH_", "TRITON_", "KMP_", "HF_HUB_"),
+    *_RECORDED_PREFIXES,
+)
 _REFUSED = frozenset({"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "TORCH_LOGS", "TORCHINDUCTOR_CACHE_DIR"})
 _SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY")
 
@@ -101,6 +106,18 @@ def quiet_facts(quiet: Quiet, plan: CorePlan) -> dict[str, str]:
     return switched | {
         "worker_cores": str(len(plan.workers) or "all"),
         "threads": str(plan.threads),
+    }
+
+
+def library_facts(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of communication and serving libraries, as facts of the environment.
+
+    What looks like a secret is none, even where ``pass_env`` names it.
+    """
+    return {
+        name: value
+        for name, value in sorted(environment.items())
+        if name.startswith(_RECORDED_PREFIXES) and _may_pass(name, ())
     }
 
 

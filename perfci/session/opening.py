@@ -28,6 +28,7 @@ from perfci.machine.quiet import (
     CorePlan,
     available_cores,
     child_environment,
+    library_facts,
     plan_cores,
     quiet_facts,
 )
@@ -248,7 +249,11 @@ def _notes(plan: SessionPlan, found: Mapping[str, Discovered], config: Config) -
 
 
 def _environments(plan: SessionPlan, found: Mapping[str, Discovered]) -> dict[str, Environment]:
-    shared = {**host_facts(), **quiet_facts(plan.quiet, plan.cores)}
+    shared = {
+        **host_facts(),
+        **quiet_facts(plan.quiet, plan.cores),
+        **library_facts(plan.inherited),
+    }
     if plan.settings.flush_l2:
         shared["flush_l2"] = "yes"  # its numbers compare with no others; without it all is as ever
     if plan.launcher:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.machine.quiet import child_environment, plan_cores, quiet_facts
+from perfci.machine.quiet import child_environment, library_facts, plan_cores, quiet_facts
 from perfci.model.settings import Quiet
 
 INHERITED = {
@@ -39,6 +39,22 @@ def test_only_allow_listed_names_pass() -> None:
 
 def test_pass_env_lets_a_name_through() -> None:
     assert made(passed=("MY_DATA",))["MY_DATA"] == "/data"
+
+
+def test_settings_of_communication_and_servers_pass_and_are_facts_but_no_secrets() -> None:
+    settings = {
+        "NCCL_ALGO": "Ring",
+        "GLOO_SOCKET_IFNAME": "eth0",
+        "UCX_TLS": "tcp",
+        "OMPI_MCA_btl": "tcp",
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+        "VLLM_ATTENTION_BACKEND": "FLASH_ATTN",
+    }
+    inherited = {**settings, "VLLM_API_KEY": "k", "OMPI_COMM_WORLD_RANK": "3", "PATH": "/bin"}
+    passed = child_environment(inherited, QUIET, 2, (), {})
+    assert {name for name in inherited if name in passed} == {*settings, "PATH"}
+    assert library_facts(inherited) == settings
+    assert child_environment(inherited, QUIET, 2, ("VLLM_API_KEY",), {})["VLLM_API_KEY"] == "k"
 
 
 def test_quiet_settings_are_set_and_each_can_be_switched_off() -> None:
