@@ -74,7 +74,7 @@ def compare_case(
             rows.append(row)
         elif before.values and head and empty.gate == "fail":
             rows.append(_vanished(empty, before, head))
-    return tuple(rows)
+    return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
 
 
 def number_rows(
@@ -148,6 +148,20 @@ def empty_row(
         findings=findings,
         direction=metric.direction,
     )
+
+
+def _more_imbalanced(rows: Iterable[Comparison]) -> bool:
+    """Whether head's ranks are less equal than base's, by the whole interval."""
+    return any(
+        row.metric == "rank_imbalance" and row.ratio_lo is not None and row.ratio_lo > 1.0
+        for row in rows
+    )
+
+
+def _without_blame(row: Comparison) -> Comparison:
+    """Return ``row`` without a rank to blame: in both sides' equal steps some rank is the last."""
+    kept = tuple(finding for finding in row.findings if finding.code != "slow-rank")
+    return row if kept == row.findings else replace(row, findings=kept)
 
 
 def _with_zeros(
