@@ -147,12 +147,6 @@ WRONG = [
     ("[metrics.latency_p50]\nthreshhold = 1", ("latency_p50.threshhold", "`threshold`")),
     ("[metrics.latency_p50]\nthreshold = 5", ("threshold` is 5", '"5%" or "500%"', "0.05")),
     ("[metrics.accuracy_loss]\nthreshold = 1.0", ("threshold` is 1.0", '"1%" or "100%"')),
-    (f"[metrics.graph_breaks]\nthreshold = {'1' * 400}", ("an amount in count",)),
-    (f"[thresholds.encoder]\nrecompiles = {'1' * 400}", ("an amount in count",)),
-    (
-        f"[[accept]]\ncase = 'a'\nmetric = 'b'\nbecause = 'c'\nup_to = {'1' * 400}",
-        ("an amount, at least 0",),
-    ),
     ("[metrics.graph_breaks]\nthreshold = '5%'", ("is '5%'", "an amount in count")),
     ("[thresholds.encoder]\nlatency_p50 = 8", ("encoder.latency_p50` is 8", '"8%"')),
     ("[thresholds.encoder]\nlatency_p50 = '8'", ("encoder.latency_p50` is '8'", '"8%"')),
@@ -204,7 +198,18 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), WRONG)
+# A JSON Schema knows no largest number, so these are not in WRONG.
+BEYOND_A_FLOAT = [
+    (f"[metrics.graph_breaks]\nthreshold = {'1' * 400}", ("an amount in count",)),
+    (f"[thresholds.encoder]\nrecompiles = {'1' * 400}", ("an amount in count",)),
+    (
+        f"[[accept]]\ncase = 'a'\nmetric = 'b'\nbecause = 'c'\nup_to = {'1' * 400}",
+        ("an amount, at least 0",),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), WRONG + BEYOND_A_FLOAT)
 def test_what_is_wrong_is_refused_with_the_key_and_what_is_right(
     text: str, said: tuple[str, ...]
 ) -> None:
