@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from perfci.app.worker_notes import burst_findings, worker_notes
 from perfci.model.case import Case, Failure
-from perfci.model.finding import Finding, found
+from perfci.model.finding import NOTHING_EXERCISED, Finding, found
 from perfci.model.report import Comparison, Definition, Explanation
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.worker import WorkerOutput
@@ -26,6 +26,7 @@ _ON_BASE = (
 )
 _SLOWER_IMPORT_S = 0.005
 _SHOWN_IMPORTS = 3
+_SHOWN_FILES = 3
 
 
 def run_of(result: SessionResult, name: str, measured: Measured, environment: Environment) -> Run:
@@ -56,9 +57,13 @@ def with_session(
     outputs = _outputs(result)
     return replace(
         measured,
-        failures=(*failures, *(failure for one in result.states for failure in one.failures)),
+        failures=(
+            *failures,
+            *(failure for one in result.states for failure in one.failures),
+            *result.failures,
+        ),
         notes=(*measured.notes, *result.notes, *worker_notes(outputs)),
-        findings=(*measured.findings, *burst_findings(outputs)),
+        findings=(*measured.findings, *burst_findings(outputs), *_unexercised(result)),
         skipped={case.id: case.skip for case in cases if case.skip},
         not_measured=not_measured(result),
         interrupted=result.cut_short,
@@ -67,6 +72,16 @@ def with_session(
         ran=result.ran,
         same_code=() if measured.base_environment else result.same_code,
     )
+
+
+def _unexercised(result: SessionResult) -> tuple[Finding, ...]:
+    """Return the finding that no case used what changed, with how many files of which kind."""
+    changes = result.unexercised
+    if not changes:
+        return ()
+    names = [name for files in changes.values() for name in files]
+    counts = {kind: len(files) for kind, files in changes.items()}
+    return (found(NOTHING_EXERCISED, names=", ".join(names[:_SHOWN_FILES]), **counts),)
 
 
 def conclude(

@@ -72,7 +72,10 @@ REMARKS = frozenset(
 )  # fmt: skip
 """Codes of what a reader has to know of the numbers; they are no reason for a status."""
 
-WARNS = frozenset({"accepted", "warned", "warned-uncounted", "lost-metric"})
+NOTHING_EXERCISED = "nothing-exercised"
+"""The code of a report in which no case used anything that the change differs in."""
+
+WARNS = frozenset({"accepted", "warned", "warned-uncounted", "lost-metric", NOTHING_EXERCISED})
 """Codes of reasons that fail nothing: a reader is warned of them."""
 
 JUDGED = frozenset(

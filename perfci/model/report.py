@@ -201,7 +201,8 @@ class Report:
     time. ``definitions`` says where the measured benchmarks are written, as far as they are
     functions in a file. ``past`` is what the history says of the rows that moved, where there is a
     history. ``ran`` is what the workers ran; of the cases in ``same_code`` nothing that ran differs
-    between the sides. ``findings`` are those of ``notes`` that have a code.
+    between the sides. ``findings`` are those of ``notes`` that have a code,
+    and whether nothing of the change was exercised.
     ``why`` is what instruments found to differ inside of cases that moved. ``benchmarks_of`` is the
     commit whose benchmark files ran on both sides; empty where it is head.
     """

@@ -113,6 +113,28 @@ def _worker_groups(*, ratio: float, low_count: int, high_count: int) -> str:
     )
 
 
+_KINDS_OF_CHANGE = {
+    "sources": "source file",
+    "requirements": "requirements file",
+    "locks": "lock file",
+    "packaging": "packaging file",
+    "submodules": "submodule",
+    "ci": "CI file",
+}
+
+
+def _nothing_exercised(*, names: str, **counts: int) -> str:
+    kinds = ", ".join(
+        counted(counts[kind], word) for kind, word in _KINDS_OF_CHANGE.items() if kind in counts
+    )
+    more = sum(counts.values()) - len(str(names).split(", "))
+    files = f"{names} and {more} more" if more > 0 else names
+    return (
+        f"nothing of this change was exercised: no case used what differs ({kinds}: {files}), so "
+        "write a benchmark that does"
+    )
+
+
 WORDS: Mapping[str, str | Callable[..., str]] = {
     IN_WORDS: "{text}",
     # of the numbers
@@ -205,6 +227,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     # of a whole metric or case
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
     "base-only": _base_only,
+    "nothing-exercised": _nothing_exercised,
     "same-code": "nothing that ran differs between base and head",
     "left-out": "head's benchmark no longer reports it: its `metrics=` omits it",
     "unreported": "the default branch has this benchmark, and the report does not",
@@ -348,6 +371,7 @@ REASONS: Mapping[str, str | Callable[..., str]] = {
     "not-comparable": "{case}: not comparable{because}",
     "nothing-measured": "nothing was measured",
     "nothing-to-compare-with": "nothing to compare with: {new} new",
+    "nothing-exercised": lambda _, **arguments: _nothing_exercised(**arguments),
     "nothing-gates": 'nothing gates: no compared metric has gate = "fail"',
     "interrupted": "interrupted before everything was measured",
     "unconfirmed": "unconfirmed: base and head were not measured in pairs",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from perfci.model.case import Failure
-from perfci.model.finding import WARNS, Reason
+from perfci.model.finding import NOTHING_EXERCISED, WARNS, Reason
 from perfci.model.ran import SideRan
 from perfci.model.report import Comparison, Report
 from perfci.model.words import reason_words
@@ -144,7 +144,10 @@ def headline(report: Report) -> str:
         case "pass":
             compared = {row.case for row in report.results} - _one_sided(found)
             also = _also(found, lost_metrics(report.results), len(report.skipped))
-            return f"{_passed(compared, set(report.same_code))}{also}"
+            passed = f"{_passed(compared, set(report.same_code))}{also}"
+            if reasons and reasons[0].code == NOTHING_EXERCISED:
+                return f"{reason_words(reasons[0])}; {passed}"
+            return passed
         case _:
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
             return _deciding(report, reasons[0]) + more if reasons else f"no verdict on {cases}"
@@ -230,7 +233,8 @@ def other_reasons(report: Report) -> tuple[str, ...]:
     listed = {(row.case, row.metric) for row in (*found.moved, *found.undecided)}
     failed = {failure.case for failure in report.failures}
     reasons = report.verdict.findings
-    if report.verdict.status in {"error", "inconclusive"}:
+    stated = bool(reasons) and reasons[0].code == NOTHING_EXERCISED
+    if report.verdict.status in {"error", "inconclusive"} or stated:
         reasons = reasons[1:]
     return tuple(
         reason_words(one)

@@ -71,6 +71,11 @@ class CodeRan:
             return ()
         return tuple(state.case.id for state in states if self._ran_the_same(state))
 
+    def unexercised(self, states: Sequence[CaseState]) -> Mapping[str, tuple[str, ...]]:
+        """Return the changes by kind where no case used anything that differs; else nothing."""
+        all_same = bool(states) and len(self.same(states)) == len(states)
+        return self._plan.changes if all_same else {}
+
     def notes(self) -> tuple[str, ...]:
         """Return what the report should say of it."""
         return tuple(self._tally.notes())

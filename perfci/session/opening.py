@@ -13,11 +13,13 @@ from shutil import copytree, ignore_patterns
 
 from perfci.baselines.environment import make_environment
 from perfci.checkout.blobs import blobs_of, known_blobs
+from perfci.checkout.changes import relevant_changes
 from perfci.checkout.differing import differing_files
 from perfci.checkout.disk import explaining, remove_folder
 from perfci.checkout.lock import take, take_if_free
 from perfci.checkout.repository import Resolved
 from perfci.checkout.worktree import Worktrees
+from perfci.checkout.written import uncommitted
 from perfci.config.loading import Config
 from perfci.errors import OutsideError
 from perfci.instruments import added
@@ -180,6 +182,7 @@ def _plan(
     enter: tuple[str, ...],
 ) -> SessionPlan:
     config = around.config
+    roots = dict.fromkeys((*(side.root for side in sides), benchmark_root))
     plan = SessionPlan(
         sides=sides,
         benchmark_root=benchmark_root,
@@ -198,6 +201,8 @@ def _plan(
         launcher=config.launcher,
         checkout=around.repository.root,
         differing=_differing(sides),
+        changes=_changes(sides, config),
+        uncommitted={root: uncommitted(root) for root in roots},
     )
     root = around.repository.root
     counterparts = Counterparts(
@@ -221,6 +226,21 @@ def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
     if names is None:
         return None
     return frozenset(str(side.root / name) for side in sides for name in names)
+
+
+def _changes(sides: Sequence[SidePlan], config: Config) -> dict[str, tuple[str, ...]]:
+    """Return what differs between the commits and should be exercised, by kind."""
+    if len({side.tree for side in sides}) < 2:
+        return {}
+    base, head = sides
+    folder = Path(config.benchmarks)
+    shared = any(Path(library).is_relative_to(folder) for library in config.python_path)
+
+    def is_benchmark(name: str) -> bool:
+        path = Path(name)
+        return path.is_relative_to(folder) and (not shared or path.match(config.pattern))
+
+    return relevant_changes(base.root, head.root, (base.tree, head.tree), is_benchmark)
 
 
 def _find_benchmarks(

@@ -60,6 +60,8 @@ class SessionPlan:
     ``discovered`` is all that discovery found.
     ``checkout`` is the user's: saved models are named in it. ``differing`` are the files, of both
     sides' trees, that are not the same in both; None where not all of them can be followed.
+    ``changes`` are the committed ones that a benchmark should exercise, by kind. ``uncommitted`` is
+    what each tree had beside its commit before any worker ran.
     """
 
     sides: tuple[SidePlan, ...]
@@ -83,6 +85,8 @@ class SessionPlan:
     metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     checkout: Path | None = None
     differing: frozenset[str] | None = None
+    changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
     discovered: Mapping[str, Discovery] = field(default_factory=dict)
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:

@@ -137,6 +137,7 @@ class Session:
             scale=_times_seen(states) if ended == "fail-fast" else 1.0,
             ran=self._code.of_sides(),
             same_code=self._code.same(states),
+            unexercised=self._code.unexercised(states),
         )
 
     def _minimum(self, states: list[CaseState]) -> str:

@@ -90,7 +90,8 @@ class SessionResult:
     ``ended`` is done, budget or fail-fast; or interrupted, tree-deleted or outside (a disk that
     filled, say), and then it is a part of what was to be measured. ``scale`` is how many times the
     comparisons there would be, had it not ended by what it saw. ``ran`` is what the workers ran,
-    ``same_code`` the cases of which that is the same on both sides.
+    ``same_code`` the cases of which that is the same on both sides. ``unexercised`` are the changed
+    files by kind where no case used any of them. ``failures`` are those of no single case.
     """
 
     states: tuple[CaseState, ...]
@@ -103,6 +104,8 @@ class SessionResult:
     scale: float = 1.0
     ran: Ran | None = None
     same_code: tuple[str, ...] = ()
+    unexercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
 
     @property
     def cut_short(self) -> bool:

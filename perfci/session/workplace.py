@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from perfci.checkout.repository import Repository, Resolved
+from perfci.checkout.written import uncommitted, written_since
 from perfci.config.loading import Config
+from perfci.errors import OutsideError
 from perfci.machine.gpu_watch import GpuWatches
 from perfci.model.case import Case, Failure
+from perfci.model.ran import WRONG_CODE
 from perfci.model.report import Comparison
 from perfci.model.run import Environment
 from perfci.session.discovery import (
@@ -28,6 +31,8 @@ from perfci.session.selection import select
 from perfci.session.session import Session
 from perfci.session.state import CaseState, Progress, SessionResult
 from perfci.verdict.decision import failed_on_base
+
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +128,24 @@ class Workplace:
             progress=self.shown.progress,
         )
         try:
-            return session.measure(chosen, self.found)
+            result = session.measure(chosen, self.found)
+            return replace(result, failures=tuple(self._written_trees()))
         finally:
             measuring_ended()
+
+    def _written_trees(self) -> Iterator[Failure]:
+        """Yield a failure for each tree whose sources are not what they were before."""
+        names = {side.root: side.name for side in self.plan.sides}
+        for root, before in self.plan.uncommitted.items():
+            if root.is_dir():  # a tree that is gone failed its case
+                side = names.get(root, "head")
+                try:
+                    written = written_since(before, uncommitted(root))
+                except OutsideError as error:
+                    yield Failure("all cases", side, "finish", WRONG_CODE, error.message)
+                else:
+                    if written:
+                        yield _written_tree(side, written)
 
     def explain(
         self, states: Sequence[CaseState], rows: Sequence[Comparison], traces: Path | None = None
@@ -210,3 +230,16 @@ class Workplace:
             for case in others
             if case.id not in present and (failure := broken.get(case.file)) is not None
         )
+
+
+def _written_tree(side: str, written: Sequence[str]) -> Failure:
+    """Return the failure of a session whose workers wrote to the sources of ``side``'s tree."""
+    shown = ", ".join(f"`{name}`" for name in written[:_SHOWN])
+    more = f" and {len(written) - _SHOWN} more" if len(written) > _SHOWN else ""
+    message = (
+        f"{shown}{more} of {side}'s tree changed while it was measured: what ran isn't only that "
+        "commit's code\n"
+        "Let benchmarks, and what they call, write below TMPDIR; what a build leaves in the tree "
+        "belongs in .gitignore."
+    )
+    return Failure(written[0], side, "finish", WRONG_CODE, message)

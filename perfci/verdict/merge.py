@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from perfci.errors import DamagedFile, UsageError
 from perfci.model.case import Failure
 from perfci.model.codec import CodecError, to_plain
-from perfci.model.finding import Reason
+from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.ran import Ran, SideRan
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.verdict.judgement import readjust
@@ -189,7 +189,7 @@ def _as_one_session(
         ),
         failures=_once(failure for part in parts for failure in part.failures),
         notes=tuple(dict.fromkeys((*(note for part in parts for note in part.notes), *notes))),
-        findings=tuple(dict.fromkeys(one for part in parts for one in part.findings)),
+        findings=joined_findings(parts),
         skipped={case: why for part in parts for case, why in part.skipped.items()},
         not_measured={
             metric: why
@@ -280,6 +280,17 @@ def joined_ran(reports: Sequence[Report | Measured]) -> Ran | None:
         return None
     bases = [one.base for one in known if one.base]
     return Ran(_joined_side(bases) if bases else None, _joined_side([one.head for one in known]))
+
+
+def joined_findings(reports: Sequence[Report]) -> tuple[Finding, ...]:
+    """Return all findings, each once; that nothing was exercised only where all reports say so."""
+    with_rows = [report for report in reports if report.results]
+    exercised = any(
+        NOTHING_EXERCISED not in {finding.code for finding in report.findings}
+        for report in with_rows
+    )
+    findings = dict.fromkeys(finding for report in reports for finding in report.findings)
+    return tuple(one for one in findings if not (exercised and one.code == NOTHING_EXERCISED))
 
 
 def joined_same_code(reports: Iterable[Report | Measured]) -> tuple[str, ...]:

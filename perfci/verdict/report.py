@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from perfci.model.case import Failure
-from perfci.model.finding import Finding
+from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.ran import Ran
 from perfci.model.report import Comparison, Definition, Explanation, Past, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
@@ -89,8 +89,26 @@ def decide_on(measured: Measured, judged: Judged, policy: Policy) -> Decided:
         ),
         interrupted=measured.interrupted,
     )
-    # whether anything gates is seen in the report that has all shards
-    return Decided(judged, verdict if measured.shard else require_gate(verdict, rows))
+    if measured.shard:  # whether anything gates, or is exercised, the report of all shards says
+        return Decided(judged, verdict)
+    return Decided(judged, _with_exercise(require_gate(verdict, rows), measured, rows, policy))
+
+
+def _with_exercise(
+    verdict: Verdict, measured: Measured, rows: Sequence[Comparison], policy: Policy
+) -> Verdict:
+    """Say where no case used what changed; a strict policy doesn't let that pass.
+
+    A new case may use it: there nothing is said.
+    """
+    finding = next((one for one in measured.findings if one.code == NOTHING_EXERCISED), None)
+    if finding is None or any(row.status == "new" for row in rows):
+        return verdict
+    reason = Reason(finding.code, arguments=finding.arguments)
+    if verdict.status in {"fail", "error"}:
+        return Verdict(verdict.status, (*verdict.findings, reason))
+    strict = policy.strict or verdict.status == "inconclusive"
+    return Verdict("inconclusive" if strict else "pass", (reason, *verdict.findings))
 
 
 def build_report(measured: Measured, decided: Decided) -> Report:

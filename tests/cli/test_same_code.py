@@ -60,6 +60,49 @@ def test_what_no_case_uses_costs_one_round(settled: Project) -> None:
     assert methods(settled) == {"counting": "same_code", "reading": "same_code"}
 
 
+def test_a_change_that_no_case_uses_is_said_first_and_no_pass_under_strict(
+    settled: Project,
+) -> None:
+    settled.commit("other", **{"unused.py": "x = 2\n", "uv.lock": "", "README.md": "new\n"})
+    report = settled.report("compare", "HEAD~1", "HEAD", code=0)
+    (finding,) = report["verdict"]["findings"]
+    assert finding["code"] == "nothing-exercised"
+    assert finding["arguments"] == {"names": "unused.py, uv.lock", "sources": 1, "locks": 1}
+    done = settled.perfci("compare", "HEAD~1", "HEAD", "--strict")
+    assert done.code == 3
+    assert "inconclusive — nothing of this change was exercised" in done.text
+
+
+def test_a_change_of_prose_alone_is_no_finding(settled: Project) -> None:
+    settled.commit("prose", **{"README.md": "new\n", "docs/conf.py": "x = 1\n"})
+    report = settled.report("compare", "HEAD~1", "HEAD", "--strict", code=0)
+    assert report["verdict"]["findings"] == []
+
+
+WRITING = """\
+from pathlib import Path
+import perfci
+from lib import work
+
+@perfci.benchmark
+def writing():
+    Path("out.json").write_text("{}")
+    Path("unused.py").write_text("x = 3")
+    return work
+"""
+
+
+@pytest.mark.processes
+def test_a_side_that_writes_to_its_sources_is_an_error(settled: Project) -> None:
+    settled.commit("writing", **{"benchmarks/bench_one.py": WRITING})
+    settled.commit("other", **{"lib.py": "def work():\n    return sum(range(1001))\n"})
+    report = settled.report("compare", "HEAD~1", "HEAD", code=3)
+    assert report["verdict"]["status"] == "error"
+    written = {one["side"]: one for one in report["failures"] if one["case"] == "unused.py"}
+    assert set(written) == {"base", "head"}
+    assert "`unused.py` of base's tree changed while it was measured" in written["base"]["message"]
+
+
 def test_prose_that_a_case_reads_is_its_code(settled: Project) -> None:
     settled.commit("notes", **{"notes.md": "one, two\n"})
     assert methods(settled) == {"counting": "same_code", "reading": "paired_t"}

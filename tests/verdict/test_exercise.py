@@ -1,0 +1,67 @@
+"""A change that no case used: said first, and no pass where the policy is strict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfci.model.finding import NOTHING_EXERCISED, found
+from perfci.model.report import Comparison, Report, Verdict
+from perfci.render.outline import headline, other_reasons
+from perfci.verdict.enforcement import enforced
+from perfci.verdict.merge import joined_findings
+from perfci.verdict.report import Judged, build_report, decide_on, opened
+from tests.verdict.shards import POLICY, paired, shard
+
+FINDING = found(NOTHING_EXERCISED, names="a.py, b.py, uv.lock", sources=4, locks=1)
+SAID = (
+    "nothing of this change was exercised: no case used what differs (4 source files, 1 lock "
+    "file: a.py, b.py, uv.lock and 2 more), so write a benchmark that does"
+)
+
+
+def decided(rows: tuple[Comparison, ...] = (), *, strict: bool = False, part: str = "") -> Report:
+    measured, was = opened(shard(1, 1, paired("case"), findings=(FINDING,), shard=part))
+    judged = Judged((*was.judged.rows, *rows))
+    return build_report(measured, decide_on(measured, judged, replace(POLICY, strict=strict)))
+
+
+def test_a_pass_says_so_first_and_once() -> None:
+    report = decided()
+    assert report.verdict.status == "pass"
+    assert headline(report).startswith(f"{SAID}; no regression in ")
+    assert other_reasons(report) == ()
+
+
+def test_a_strict_policy_does_not_let_it_pass_also_where_it_is_enforced_elsewhere() -> None:
+    assert decided(strict=True).verdict.status == "inconclusive"
+    assert headline(decided(strict=True)) == SAID
+    held = enforced(decided(), replace(POLICY, strict=True))
+    assert held.verdict.status == "inconclusive"
+    assert held.verdict.findings[0].code == NOTHING_EXERCISED
+
+
+def test_a_failure_stays_one() -> None:
+    measured, was = opened(decided())
+    rows = (paired("case", 2.0, status="regressed"),)
+    verdict = decide_on(measured, replace(was.judged, rows=rows), POLICY).verdict
+    assert verdict.status == "fail"
+    assert [reason.code for reason in verdict.findings].index(NOTHING_EXERCISED) > 0
+
+
+def test_a_new_case_may_use_it() -> None:
+    new = replace(decided().results[0], case="new", status="new", base=None)
+    assert decided((new,), strict=True).verdict.findings == ()
+
+
+@pytest.mark.parametrize(("second", "left"), [((), ()), ((FINDING,), (FINDING,))])
+def test_shards_say_it_only_where_all_do(
+    second: tuple[object, ...], left: tuple[object, ...]
+) -> None:
+    assert decided(strict=True, part="1/2").verdict == Verdict("pass", ())
+    reports = [
+        shard(1, 2, paired("one"), findings=(FINDING,)),
+        shard(2, 2, paired("two"), findings=second),
+    ]
+    assert joined_findings(reports) == left
