@@ -94,9 +94,9 @@ MUTANTS = (
     ),
     Mutant("verdict/judgement.py", "    if row.caveat:\n        return row.caveat\n", "", VERDICT),
     Mutant("verdict/judgement.py", "row.base_sessions < 2", "row.base_sessions < 1", VERDICT),
-    Mutant(
-        "verdict/stopping.py", "1.0 - _STOP_LEVEL / 2.0", "1.0 - 10 * _STOP_LEVEL / 2.0", VERDICT
-    ),
+    Mutant("stats/sequential.py", "if most <= least:", "if most >= least:", VERDICT),
+    Mutant("stats/sequential.py", "range(least + 1, most + 1)", "range(least + 1, most)", STATS),
+    Mutant("verdict/stopping.py", "p is not None and p < level", "True", VERDICT),
     Mutant(
         "verdict/stopping.py",
         "level, threshold = policy.alpha / max(1, family)",

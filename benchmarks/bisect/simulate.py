@@ -153,7 +153,9 @@ def measured(history: History, asked: Question, noise: Noise, rng: np.random.Gen
         assert test.estimate is not None
         assert test.se is not None
         assert test.df is not None
-        if is_decided(test.estimate, test.se, test.df, asked.margin, ALPHA):
+        assert test.lo is not None
+        assert test.hi is not None
+        if is_decided(test.lo, test.hi, test.p, asked.margin, ALPHA):
             break
     return Answer(asked.position, test.estimate, test.se, test.df, rounds, asked.base)
 

@@ -80,6 +80,7 @@ def compare_adaptive(least: int = LEAST_ROUNDS, most: int = MOST_ROUNDS) -> Path
         others: Sequence[Comparison] = (),
         cold: ColdStart | None = None,
     ) -> Outcome:
+        policy = replace(policy, looks=(least, most))
         cases = [_case(index, cold) for index in range(len(changes))]
         seen = _slowed(model.together(rng, len(changes), most), changes)
         starts = cold and _slowed(cold.model.together(rng, len(changes), most), cold.changes)
@@ -152,6 +153,7 @@ def of_ancestors(
     gives_up: bool = True,
 ) -> Outcome:
     """Measure the cases until they are decided, as `compare` does."""
+    policy = replace(policy, looks=(least, most))
     ancestors: list[list[int]] = [[] for _ in cases]
     sides: list[tuple[list[WorkerOutput], list[WorkerOutput]]] = [([], []) for _ in cases]
 

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.statistics.paths import FAMILY, LEAST_ROUNDS, MOST_ROUNDS
 from benchmarks.statistics.scoring import markdown, percent
 from perfci.stats.paired import paired_t
-from perfci.verdict import stopping
+from perfci.verdict.stopping import is_decided
 
 LEVELS = (0.05, 0.01, 0.002)
 SPREADS = (0.007, 0.02)
@@ -21,14 +21,9 @@ TASKS = tuple(f"stopping at {level}" for level in LEVELS)
 
 
 def rows(task: str, runs: int) -> list[dict[str, object]]:
-    """Normal log ratios, stopped by the interval alone: `is_decided` with another level."""
+    """Normal log ratios, stopped by the interval of that level, which is the one that counts."""
     level = float(task.rsplit(maxsplit=1)[-1])
-    kept = stopping._STOP_LEVEL
-    stopping._STOP_LEVEL = level
-    try:
-        return [_row(level, spread, change, runs) for spread in SPREADS for change in CHANGES]
-    finally:
-        stopping._STOP_LEVEL = kept
+    return [_row(level, spread, change, runs) for spread in SPREADS for change in CHANGES]
 
 
 def _row(level: float, spread: float, change: float, runs: int) -> dict[str, object]:
@@ -39,10 +34,11 @@ def _row(level: float, spread: float, change: float, runs: int) -> dict[str, obj
         differences = rng.normal(true, spread, MOST_ROUNDS).tolist()
         count = LEAST_ROUNDS
         while True:
-            test = paired_t([0.0] * count, differences[:count])
-            if count == MOST_ROUNDS or stopping.is_decided(
-                test.estimate, test.se, test.df, LIMIT, ALPHA / FAMILY
-            ):
+            test = paired_t([0.0] * count, differences[:count], confidence=1.0 - level)
+            assert test.lo is not None
+            assert test.hi is not None
+            decided = is_decided(test.lo, test.hi, test.p, LIMIT, ALPHA / FAMILY)
+            if count == MOST_ROUNDS or decided:
                 break
             count += 1
         held += test.lo <= true <= test.hi

@@ -148,7 +148,9 @@ def configuration(root: Path, config_path: Path | None, **options: Unpack[Option
         settings = replace(settings, inject=dict(inject))
     if given := options.get("launcher"):
         config = replace(config, launcher=_words(given))
-    policy = config.policy if strict is None else replace(config.policy, strict=strict)
+    policy = replace(config.policy, looks=(settings.rounds, settings.max_rounds))
+    if strict is not None:
+        policy = replace(policy, strict=strict)
     return replace(config, settings=settings, policy=policy)
 
 

@@ -189,6 +189,7 @@ def _config(keys: Keys, place: Place, root: Path) -> Config:
         policy=_same_named(
             Policy,
             keys,
+            looks=(keys.rounds, _max_rounds(keys, place)),
             metrics=_metric_policies(keys, place.key("metrics")),
             thresholds={
                 benchmark: {

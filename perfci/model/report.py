@@ -76,7 +76,8 @@ class Accepted:
 class Comparison:
     """The numbers for one case and metric, and what policy made of them.
 
-    ``ratio`` is head ÷ base with its 95 % interval; for absolute metrics it is absent and
+    ``ratio`` is head ÷ base with its 95 % interval, which is corrected for the session's looks:
+    ``confidence`` is that of one look. For absolute metrics it is absent and
     ``difference`` (head - base, in ``unit``) stands with its interval. ``detectable`` is the
     smallest change, as a share of base, that this comparison would have called significant in
     95 % of runs. ``se`` is the standard error of the logarithm of ``ratio``, or of ``difference``,
@@ -125,6 +126,7 @@ class Comparison:
     outliers: tuple[int, ...] = ()
     disturbance: str = ""
     accepted: Accepted | None = None
+    confidence: float = 0.95
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from perfci.render.limits import LONGEST_NAME
 from perfci.render.outline import gates
 from perfci.render.report_words import why_unsayable, why_untellable
 from perfci.render.row_checks import why_untrue
+from perfci.stats.student import CONFIDENCE
 from perfci.verdict.decision import failed_on_base, new_cases, was_answered
 from perfci.verdict.shards import parse_shard
 
@@ -224,6 +225,8 @@ def _of_a_row(row: Comparison) -> Iterator[str]:
     for name, value in shares:
         if value is not None and not 0.0 <= value <= 1.0:
             yield f"{name} is {value:g}, and a probability is from 0 to 1"
+    if not CONFIDENCE <= row.confidence < 1.0:
+        yield f"confidence is {row.confidence:g}, and an interval has 0.95 or more"
     yield from _below_zero(
         "",
         ("threshold", row.threshold),

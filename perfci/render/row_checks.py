@@ -14,7 +14,7 @@ from dataclasses import replace
 from perfci.metrics import METRICS, ruled
 from perfci.model.finding import IN_WORDS, Finding
 from perfci.model.report import Comparison
-from perfci.stats.student import CONFIDENCE, t_quantile, two_sided_p
+from perfci.stats.student import t_quantile, two_sided_p
 from perfci.verdict.acceptance import is_beyond
 from perfci.verdict.caveats import why_not_unchanged
 from perfci.verdict.comparison.exact import judge_exactly
@@ -240,7 +240,7 @@ def _one_test(
         return False
     if row.p is None or row.df is None or half <= 0.0:
         return half <= slack
-    t = abs(middle - nothing) / half * t_quantile(0.5 + CONFIDENCE / 2, row.df)
+    t = abs(middle - nothing) / half * t_quantile(0.5 + row.confidence / 2, row.df)
     around = 1e-3 * (1.0 + t) + 1e-11 / half
     least, most = two_sided_p(t + around, row.df), two_sided_p(max(0.0, t - around), row.df)
     return least * (1.0 - 1e-6) <= row.p <= most * (1.0 + 1e-6)

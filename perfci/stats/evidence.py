@@ -12,7 +12,7 @@ from perfci.stats.effect import cohens_d
 from perfci.stats.nested import how_many, nested_t
 from perfci.stats.outliers import outlier_indices
 from perfci.stats.power import detectable_difference
-from perfci.stats.student import Resolution, TTest, mean, no_evidence
+from perfci.stats.student import CONFIDENCE, Resolution, TTest, mean, no_evidence
 from perfci.stats.summary import bounded_exp
 from perfci.stats.welch import welch_t, welch_t_of_sessions
 
@@ -23,7 +23,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What both sides' values say of head against base; intervals are of 95 %.
+    """What both sides' values say of head against base; intervals are of ``confidence``.
 
     ``ratio`` is head ÷ base, or ``difference`` is head - base where asked for. ``se`` and
     ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is a share of
@@ -51,6 +51,7 @@ class Evidence:
     outliers: tuple[int, ...] = ()
     logarithmic: bool = True
     ancestors: int = 0
+    confidence: float = CONFIDENCE
 
 
 def paired_evidence(
@@ -64,6 +65,7 @@ def paired_evidence(
     fewest: int = 2,
     ancestors: Sequence[int] = (),
     fewest_ancestors: int = 2,
+    confidence: float = CONFIDENCE,
 ) -> Evidence:
     """Return the evidence of pairs: paired t, with Welch's p beside it, without outlying pairs.
 
@@ -93,7 +95,7 @@ def paired_evidence(
             scale = replace(scale, base_mean=mean(before))
     evidence = scale.evidence(
         "paired_t",
-        nested_t(before, after, groups, resolution=scale.resolution),
+        nested_t(before, after, groups, resolution=scale.resolution, confidence=confidence),
         alpha,
         welch_p=welch_t(before, after, resolution=scale.resolution).p,
         effect=cohens_d(before, after, resolution=scale.resolution),
@@ -101,7 +103,7 @@ def paired_evidence(
     count = how_many(groups)
     evidence = _of_enough(evidence, len(before), fewest)
     evidence = _of_enough(evidence, count, min(fewest, fewest_ancestors))
-    return replace(evidence, outliers=outliers, ancestors=count)
+    return replace(evidence, outliers=outliers, ancestors=count, confidence=confidence)
 
 
 def without(values: Sequence[_T], indices: Sequence[int]) -> list[_T]:

@@ -12,7 +12,6 @@ from perfci.stats.student import CONFIDENCE, EXACT, Resolution, TTest, mean, t_q
 
 REPORTED_BELOW = 0.25
 """The p of the F test below which a finding says that ancestors differ."""
-_UPPER = 0.5 + CONFIDENCE / 2
 
 
 def nested_t(
@@ -21,6 +20,7 @@ def nested_t(
     ancestors: Sequence[int],
     *,
     resolution: Resolution = EXACT,
+    confidence: float = CONFIDENCE,
 ) -> TTest:
     """Test the mean of ``head - base`` against zero, where pairs of one ancestor may be alike.
 
@@ -45,7 +45,7 @@ def nested_t(
     """
     if len(ancestors) != len(base):
         raise ValueError(f"{len(ancestors)} ancestors of {len(base)} pairs")
-    pooled = paired_t(base, head, resolution=resolution)
+    pooled = paired_t(base, head, resolution=resolution, confidence=confidence)
     groups = grouped([b - a for a, b in zip(base, head, strict=True)], ancestors)
     if pooled.estimate is None or pooled.se is None or len(groups) == len(base):
         return pooled
@@ -57,10 +57,11 @@ def nested_t(
     se = max(math.sqrt(parts.between * shares + parts.within / count), pooled.se)
     df = len(groups) - 1
     if parts.p >= REPORTED_BELOW:
-        return t_test(pooled.estimate, se, df)
-    wider = se * t_quantile(_UPPER, df) / (pooled.se * t_quantile(_UPPER, count - 1))
+        return t_test(pooled.estimate, se, df, confidence=confidence)
+    upper = 0.5 + confidence / 2
+    wider = se * t_quantile(upper, df) / (pooled.se * t_quantile(upper, count - 1))
     differ = found(ANCESTORS_DIFFER, ancestors=len(groups), wider=wider)
-    return t_test(pooled.estimate, se, df, (differ,))
+    return t_test(pooled.estimate, se, df, (differ,), confidence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,24 @@ import math
 from collections.abc import Sequence
 
 from perfci.model.finding import found
-from perfci.stats.student import EXACT, Resolution, TTest, mean, no_evidence, t_test, variance
+from perfci.stats.student import (
+    CONFIDENCE,
+    EXACT,
+    Resolution,
+    TTest,
+    mean,
+    no_evidence,
+    t_test,
+    variance,
+)
 
 
 def paired_t(
-    base: Sequence[float], head: Sequence[float], *, resolution: Resolution = EXACT
+    base: Sequence[float],
+    head: Sequence[float],
+    *,
+    resolution: Resolution = EXACT,
+    confidence: float = CONFIDENCE,
 ) -> TTest:
     """Test the mean of ``head - base``, pair by pair, against zero.
 
@@ -35,7 +48,7 @@ def paired_t(
     spread = variance(differences, resolution)
     if spread == 0.0:
         return without_spread(estimate, resolution)
-    return t_test(estimate, math.sqrt(spread) / math.sqrt(count), count - 1)
+    return t_test(estimate, math.sqrt(spread) / math.sqrt(count), count - 1, confidence=confidence)
 
 
 def without_spread(estimate: float, resolution: Resolution) -> TTest:

@@ -19,7 +19,8 @@ squares and ratios of all others. Only a benchmark's own metric could come near 
 class TTest:
     """What one t test says. Everything but ``estimate`` is None where there is no evidence.
 
-    ``lo`` and ``hi`` bound ``estimate`` with 95 % confidence; ``p`` is two-sided against zero.
+    ``lo`` and ``hi`` bound ``estimate`` with the confidence that was asked for, 95 % by default;
+    ``p`` is two-sided against zero.
     """
 
     estimate: float | None
@@ -57,16 +58,23 @@ class Resolution:
 EXACT = Resolution()
 
 
-def t_test(estimate: float, se: float, df: float, warnings: tuple[Finding, ...] = ()) -> TTest:
+def t_test(
+    estimate: float,
+    se: float,
+    df: float,
+    warnings: tuple[Finding, ...] = (),
+    confidence: float = CONFIDENCE,
+) -> TTest:
     """Test ``estimate`` with standard error ``se`` against zero.
 
     Notes
     -----
-    ``p = 2 F(-|estimate / se|; df)`` and ``estimate ± t(0.975; df) se`` with F the distribution
-    function of Student's t (Student 1908, Biometrika 6:1-25). Assumes that the estimate is
-    about normal and that ``df se² / σ²`` is about chi-squared with ``df`` degrees of freedom.
+    ``p = 2 F(-|estimate / se|; df)`` and ``estimate ± t(0.5 + confidence / 2; df) se`` with F the
+    distribution function of Student's t (Student 1908, Biometrika 6:1-25). Assumes that the
+    estimate is about normal and that ``df se² / σ²`` is about chi-squared with ``df`` degrees of
+    freedom.
     """
-    half_width = t_quantile(0.5 + CONFIDENCE / 2, df) * se
+    half_width = t_quantile(0.5 + confidence / 2, df) * se
     return TTest(
         estimate=estimate,
         se=se,

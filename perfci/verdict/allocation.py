@@ -10,13 +10,12 @@ from statistics import NormalDist
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
 from perfci.stats.spread import Spread, upper_bound
-from perfci.stats.student import CONFIDENCE, t_quantile
+from perfci.stats.student import t_quantile
 from perfci.verdict.caveats import ancestors_differ, draws, draws_to_believe
 from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
 _LIKELY, _HARDLY = 0.5, 0.05
-_UPPER = 0.5 + CONFIDENCE / 2
 _SPREADS = (0.1, 0.3, 0.5, 0.7, 0.9)
 _STEPS = tuple(NormalDist().inv_cdf((2 * i + 1) / 18) for i in range(9))
 
@@ -100,7 +99,8 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
         return 0.0
     count, final = (drawn, drawn + more) if ancestors_differ(row) else (pairs, pairs + more)
     left = math.sqrt(1.0 / count - 1.0 / final)
-    sure, believed = t_quantile(_UPPER, final - 1), t_quantile(1.0 - level / 2.0, final - 1)
+    sure = t_quantile(0.5 + row.confidence / 2.0, final - 1)
+    believed = t_quantile(1.0 - level / 2.0, final - 1)
     decided = 0
     for share in _SPREADS:
         spread = upper_bound(Spread(row.se * math.sqrt(count), int(row.df)), share)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from perfci.model.report import Comparison
-from perfci.stats.student import CONFIDENCE, t_quantile
+from perfci.stats.student import t_quantile
 
 
 def margin(threshold: float) -> tuple[float, float]:
@@ -41,7 +41,7 @@ def standard_error(row: Comparison) -> float | None:
     _, lo, hi = worse_by(row)
     if row.p is None or row.df is None or lo is None or hi is None:
         return None
-    return (hi - lo) / 2.0 / t_quantile(0.5 + CONFIDENCE / 2, row.df)
+    return (hi - lo) / 2.0 / t_quantile(0.5 + row.confidence / 2, row.df)
 
 
 def threshold_of(row: Comparison) -> float:

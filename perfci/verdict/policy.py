@@ -8,6 +8,11 @@ from dataclasses import dataclass, field, replace
 from perfci.metrics import METRICS
 from perfci.model.case import Case
 from perfci.model.metric import Gate, Metric, Undecided
+from perfci.model.settings import DECIDING_ROUNDS, MeasureSettings
+from perfci.stats.sequential import look_confidence
+from perfci.stats.student import CONFIDENCE
+
+_DEFAULT = MeasureSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +34,16 @@ class Policy:
     """What counts as a regression.
 
     ``alpha`` is the chance of a false alarm in a whole report, ``cohens_d`` the least effect
-    size. ``metrics`` holds what configuration set; a metric that isn't there keeps its own
-    defaults. ``thresholds`` are by benchmark and metric. ``margins`` are what a search asks for,
-    by metric: they go before every other threshold. ``strict`` makes an inconclusive verdict exit
-    with 3.
+    size in a ``check``. After each of ``looks[0]`` to ``looks[1]`` rounds a session may stop: the
+    intervals of pairs are corrected for that. ``metrics`` holds what configuration set; a metric
+    that isn't there keeps its own defaults. ``thresholds`` are by benchmark and metric. ``margins``
+    are what a search asks for, by metric: they go before every other threshold. ``strict`` makes an
+    inconclusive verdict exit with 3.
     """
 
     alpha: float = 0.01
     cohens_d: float = 0.2
+    looks: tuple[int, int] = (_DEFAULT.rounds, _DEFAULT.max_rounds)
     strict: bool = False
     metrics: Mapping[str, MetricPolicy] = field(default_factory=dict)
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -52,6 +59,16 @@ class Policy:
         if own is None:
             return configured
         return replace(configured, threshold=own)
+
+    def confidence(self, metric: Metric) -> float:
+        """Return the confidence of the interval of ``metric``'s pairs at one look.
+
+        95 % where the number of rounds is fixed, as it is of metrics with a setting of their own.
+        """
+        if metric.rounds_setting != "rounds":
+            return CONFIDENCE
+        least, most = self.looks
+        return look_confidence(max(least, DECIDING_ROUNDS), most)
 
     def undecided(self, metric: str) -> Undecided:
         """Return what an inconclusive comparison of ``metric`` makes of the verdict."""

@@ -9,36 +9,27 @@ from perfci.metrics import METRICS
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
-from perfci.stats.student import t_quantile
 from perfci.verdict.caveats import ancestors_differ, draws, is_unproven, why_not_unchanged
 from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
-_STOP_LEVEL = 0.01
-"""Looking at 95 % after each of 5 to 20 rounds, the report's interval holds a true change at the
-margin in 80 % of runs; at 99 % in 91 %. Surer still takes more rounds everywhere."""
 _OF_OWN_ANCESTOR = 0.75
 """Ancestors ÷ rounds of the minimum: 2 + 1 + 1 + 1 of five."""
 _ENOUGH_WITHOUT_SPREAD = 10
 
 
-def is_decided(change: float, se: float, df: float, threshold: float, level: float) -> bool:
-    """Say whether no further round could alter the answer, from the interval alone.
+def is_decided(lo: float, hi: float, p: float | None, threshold: float, level: float) -> bool:
+    """Say whether a change needs no further round.
 
-    ``change`` is a logarithm or a difference, with ``df`` degrees of freedom of its standard error.
-    Decided is an interval of 99 % within the margin: the rule looks after every round, so that
-    it has to be surer than the 95 % of the report. Or one wholly beyond one of its ends which,
-    widened to ``1 - level`` (alpha ÷ the report's gating comparisons, what Holm asks of the first
-    of them), also leaves out "no change": a session that ended earlier would call a clear
-    slow-down inconclusive. p itself never stops a session: one that measures on until p is small
-    finds a regression in any noise.
+    ``lo`` and ``hi`` are the report's own interval, corrected for the looks, of a logarithm or a
+    difference. It is decided where that lies within the margin; or wholly beyond one of its ends,
+    and ``p`` is below ``level`` (alpha ÷ the report's gating comparisons, what Holm asks of the
+    first of them): a session that ended earlier would call a clear slow-down inconclusive. p alone
+    never stops a session: one that measures on until p is small finds a regression in any noise.
     """
-    sure = t_quantile(1.0 - _STOP_LEVEL / 2.0, df) * se
-    if is_within(change - sure, change + sure, threshold):
+    if is_within(lo, hi, threshold):
         return True
-    if not is_beyond(change - sure, change + sure, threshold):
-        return False
-    return abs(change) > t_quantile(1.0 - level / 2.0, df) * se
+    return is_beyond(lo, hi, threshold) and p is not None and p < level
 
 
 def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
@@ -55,8 +46,7 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     if why_not_unchanged(row) or lo is None or hi is None:
         return True
     level, threshold = policy.alpha / max(1, family), threshold_of(row)
-    # without any spread there is no standard error, and the ends are one
-    if not is_decided((lo + hi) / 2.0, row.se or 0.0, row.df or 1.0, threshold, level):
+    if not is_decided(lo, hi, row.p, threshold, level):
         return True
     return is_beyond(lo, hi, threshold) and (bool(row.caveat) or awaits_rounds(row, policy, family))
 

@@ -9,8 +9,9 @@ from statistics import mean
 
 import pytest
 
+from perfci.stats.sequential import look_confidence
 from perfci.stats.student import mean as average
-from perfci.stats.student import t_quantile, variance
+from perfci.stats.student import t_quantile, t_test, variance
 from perfci.verdict.calibration.noise import Pairs, calibrate, judge_setting
 from perfci.verdict.calibration.promise import SessionRounds, detectable, detectable_in
 from perfci.verdict.policy import MetricPolicy, default_policy
@@ -74,7 +75,8 @@ def _finds(rng: Random, spread: float, change: float, threshold: float, alpha: f
         if count < ROUNDS.least:
             continue
         se = math.sqrt(variance(logs) / count)
-        decided = is_decided(average(logs), se, count - 1, math.log1p(threshold), alpha)
+        test = t_test(average(logs), se, count - 1, confidence=look_confidence(5, 20))
+        decided = is_decided(test.lo, test.hi, test.p, math.log1p(threshold), alpha)
         if decided or count == ROUNDS.most:
             return average(logs) / se > t_quantile(1.0 - alpha / 2, count - 1)
 

@@ -15,7 +15,7 @@ from perfci.verdict.comparison.cases import compare_case, number_rows
 from perfci.verdict.judgement import adjust
 from perfci.verdict.margin import standard_error, worse_by
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy
-from perfci.verdict.stopping import is_decided
+from perfci.verdict.stopping import is_decided, wants_rounds
 from tests.verdict.workers import OWN, STEADY, both, case, side, worker
 
 POLICY = default_policy()
@@ -306,24 +306,34 @@ def test_numbers_of_one_side_stand_alone() -> None:
 def test_measuring_goes_on_while_an_end_of_the_margin_is_inside_the_interval(
     lo: float, hi: float, decided: bool
 ) -> None:
-    # ends of the interval of 99 %, which is the one that stops
-    middle, se = _test_of(lo, hi, df=9, confidence=0.99)
-    assert is_decided(middle, se, 9, math.log1p(0.05), 0.01) is decided
+    assert is_decided(math.log(lo), math.log(hi), 1e-4, math.log1p(0.05), 0.01) is decided
 
 
 def test_a_clear_but_noisy_slow_down_is_measured_until_the_report_can_call_it_significant() -> None:
     threshold = math.log1p(0.05)
-    noisy = _test_of(1.10, 1.20, df=9)
-    assert is_decided(*noisy, 9, threshold, 0.05)
-    assert is_decided(*noisy, 9, threshold, 0.01 / 20)
-    assert not is_decided(*noisy, 9, threshold, 1e-5)
-    assert is_decided(*_test_of(1.13, 1.16, df=4), 4, threshold, 0.01 / 20)
+    assert is_decided(math.log(1.10), math.log(1.20), 1e-4, threshold, 0.01 / 20)
+    assert not is_decided(math.log(1.10), math.log(1.20), 1e-4, threshold, 1e-5)
+    assert not is_decided(math.log(1.10), math.log(1.20), None, threshold, 0.01)
 
 
-def _test_of(lo: float, hi: float, df: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the logarithm in the middle, and its standard error."""
-    middle, half = math.log(lo * hi) / 2.0, math.log(hi / lo) / 2.0
-    return middle, half / t_quantile(0.5 + confidence / 2.0, df)
+def test_the_interval_that_is_printed_is_the_one_that_stops() -> None:
+    looked, fixed = (
+        compare_case(case(), *both("latency_p50", 1.03, noise=10.0), policy, paired=True)[0]
+        for policy in (POLICY, replace(POLICY, looks=(6, 6)))
+    )
+    assert (looked.ratio, looked.se, looked.p) == (fixed.ratio, fixed.se, fixed.p)
+    assert fixed.confidence == 0.95
+    assert looked.confidence == pytest.approx(0.9886, abs=1e-4)
+    half = t_quantile(0.5 + looked.confidence / 2.0, 5) * looked.se
+    assert math.log(looked.ratio_hi) == pytest.approx(math.log(looked.ratio) + half)
+    assert fixed.ratio_hi < 1.05 < looked.ratio_hi
+    assert wants_rounds(looked, POLICY, 1)
+    assert not wants_rounds(fixed, POLICY, 1)
+
+
+def test_a_metric_of_a_fixed_number_of_rounds_has_the_plain_interval() -> None:
+    (row,) = compare_case(case(), *both("compile_time", 1.02), POLICY, paired=True)
+    assert row.confidence == 0.95
 
 
 @pytest.mark.parametrize("metric", ["latency_p50", "host_memory_over_setup", "energy"])
@@ -331,5 +341,7 @@ def test_a_comparison_keeps_the_standard_error_that_its_interval_was_made_with(m
     (row,) = compare_case(case(), *both(metric, 1.1, scale=1e6), POLICY, paired=True)
     _, lo, hi = worse_by(row)
     assert row.se is not None
-    assert row.se * t_quantile(0.975, row.df) == pytest.approx((hi - lo) / 2.0, rel=1e-9)
+    assert row.se * t_quantile(0.5 + row.confidence / 2, row.df) == pytest.approx(
+        (hi - lo) / 2.0, rel=1e-9
+    )
     assert standard_error(row) == pytest.approx(row.se, rel=1e-9)

@@ -63,7 +63,7 @@ def compare_case(
             ):
                 row = _exactly(empty, metric, before, after)
             elif paired:
-                row = compare_pairs(empty, metric, policy.alpha, before, after)
+                row = compare_pairs(empty, metric, policy, before, after)
             else:
                 sessions = by_session(base, base_sessions, metric.name)
                 row = compare_unpaired(empty, metric, policy.alpha, sessions, before, after)

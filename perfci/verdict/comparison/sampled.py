@@ -16,12 +16,13 @@ from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
 from perfci.verdict.comparison.pairs import pair_values
 from perfci.verdict.comparison.values import Values, with_pairs
 from perfci.verdict.margin import standard_error
+from perfci.verdict.policy import Policy
 
 _OF_EVIDENCE = {one.name for one in fields(Evidence)} & {one.name for one in fields(Comparison)}
 
 
 def compare_pairs(
-    empty: Comparison, metric: Metric, alpha: float, base: Values, head: Values
+    empty: Comparison, metric: Metric, policy: Policy, base: Values, head: Values
 ) -> Comparison:
     """Return the row ``empty`` with the evidence of rounds: each is a pair of workers."""
     before = {output.round: output for output in base.outputs}
@@ -40,13 +41,14 @@ def compare_pairs(
     evidence = paired_evidence(
         base.values,
         head.values,
-        alpha=alpha,
+        alpha=policy.alpha,
         absolute=metric.absolute,
         step=metric.step,
         every_pair=metric.every_round,
         fewest=DECIDING_ROUNDS,
         ancestors=[_common_ancestor(before[number], after[number]) for number in rounds],
         fewest_ancestors=DECIDING_ANCESTORS,
+        confidence=policy.confidence(metric),
     )
     caveat = caveat_of_rounds(base.values, head.values, evidence.ratio)
     outliers = evidence.outliers
