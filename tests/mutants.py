@@ -54,10 +54,6 @@ MUTANTS = (
         "math.sqrt(between + within), count",
         STATS,
     ),
-    Mutant("stats/outliers.py", "count - LEAST_KEPT)", "count)", STATS),
-    Mutant(
-        "stats/outliers.py", "SIGNIFICANCE / (2.0 * (left + 1))", "SIGNIFICANCE / (left + 1)", STATS
-    ),
     Mutant(
         "stats/effect.py",
         "return (mean(head) - mean(base))",

@@ -27,7 +27,6 @@ from benchmarks.statistics import (
     false_alarms,
     few_rounds,
     modes_errors,
-    outliers_errors,
     percentiles,
     power,
     serving,
@@ -53,7 +52,6 @@ def _tasks(models: Sequence[Model], reports: int, part: str) -> list[Task]:
     tasks = [task for model in models for task in _tasks_of(model, reports)]
     tasks += [("cold", cold_starts.rows, (task, reports)) for task in cold_starts.TASKS]
     for name, module, runs in (
-        ("outliers", outliers_errors, 50 * reports),
         ("modes", modes_errors, 10 * reports),
         ("stopping", stopping_levels, 20 * reports),
         ("few", few_rounds, 100 * reports),

@@ -40,7 +40,6 @@ METRICS = {
         *("goodput", "ratio", "exact", 0.05, "warn", "higher"),
         absolute=True,
         step=0.02,
-        every_round=True,
     ): ("share of the requests that met the `objective`, where the benchmark gives one"),
 }
 FIRST, END = "time_to_first_token", "end_to_end"

@@ -29,7 +29,6 @@ class Metric:
     it, in ``unit``: values that don't vary are known no better than that. ``undecided`` says what
     an inconclusive gating comparison makes of the verdict. ``rounds_setting`` is the setting that
     gives it more rounds.
-    With ``every_round`` none is excluded as an outlier: what few show is what it measures.
     A metric of the kind ``exact`` is tested, too, where the workers of a side disagree. ``always``:
     every case that is measured has it, where the machine can measure it at all. ``zero_if_absent``:
     a worker that doesn't give it counts as zero where another worker of the case gives it.
@@ -48,7 +47,6 @@ class Metric:
     undecided: Undecided = "pass"
     rounds_setting: str = "rounds"
     always: bool = False
-    every_round: bool = False
     zero_if_absent: bool = False
 
 

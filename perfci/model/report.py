@@ -41,7 +41,7 @@ MOST_VALUES = 200
 class Estimate:
     """One side of a comparison: centre and 95 % interval in the metric's unit.
 
-    ``values`` are the workers' own, outliers included: of a paired row, those of one round stand
+    ``values`` are the workers' own, of a paired row, those of one round stand
     at the same place on both sides. Exact rows have none. ``quantiles`` are those of the calls'
     latency at 0, 1, 5, 25, 50, 75, 95, 99 and 100 %, each the median over the workers, beside
     ``latency_p50`` alone, as are ``first_calls``, the latencies of a process's first calls, which
@@ -82,13 +82,13 @@ class Comparison:
     smallest change, as a share of base, that this comparison would have called significant in
     95 % of runs. ``se`` is the standard error of the logarithm of ``ratio``, or of ``difference``,
     with ``df`` degrees of freedom. ``welch_p`` stands beside the paired test. ``rounds_set_aside``
-    were outliers and are in no figure of the row; ``set_aside_worse`` of them were worse on head.
+    and ``set_aside_worse`` count excluded rounds, in files from when there were any.
     ``findings`` are what a reader has to know beside the numbers, the reason for the status last.
     ``caveat`` is why a significant change would not be believed; ``base_sessions`` is how many
     sessions a stored baseline has, 0 where both sides were measured together. ``ancestors`` is how
     many ancestors the rounds come from: as many as there are rounds where each had its own; 0 of
     unpaired sides, and in files from before there were any. ``outliers`` are the places of
-    excluded rounds in the sides' ``values``. ``disturbance`` is what disturbed most bursts of a
+    such rounds in the sides' ``values``. ``disturbance`` is what disturbed most bursts of a
     worker of the case: its numbers are those of a busy or throttled machine. ``accepted`` says why
     a row that regressed fails nothing.
     """

@@ -9,7 +9,7 @@ from perfci.model.settings import AGREEING_ROUNDS
 from perfci.session.needs import Needs
 from perfci.session.state import CaseState
 from perfci.verdict.allocation import is_out_of_reach, rounds_to_decide
-from perfci.verdict.caveats import draws, draws_to_believe
+from perfci.verdict.caveats import draws, rounds_to_believe
 from perfci.verdict.margin import threshold_of, worse_by
 from perfci.verdict.stopping import undecided_metrics
 
@@ -87,7 +87,7 @@ class Remaining:
         """Return what decides a row; before it has an interval, what makes its change believed."""
         policy = self._needs.policy
         if worse_by(row)[1] is None and _moves(row):
-            return min(most, draws_to_believe(row, family, policy.alpha) - min(draws(row)))
+            return min(most, rounds_to_believe(family, policy.alpha) - min(draws(row)))
         return rounds_to_decide(row, policy, family, most) or most
 
     def _look_s(self, known: Sequence[CaseState]) -> float:

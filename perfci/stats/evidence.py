@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Literal
 
 from perfci.model.finding import Finding, found
 from perfci.stats.effect import cohens_d
 from perfci.stats.nested import how_many, nested_t
-from perfci.stats.outliers import outlier_indices
 from perfci.stats.power import detectable_difference
 from perfci.stats.student import CONFIDENCE, Resolution, TTest, mean, no_evidence
 from perfci.stats.summary import bounded_exp
 from perfci.stats.welch import welch_t, welch_t_of_sessions
 
-_T = TypeVar("_T")
 _ROUNDING = 1e-12
 """Spread below this share of the values is rounding: the best clocks resolve 1e-9."""
 
@@ -29,8 +27,7 @@ class Evidence:
     ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is a share of
     base, at ``alpha`` for this test alone; None for ratios on logarithms, whose ``se`` gives it
     at the alpha of their family. Without evidence p is None, and a warning says why.
-    ``outliers`` are the indices of the pairs that are outliers; they are in no figure here.
-    ``ancestors`` is how many ancestors the other pairs come from, 0 without pairs.
+    ``ancestors`` is how many ancestors the pairs come from, 0 without pairs.
     ``logarithmic``: the estimate is the ratio of geometric means, else of arithmetic ones.
     """
 
@@ -48,7 +45,6 @@ class Evidence:
     se: float | None = None
     df: float | None = None
     warnings: tuple[Finding, ...] = ()
-    outliers: tuple[int, ...] = ()
     logarithmic: bool = True
     ancestors: int = 0
     confidence: float = CONFIDENCE
@@ -61,16 +57,14 @@ def paired_evidence(
     alpha: float,
     absolute: bool = False,
     step: float = 0.0,
-    every_pair: bool = False,
     fewest: int = 2,
     ancestors: Sequence[int] = (),
     fewest_ancestors: int = 2,
     confidence: float = CONFIDENCE,
 ) -> Evidence:
-    """Return the evidence of pairs: paired t, with Welch's p beside it, without outlying pairs.
+    """Return the evidence of pairs: paired t, with Welch's p next to it.
 
-    With ``every_pair`` those stay, too. ``ancestors`` are the pairs', as ``nested_t`` has them;
-    none: each pair has its own.
+    ``ancestors`` are the pairs', as ``nested_t`` has them; none: each pair has its own.
 
     Notes
     -----
@@ -85,14 +79,6 @@ def paired_evidence(
     scale = _Scale.of(base, head, absolute=absolute, step=step)
     before, after = scale.to(base), scale.to(head)
     groups = list(ancestors or [0] * len(before))
-    outliers: tuple[int, ...] = ()
-    if len(before) == len(after) and not every_pair:
-        differences = [b - a for a, b in zip(before, after, strict=True)]
-        outliers = outlier_indices(differences, resolution=scale.resolution)
-        before, after = without(before, outliers), without(after, outliers)
-        groups = without(groups, outliers)
-        if outliers and scale.kind != "log":
-            scale = replace(scale, base_mean=mean(before))
     evidence = scale.evidence(
         "paired_t",
         nested_t(before, after, groups, resolution=scale.resolution, confidence=confidence),
@@ -103,12 +89,7 @@ def paired_evidence(
     count = how_many(groups)
     evidence = _of_enough(evidence, len(before), fewest)
     evidence = _of_enough(evidence, count, min(fewest, fewest_ancestors))
-    return replace(evidence, outliers=outliers, ancestors=count, confidence=confidence)
-
-
-def without(values: Sequence[_T], indices: Sequence[int]) -> list[_T]:
-    """Return the values but for those at ``indices``."""
-    return [value for index, value in enumerate(values) if index not in indices]
+    return replace(evidence, ancestors=count, confidence=confidence)
 
 
 def unpaired_evidence(

@@ -11,7 +11,7 @@ from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
 from perfci.stats.spread import Spread, upper_bound
 from perfci.stats.student import t_quantile
-from perfci.verdict.caveats import ancestors_differ, draws, draws_to_believe
+from perfci.verdict.caveats import ancestors_differ, draws, rounds_to_believe
 from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
@@ -95,7 +95,7 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
         return 1.0
     threshold, level = threshold_of(row), policy.alpha / max(1, family)
     beyond = is_beyond(lo, hi, threshold)
-    if beyond and drawn + more < draws_to_believe(row, family, policy.alpha):
+    if beyond and drawn + more < rounds_to_believe(family, policy.alpha):
         return 0.0
     count, final = (drawn, drawn + more) if ancestors_differ(row) else (pairs, pairs + more)
     left = math.sqrt(1.0 / count - 1.0 / final)

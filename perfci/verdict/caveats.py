@@ -17,8 +17,6 @@ from perfci.stats.modes import Modes, two_modes
 from perfci.stats.quantile import median
 
 ONE_SESSION = found("one-session")
-_LEAST_ONE_SIDED = 2
-"""A single outlier may be another process's doing, half of the time on head's side."""
 _SHARE_OF_ALPHA = 0.25
 _GAP_REACH = 1.5
 
@@ -33,36 +31,19 @@ def chance_of_separation(base: int, head: int) -> float:
     return share**head * (1.0 - share) ** base
 
 
-def may_be_process_variance(
-    base: int, head: int, family: int, alpha: float, excluded: int = 0
-) -> bool:
+def may_be_process_variance(base: int, head: int, family: int, alpha: float) -> bool:
     """Say whether that chance, in a report of ``family`` comparisons, is too large for ``alpha``.
 
-    It may use a quarter of alpha: the rest is left for patterns that are nearly as unlikely. It is
-    the larger the more choices there were of the ``excluded`` rounds that did not agree.
+    It may use a quarter of alpha: the rest is left for patterns that are nearly as unlikely.
     """
     if min(base, head) < 1:
         return True
-    choices = math.comb(min(base, head) + excluded, excluded)
-    return max(1, family) * choices * chance_of_separation(base, head) > _SHARE_OF_ALPHA * alpha
+    return max(1, family) * chance_of_separation(base, head) > _SHARE_OF_ALPHA * alpha
 
 
 def is_unproven(row: Comparison, family: int, alpha: float) -> bool:
     """Say whether that holds of a row: rounds of one ancestor are drawn once."""
-    return may_be_process_variance(*draws(row), family, alpha, _excluded(row))
-
-
-def draws_to_believe(row: Comparison, family: int, alpha: float) -> int:
-    """Return how many draws of processes would rule such chance out for a row."""
-    count = rounds_to_believe(family, alpha)
-    while may_be_process_variance(count, count, family, alpha, _excluded(row)):
-        count += 1
-    return count
-
-
-def _excluded(row: Comparison) -> int:
-    """Where rounds share ancestors one more is soon excluded; else simulation finds no harm."""
-    return row.rounds_set_aside if shares_ancestors(row) else 0
+    return may_be_process_variance(*draws(row), family, alpha)
 
 
 def shares_ancestors(row: Comparison) -> bool:
@@ -96,7 +77,7 @@ def caveat_of_rounds(
 ) -> Finding | None:
     """Return why pairs' change ``ratio`` may be between-process variance, or None.
 
-    Outliers are included. Either most rounds don't show half of the change, or the rounds fall
+    Either most rounds don't show half of the change, or the rounds fall
     into two groups, one with the change and one without it or with its opposite, as processes
     of two speeds do.
     """
@@ -126,8 +107,6 @@ def why_not_unchanged(row: Comparison) -> Finding | None:
     """Return what keeps an interval within the margin from showing "no change", or None."""
     if row.method == "welch_t" and row.base_sessions < 2:
         return ONE_SESSION
-    if row.set_aside_worse >= _LEAST_ONE_SIDED and row.set_aside_worse == row.rounds_set_aside:
-        return found("excluded-on-one-side", rounds=row.set_aside_worse)
     return None
 
 

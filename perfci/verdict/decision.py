@@ -260,8 +260,7 @@ def _undecided(
 def _excludes_regression(row: Comparison) -> bool:
     """Between better and unchanged isn't known, and needn't be: it isn't worse by so much.
 
-    The interval from one session of a baseline is too short to exclude anything, and so is one
-    whose worst rounds were excluded as outliers.
+    The interval from one session of a baseline is too short to exclude anything.
     """
     if why_not_unchanged(row):
         return False

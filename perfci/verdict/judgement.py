@@ -21,8 +21,8 @@ from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (
     ONE_SESSION,
     draws,
-    draws_to_believe,
     is_unproven,
+    rounds_to_believe,
     shares_ancestors,
     why_not_unchanged,
 )
@@ -122,7 +122,7 @@ def _why_not_believed(row: Comparison, policy: Policy, family: int) -> Finding |
     base, head = draws(row)
     if not is_unproven(row, family, policy.alpha):
         return None
-    needed = draws_to_believe(row, family, policy.alpha)
+    needed = rounds_to_believe(family, policy.alpha)
     if row.method == "welch_t":
         return found("few-workers", base=base, head=head, needed=needed, setting=_setting(row))
     pairs = row.base.workers if row.base else 0

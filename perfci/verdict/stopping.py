@@ -36,7 +36,7 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     """Say whether more rounds could still decide what a paired ``row`` says of the code.
 
     Beside an undecided interval: a change that would be believed but for its few rounds, or for
-    a caveat that more rounds may remove; no change, but for outliers that are all worse on head.
+    a caveat that more rounds may remove.
     Ten rounds without any spread are followed by more of the same.
     """
     pairs = row.base.workers if row.base else 0

@@ -73,12 +73,6 @@ def test_fewer_ancestors_than_it_takes_give_the_estimate_alone() -> None:
     assert (fewer.ratio, fewer.p, fewer.ratio_lo) == (enough.ratio, None, None)
 
 
-def test_an_outlier_takes_its_ancestor_with_it() -> None:
-    head = [1.0 + 0.001 * i for i in (0, 3, 1, 4, 2, 3, 1, 2, 0)] + [1.5]
-    evidence = paired_evidence([1.0] * 10, head, alpha=0.01, ancestors=(*(1, 2, 3) * 3, 4))
-    assert (evidence.outliers, evidence.ancestors) == ((9,), 3)
-
-
 @given(st.lists(st.tuples(values, values), max_size=12))
 def test_pairs_with_an_ancestor_each_are_the_paired_test(pairs: list) -> None:
     base, head = [pair[0] for pair in pairs], [pair[1] for pair in pairs]

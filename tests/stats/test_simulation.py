@@ -106,11 +106,12 @@ def test_bursts_side_by_side_see_less_of_a_busy_machine_than_the_sides_own_media
     assert coverage(reports("bursts", "compare, 5 rounds", 20)) == pytest.approx(0.95, abs=0.04)
 
 
-def test_what_some_of_heads_processes_do_is_not_called_unchanged_where_it_was_set_aside() -> None:
-    outcomes = reports("head: one process in 5 slow", "compare, 10 rounds", 5)
-    rows = [row for outcome in outcomes for row in outcome.rows if row.set_aside_worse >= 2]
-    assert rows
-    assert {row.status for row in rows} == {"inconclusive"}
+def test_what_some_of_heads_processes_do_is_in_the_interval() -> None:
+    """With slow rounds excluded, 26 to 68 % of the intervals held."""
+    offset = BY_NAME["head: one process in 5 slow"].offset
+    outcomes = reports("head: one process in 5 slow", "compare, 10 rounds", 20)
+    assert coverage(outcomes, float(np.exp(offset))) >= 0.85
+    assert not any(row.rounds_set_aside for outcome in outcomes for row in outcome.rows)
 
 
 def test_a_constant_of_one_side_is_found_and_is_no_noise_that_rounds_can_tell() -> None:

@@ -87,14 +87,13 @@ def test_rounds_of_two_speeds_are_doubted_and_the_two_are_named() -> None:
     row = judged(paired([1.10] * 8 + [1.0]))
     assert (row.status, row.p_adjusted < 0.01) == ("inconclusive", True)
     assert "rounds fall into two groups, -0.1 % and +10.0 % (1 and 8 of 9)" in row.warnings[-1]
-    assert "9 rounds excluded as outliers (generalized ESD, p < 0.001): round 9" in row.warnings[0]
-    assert (row.rounds_set_aside, row.base.workers) == (1, 8)
+    assert (row.rounds_set_aside, row.base.workers) == (0, 9)
 
 
-def test_a_disturbed_round_is_set_aside_and_casts_no_doubt() -> None:
+def test_a_disturbed_round_stays_and_casts_no_doubt() -> None:
     row = judged(paired([1.10] * 8 + [1.45]))
-    assert (row.status, row.rounds_set_aside, row.caveat) == ("regressed", 1, None)
-    assert row.ratio == pytest.approx(1.10, rel=1e-3)
+    assert (row.status, row.rounds_set_aside, row.caveat) == ("regressed", 0, None)
+    assert row.ratio == pytest.approx(1.10 ** (8 / 9) * 1.45 ** (1 / 9), rel=1e-3)
 
 
 def test_a_change_that_most_rounds_do_not_show_is_doubted() -> None:
@@ -164,21 +163,13 @@ def test_the_detectable_change_of_sessions_is_that_of_one_among_many() -> None:
     assert among.detectable > 3 * alone.detectable
 
 
-def test_rounds_set_aside_that_are_all_worse_on_head_keep_it_from_being_unchanged() -> None:
+def test_a_new_slow_mode_of_head_keeps_it_from_being_unchanged() -> None:
     quiet = [1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.003, 0.997]
     slow_at_times = paired([*quiet, 1.3, 1.31])
     row = judged(slow_at_times)
-    assert (row.rounds_set_aside, row.set_aside_worse, row.status) == (2, 2, "inconclusive")
-    assert "worse on head" in row.warnings[-1]
+    assert (row.base.workers, row.outliers, row.status) == (10, (), "inconclusive")
+    assert row.ratio == pytest.approx(1.055, rel=1e-2)
     assert undecided_metrics(slow_at_times, case(), POLICY, 1) == ("latency_p50",)
-    assert judged(paired([*quiet, 1.3, 1 / 1.3])).status == "unchanged"
-    assert judged(paired([*quiet, 1 / 1.3, 1 / 1.31])).status == "unchanged"
-
-
-def test_what_is_worse_of_a_throughput_is_less_of_it() -> None:
-    quiet = [1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.003, 0.997]
-    (row,) = paired([*quiet, 0.7, 0.71], "throughput")
-    assert (row.rounds_set_aside, row.set_aside_worse) == (2, 2)
 
 
 def test_one_session_of_a_baseline_never_shows_that_nothing_changed() -> None:

@@ -11,9 +11,7 @@ from perfci.model.calibration import FalseAlarms, Seen, SettingTrial, TwoModes
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
-from perfci.stats.evidence import without
 from perfci.stats.modes import two_modes
-from perfci.stats.outliers import outlier_indices
 from perfci.stats.spread import Spread, spread_ratio, upper_bound
 from perfci.stats.student import Resolution, variance
 from perfci.verdict.calibration.promise import (
@@ -49,7 +47,7 @@ class Pairs:
     def log_ratios(self, metric: str) -> tuple[float, ...]:
         """Return log(head/base) of each pair that has ``metric`` above zero on both sides.
 
-        As comparisons see them: by bursts side by side, without outlying pairs.
+        As comparisons see them: by bursts side by side.
         """
         before = {output.round: output for output in self.base if metric in output.values}
         after = {output.round: output for output in self.head if metric in output.values}
@@ -57,10 +55,9 @@ class Pairs:
             pair_values(before[number], after[number], metric)
             for number in sorted(before.keys() & after.keys())
         )
-        ratios = [
+        return tuple(
             math.log(head) - math.log(base) for base, head in pairs if base > 0.0 and head > 0.0
-        ]
-        return tuple(without(ratios, outlier_indices(ratios, resolution=_RESOLUTION)))
+        )
 
     def spread(self, metric: str) -> Spread | None:
         """Return the spread of the log ratios, or None for fewer than two pairs."""

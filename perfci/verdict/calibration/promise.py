@@ -193,7 +193,7 @@ def _judged(
 ) -> PromiseCase:
     if row is None:
         return PromiseCase(case, 0, needed, counted=False, found=False)
-    rounds = (row.base.workers if row.base else 0) + row.rounds_set_aside
+    rounds = row.base.workers if row.base else 0
     too_large = row.ratio_lo is not None and row.ratio_lo > 1.0 + injected
     significant = row.p is not None and row.p < alpha and not row.caveat
     return PromiseCase(

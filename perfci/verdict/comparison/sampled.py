@@ -11,7 +11,6 @@ from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
 from perfci.model.worker import WorkerOutput
 from perfci.stats.evidence import Evidence, paired_evidence, unpaired_evidence
-from perfci.stats.outliers import SIGNIFICANCE
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
 from perfci.verdict.comparison.pairs import pair_values
 from perfci.verdict.comparison.values import Values, with_pairs
@@ -37,40 +36,20 @@ def compare_pairs(
     base = Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
     head = Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
-    every = base, head
     evidence = paired_evidence(
         base.values,
         head.values,
         alpha=policy.alpha,
         absolute=metric.absolute,
         step=metric.step,
-        every_pair=metric.every_round,
         fewest=DECIDING_ROUNDS,
         ancestors=[_common_ancestor(before[number], after[number]) for number in rounds],
         fewest_ancestors=DECIDING_ANCESTORS,
         confidence=policy.confidence(metric),
     )
     caveat = caveat_of_rounds(base.values, head.values, evidence.ratio)
-    outliers = evidence.outliers
-    if outliers:
-        which = ", ".join(str(rounds[index]) for index in outliers)
-        warning = found(
-            "rounds-excluded",
-            excluded=len(outliers),
-            rounds=len(rounds),
-            which=which,
-            p=SIGNIFICANCE,
-        )
-        worse = sum(_is_worse(metric, base.values[index], head.values[index]) for index in outliers)
-        empty = replace(
-            empty,
-            rounds_set_aside=len(outliers),
-            set_aside_worse=worse,
-            findings=(*empty.findings, warning),
-        )
-        base, head = base.without(outliers), head.without(outliers)
     row = _tested(empty, evidence, base, head)
-    return replace(with_pairs(row, *every, outliers), caveat=caveat, ancestors=evidence.ancestors)
+    return replace(with_pairs(row, base, head), caveat=caveat, ancestors=evidence.ancestors)
 
 
 def compare_unpaired(
@@ -133,7 +112,3 @@ def _tested(empty: Comparison, evidence: Evidence, base: Values, head: Values) -
 
 def _common_ancestor(base: WorkerOutput, head: WorkerOutput) -> int:
     return base.ancestor if base.ancestor == head.ancestor else 0
-
-
-def _is_worse(metric: Metric, base: float, head: float) -> bool:
-    return head > base if metric.direction == "lower" else head < base

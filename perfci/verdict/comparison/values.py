@@ -32,14 +32,6 @@ class Values:
             return self
         return Values(self.outputs, tuple(max(value, floor) for value in self.values))
 
-    def without(self, indices: Sequence[int]) -> Values:
-        """Return all values but those at ``indices``."""
-        kept = [index for index in range(len(self.values)) if index not in indices]
-        return Values(
-            tuple(self.outputs[index] for index in kept),
-            tuple(self.values[index] for index in kept),
-        )
-
     @property
     def samples(self) -> int:
         """How many samples the workers took."""
@@ -60,8 +52,8 @@ class Values:
 # What a reader can draw: workers' values, quantiles of calls. No figure rests on it.
 
 
-def with_pairs(row: Comparison, base: Values, head: Values, outliers: Sequence[int]) -> Comparison:
-    """Return ``row`` with all pairs' values, outliers' too; where one is no number, with none."""
+def with_pairs(row: Comparison, base: Values, head: Values) -> Comparison:
+    """Return ``row`` with all pairs' values; where one is no number, with none."""
     before, after = _shown(base.values), _shown(head.values)
     if not (before and after and row.base and row.head):
         before = after = ()
@@ -69,7 +61,6 @@ def with_pairs(row: Comparison, base: Values, head: Values, outliers: Sequence[i
         row,
         base=replace(row.base, values=before) if row.base else None,
         head=replace(row.head, values=after) if row.head else None,
-        outliers=tuple(index for index in outliers if index < len(before)),
     )
 
 
