@@ -17,10 +17,10 @@ from perfci.errors import DamagedFile, UsageError
 from perfci.files import read_regular, write_file
 from perfci.model.case import Case
 from perfci.model.report import Report
+from perfci.model.status import traits
 from perfci.units import counted, first_of
 
 _SCHEMA = "perfci.remembered/1"
-_BAD = frozenset({"regressed", "failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,8 @@ def failed_after(
     failed: dict[str, list[str]] = {}
     for row in report.results:
         again = row.metric in before.get(row.case, ()) and row.status == "inconclusive"
-        if again or (row.status in _BAD and row.gate != "info" and not row.accepted):
+        worse = traits(row.status).sense == "worse"
+        if again or (worse and row.gate != "info" and not row.accepted):
             failed.setdefault(row.case, []).append(row.metric)
     seen = broken | {row.case for row in report.results}
     kept = {case: names for case, names in before.items() if case not in seen and not whole}

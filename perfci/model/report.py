@@ -14,6 +14,7 @@ from perfci.model.finding import Finding, Reason
 from perfci.model.metric import Gate
 from perfci.model.ran import Ran
 from perfci.model.run import Environment, Side
+from perfci.model.status import Status
 from perfci.model.version import REPORT_SCHEMA
 from perfci.model.why import Why
 from perfci.model.words import reason_words, words
@@ -21,16 +22,6 @@ from perfci.model.words import reason_words, words
 if TYPE_CHECKING:
     import pandas as pd
 
-Status = Literal[
-    "regressed",
-    "improved",
-    "unchanged",
-    "inconclusive",
-    "new",
-    "removed",
-    "failed",
-    "not_comparable",
-]
 VerdictStatus = Literal["pass", "fail", "inconclusive", "error"]
 Method = Literal["paired_t", "welch_t", "exact", "same_code", "none"]
 MOST_VALUES = 200

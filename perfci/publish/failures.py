@@ -48,6 +48,10 @@ class Refused(OutsideError):
     """The token may not do this. Nothing was written."""
 
 
+class Rejected(OutsideError):
+    """The forge does not take this request as it is. Nothing was written."""
+
+
 class TooLong(OutsideError):
     """The answer is longer than is read of one; a part of it may not be."""
 
@@ -79,7 +83,7 @@ def judge(answer: Answer, request: str, now: float, service: Service) -> None:
         raise Missing(
             "not-there", what, "Is --repository right, and may the token read that repository?"
         )
-    raise OutsideError(f"{service.slug}-refused", what, "Please report it with this line.")
+    raise Rejected(f"{service.slug}-refused", what, "Please report it with this line.")
 
 
 def _asked_wait(answer: Answer, now: float) -> float | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import assert_never
 from xml.etree import ElementTree as ET
 
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Report
+from perfci.model.status import traits
 from perfci.render.clean import clean_block, clean_line
 from perfci.render.outline import gates, injected_text
 from perfci.render.rows import change_text, interval_text, measured_text, note, side_text
@@ -49,19 +51,23 @@ def render_junit(report: Report) -> str:
 
 def _add_row(suite: ET.Element, row: Comparison, *, alone: bool) -> None:
     test = ET.SubElement(suite, "testcase", classname=_xml(row.case), name=_xml(row.metric))
-    match row.status:
-        case "regressed":
-            moved = ET.SubElement(test, "failure", type="regressed", message=_xml(_change(row)))
+    if alone and row.status == "new":
+        ET.SubElement(test, "system-out").text = _xml(side_text(row.head, row.unit))
+        return
+    outcome = traits(row.status).junit
+    match outcome:
+        case "failure":
+            moved = ET.SubElement(test, "failure", type=row.status, message=_xml(_change(row)))
             moved.text = _xml(note(row))
-        case "failed":
-            ET.SubElement(test, "error", type="failed", message=_xml(note(row)))
-        case "new" if alone:
-            ET.SubElement(test, "system-out").text = _xml(side_text(row.head, row.unit))
-        case "inconclusive" | "new" | "removed" | "not_comparable":
+        case "error":
+            ET.SubElement(test, "error", type=row.status, message=_xml(note(row)))
+        case "skipped":
             said = f"{row.status}: {note(row)}" if note(row) else row.status
             ET.SubElement(test, "skipped", message=_xml(said))
-        case "unchanged" | "improved":
+        case "passed":
             ET.SubElement(test, "system-out").text = _xml(_change(row))
+        case _:
+            assert_never(outcome)
 
 
 def _add_failure(suite: ET.Element, failure: Failure) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import get_args
 
 from perfci.model.case import Failure
 from perfci.model.finding import NOTHING_EXERCISED, WARNS, Reason
 from perfci.model.ran import SideRan
 from perfci.model.report import Comparison, Report
+from perfci.model.status import Group, traits
 from perfci.model.words import reason_words
 from perfci.render.rows import change_text, size
 from perfci.units import counted, format_share
@@ -102,23 +104,25 @@ def outline(report: Report) -> Outline:
 
 
 def _outline(report: Report) -> Outline:
-    rows = report.results
-    moved = [row for row in rows if _is_loud(row)]
-    unchanged = _with(rows, "unchanged")
+    groups: dict[Group, list[Comparison]] = {name: [] for name in get_args(Group)}
+    for row in report.results:
+        groups[traits(row.status).group].append(row)
+    moved = [row for row in groups["moved"] if _is_loud(row)]
+    unchanged, undecided = groups["unchanged"], groups["undecided"]
     same_code = {row.case for row in unchanged if row.method == "same_code"}
     return Outline(
         moved=tuple(sorted(moved, key=_rank)),
-        undecided=tuple(row for row in _with(rows, "inconclusive") if gates(row)),
-        unseen=tuple(row for row in _with(rows, "inconclusive") if not gates(row)),
+        undecided=tuple(row for row in undecided if gates(row)),
+        unseen=tuple(row for row in undecided if not gates(row)),
         unchanged=tuple(row for row in unchanged if row.case not in same_code),
         same_code=tuple(row for row in unchanged if row.case in same_code),
-        informative=tuple(
-            row for row in rows if row.status in {"regressed", "improved"} and not _is_loud(row)
+        informative=tuple(row for row in groups["moved"] if not _is_loud(row)),
+        new=tuple(groups["new"]),
+        removed=tuple(groups["removed"]),
+        not_comparable=tuple(groups["not_comparable"]),
+        cases=len(
+            {row.case for row in report.results} | {failure.case for failure in report.failures}
         ),
-        new=_with(rows, "new"),
-        removed=_with(rows, "removed"),
-        not_comparable=_with(rows, "not_comparable"),
-        cases=len({row.case for row in rows} | {failure.case for failure in report.failures}),
     )
 
 
@@ -284,17 +288,13 @@ def _one_sided(found: Outline) -> set[str]:
 def _is_loud(row: Comparison) -> bool:
     if row.status == "failed":
         return True
-    return row.status in {"regressed", "improved"} and row.gate != "info"
+    return traits(row.status).group == "moved" and row.gate != "info"
 
 
 def _rank(row: Comparison) -> tuple[int, float]:
     if row.status == "regressed":
         return (0 if gates(row) else 2, -size(row))
     return (1 if row.status == "failed" else 3, -size(row))
-
-
-def _with(rows: Iterable[Comparison], status: str) -> tuple[Comparison, ...]:
-    return tuple(row for row in rows if row.status == status)
 
 
 # What ran on each side.

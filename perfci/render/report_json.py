@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import is_dataclass, replace
 from itertools import islice
 from types import NoneType, UnionType
@@ -16,6 +17,7 @@ import msgspec
 from perfci.errors import DamagedFile
 from perfci.model.codec import CodecError, from_plain, to_plain
 from perfci.model.report import Report
+from perfci.model.status import Status, traits
 from perfci.model.version import REPORT_SCHEMA
 from perfci.render.checks import why_impossible
 from perfci.render.clean import Clean, clean_json, clean_line
@@ -37,7 +39,7 @@ from perfci.verdict.report import build_report, opened
 _KEY = Limit(LONGEST_NAME, keep="name")
 _SHORT = 300
 """Names and all else that is short is never cut for the sake of the file's size."""
-_WORTH = {"regressed": 0, "failed": 1, "improved": 2, "inconclusive": 3}
+_WORTH: Mapping[str, int] = {status: traits(status).rank for status in get_args(Status)}
 
 
 def fit(plain: dict[str, Any], share: int = 1) -> dict[str, Any]:

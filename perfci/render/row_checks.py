@@ -14,6 +14,7 @@ from dataclasses import replace
 from perfci.metrics import METRICS, ruled
 from perfci.model.finding import IN_WORDS, Finding
 from perfci.model.report import Comparison
+from perfci.model.status import traits
 from perfci.stats.student import t_quantile, two_sided_p
 from perfci.verdict.acceptance import is_beyond
 from perfci.verdict.caveats import why_not_unchanged
@@ -41,20 +42,13 @@ _CAVEATS = {
     "welch_t": ("few-workers-changed", "worker-groups"),
 }
 """The codes of ``verdict.caveats`` for either."""
-_WITHOUT: dict[str, tuple[str, ...]] = {
-    "new": ("base",),
-    "removed": ("head",),
-    "failed": ("base", "head"),
-    "not_comparable": ("base", "head"),
-}
-"""What a row of that status can't have."""
 
 
 def why_untrue(row: Comparison) -> Iterator[str]:
     """Yield what of ``row`` can't be true together."""
     yield from _of_the_metric(row)
     yield from _of_the_sessions(row)
-    for side in _WITHOUT.get(row.status, ()):
+    for side in traits(row.status).without:
         if getattr(row, side) is not None:
             yield f"it is `{row.status}`, and {side} has numbers"
     if row.method == "none":

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Report
+from perfci.model.status import traits
 from perfci.model.words import words
 from perfci.render import modes, shapes
 from perfci.render.clean import Clean, clean_block, clean_line, clean_prose, clean_styled
@@ -44,15 +45,7 @@ from perfci.verdict.cause import Cause, cause_of
 
 # A case's lines on a terminal, as cells first: their columns are as wide as all of them need.
 
-_STYLES = {
-    "regressed": "red",
-    "failed": "red",
-    "improved": "green",
-    "accepted": "bold yellow",
-    "inconclusive": "yellow",
-    "not_comparable": "yellow",
-    "unchanged": "dim",
-}
+_ACCEPTED = "bold yellow"
 _INDENT = 2
 _GAP = "  "
 _UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[KMG]?i?B|GiB|min|h|%)(?![^\W_]))")
@@ -69,7 +62,7 @@ class Line:
     name: str
     cells: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
-    status: str = ""
+    style: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +81,7 @@ def case_lines(
 
     ``verbose`` has all rows, and what to blame for each.
     """
-    moved = [row for row in rows if row.status in {"regressed", "improved", "failed"}]
+    moved = [row for row in rows if traits(row.status).group == "moved"]
     loud = [row for row in moved if row.gate != "info"]
     shown = list(rows) if verbose else loud
     main = next((row for row in rows if row.metric == "latency_p50"), rows[0])
@@ -102,7 +95,8 @@ def case_lines(
     undecided = [row for row in rest if row.status == "inconclusive" and row.gate == "fail"]
     if undecided:
         names = ", ".join(clean_line(row.metric) for row in undecided)
-        lines.append(Line("", extras=(f"not decided: {names}",), status="inconclusive"))
+        style = traits("inconclusive").style
+        lines.append(Line("", extras=(f"not decided: {names}",), style=style))
     return Group(case, tuple(lines), bool(loud))
 
 
@@ -135,7 +129,7 @@ def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:
 
 
 def _laid_out(line: Line, widths: Sequence[int], width: int) -> Iterator[Text]:
-    style = _STYLES.get(line.status, "")
+    style = line.style
     padded = (
         cell + " " * (column - cell_len(cell))
         for cell, column in zip(line.cells, widths, strict=False)
@@ -168,7 +162,7 @@ def _compared(row: Comparison, cause: Cause, *, verbose: bool) -> Line:
     blame = f"blame: {cause}" if cause else ""
     if not has_numbers(row):
         remark = f"{row.status.replace('_', ' ')}: {clean_prose(note(row), 400)}"
-        return Line("", extras=(remark.removesuffix(": "), blame), status=row.status)
+        return Line("", extras=(remark.removesuffix(": "), blame), style=_style(row))
     sides = f"{side_text(row.base, row.unit)} → {side_text(row.head, row.unit)}"
     if row.base is None:
         sides = side_text(row.head, row.unit)
@@ -188,8 +182,12 @@ def _compared(row: Comparison, cause: Cause, *, verbose: bool) -> Line:
             clean_line(change_text(row)),
         ),
         (interval, "; ".join(one for one in said if one)),
-        "accepted" if row.accepted else row.status,
+        _style(row),
     )
+
+
+def _style(row: Comparison) -> str:
+    return _ACCEPTED if row.accepted else traits(row.status).style
 
 
 def _small_change(row: Comparison) -> str:
@@ -280,7 +278,9 @@ def _with_replay(group: Group, again: Callable[[str], str]) -> Iterator[Line]:
     """Yield a case's lines, and last what measures it again, where that is known."""
     yield from group.lines
     if line := again(group.case):
-        yield Line("", extras=(f"again: {clean_line(line, 2000)}",), status="unchanged")
+        yield Line(
+            "", extras=(f"again: {clean_line(line, 2000)}",), style=traits("unchanged").style
+        )
 
 
 def _by_case(rows: Sequence[Comparison]) -> dict[str, list[Comparison]]:

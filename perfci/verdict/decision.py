@@ -9,7 +9,8 @@ from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.finding import REMARKS, Finding, Plain, Reason, found
 from perfci.model.ran import WRONG_CODE
-from perfci.model.report import Comparison, Status, Verdict
+from perfci.model.report import Comparison, Verdict
+from perfci.model.status import Status, traits
 from perfci.verdict.caveats import why_not_unchanged
 from perfci.verdict.comparison.cases import empty_row
 from perfci.verdict.margin import threshold_of, worse_by
@@ -195,8 +196,7 @@ def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[Re
     broken |= dict.fromkeys(_of_row("no-number", row) for row in rows if _lost_its_gate(row))
     if any(map(was_answered, rows)):
         return tuple(broken)
-    answers = {"new", "not_comparable"}
-    if any(row.status in answers for row in rows) or failed_on_base(failures):
+    if any(traits(row.status).answers for row in rows) or failed_on_base(failures):
         return tuple(broken)
     return (*broken, Reason("nothing-measured"))
 

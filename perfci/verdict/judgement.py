@@ -14,8 +14,9 @@ from dataclasses import replace
 
 from perfci.metrics import METRICS
 from perfci.model.finding import JUDGED, Finding, Plain, because, found
-from perfci.model.report import Comparison, Status
+from perfci.model.report import Comparison
 from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
+from perfci.model.status import Status
 from perfci.stats.multiple_testing import holm
 from perfci.stats.power import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (

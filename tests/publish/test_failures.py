@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.publish.failures import Missing, Refused, Unsure, judge
+from perfci.publish.failures import Missing, Refused, Rejected, Unsure, judge
 from perfci.publish.github.client import SERVICE
 from perfci.publish.http import Answer
 
@@ -33,7 +33,8 @@ def test_a_success_is_no_failure(status: int) -> None:
         (404, Missing),
         (408, Unsure),
         (410, Missing),
-        (422, OutsideError),
+        (400, Rejected),
+        (422, Rejected),
         (429, Unsure),
         (500, Unsure),
         (502, Unsure),

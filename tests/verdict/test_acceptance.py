@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.finding import stated
-from perfci.model.report import Comparison, Report, Status, Verdict
+from perfci.model.report import Comparison, Report, Verdict
+from perfci.model.status import Status
 from perfci.model.words import words
 from perfci.verdict.acceptance import Acceptance, accept, believed
 from perfci.verdict.decision import decide

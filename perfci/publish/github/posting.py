@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from perfci.errors import UsageError
-from perfci.publish.failures import Refused
+from perfci.publish.failures import Refused, Rejected
 from perfci.publish.forge import CheckRuns, Forge
 from perfci.publish.github.answers import CheckAnswer
 from perfci.publish.github.check import (
@@ -179,7 +179,7 @@ def set_check(
             without, refusals = "no right to set checks", [no_checks.message]
     try:
         state = _set_status(client, head_sha, status_of(check))
-    except Refused as no_statuses:
+    except (Refused, Rejected) as no_statuses:
         return Outcome("refused", "; ".join((*refusals, no_statuses.message)))
     return Outcome("posted", f"status is {state} ({check.conclusion}): {without}")
 

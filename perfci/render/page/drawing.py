@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from perfci.model.report import Comparison, Estimate, Report
+from perfci.model.status import traits
 from perfci.render.clean import clean_line
 from perfci.render.page.words import facts
 from perfci.render.rows import (
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 _LONGEST_NOTE = 600
 _PAIRED, _UNPAIRED = 1, 0
 _RATIO, _DIFFERENCE = 0, 1
-_FIRST = ("regressed", "failed", "improved", "inconclusive", "not_comparable")
-"""Statuses in the order of the list; all others after these."""
+_SENSES = {"worse": 1, "better": -1, "steady": 0}
 
 
 class Texts:
@@ -58,7 +58,7 @@ def payload(report: Report) -> dict[str, Any]:
     texts = Texts()
     rows = report.results
     statuses = list(dict.fromkeys(row.status for row in rows))
-    statuses.sort(key=lambda one: _FIRST.index(one) if one in _FIRST else len(_FIRST))
+    statuses.sort(key=lambda status: traits(status).rank)
     metrics = list(dict.fromkeys((row.metric, row.unit) for row in rows))
     same_code = frozenset(report.same_code)
     causes = list(dict.fromkeys(cause_of(row, same_code) for row in rows))
@@ -94,7 +94,7 @@ def payload(report: Report) -> dict[str, Any]:
 
 def _sense(row: Comparison) -> int:
     """Return 1 for worse, -1 for better, 0 for neither."""
-    return {"regressed": 1, "failed": 1, "improved": -1}.get(row.status, 0)
+    return _SENSES[traits(row.status).sense]
 
 
 def _change(row: Comparison) -> list[Any] | None:

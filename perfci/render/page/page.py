@@ -15,6 +15,7 @@ from typing import Any
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Environment
+from perfci.model.status import traits
 from perfci.render import modes, shapes
 from perfci.render.clean import Clean, clean_block, clean_line, clean_lines, sentences
 from perfci.render.environment import environment_names
@@ -187,13 +188,12 @@ class _Lines:
 
     def of(self, row: Comparison) -> Line:
         """Return the line of a row."""
-        sense = {"regressed": "worse", "failed": "worse", "improved": "better"}
         return Line(
             place=self._places[id(row)],
             case=clean_line(row.case) or "unnamed",
             metric=clean_line(row.metric, 100) if has_numbers(row) else "",
             status=status_text(row),
-            sense=sense.get(row.status, "steady"),
+            sense=traits(row.status).sense,
             rises=_rises(row),
             size=clean_line(change_text(row)),
             interval=clean_line(interval_text(row)),

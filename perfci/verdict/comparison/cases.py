@@ -11,7 +11,8 @@ from perfci.metrics import METRICS, rulings
 from perfci.model.case import Case
 from perfci.model.finding import Finding, found
 from perfci.model.metric import Metric
-from perfci.model.report import Comparison, Status
+from perfci.model.report import Comparison
+from perfci.model.status import Status
 from perfci.model.worker import WorkerOutput
 from perfci.stats.student import no_evidence
 from perfci.verdict.comparison.exact import compare_exactly, is_exact, without_numbers

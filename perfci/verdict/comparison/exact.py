@@ -12,8 +12,9 @@ from dataclasses import replace
 from perfci.metrics import Ruling
 from perfci.model.finding import found
 from perfci.model.metric import Metric
-from perfci.model.report import Comparison, Estimate, Status
+from perfci.model.report import Comparison, Estimate
 from perfci.model.settings import AGREEING_ROUNDS, DECIDING_ROUNDS
+from perfci.model.status import Status
 from perfci.stats.quantile import upper_median
 from perfci.verdict.margin import margin
 

@@ -250,6 +250,19 @@ def test_a_report_that_cannot_be_read_fails_the_status(
     assert gitlab.notes == []
 
 
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_status_that_gitlab_does_not_take_is_reported_and_the_note_is_posted(
+    job: Job, gitlab: FakeGitLab, report_file: Write, status: int
+) -> None:
+    said = '{"message": "Cannot transition status via :run from :success"}'
+    gitlab.faults = [Fault("POST", "/statuses/", status=status, body=said, times=9)]
+    done = job(report_file())
+    assert done.code == 0, done.text
+    assert "Cannot transition status" in done.text
+    assert len(gitlab.notes) == 1
+    assert gitlab.statuses == []
+
+
 def test_an_answer_that_was_lost_does_not_post_twice(
     job: Job, gitlab: FakeGitLab, report_file: Write
 ) -> None:
