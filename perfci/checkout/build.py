@@ -36,7 +36,8 @@ _QUOTED_OR_SHELL = re.compile(
 class Recipe:
     """A build: the tree (and a commit of it), what is run in it, and how. ``timeout`` is in s.
 
-    ``enter`` is a command that goes before each: it takes them out of others' reach.
+    ``enter`` is a command that goes before each: it takes them out of others' reach. Where the
+    build has its ``own_environment``, ``{python}`` in its commands is still to be replaced.
     """
 
     tree: str
@@ -47,6 +48,7 @@ class Recipe:
     timeout: float = BUILD_TIMEOUT_S
     enter: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
+    own_environment: bool = False
 
     @property
     def key(self) -> str:
@@ -56,6 +58,7 @@ class Recipe:
         what is installed in that Python are not part of it.
         """
         parts = [self.tree, self.python, *("\0".join(command) for command in self.commands)]
+        parts += ["own environment"] if self.own_environment else ["watched"]
         parts += [
             f"{one}={self.environment[one]}" for one in self.passed if one in self.environment
         ]
@@ -71,9 +74,12 @@ def make_recipe(
     timeout: float,
     enter: tuple[str, ...] = (),
     passed: Sequence[str] = (),
+    *,
+    own_environment: bool = False,
 ) -> Recipe:
     """Return the recipe of ``build`` commands. UsageError for one that can't be read."""
-    commands = tuple(_words(command, python) for command in build)
+    replaced = "{python}" if own_environment else python
+    commands = tuple(_words(command, replaced) for command in build)
     return Recipe(
         resolved.tree,
         resolved.commit,
@@ -83,6 +89,7 @@ def make_recipe(
         timeout,
         enter,
         tuple(sorted(passed)),
+        own_environment,
     )
 
 

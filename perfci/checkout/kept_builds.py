@@ -12,6 +12,7 @@ from pathlib import Path
 
 from perfci.checkout.build import Recipe, run_build
 from perfci.checkout.disk import explaining, remove_folder
+from perfci.checkout.environment import in_own_environment, installed_for, require_unchanged
 from perfci.checkout.lock import Lock, take, take_if_free
 from perfci.checkout.repository import Repository
 from perfci.checkout.tree import PREFIX, add_tree, remove_tree
@@ -295,7 +296,10 @@ class KeptBuilds:
         try:
             add_tree(self._repository, place.tree, recipe.commit)
             before = make_manifest(place.tree)
-            run_build(recipe, place.tree, place.log)
+            installed = installed_for(recipe)
+            own = in_own_environment(recipe, place.tree) if recipe.own_environment else recipe
+            run_build(own, place.tree, place.log)
+            require_unchanged(installed, recipe)
             manifest = make_manifest(place.tree)
             changed = changed_since(before, manifest)
             built = True

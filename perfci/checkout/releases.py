@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfci.checkout.disk import disk_error, explaining
+from perfci.checkout.environment import lay_over
 from perfci.checkout.lock import take
 from perfci.errors import MeasureError, OutsideError, PerfciError
 from perfci.units import format_duration
 
 _LISTED = "Available versions:"
-_PATHS = (
-    "from sysconfig import get_path; print(get_path('purelib'), get_path('platlib'), sep='\\n')"
-)
 _TIMEOUT_S = 1800.0
 _WHEELS = ("--only-binary", ":all:")
 """Installing a wheel runs none of its code."""
@@ -59,12 +57,8 @@ class Releases:
         return str(place / "bin" / "python")
 
     def _install(self, version: str, place: Path) -> None:
-        beneath = self._run(self.python, "-c", _PATHS).splitlines()
-        self._run(self.python, "-m", "venv", "--without-pip", str(place))
+        lay_over(self.python, place, self._run)
         python = str(place / "bin" / "python")
-        own = Path(self._run(python, "-c", _PATHS).splitlines()[0])
-        lines = "\n".join(f"import site; site.addsitedir({one!r})" for one in beneath)
-        (own / "perfci-beneath.pth").write_text(f"{lines}\n", encoding="utf-8")
         asked = ("install", "--no-input", *_WHEELS, f"{self.package}=={version}")
         self._pip("--python", python, *asked)
 

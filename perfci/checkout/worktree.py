@@ -45,16 +45,21 @@ class Worktrees:
         timeout: float = BUILD_TIMEOUT_S,
         enter: tuple[str, ...] = (),
         passed: Sequence[str] = (),
+        own_environment: bool = False,
     ) -> Iterator[Path]:
         """Give ``resolved`` a folder of its own, built with the ``build`` commands.
 
         ``{python}`` in a command is ``python``. The commands have ``environment`` (nothing by
         default) and ``timeout`` s in all; ``enter`` goes before each. Those of its variables that
         are ``passed`` make another build where they have other values. With commands the folder is
-        shared with others who want the same build. Raises UsageError for a command that can't be
-        read, OutsideError where git, the disk or a command fails.
+        shared with others who want the same build. With an ``own_environment`` they install into
+        one that lies in the folder, over that of ``python``. Raises UsageError for a command that
+        can't be read, OutsideError where git, the disk or a command fails.
         """
-        recipe = make_recipe(resolved, build, python, environment or {}, timeout, enter, passed)
+        recipe = make_recipe(
+            *(resolved, build, python, environment or {}, timeout, enter, passed),
+            own_environment=own_environment,
+        )
         self._prepare()
         self._note_what_is_missing(resolved)
         with self._built(recipe) if recipe.commands else self._own(resolved.commit) as path:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -84,6 +84,7 @@ def _day(value: Any) -> str:
 _NUMBER_OR_TEXT = {"type": ["number", "string"]}
 _PERCENTAGE = {"pattern": r"^\s*([0-9.]+\s*%|0?\.[0-9]+)\s*$"}
 
+Environments = Literal["shared", "own"]
 Text = Annotated[str, Meta(pattern=_TEXT), written('a text, such as "benchmarks"')]
 FilePattern = Annotated[
     str,
@@ -245,6 +246,9 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
         about("Packages of which the installed copy is measured."),
     ] = ()
     build: Annotated[Commands, about("Commands that build a side's tree, without a shell.")] = ()
+    environment: Annotated[
+        Environments, about("Whether each side's build has a Python environment of its own.")
+    ] = "shared"
     build_timeout: Annotated[Duration, about("The most that they may take.")] = 1800.0
     pass_env: Annotated[Variables, about("Environment variables for workers and builds.")] = ()
     baselines: Annotated[Inside, about("Where baselines are stored.")] = "baselines"

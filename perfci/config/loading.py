@@ -50,6 +50,7 @@ class Config:
     python_path: tuple[str, ...] = (".", "src")
     installed: tuple[str, ...] = ()
     build: tuple[str, ...] = ()
+    environment: str = "shared"
     build_timeout: float = 1800.0
     pass_env: tuple[str, ...] = ()
     baselines: str = "baselines"

@@ -89,7 +89,7 @@ class CodeRan:
         if not self._plan.places or any(self._plan.settings.inject.values()):
             return False
         sides = self._plan.sides
-        return len(sides) > 1 and len({side.side.python for side in sides}) == 1
+        return len(sides) > 1 and len({side.python for side in sides}) == 1
 
     def _ran_the_same(self, state: CaseState) -> bool:
         if state.same_code:

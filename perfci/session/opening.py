@@ -16,6 +16,7 @@ from perfci.checkout.blobs import blobs_of, known_blobs
 from perfci.checkout.changes import relevant_changes
 from perfci.checkout.differing import differing_files
 from perfci.checkout.disk import explaining, remove_folder
+from perfci.checkout.environment import python_in
 from perfci.checkout.lock import take, take_if_free
 from perfci.checkout.repository import Resolved
 from perfci.checkout.worktree import Worktrees
@@ -135,6 +136,7 @@ def _check_out(
     environment = child_environment(
         around.inherited, config.quiet, 1, config.pass_env, {SESSION_VARIABLE: token}
     )
+    own = config.environment == "own" and bool(config.build)
     sides = []
     for one in wanted:
         resolved = one.resolved
@@ -148,10 +150,12 @@ def _check_out(
                 timeout=config.build_timeout,
                 enter=enter,
                 passed=config.pass_env,
+                own_environment=own,
             )
         )
         side = Side(resolved.rev, resolved.sha, one.python, dirty=resolved.dirty)
-        sides.append(SidePlan(one.name, side, root, resolved.tree, bool(config.build)))
+        interpreter = python_in(root) if own else ""
+        sides.append(SidePlan(one.name, side, root, resolved.tree, bool(config.build), interpreter))
     return tuple(sides)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfci.checkout.disk import remove_folder
+from perfci.checkout.environment import activated
 from perfci.machine.quiet import CorePlan, child_environment
 from perfci.model.case import Case, Discovery
 from perfci.model.run import Side
@@ -39,6 +40,7 @@ class SidePlan:
     """One side of a session: its name (base or head), what it is, its tree and its Python.
 
     ``tree`` is git's hash of what was checked out, ``built`` whether a build was made in it.
+    ``interpreter`` is the Python of the environment that the build has made for this side alone.
     """
 
     name: str
@@ -46,6 +48,12 @@ class SidePlan:
     root: Path
     tree: str = ""
     built: bool = False
+    interpreter: str = ""
+
+    @property
+    def python(self) -> str:
+        """The Python that runs the side's workers."""
+        return self.interpreter or self.side.python
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +230,10 @@ class SessionPlan:
         environment = child_environment(
             self.inherited, self.quiet, self.cores.threads, self.passed, extra
         )
+        if side.interpreter:
+            environment = activated(environment, side.interpreter)
         return Launch(
-            python=side.side.python,
+            python=side.python,
             environment=environment,
             affinity=self.cores.workers,
             memory_limit=self.settings.memory_limit,
@@ -307,7 +317,7 @@ class SessionPlan:
                 python_path=self.python_path_of(side),
                 names=tuple(sorted(names)),
                 temporary=(f"{self.temporary_of(side.name).resolve()}/",),
-                pythons=_prefix_of(side.side.python),
+                pythons=(*_prefix_of(side.side.python), *_prefix_of(side.python)),
                 installed=installed,
                 changed=counterparts.changed_names() if counterparts else (),
                 counterparts=counterparts,

@@ -198,7 +198,7 @@ class Starters:
     def _preload_of(self, cases: Sequence[Case]) -> tuple[str, ...] | Finding:
         if why := self._unshared.get(cases[0].file):
             return why
-        if len({side.side.python for side in self._plan.sides}) > 1:
+        if len({side.python for side in self._plan.sides}) > 1:
             return found("ancestor-python")
         return preload_of(self._plan.discovered, _imported_file(cases))
 

@@ -82,7 +82,8 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
     found = {
         os.path.realpath(entry)
         for entry in sys.path
-        if any((Path(entry) / name / "__init__.py").is_file() for name in names)
+        if not entry.endswith("-packages")  # of an environment beneath this one, say
+        and any((Path(entry) / name / "__init__.py").is_file() for name in names)
     }
     for one in importlib.metadata.distributions():
         if normalised(one.metadata["Name"] or "") in project:
@@ -99,15 +100,13 @@ def importable(tree: str, checkout: str) -> dict[str, tuple[str, ...]]:
     installed in an environment in the checkout is outside of it; the standard library is left out.
     """
     standard = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
-    pythons = tuple(f"{folder}{os.sep}" for folder in python_folders())
     found = {}
     for entry in dict.fromkeys(map(os.path.realpath, sys.path)):
         inside = f"{entry}{os.sep}"
         if entry in standard or not os.path.isdir(entry) or inside.startswith(f"{tree}{os.sep}"):  # noqa: PTH112
             continue
-        if inside.startswith(f"{checkout.rstrip(os.sep)}{os.sep}") and not inside.startswith(
-            tuple(one for one in pythons if one.rstrip(os.sep) != checkout.rstrip(os.sep))
-        ):
+        in_checkout = inside.startswith(f"{checkout.rstrip(os.sep)}{os.sep}")
+        if in_checkout and not entry.endswith("-packages"):
             continue
         with os.scandir(entry) as entries:
             found[entry] = tuple(

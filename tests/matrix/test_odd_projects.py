@@ -124,3 +124,10 @@ def test_a_namespace_that_extends_its_own_path(tmp_path: Path) -> None:
 def slugs(one: Built, setting: str = "") -> dict[str, Outcome]:
     cases = [place.slug for place in PLACES]
     return compare(one.project, one.environment, cases, setting=setting)
+
+
+def test_an_extension_is_installed_into_an_environment_of_each_sides_own(tmp_path: Path) -> None:
+    one = built("src, nothing installed, compiled", tmp_path)
+    setting = f'build = ["{PIP}"]\nenvironment = "own"\npython_path = []'
+    for case, outcome in slugs(one, setting).items():
+        assert outcome.markers == one.cell.expected, (case, outcome)
