@@ -289,7 +289,10 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
     alpha: Annotated[Chance, about("Chance of a false alarm in a report.")] = _POLICY.alpha
     cohens_d: Annotated[
         float,
-        about("The least effect size, unless all of the interval is beyond the threshold.", ge=0),
+        about(
+            "`check`: the least effect size, unless the whole interval is beyond the threshold.",
+            ge=0,
+        ),
     ] = _POLICY.cohens_d
     aliases: Annotated[dict[str, Text], about("New names of benchmarks or cases, by the old.")] = {}
     metrics: Annotated[dict[str, MetricTable], about("Policies, by metric.")] = {}

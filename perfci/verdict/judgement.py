@@ -1,9 +1,8 @@
 """Statuses: every tested comparison of a report, corrected for there being so many.
 
-A change is ``regressed`` or ``improved`` when the adjusted p is below alpha, the change reaches the
-threshold, and Cohen's d is large enough or the interval beyond the threshold. ``unchanged`` is
-earned: the interval lies within the margin. All else is ``inconclusive``, and says what it would
-take to know.
+A change is ``regressed`` or ``improved`` when the adjusted p is below alpha and the change reaches
+the threshold; in a ``check`` Cohen's d must be large enough, too. ``unchanged`` is earned: the
+interval lies within the margin. All else is ``inconclusive``, and says what it would take to know.
 """
 
 from __future__ import annotations
@@ -141,10 +140,12 @@ def _reaches(change: float, threshold: float) -> bool:
 def _is_large(row: Comparison, policy: Policy) -> bool:
     """Say whether the effect is large beside the spread of the sides, or beyond the threshold.
 
-    The spread holds what a machine's drift does to both sides of a pair: an interval that lies
-    beyond the threshold as a whole needs no more (minimum-effect test: Murphy & Myors 1999,
-    Journal of Applied Psychology 84:234-248).
+    This decides for unpaired sides alone. The sides' spread holds the drift of the machine, which
+    pairs cancel. An interval that lies beyond the threshold as a whole needs no more
+    (minimum-effect test: Murphy & Myors 1999, Journal of Applied Psychology 84:234-248).
     """
+    if row.method == "paired_t":
+        return True
     if row.cohens_d is None:
         return False
     _, lo, hi = worse_by(row)

@@ -67,17 +67,18 @@ def test_noise_is_inconclusive_and_says_what_it_would_take() -> None:
     assert "rounds would detect 5 %" in row.warnings[-1]
 
 
-def test_a_change_small_beside_the_spread_of_workers_is_not_regressed() -> None:
-    row = judged("latency_p50", 1.051, replace(POLICY, cohens_d=100.0), noise=3.0)
-    assert row.ratio_lo < 1.05 < row.ratio
-    assert row.status == "inconclusive"
-    assert row.warnings == ("significant, but Cohen's d is below 100",)
+def test_cohens_d_decides_for_unpaired_sides_and_not_for_pairs() -> None:
+    policy = replace(POLICY, cohens_d=100.0)
+    paired = judged("latency_p50", 1.051, policy, noise=3.0)
+    assert paired.ratio_lo < 1.05 < paired.ratio
+    assert paired.status == "regressed"
+    (unpaired,) = adjust([replace(paired, method="welch_t", base_sessions=3)], policy)
+    assert unpaired.status == "inconclusive"
+    assert unpaired.warnings[-1] == "significant, but Cohen's d is below 100"
 
 
 @pytest.mark.parametrize(("ratio", "status"), [(1.08, "regressed"), (1 / 1.08, "improved")])
-def test_a_change_that_is_beyond_the_threshold_for_sure_may_be_small_beside_drift(
-    ratio: float, status: str
-) -> None:
+def test_a_change_of_pairs_may_be_small_beside_drift(ratio: float, status: str) -> None:
     drift = (1.0, 2.0, 1.2, 3.0, 0.8, 1.9, 1.4, 2.6)
     own = (0.001, -0.002, 0.002, 0.0, -0.001, 0.001, 0.0, 0.001)
     base = side("base", "latency_p50", drift)
