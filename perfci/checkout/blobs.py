@@ -17,7 +17,8 @@ _SUBMODULE = "160000"
 def blobs_of(repository: Path, tree: str) -> Mapping[str, str]:
     """Return the path of each file in git's ``tree``, with the id of its content.
 
-    OutsideError where git fails.
+    Files of submodules are among them, as their commit in ``tree`` has them, where the checkout has
+    that commit. OutsideError where git fails.
     """
     listed = git(repository, "ls-tree", "-r", "-z", "--full-tree", tree)
     files = {}
@@ -27,7 +28,18 @@ def blobs_of(repository: Path, tree: str) -> Mapping[str, str]:
             mode, _, blob = told.split()
             if mode != _SUBMODULE:
                 files[readable(path)] = blob
+            elif _has_commit(inner := repository / path, blob):
+                files |= {f"{path}/{name}": one for name, one in blobs_of(inner, blob).items()}
     return MappingProxyType(files)
+
+
+def _has_commit(submodule: Path, commit: str) -> bool:
+    """Whether a submodule is checked out here, and its repository has the commit."""
+    if not (submodule / ".git").exists():
+        return False
+    offline = {"GIT_NO_LAZY_FETCH": "1"}
+    found = attempt(submodule, "cat-file", "-e", f"{commit}^{{tree}}", environment=offline)
+    return found.status == 0
 
 
 def blob_id(file: Path, digits: int = _SHA1_DIGITS) -> str:

@@ -95,7 +95,8 @@ class Counterparts:
         known = self._known({blob for blob, alike in unequal.values() if alike})
         found = {}
         for path, (blob, alike) in unequal.items():
-            certain = blob in known and Path(path).stat().st_size >= _SMALLEST
+            seen = blob in known or any(self._has(one, blob) for one in alike)
+            certain = seen and Path(path).stat().st_size >= _SMALLEST
             if files[path]:
                 hit = self._of_package(files[path], alike, certain=certain)
             else:  # of a place that says nothing: by the content of this change alone

@@ -180,6 +180,24 @@ def test_empty_files_and_licences_accuse_nobody(installed: Installed) -> None:
     assert not installed.ran("stranger/LICENSE", how="open").wrong
 
 
+def test_a_copy_of_a_submodule_that_moved_is_not_the_other_sides_code(
+    installed: Installed, tmp_path: Path
+) -> None:
+    inner = Project(tmp_path / "inner")
+    inner.commit("1", **{"paint/value.py": CODE})
+    local = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add")
+    installed.project.git(*local, str(inner.folder), "third_party/paint")
+    installed.commit("base", **{"README.md": "base"})
+    inner.commit("2", **{"paint/value.py": CHANGED})
+    moved = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--remote")
+    installed.project.git(*moved)
+    installed.commit("head", **{"README.md": "head"})
+    put(installed, "paint/value.py", CHANGED)
+    (found,) = installed.ran("paint/value.py").wrong
+    assert found.where == "copy"
+    assert not installed.ran("paint/value.py", side="head").wrong
+
+
 @pytest.mark.processes
 def test_a_package_of_third_party_that_is_installed_is_an_error(project: Project) -> None:
     path = "third_party/paint/paint/__init__.py"
