@@ -31,6 +31,12 @@ _CHILD_ADVICE = (
 )
 
 
+_SCRIPT_ADVICE = (
+    "The sides declare this console script differently, and one is installed. Set environment = "
+    '"own" in [tool.perfci], with a `build` that installs the project.'
+)
+
+
 @dataclass(frozen=True, slots=True)
 class WrongCode:
     """One file that isn't the side's own, or a child that could not be watched.
@@ -160,6 +166,8 @@ class _Attribution:
     def wrong(self, one: Event, where: str) -> WrongCode | None:
         """Return what is wrong with one event; None where nothing is."""
         if where != "process":
+            if one.how == "run" and where == "" and self._starts_another(one):
+                return WrongCode("copy", one.how, one.path, "", _SCRIPT_ADVICE)
             if one.path in self.resembling and not self.is_meant(one):
                 return self._wrong_twin(one, self.resembling[one.path])
             return None if where == "own" else self._wrong_file(one, where)
@@ -193,6 +201,16 @@ class _Attribution:
             relative if checkout else one.path,
             one.name,
             self._advice(one, relative, has_it=has_it),
+        )
+
+    def _starts_another(self, one: Event) -> bool:
+        """Whether it is a console script that this side's commit declares otherwise."""
+        counterparts, name = self.places.counterparts, Path(one.path).name
+        return (
+            counterparts is not None
+            and name not in self.places.installed
+            and name in counterparts.changed_scripts()
+            and counterparts.starts_another(self.places.root, one.path)
         )
 
     def _wrong_twin(self, one: Event, resemblance: Resemblance) -> WrongCode:

@@ -8,6 +8,7 @@ contents that any revision has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ _COMMON = frozenset({"__init__.py", "__main__.py", "conftest.py", "setup.py"})
 """Names that say nothing of a file."""
 _MOST_NAMES = 2000
 """Of a change of more files, only their packages' names are looked for among what is installed."""
+_DECLARING = frozenset({"pyproject.toml", "setup.py", "setup.cfg"})
 _PROJECTS = ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build")
 _COMPILED = (
     *(".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".cu", ".cuh", ".pyx", ".pxd", ".rs", ".f90"),
@@ -37,6 +39,12 @@ class Resemblance:
 
     path: str
     certain: bool
+
+
+_DECLARED = re.compile(r"""([\w.-]+)\s*=\s*["']?([\w.]+:[\w.]+)""")
+"""A console script as project files write it: its name, its module and function."""
+_STARTS = re.compile(r"^from ([\w.]+) import ([\w.]+)", re.MULTILINE)
+"""The line of an installed console script that imports what it runs."""
 
 
 class Counterparts:
@@ -58,11 +66,44 @@ class Counterparts:
         )
         blobs = (blob for tree in trees.values() for blob in tree.values())
         self._digits = len(next(blobs, "")) or 40
+        self._scripts = {root: self._declared(root) for root in trees}
         self._ids: dict[tuple[str, int, int], str] = {}
 
+    def _declared(self, root: str) -> dict[str, str]:
+        """Return the console scripts in the changed project files of the tree at ``root``."""
+        found: dict[str, str] = {}
+        for path in sorted(self._changed):
+            file = Path(root) / path
+            if file.name in _DECLARING and file.is_file():
+                found |= dict(_DECLARED.findall(file.read_text("utf-8", "replace")))
+        return found
+
+    def changed_scripts(self) -> frozenset[str]:
+        """Return the names of the console scripts that the sides declare differently."""
+        names = {name for scripts in self._scripts.values() for name in scripts}
+        return frozenset(
+            name
+            for name in names
+            if len({scripts.get(name) for scripts in self._scripts.values()}) > 1
+        )
+
+    def starts_another(self, root: str, script: str) -> bool:
+        """Whether an installed console script runs what the side at ``root`` doesn't declare."""
+        try:
+            started = _STARTS.search(Path(script).read_text("utf-8", "replace"))
+        except OSError:
+            return False
+        if started is None:  # no console script: its content is compared
+            return False
+        return self._scripts[root].get(Path(script).name) != ":".join(started.groups())
+
     def changed_names(self) -> tuple[str, ...]:
-        """Return the names of the files that differ between the sides; none of a huge change."""
+        """Return the names of the files and of the scripts that differ between the sides.
+
+        There are none of a huge change.
+        """
         names = {path.rpartition("/")[2] for path in self._changed} - _COMMON
+        names |= self.changed_scripts()
         return tuple(sorted(names)) if len(names) <= _MOST_NAMES else ()
 
     def also_installed(self, importable: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

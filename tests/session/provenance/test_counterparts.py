@@ -199,6 +199,33 @@ def test_a_copy_of_a_submodule_that_moved_is_not_the_other_sides_code(
 
 
 @pytest.mark.processes
+@pytest.mark.parametrize(
+    "work",
+    [
+        "subprocess.run(['TOOL'], check=True)\nran('a child')",
+        "subprocess.run('TOOL', shell=True, check=True)\nran('a shell')",
+    ],
+    ids=["a child", "a shell"],
+)
+def test_a_console_script_that_changed_and_is_installed_once_is_an_error(
+    project: Project, work: str
+) -> None:
+    python, _ = venv(project)
+    tool = Path(python).with_name("tool")
+    tool.write_text(f"#!{python}\nimport sys\nfrom paint import head\nsys.exit(head())\n")
+    tool.chmod(0o755)
+    declared = "[metadata]\nname = paint\n[options.entry_points]\nconsole_scripts =\n"
+    files = {
+        BENCH: benchmark(work.replace("TOOL", str(tool))),
+        "paint.py": "def base():\n    return 0\n\nhead = base\n",
+    }
+    two_sides(project, "setup.cfg", {**files, "setup.cfg": f"{declared}    tool = paint:base\n"})
+    report = Session(project, python).compare()
+    assert 'environment = "own"' in wrong(report)
+    assert {one["side"] for one in report["failures"]} == {"base"}
+
+
+@pytest.mark.processes
 def test_a_package_of_third_party_that_is_installed_is_an_error(project: Project) -> None:
     path = "third_party/paint/paint/__init__.py"
     text = 'NAME = "a package of the repository"\n\ndef work():\n    return "base"\n'

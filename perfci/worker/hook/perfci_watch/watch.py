@@ -34,6 +34,9 @@ def begin_in_child() -> None:
 
         watch = Watch(text, in_child=True)
         watch.install()
+        for script in sys.orig_argv[1:2]:  # a shell may have started it
+            if not script.startswith("-"):
+                watch.note("run", script)
         atexit.register(watch.look)
 
 
@@ -124,7 +127,7 @@ class Watch:
                 path, words, None, environment
             ),
             "os.system": self._shell,
-            "perfci.command": lambda path: self.record.say("program", path, f"command {path}"),
+            "perfci.command": self._commanded,
             "os.listdir": self._listed,
             "os.scandir": lambda path: self._listed(path, entries=True),
             "socket.connect": self._reached,
@@ -221,6 +224,10 @@ class Watch:
                 self.note("open", file)
         for how, what in unwatched(path, texts, os.environ if environment is None else environment):
             self.record.say(how, path, what)
+
+    def _commanded(self, program: str) -> None:
+        self.note("run", which(program))
+        self.record.say("program", program, f"command {program}")
 
     def _shell(self, command: Any) -> None:
         self._started("/bin/sh", ["sh", "-c", command], None, None)
