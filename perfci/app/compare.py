@@ -123,13 +123,20 @@ def measure_both(
         measured = measured_of(request.command or "compare", workplace, request, result, part)
         environments = workplace.environments
         measured_cases = {state.case.id for state in result.states if state.outputs["base"]}
-        absent = workplace.not_on_base(measured.failures, part.whole, measured_cases)
-        measured = replace(measured, failures=advised(measured.failures, absent))
+        not_given = tuple(
+            Failure(name, "base", "discovery", "absent", "head's benchmark files lack it on base")
+            for name in new
+            if part.reports(name)
+        )
+        failures = (*measured.failures, *not_given)
+        absent = workplace.not_on_base(failures, part.whole, measured_cases)
+        failures = tuple(one for one in failures if one not in not_given or one.case not in absent)
+        measured = replace(measured, failures=advised(failures, absent))
         judged = conclude(
             measured,
             result,
             tuple(name for name in removed if part.reports(name)),
-            (*(name for name in new if part.reports(name)), *sorted(absent)),
+            tuple(sorted(absent)),
             around.config.policy,
             written_on_base(workplace),
         )

@@ -204,6 +204,16 @@ def test_what_base_cannot_import_for_another_reason_is_not_decided(
     assert {failure["alone"] for failure in report["failures"]} == {alone}
 
 
+def test_a_case_that_heads_files_hide_from_base_is_not_new(project: Project) -> None:
+    hidden = CASE.format("lib.work").strip().replace("\n", "\n    ")
+    bench = "import lib\n" + STEADY + f"\nif hasattr(lib, 'mark'):\n    {hidden}\n"
+    project.commit("head", **{"lib.py": WORK + "\nmark = 1\n", BENCH: bench})
+    report = project.report("compare", "HEAD~", "HEAD")
+    assert report["verdict"]["status"] == "inconclusive"
+    assert rows(report, "case")["latency_p50"]["status"] == "failed"
+    assert [(one["stage"], one["kind"]) for one in report["failures"]] == [("discovery", "absent")]
+
+
 HEAD_KILLS_BASE = """\
 import os, signal
 from pathlib import Path
