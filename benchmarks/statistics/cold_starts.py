@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.statistics.noise import MODELS, Model, gaussian, rounds_luck
-from benchmarks.statistics.paths import COLD, FAMILY, PATHS, ColdStart, policy_with
+from benchmarks.statistics.paths import CASES, COLD, PATHS, ColdStart, policy_with
 from benchmarks.statistics.scoring import (
     is_significant,
     markdown,
@@ -23,7 +23,7 @@ SESSION_LUCK = 0.02
 CHANGES = (0.0, 0.10, 0.20, 0.50)
 """Of one case's cold start; the threshold is 10 %."""
 ALPHA = 0.01
-CHECKED = ("compare, adaptive", "check, 1 session, confirmed", "check, 3 sessions, confirmed")
+CHECKED = ("compare", "check, 1 session, confirmed", "check, 3 sessions, confirmed")
 TASKS = tuple(f"{path}: {spread}" for path in CHECKED for spread in SPREADS)
 
 
@@ -38,13 +38,13 @@ def _row(path: str, spread: float, change: float, reports: int) -> dict[str, obj
     )
     (latency,) = (model for model in MODELS if model.name == LATENCY)
     starts = Model("cold start", "", gaussian(spread), rounds_luck, SESSION_LUCK)
-    changes = (float(np.log1p(change)), *[0.0] * (FAMILY - 1))
+    changes = (float(np.log1p(change)), *[0.0] * (CASES - 1))
     row: dict[str, object] = {"part": "cold", "path": path, "spread": spread, "change": change}
     names = ("reports", "failed", "falsely", "significant", "regressed", "unchanged", "again")
     count = dict.fromkeys((*names, "others_again", "rounds"), 0)
     for _ in range(reports):
         outcome = PATHS[path](
-            latency, rng, [0.0] * FAMILY, policy_with(0.05), (), ColdStart(starts, changes)
+            latency, rng, [0.0] * CASES, policy_with(0.05), ColdStart(starts, changes)
         )
         (mine,) = (r for r in outcome.rows if r.case == "case0" and r.metric == COLD)
         count["reports"] += 1
@@ -93,7 +93,7 @@ def table(results: Sequence[dict[str, object]]) -> str:
                 percent(row["unchanged"], row["reports"]),
                 "–" if row["path"] == CHECKED[0] else percent(row["again"], row["reports"]),
                 "–" if row["path"] == CHECKED[0] else f"{row['others_again'] / row['reports']:.1f}",
-                f"{row['rounds'] / row['reports'] / FAMILY:.1f}",
+                f"{row['rounds'] / row['reports'] / CASES:.1f}",
             )
             for row in mine
         ],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.statistics.noise import Model
-from benchmarks.statistics.paths import FAMILY, PATHS, policy_with
+from benchmarks.statistics.paths import CASES, PATHS, policy_with
 from benchmarks.statistics.scoring import (
     Score,
     largest_error,
@@ -18,10 +18,8 @@ from benchmarks.statistics.scoring import (
 )
 from benchmarks.statistics.thresholds import ALPHA, THRESHOLD
 
-DEFAULT_PATHS = ("compare, adaptive", "check, 1 session, confirmed", "check, 3 sessions, confirmed")
-"""The paths that users get by default are simulated three times as often."""
-NEAR_THE_GOAL = ("bimodal, half slow", "bimodal, fifth slow", "bimodal, steady")
-"""Models whose false alarms are near 1 % are simulated twice as often again there."""
+WEIGHTS = {"compare": 10, "check, 1 session, confirmed": 2, "check, 3 sessions, confirmed": 2}
+"""The paths that users get by default are simulated so many times as often."""
 
 
 def rows(model: Model, path: str, reports: int) -> list[dict[str, object]]:
@@ -29,15 +27,9 @@ def rows(model: Model, path: str, reports: int) -> list[dict[str, object]]:
     rng = rng_of("alarms", model.name, path)
     score = Score(model.name, path, float(np.expm1(model.offset)), THRESHOLD)
     policy = policy_with(THRESHOLD)
-    for _ in range(reports * _times(model.name, path)):
-        score.add(PATHS[path](model, rng, [0.0] * FAMILY, policy, ()), ALPHA)
+    for _ in range(reports * WEIGHTS.get(path, 1)):
+        score.add(PATHS[path](model, rng, [0.0] * CASES, policy), ALPHA)
     return [{"part": "alarms", **score.plain()}]
-
-
-def _times(model: str, path: str) -> int:
-    if path not in DEFAULT_PATHS:
-        return 1
-    return 6 if model in NEAR_THE_GOAL else 3
 
 
 def _grid(results: Sequence[dict[str, object]], cell: Callable[[dict[str, object]], str]) -> str:
@@ -54,7 +46,11 @@ def _grid(results: Sequence[dict[str, object]], cell: Callable[[dict[str, object
 
 def table(results: Sequence[dict[str, object]]) -> str:
     """Models whose cells are all alike (mostly: no `fail` at all) share a row."""
-    mine = [row for row in results if row["part"] == "alarms"]
+    mine = [
+        row
+        for row in results
+        if row["part"] == "alarms" and float(str(row["change"])) < float(str(row["threshold"]))
+    ]
     if not mine:
         return ""
     paths = [path for path in PATHS if any(row["path"] == path for row in mine)]
@@ -109,3 +105,36 @@ def coverage_table(results: Sequence[dict[str, object]]) -> str:
     made = _grid(results, lambda row: percent(row["held"], row["intervals"]))
     shares = [(row["held"], row["intervals"]) for row in results if row["part"] == "alarms"]
     return made and f"{made}\n\n{largest_error(shares)}"
+
+
+def new_modes_table(results: Sequence[dict[str, object]]) -> str:
+    """Return what `compare` says where some of head's processes are slower, and none of base's."""
+    mine = [
+        row
+        for row in results
+        if row["part"] == "alarms" and row["path"] == "compare" and row["change"]
+    ]
+    lines = [
+        (
+            row["model"],
+            f"{100 * float(str(row['change'])):.1f}",
+            percent(row["failed"], row["reports"]),
+            percent(row["regressed"], row["comparisons"]),
+            percent(row["unchanged"], row["comparisons"]),
+            percent(row["unchanged_early"], row["comparisons"]),
+            percent(row["held"], row["intervals"]),
+            f"{row['rounds'] / row['comparisons']:.1f}",
+        )
+        for row in mine
+    ]
+    head = (
+        "model",
+        "mean change, %",
+        "reports that fail, %",
+        "cases `regressed`, %",
+        "`unchanged`, %",
+        "of these after five rounds, % of cases",
+        "interval holds, %",
+        "rounds",
+    )
+    return markdown(head, lines) if mine else ""

@@ -21,6 +21,7 @@ Within = Callable[[Rng, int, int], tuple[Array, Array]]
 """The same by case, round and burst."""
 
 GAP = float(np.log(1.10))
+WIDE_GAP = float(np.log(1.60))
 """Two states of a process lie so far apart."""
 ROUND_LUCK = 0.015
 SESSION_LUCK = 0.01
@@ -46,6 +47,13 @@ class Seen:
             return self.head - self.base
         return np.median(self.head_bursts - self.base_bursts, axis=-1)
 
+    def at(self, side: int, case: int, place: int) -> float:
+        return float((self.head if side else self.base)[case, place])
+
+    def bursts_at(self, side: int, case: int, place: int) -> Array | None:
+        bursts = self.head_bursts if side else self.base_bursts
+        return None if bursts is None else bursts[case, place]
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -53,8 +61,8 @@ class Model:
 
     ``head_own`` is head's workers' where it differs; ``offset`` is then the mean of the log ratio
     that identical work shows. ``layout`` is the spread of what all workers of one side have in
-    common for as long as a session lasts, or as an ancestor where rounds share one; ``between`` is
-    such luck of ancestors that isn't normal. ``within`` is what bursts meet; they are passed on
+    common for as long as a session lasts. ``between`` is what the workers of one side have in
+    common that come from one ancestor. ``within`` is what bursts meet; they are passed on
     where ``side_by_side`` is set, and a worker's value is their median (of all its samples, where
     its bursts have alike many).
     """
@@ -84,11 +92,12 @@ class Model:
         values = np.median(one, axis=-1), np.median(other, axis=-1)
         return Seen(*values, one, other) if self.side_by_side else Seen(*values)
 
-    def of_ancestors(self, rng: Rng, cases: int, ancestors: int) -> tuple[Array, Array]:
-        """Return what each ancestor's workers of base, and of head, have in common."""
+    def of_ancestors(self, rng: Rng, cases: int, ancestors: int) -> tuple[Array, Array] | None:
+        """Return what each ancestor's workers of base, and of head, have in common, or None."""
+        if self.between is None:
+            return None
         shape = (cases, ancestors)
-        draw = self.between or (lambda rng, shape: rng.normal(0.0, self.layout, shape))
-        return draw(rng, shape), draw(rng, shape)
+        return self.between(rng, shape), self.between(rng, shape)
 
     def alone(self, rng: Rng, cases: int, workers: int, *, side: str = "base") -> Array:
         """Return one session's log values by case and worker."""
@@ -96,6 +105,8 @@ class Model:
         seen, _ = self.shared(rng, cases, workers)
         own = self.head_own if side == "head" and self.head_own else self.own
         values = luck + seen + own(rng, (cases, workers)) + self._layout(rng, cases)
+        if self.between is not None:
+            values += self.between(rng, (cases, workers))
         if self.within is None:
             return values
         return values + np.median(self.within(rng, cases, workers)[0], axis=-1)
@@ -119,20 +130,22 @@ def gaussian(spread: float) -> Own:
     return lambda rng, shape: rng.normal(0.0, spread / np.sqrt(2.0), shape)
 
 
-def autocorrelated(rng: Rng, shape: tuple[int, ...]) -> Array:
-    """Medians of 64 samples that follow each other: AR(1) with 0.9, each of 2 % spread."""
-    phi, spread, count = 0.9, 0.02, 64
-    samples = np.empty((*shape, count))
-    steps = rng.normal(0.0, spread * np.sqrt(1.0 - phi**2), (*shape, count))
-    samples[..., 0] = rng.normal(0.0, spread, shape)
-    for index in range(1, count):
-        samples[..., index] = phi * samples[..., index - 1] + steps[..., index]
-    return np.median(samples, axis=-1) + rng.normal(0.0, 0.003, shape)
+def following(phi: float, spread: float) -> Own:
+    """Return luck whose log ratios follow each other from round to round: AR(1) with ``phi``."""
+
+    def draw(rng: Rng, shape: tuple[int, ...]) -> Array:
+        values = gaussian(spread)(rng, shape)
+        for index in range(1, shape[-1]):
+            values[..., index] *= np.sqrt(1.0 - phi**2)
+            values[..., index] += phi * values[..., index - 1]
+        return values
+
+    return draw
 
 
-def bimodal(slow: float) -> Own:
+def bimodal(slow: float, gap: float = GAP, spread: float = 0.003) -> Own:
     """Return a process that is in its slow state with the probability ``slow``."""
-    return lambda rng, shape: GAP * (rng.random(shape) < slow) + rng.normal(0.0, 0.003, shape)
+    return lambda rng, shape: gap * (rng.random(shape) < slow) + rng.normal(0.0, spread, shape)
 
 
 def heavy_tailed(df: float) -> Own:
@@ -140,14 +153,9 @@ def heavy_tailed(df: float) -> Own:
     return lambda rng, shape: 0.0035 * rng.standard_t(df, shape)
 
 
-def woken_tenant(rng: Rng, shape: tuple[int, ...]) -> Array:
-    """One worker in twenty takes 30 % longer: somebody else woke up."""
+def disturbed(rng: Rng, shape: tuple[int, ...]) -> Array:
+    """One worker in twenty takes 30 % longer, so one round in ten has such a worker."""
     return np.log1p(0.30 * (rng.random(shape) < 0.05)) + rng.normal(0.0, 0.005, shape)
-
-
-def no_luck(_: Rng, shape: tuple[int, ...]) -> Array:
-    """Every worker is alike to the last digit."""
-    return np.zeros(shape)
 
 
 def coarse_clock(rng: Rng, shape: tuple[int, ...]) -> Array:
@@ -218,21 +226,58 @@ def busy(rng: Rng, cases: int, rounds: int) -> tuple[Array, Array]:
     return np.where(odd, one, other), np.where(odd, other, one)
 
 
+def new_mode(share: float, change: float) -> Model:
+    """Return a head of which a ``share`` of processes is slower by ``change``, and base is not."""
+    gap = float(np.log1p(change))
+    return Model(
+        f"head: {share:.0%} of processes {change:.0%} slower".replace("%", " %"),
+        "0.3 % a worker, and a state that base does not have",
+        gaussian(0.003 * float(np.sqrt(2.0))),
+        rounds_luck,
+        head_own=bimodal(share, gap),
+        offset=share * gap,
+    )
+
+
 MODELS: tuple[Model, ...] = (
-    Model("spread 0.3 %", "normal, 0.3 % a pair", gaussian(0.003), rounds_luck),
     Model("spread 0.7 %", "normal, 0.7 % a pair", gaussian(0.007), rounds_luck),
     Model("spread 2 %", "normal, 2 % a pair", gaussian(0.02), rounds_luck),
-    Model("autocorrelated", "medians of 64 AR(1) samples", autocorrelated, rounds_luck),
     Model("bimodal, half slow", "10 % slower with p = 0.5", bimodal(0.5), rounds_luck),
     Model("bimodal, fifth slow", "10 % slower with p = 0.2", bimodal(0.2), rounds_luck),
-    Model("bimodal, steady", "p = 0.5, no other luck of rounds", bimodal(0.5), steady),
+    Model(
+        "bimodal 60 %, half slow", "60 % slower with p = 0.5", bimodal(0.5, WIDE_GAP), rounds_luck
+    ),
+    Model(
+        "bimodal 60 %, fifth slow", "60 % slower with p = 0.2", bimodal(0.2, WIDE_GAP), rounds_luck
+    ),
+    Model(
+        "ancestors as far apart as rounds",
+        "normal, 2 % a pair, and as much again between ancestors",
+        gaussian(0.02),
+        rounds_luck,
+        between=gaussian(0.02),
+    ),
+    Model(
+        "ancestors 10 % apart",
+        "half of the ancestors 10 % slower on a side",
+        gaussian(0.007),
+        rounds_luck,
+        between=bimodal(0.5),
+    ),
+    Model(
+        "ancestors 60 % apart",
+        "half of the ancestors 60 % slower on a side",
+        gaussian(0.007),
+        rounds_luck,
+        between=bimodal(0.5, WIDE_GAP),
+    ),
+    Model("serial 0.3", "2 % a pair, AR(1) between rounds", following(0.3, 0.02), rounds_luck),
+    Model("serial 0.6", "2 % a pair, AR(1) between rounds", following(0.6, 0.02), rounds_luck),
     Model("drift", "1 % slower each round", gaussian(0.007), drifting),
     Model("step", "10 % slower within the session", gaussian(0.007), stepping),
-    Model("heavy tails, t3", "Student's t, 3 df", heavy_tailed(3.0), rounds_luck),
     Model("heavy tails, t2", "Student's t, 2 df", heavy_tailed(2.0), rounds_luck),
-    Model("woken tenant", "one worker in 20 takes +30 %", woken_tenant, rounds_luck),
+    Model("one round in ten disturbed", "one worker in 20 takes +30 %", disturbed, rounds_luck),
     Model("coarse clock", "values in steps of 1 %", coarse_clock, steady),
-    Model("zero variance", "all alike", no_luck, steady, session_luck=0.0),
     Model(
         "sessions 3 % apart",
         "0.7 % a pair; sessions differ by 3 %",
@@ -242,26 +287,13 @@ MODELS: tuple[Model, ...] = (
     ),
     Model("bursts", "a busy machine, side by side", gaussian(0.007), rounds_luck, within=busy),
     Model(
-        "bursts, own p50s",
-        "the same, each side's own p50",
-        gaussian(0.007),
-        rounds_luck,
-        within=busy,
-        side_by_side=False,
-    ),
-    Model(
         "layout, 1 % a side",
         "0.7 % a pair; a constant of each side for a session",
         gaussian(0.007),
         rounds_luck,
         layout=LAYOUT_LUCK,
     ),
-    Model(
-        "head: one process in 5 slow",
-        "0.3 % a worker; head 10 % slower with p = 0.2",
-        gaussian(0.003 * float(np.sqrt(2.0))),
-        rounds_luck,
-        head_own=bimodal(0.2),
-        offset=0.2 * GAP,
-    ),
+    new_mode(0.2, 0.10),
+    new_mode(0.3, 0.20),
+    new_mode(0.2, 1.00),
 )

@@ -1,39 +1,47 @@
-"""Decision paths: what perfci's own pure code decides of simulated workers, step by step.
+"""Decision paths: what perfci's own code decides of simulated workers, step by step.
 
-Nothing is decided here: comparing, correcting, judging and stopping are the functions that
-sessions call; only the loop around them stands in for processes.
+Nothing is decided here. What a case still needs, when it gets no more, how many rounds an ancestor
+gives, comparing, correcting and judging are the functions that a session calls. Only the loop
+around them stands in for processes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
-from benchmarks.statistics.noise import Array, Model, Rng, Seen
+from benchmarks.statistics.noise import MODELS, Array, Model, Rng, Seen
 from perfci.model.case import Case
 from perfci.model.report import Comparison
+from perfci.model.settings import MeasureSettings
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.allocation import is_out_of_reach
+from perfci.session.needs import Needs
+from perfci.session.state import CaseState, case_states
 from perfci.verdict.comparison.cases import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import MetricPolicy, Policy
-from perfci.verdict.stopping import rounds_of_ancestor, undecided_metrics
+from perfci.verdict.stopping import rounds_of_ancestor
 
 METRIC = "latency_p50"
 COLD = "cold_start"
-FAMILY = 20
-LEAST_ROUNDS, MOST_ROUNDS = 5, 20
+CASES = 20
+GATING = 4
+"""Gating tests of a case: latency, cold start, peak host memory, host memory over set-up."""
 WORKERS = 5
 """A session of `run` or `check` measures so many workers of a case."""
+_SIDES = ("base", "head")
+_POOL_REPORTS = 15
+_QUIET = next(model for model in MODELS if model.name == "spread 0.7 %")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One report: its verdict, its rows, and how many rounds each case took."""
+    """One report: its verdict, its simulated rows, and what each case took."""
 
     verdict: str
     rows: tuple[Comparison, ...]
@@ -53,67 +61,26 @@ class ColdStart:
 
 
 Path = Callable[..., Outcome]
-"""(model, rng, each case's true log ratio, policy, rows of other cases of the report, and
-what starting takes, if that is measured too)."""
+"""Maps (model, rng, each case's true log ratio, policy, ``cold``, ``cases``) to a report.
+
+The report has ``cases`` cases of ``GATING`` tests each. Those that aren't simulated are of
+identical sides: they count in the correction, and decide nothing.
+"""
 Pair = Callable[[int, int, int], tuple[WorkerOutput, WorkerOutput]]
-"""(a case's place, its round, the ancestor that the round comes from) to both sides' workers."""
+"""Maps (a case's index, its round, the ancestor that the round comes from) to both workers."""
 
 
 def policy_with(threshold: float) -> Policy:
-    """Cold start keeps its defaults: 10 %, and doubt doesn't cost the verdict."""
+    """Return the default policy but for latency's threshold."""
     return Policy(metrics={METRIC: MetricPolicy(threshold, "fail", "inconclusive")})
 
 
-def compare_fixed(rounds: int) -> Path:
-    """`compare` with so many rounds for every case."""
-    return compare_adaptive(rounds, rounds)
-
-
-def compare_adaptive(least: int = LEAST_ROUNDS, most: int = MOST_ROUNDS) -> Path:
-    """`compare` as it is by default: rounds are added while the rule asks for them."""
-
-    def path(
-        model: Model,
-        rng: Rng,
-        changes: Sequence[float],
-        policy: Policy,
-        others: Sequence[Comparison] = (),
-        cold: ColdStart | None = None,
-    ) -> Outcome:
-        policy = replace(policy, looks=(least, most))
-        cases = [_case(index, cold) for index in range(len(changes))]
-        seen = _slowed(model.together(rng, len(changes), most), changes)
-        starts = cold and _slowed(cold.model.together(rng, len(changes), most), cold.changes)
-        rounds = [least] * len(cases)
-        outputs = [_sides(case, index, seen, starts, least) for index, case in enumerate(cases)]
-
-        def compared(index: int) -> tuple[Comparison, ...]:
-            end = rounds[index]
-            base, head = outputs[index]
-            return compare_case(cases[index], base[:end], head[:end], policy, paired=True)
-
-        rows = [compared(index) for index in range(len(cases))]
-        gating = [row for case in rows for row in case if row.method == "paired_t"]
-        family = len(gating) + len(others)
-        for index, case in enumerate(cases):
-            if undecided_metrics(rows[index], case, policy, family):
-                outputs[index] = _sides(case, index, seen, starts, most)
-            while rounds[index] < most and undecided_metrics(rows[index], case, policy, family):
-                rounds[index] += 1
-                rows[index] = compared(index)
-        mine = [row for case in rows for row in case]
-        return _concluded(mine, others, policy, rounds)
-
-    return path
-
-
 @dataclass(frozen=True, slots=True)
-class Served:
-    """How rounds come from ancestors: the paths of `compare` where both sides have a common one."""
+class Compare:
+    """`compare`; without ``forks`` each round is of fresh processes (`quiet.fork = false`)."""
 
-    least: int = LEAST_ROUNDS
-    most: int = MOST_ROUNDS
-    gives_up: bool = True
+    settings: MeasureSettings = field(default_factory=MeasureSettings)
+    forks: bool = True
 
     def __call__(
         self,
@@ -121,191 +88,231 @@ class Served:
         rng: Rng,
         changes: Sequence[float],
         policy: Policy,
-        others: Sequence[Comparison] = (),
         cold: ColdStart | None = None,
+        cases: int = CASES,
     ) -> Outcome:
-        cases = [_case(index, cold) for index in range(len(changes))]
-        seen = _slowed(replace(model, layout=0.0).together(rng, len(changes), self.most), changes)
-        starts = cold and _slowed(cold.model.together(rng, len(changes), self.most), cold.changes)
-        luck = model.of_ancestors(rng, len(changes), self.most)
-        outputs = [_sides(case, index, seen, starts, self.most) for index, case in enumerate(cases)]
+        count, most = len(changes), self.settings.max_rounds
+        simulated = [_case(index, cold) for index in range(count)]
+        seen = _slowed(model.together(rng, count, most), changes)
+        starts = cold and _slowed(cold.model.together(rng, count, most), cold.changes)
+        luck = model.of_ancestors(rng, count, most)
 
         def pair(index: int, number: int, ancestor: int) -> tuple[WorkerOutput, WorkerOutput]:
             base, head = (
-                _of(outputs[index][side][number - 1], ancestor, luck[side][index, ancestor - 1])
+                _worker(
+                    simulated[index],
+                    side,
+                    number,
+                    seen.at(side, index, number - 1),
+                    seen.bursts_at(side, index, number - 1),
+                    None if starts is None else starts.at(side, index, number - 1),
+                    0.0 if luck is None else luck[side][index, (ancestor or number) - 1],
+                    ancestor,
+                )
                 for side in (0, 1)
             )
             return base, head
 
-        return of_ancestors(
-            cases, pair, policy, others, least=self.least, most=self.most, gives_up=self.gives_up
-        )
+        others = _others("compare", rng, GATING * cases - count * (1 if cold is None else 2))
+        return measured(simulated, pair, policy, others, self.settings, forks=self.forks)
 
 
-def of_ancestors(
+def measured(
     cases: Sequence[Case],
     pair: Pair,
     policy: Policy,
     others: Sequence[Comparison] = (),
+    settings: MeasureSettings | None = None,
     *,
-    least: int = LEAST_ROUNDS,
-    most: int = MOST_ROUNDS,
-    gives_up: bool = True,
+    forks: bool = True,
 ) -> Outcome:
-    """Measure the cases until they are decided, as `compare` does."""
-    policy = replace(policy, looks=(least, most))
-    ancestors: list[list[int]] = [[] for _ in cases]
-    sides: list[tuple[list[WorkerOutput], list[WorkerOutput]]] = [([], []) for _ in cases]
-
-    def measure(index: int, ancestor: int) -> None:
-        ancestors[index].append(ancestor)
-        pairs = pair(index, len(ancestors[index]), ancestor)
-        for side, output in zip(sides[index], pairs, strict=True):
-            side.append(output)
-
-    def compared(index: int) -> tuple[Comparison, ...]:
-        return compare_case(cases[index], *sides[index], policy, paired=True)
-
-    for index, of in enumerate(ancestors):
-        while len(of) < least:
-            count = rounds_of_ancestor(compared(index), (), rounds=len(of), least=least)
-            ancestor = of[-1] + 1 if of else 1
-            for _ in range(count):
-                measure(index, ancestor)
-    rows = [compared(index) for index in range(len(cases))]
-    gating = [row for case in rows for row in case if _gates(row)]
-    family = len(gating) + len(others)
-    for index, case in enumerate(cases):
-        of, left = ancestors[index], 0
-        while len(of) < most and (
-            undecided := undecided_metrics(rows[index], case, policy, family)
-        ):
-            if gives_up and all(
-                is_out_of_reach(row, policy, family, most - len(of))
-                for row in rows[index]
-                if row.metric in undecided
-            ):
-                break
-            if left == 0:
-                left = rounds_of_ancestor(rows[index], undecided, rounds=len(of), least=least)
-                measure(index, of[-1] + 1)
-            else:
-                measure(index, of[-1])
-            left -= 1
-            rows[index] = compared(index)
-    mine = [row for case in rows for row in case]
+    """Measure the cases until they are decided, as a session does that has time enough."""
+    settings = settings or MeasureSettings()
+    policy = replace(policy, looks=(settings.rounds, settings.max_rounds))
+    needs = Needs(settings, policy)
+    states = case_states(tuple(cases), _SIDES)
+    sessions = [_CaseSession(i, state, needs, pair, forks) for i, state in enumerate(states)]
+    plan = sessions[0].least_rounds()
+    for session in sessions[1:]:
+        session.measure(plan)
+    family = needs.gating_comparisons(states) + len(others)
+    for session in sessions:
+        session.decide(family)
+    rows = [row for state in states for row in state.compared(policy)]
     return replace(
-        _concluded(mine, others, policy, [len(of) for of in ancestors]),
-        ancestors=tuple(of[-1] for of in ancestors),
+        _concluded(rows, others, policy),
+        rounds=tuple(state.rounds for state in states),
+        ancestors=tuple(session.ancestor for session in sessions),
     )
 
 
-def _gates(row: Comparison) -> bool:
-    return row.method == "paired_t" and row.gate == "fail"
+@dataclass(slots=True)
+class _CaseSession:
+    """The rounds of one case. ``ancestor`` counts those that it had."""
 
+    index: int
+    state: CaseState
+    needs: Needs
+    pair: Pair
+    forks: bool
+    ancestor: int = 0
 
-def _of(output: WorkerOutput, ancestor: int, luck: float) -> WorkerOutput:
-    """Return the output as that ancestor's: what it adds, it adds to all."""
-    factor = math.exp(luck)
-    bursts = {
-        name: tuple(None if one is None else one * factor for one in each)
-        for name, each in output.bursts.items()
-    }
-    values = {**output.values, METRIC: output.values[METRIC] * factor}
-    return replace(output, values=values, bursts=bursts, ancestor=ancestor)
+    def least_rounds(self) -> list[int]:
+        """Measure the least rounds, and return their ancestors: they are the same for all cases."""
+        plan: list[int] = []
+        while self.state.rounds < self.needs.least(self.state):
+            rounds = [self.ancestor + 1] * self._rounds_of_next()
+            plan += rounds
+            self.measure(rounds)
+        return plan
+
+    def measure(self, ancestors: Sequence[int]) -> None:
+        """Measure a round of each of ``ancestors``."""
+        for self.ancestor in ancestors:
+            self.state.rounds += 1
+            ancestor = self.ancestor if self.forks else 0
+            outputs = self.pair(self.index, self.state.rounds, ancestor)
+            for name, output in zip(_SIDES, outputs, strict=True):
+                self.state.outputs[name].append(output)
+
+    def decide(self, family: int) -> None:
+        """Measure on while that may decide more."""
+        while self._wants_more(family):
+            ancestor = self.ancestor + 1
+            for _ in range(self._rounds_of_next()):
+                self.measure([ancestor])
+                if not self._wants_more(family):
+                    return
+
+    def _wants_more(self, family: int) -> bool:
+        return self.needs.wants_more(self.state, family, math.inf)
+
+    def _rounds_of_next(self) -> int:
+        if not self.forks:
+            return 1
+        state = self.state
+        return rounds_of_ancestor(
+            state.compared(self.needs.policy),
+            state.undecided,
+            rounds=state.rounds,
+            least=self.needs.least(state),
+        )
 
 
 def check(sessions: int) -> Path:
-    """`check --no-confirm` against a baseline of so many sessions."""
+    """Return `check --no-confirm` against a baseline of so many sessions."""
 
     def path(
         model: Model,
         rng: Rng,
         changes: Sequence[float],
         policy: Policy,
-        others: Sequence[Comparison] = (),
         cold: ColdStart | None = None,
+        cases: int = CASES,
     ) -> Outcome:
-        count = len(changes)
-        cases = [_case(index, cold) for index in range(count)]
-        stored, now = _apart(model, rng, changes, sessions)
-        starts = None if cold is None else _apart(cold.model, rng, cold.changes, sessions)
-        rows: list[Comparison] = []
-        for index, case in enumerate(cases):
-            before, after = (None, None) if starts is None else (starts[0][index], starts[1][index])
-            rows += compare_case(
-                case,
-                _workers(case, "base", stored[index], starts=before),
-                _workers(case, "head", now[index], starts=after),
-                policy,
-                paired=False,
-                base_sessions=(WORKERS,) * sessions,
-            )
-        return _concluded(rows, others, policy, [WORKERS] * count)
+        rows = _checked(model, rng, changes, policy, cold, sessions)
+        others = _others(f"check {sessions}", rng, GATING * cases - len(rows))
+        return replace(_concluded(rows, others, policy), rounds=(WORKERS,) * len(changes))
 
     return path
 
 
 def check_confirmed(sessions: int) -> Path:
-    """`check` as it is by default: what regressed is measured again, both sides together."""
+    """Return `check` as it is by default: suspects are measured again, both sides together."""
 
     def path(
         model: Model,
         rng: Rng,
         changes: Sequence[float],
         policy: Policy,
-        others: Sequence[Comparison] = (),
         cold: ColdStart | None = None,
+        cases: int = CASES,
     ) -> Outcome:
-        suspicion = check(sessions)(model, rng, changes, policy, others, cold)
+        suspicion = check(sessions)(model, rng, changes, policy, cold, cases)
         names = set(suspects(suspicion.rows, policy))
-        found = [index for index in range(len(changes)) if f"case{index}" in names]
-        if not found:
+        again = [index for index in range(len(changes)) if f"case{index}" in names]
+        if not again:
             return suspicion
-        starts = cold and cold.only(found)
-        again = compare_adaptive()(model, rng, [changes[i] for i in found], policy, (), starts)
-        measured = {
-            (f"case{found[int(row.case.removeprefix('case'))]}", row.metric): row
-            for row in again.rows
+        starts = cold and cold.only(again)
+        second = Compare()(
+            model, rng, [changes[index] for index in again], policy, starts, len(again)
+        )
+        confirmed = {
+            (f"case{again[int(row.case.removeprefix('case'))]}", row.metric): row
+            for row in second.rows
         }
-        rows = [
-            replace(measured[row.case, row.metric], case=row.case, confirmed=True)
+        rows = tuple(
+            replace(confirmed[row.case, row.metric], case=row.case, confirmed=True)
             if row.case in names
             else row
             for row in suspicion.rows
-        ]
+        )
         rounds = list(suspicion.rounds)
-        for position, index in enumerate(found):
-            rounds[index] += again.rounds[position]
-        verdict = decide((*rows, *others), (), policy)
-        return Outcome(verdict.status, tuple(rows), tuple(rounds))
+        for position, index in enumerate(again):
+            rounds[index] += second.rounds[position]
+        return Outcome(decide(rows, (), policy).status, rows, tuple(rounds))
 
     return path
 
 
 PATHS: dict[str, Path] = {
-    "compare, 5 rounds": compare_fixed(5),
-    "compare, 10 rounds": compare_fixed(10),
-    "compare, 40 rounds": compare_fixed(40),
-    "compare, adaptive": compare_adaptive(),
+    "compare": Compare(),
+    "compare, fresh processes": Compare(forks=False),
     "check, 1 session": check(1),
-    "check, 2 sessions": check(2),
     "check, 3 sessions": check(3),
-    "check, 5 sessions": check(5),
     "check, 1 session, confirmed": check_confirmed(1),
     "check, 3 sessions, confirmed": check_confirmed(3),
 }
 
 
-def _concluded(
-    mine: Sequence[Comparison],
-    others: Sequence[Comparison],
+def _concluded(rows: Sequence[Comparison], others: Sequence[Comparison], policy: Policy) -> Outcome:
+    adjusted = adjust((*rows, *others), policy)
+    return Outcome(decide(adjusted, (), policy).status, adjusted[: len(rows)], ())
+
+
+def _others(path: str, rng: Rng, count: int) -> list[Comparison]:
+    """Return ``count`` rows of identical sides, whose doubt doesn't cost the verdict."""
+    if count <= 0:
+        return []
+    pool = _pool(path)
+    return [pool[index] for index in rng.integers(0, len(pool), count)]
+
+
+@cache
+def _pool(path: str) -> tuple[Comparison, ...]:
+    rng, policy, alike = np.random.default_rng(2), policy_with(0.05), [0.0] * CASES
+    rows: list[Comparison] = []
+    for _ in range(_POOL_REPORTS):
+        if path == "compare":
+            rows += Compare()(_QUIET, rng, alike, policy, cases=0).rows
+        else:
+            rows += _checked(_QUIET, rng, alike, policy, None, int(path.removeprefix("check ")))
+    return tuple(replace(row, case=f"other{n}", metric=COLD) for n, row in enumerate(rows))
+
+
+def _checked(
+    model: Model,
+    rng: Rng,
+    changes: Sequence[float],
     policy: Policy,
-    rounds: Sequence[int],
-) -> Outcome:
-    adjusted = adjust((*mine, *others), policy)
-    verdict = decide(adjusted, (), policy)
-    return Outcome(verdict.status, adjusted[: len(mine)], tuple(rounds))
+    cold: ColdStart | None,
+    sessions: int,
+) -> list[Comparison]:
+    stored, now = _apart(model, rng, changes, sessions)
+    starts = None if cold is None else _apart(cold.model, rng, cold.changes, sessions)
+    rows: list[Comparison] = []
+    for index in range(len(changes)):
+        case = _case(index, cold)
+        before, after = (None, None) if starts is None else (starts[0][index], starts[1][index])
+        rows += compare_case(
+            case,
+            _workers(case, 0, stored[index], before),
+            _workers(case, 1, now[index], after),
+            policy,
+            paired=False,
+            base_sessions=(WORKERS,) * sessions,
+        )
+    return rows
 
 
 def _apart(model: Model, rng: Rng, changes: Sequence[float], sessions: int) -> tuple[Array, Array]:
@@ -322,42 +329,38 @@ def _slowed(seen: Seen, changes: Sequence[float]) -> Seen:
     return replace(seen, head=seen.head + change, head_bursts=seen.head_bursts + change[..., None])
 
 
-def _case(index: int, cold: ColdStart | None) -> Case:
+@cache
+def _named(index: int, metrics: tuple[str, ...]) -> Case:
     name = f"case{index}"
-    metrics = (METRIC,) if cold is None else (METRIC, COLD)
     return Case(name, name, {}, "bench_simulated.py", 1, "simulated", metrics=metrics)
 
 
-def _sides(
-    case: Case, index: int, seen: Seen, starts: Seen | None, rounds: int
-) -> tuple[tuple[WorkerOutput, ...], tuple[WorkerOutput, ...]]:
-    """Return both sides' workers of one case, of so many rounds."""
+def _case(index: int, cold: ColdStart | None) -> Case:
+    return _named(index, (METRIC,) if cold is None else (METRIC, COLD))
 
-    def first(values: Array | None) -> Array | None:
-        return None if values is None else values[index, :rounds]
 
-    cold = (None, None) if starts is None else (starts.base, starts.head)
-    return (
-        _workers(case, "base", first(seen.base), first(seen.base_bursts), first(cold[0])),
-        _workers(case, "head", first(seen.head), first(seen.head_bursts), first(cold[1])),
+def _workers(case: Case, side: int, logs: Array, starts: Array | None) -> tuple[WorkerOutput, ...]:
+    colds = [None] * len(logs) if starts is None else starts.tolist()
+    return tuple(
+        _worker(case, side, number, log, None, cold)
+        for number, (log, cold) in enumerate(zip(logs.tolist(), colds, strict=True), start=1)
     )
 
 
-def _workers(
+def _worker(
     case: Case,
-    side: str,
-    logs: Array,
-    bursts: Array | None = None,
-    starts: Array | None = None,
-) -> tuple[WorkerOutput, ...]:
-    values = [{METRIC: value} for value in np.exp(logs).tolist()]
-    if starts is not None:
-        for given, start in zip(values, np.exp(starts).tolist(), strict=True):
-            given[COLD] = start
-    medians: list[dict[str, tuple[float, ...]]] = [{} for _ in values]
-    if bursts is not None:
-        medians = [{METRIC: tuple(each)} for each in np.exp(bursts).tolist()]
-    return tuple(
-        WorkerOutput(case.id, side, number, given, 100, bursts=each)
-        for number, (given, each) in enumerate(zip(values, medians, strict=True), start=1)
+    side: int,
+    number: int,
+    log: float,
+    bursts: Array | None,
+    cold: float | None,
+    luck: float = 0.0,
+    ancestor: int = 0,
+) -> WorkerOutput:
+    values = {METRIC: math.exp(log + luck)}
+    if cold is not None:
+        values[COLD] = math.exp(cold)
+    medians = {} if bursts is None else {METRIC: tuple(np.exp(bursts + luck).tolist())}
+    return WorkerOutput(
+        case.id, _SIDES[side], number, values, 100, bursts=medians, ancestor=ancestor
     )

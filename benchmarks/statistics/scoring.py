@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.statistics.paths import Outcome
 from perfci.model.report import Comparison
+from perfci.model.settings import DECIDING_ROUNDS
 
 SEED = 20
 _NORMAL = 1.959963984540054
@@ -21,7 +22,8 @@ _NORMAL = 1.959963984540054
 class Score:
     """Counts over reports and their comparisons; ``change`` is head ÷ base - 1, the truth.
 
-    ``alarmed`` are reports with a comparison that is significant, of whatever size.
+    ``alarmed`` are reports with a comparison that is significant, of whatever size;
+    ``unchanged_early`` are cases that the least rounds showed to be unchanged.
     """
 
     model: str
@@ -34,6 +36,7 @@ class Score:
     inconclusive: int = 0
     comparisons: int = 0
     rounds: int = 0
+    ancestors: int = 0
     set_aside: int = 0
     intervals: int = 0
     held: int = 0
@@ -41,12 +44,14 @@ class Score:
     regressed: int = 0
     improved: int = 0
     unchanged: int = 0
+    unchanged_early: int = 0
 
     def add(self, outcome: Outcome, alpha: float) -> None:
         self.reports += 1
         self.failed += outcome.verdict == "fail"
         self.inconclusive += outcome.verdict == "inconclusive"
         self.rounds += sum(outcome.rounds)
+        self.ancestors += sum(outcome.ancestors)
         significant = self.significant
         for row in outcome.rows:
             self._add(row, alpha)
@@ -59,6 +64,11 @@ class Score:
         self.regressed += row.status == "regressed"
         self.improved += row.status == "improved"
         self.unchanged += row.status == "unchanged"
+        self.unchanged_early += (
+            row.status == "unchanged"
+            and row.base is not None
+            and row.base.workers == DECIDING_ROUNDS
+        )
         if row.ratio_lo is not None and row.ratio_hi is not None:
             self.intervals += 1
             self.held += row.ratio_lo <= 1.0 + self.change <= row.ratio_hi

@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 
 from benchmarks.statistics.noise import Rng
-from benchmarks.statistics.paths import Pair, of_ancestors
+from benchmarks.statistics.paths import Pair, measured
 from benchmarks.statistics.scoring import markdown, percent, percent_with_interval, rng_of
 from benchmarks.statistics.served_requests import LOADS, SERVERS, Load, Luck, Server, both_sides
 from perfci.model.case import Case
@@ -53,9 +53,7 @@ def rows(task: str, reports: int) -> list[dict[str, object]]:
     found: list[Comparison] = []
     failed = rounds = 0
     for _ in range(reports):
-        outcome = of_ancestors(
-            tuple(_CASES.values()), _pairs(server, slower, rng), _POLICY, least=5, most=20
-        )
+        outcome = measured(tuple(_CASES.values()), _pairs(server, slower, rng), _POLICY)
         failed += outcome.verdict == "fail"
         rounds += sum(outcome.rounds)
         found += outcome.rows

@@ -1,7 +1,7 @@
 """How often perfci is wrong, by simulation: false alarms, coverage, power.
 
     python benchmarks/statistics/simulate.py [--reports N] [--json FILE] [--only MODEL] [--part P]
-    python benchmarks/statistics/simulate.py --from FILE [--write FOLDER]
+    python benchmarks/statistics/simulate.py --from FILE... [--json FILE] [--write FOLDER]
 
 Prints Markdown tables and writes the raw counts. Every simulated figure in docs/statistics.md and
 docs/results/ comes from here; the seed is fixed, so it comes out the same again. ``--write``
@@ -41,7 +41,7 @@ from benchmarks.statistics.scoring import SEED
 from benchmarks.statistics.tables import rewritten, tables, with_headings
 from perfci.model.version import VERSION
 
-REPORTS = 200
+REPORTS = 100
 _BY_NAME = {model.name: model for model in MODELS}
 
 Task = tuple[str, Callable[..., list[dict[str, object]]], tuple[object, ...]]
@@ -52,13 +52,13 @@ def _tasks(models: Sequence[Model], reports: int, part: str) -> list[Task]:
     tasks = [task for model in models for task in _tasks_of(model, reports)]
     tasks += [("cold", cold_starts.rows, (task, reports)) for task in cold_starts.TASKS]
     for name, module, runs in (
-        ("modes", modes_errors, 10 * reports),
-        ("stopping", stopping_levels, 20 * reports),
+        ("modes", modes_errors, 20 * reports),
+        ("stopping", stopping_levels, 40 * reports),
         ("few", few_rounds, 100 * reports),
         ("percentiles", percentiles, 2 * reports),
         ("sessions", sessions, 20 * reports),
-        ("ancestors", ancestors, 20 * reports),
-        ("serving", serving, reports // 2),
+        ("ancestors", ancestors, 40 * reports),
+        ("serving", serving, reports // 4),
     ):
         tasks += [(name, module.rows, (task, runs)) for task in module.TASKS]
     return [task for task in tasks if part in {"", task[0]}]
@@ -67,17 +67,20 @@ def _tasks(models: Sequence[Model], reports: int, part: str) -> list[Task]:
 def _tasks_of(model: Model, reports: int) -> list[Task]:
     name = model.name
     tasks: list[Task] = [("alarms", false_alarms.rows, (name, path, reports)) for path in PATHS]
-    tasks += [("power", power.rows, (name, path, reports // 2)) for path in power.CELLS]
-    tasks += [
-        ("boundary", thresholds.boundary, (name, path, reports // 8))
-        for path in thresholds.BOUNDARY_PATHS
-    ]
+    tasks += [("power", power.rows, (name, path, reports)) for path in power.CELLS]
+    if not model.offset:
+        tasks += [
+            ("boundary", thresholds.boundary, (name, path, reports // 4))
+            for path in thresholds.BOUNDARY_PATHS
+        ]
     if name in thresholds.SCALED:
         tasks += [
-            ("spreads", thresholds.spreads, (name, factor, reports // 10))
+            ("spreads", thresholds.spreads, (name, factor, reports // 5))
             for factor in thresholds.IN_SPREADS
         ]
-    return [*tasks, ("usual", usual.rows, (name, reports))]
+    if not model.offset and model.between is None:
+        tasks.append(("usual", usual.rows, (name, 2 * reports)))
+    return tasks
 
 
 def _run(task: Task) -> list[dict[str, object]]:
@@ -99,19 +102,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--reports", type=int, default=REPORTS, help="reports for each cell")
     parser.add_argument("--json", type=Path, help="where the raw counts go")
-    parser.add_argument("--only", default="", help="models whose names contain this")
+    parser.add_argument(
+        "--only", default="", help="models whose names contain one of these, by semicolon"
+    )
     parser.add_argument("--part", default="", help="alarms, power, boundary, spreads, cold, …")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--from", dest="kept", type=Path, help="print the tables of this file")
+    parser.add_argument(
+        "--from", dest="kept", type=Path, nargs="+", help="print the tables of these parts"
+    )
     parser.add_argument("--write", type=Path, help="put the tables into this folder's pages")
     given = parser.parse_args()
-    models = [model for model in MODELS if given.only in model.name]
+    parts = given.only.split(";")
+    models = [model for model in MODELS if any(part in model.name for part in parts)]
     if not models:
         parser.error(f"no model's name contains {given.only!r}: {[m.name for m in MODELS]}")
     if given.kept:
-        results = json.loads(given.kept.read_text(encoding="utf-8"))["results"]
+        kept = [json.loads(path.read_text(encoding="utf-8")) for path in given.kept]
+        results = [row for part in kept for row in part["results"]]
+        core_s = sum(part["core_s"] for part in kept)
     else:
-        results = _simulated(models, given)
+        results, core_s = _simulated(models, given)
+    if given.json:
+        _keep(given, results, core_s)
     made = tables(results)
     print(with_headings(made))
     if given.write:
@@ -120,7 +132,9 @@ def main() -> None:
             page.write_text(rewritten(text, made), encoding="utf-8")
 
 
-def _simulated(models: Sequence[Model], given: argparse.Namespace) -> list[dict[str, object]]:
+def _simulated(
+    models: Sequence[Model], given: argparse.Namespace
+) -> tuple[list[dict[str, object]], int]:
     started = time.monotonic()
     results = _all_of(_tasks(models, given.reports, given.part), given.processes)
     wall_s = time.monotonic() - started
@@ -130,18 +144,14 @@ def _simulated(models: Sequence[Model], given: argparse.Namespace) -> list[dict[
         f"{wall_s:.0f} s with {given.processes} processes ({core_s:.0f} s of a core), "
         f"{given.reports} reports, seed {SEED}, perfci {VERSION}\n"
     )
-    if given.json:
-        about = {
-            "perfci": VERSION,
-            "seed": SEED,
-            "reports": given.reports,
-            "core_s": round(core_s),
-            "only": given.only,
-            "part": given.part,
-        }
-        text = json.dumps(about | {"results": results}, ensure_ascii=False)
-        given.json.write_text(text.replace('{"part"', '\n{"part"') + "\n", encoding="utf-8")
-    return results
+    return results, round(core_s)
+
+
+def _keep(given: argparse.Namespace, results: list[dict[str, object]], core_s: int) -> None:
+    """Write the raw counts, a line each."""
+    about = {"perfci": VERSION, "seed": SEED, "reports": given.reports, "core_s": core_s}
+    text = json.dumps(about | {"results": results}, ensure_ascii=False)
+    given.json.write_text(text.replace('{"part"', '\n{"part"') + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

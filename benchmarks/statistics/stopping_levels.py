@@ -7,14 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.statistics.paths import FAMILY, LEAST_ROUNDS, MOST_ROUNDS
+from benchmarks.statistics.paths import CASES, GATING
 from benchmarks.statistics.scoring import markdown, percent
+from perfci.model.settings import MeasureSettings
 from perfci.stats.paired import paired_t
 from perfci.verdict.stopping import is_decided
 
-LEVELS = (0.05, 0.01, 0.002)
+LEVELS = (0.05, 0.011, 0.002)
 SPREADS = (0.007, 0.02)
 CHANGES = (0.0, 0.02, 0.04, 0.05)
+_SETTINGS = MeasureSettings()
 LIMIT = math.log1p(0.05)
 ALPHA = 0.01
 TASKS = tuple(f"stopping at {level}" for level in LEVELS)
@@ -31,14 +33,14 @@ def _row(level: float, spread: float, change: float, runs: int) -> dict[str, obj
     true = float(np.log1p(change))
     held = rounds = 0
     for _ in range(runs):
-        differences = rng.normal(true, spread, MOST_ROUNDS).tolist()
-        count = LEAST_ROUNDS
+        differences = rng.normal(true, spread, _SETTINGS.max_rounds).tolist()
+        count = _SETTINGS.rounds
         while True:
             test = paired_t([0.0] * count, differences[:count], confidence=1.0 - level)
             assert test.lo is not None
             assert test.hi is not None
-            decided = is_decided(test.lo, test.hi, test.p, LIMIT, ALPHA / FAMILY)
-            if count == MOST_ROUNDS or decided:
+            decided = is_decided(test.lo, test.hi, test.p, LIMIT, ALPHA / (CASES * GATING))
+            if count == _SETTINGS.max_rounds or decided:
                 break
             count += 1
         held += test.lo <= true <= test.hi

@@ -9,18 +9,14 @@ import numpy as np
 
 from benchmarks.statistics.noise import MODELS
 from benchmarks.statistics.scoring import markdown
-from benchmarks.statistics.thresholds import ADAPTIVE, BOUNDARY_PATHS
+from benchmarks.statistics.thresholds import BOUNDARY_PATHS, COMPARE
 
 LAYOUT = "layout, 1 % a side"
-USUAL = tuple(
-    model.name
-    for model in MODELS
-    if not model.offset and model.name not in {LAYOUT, "zero variance"}
-)
+USUAL = tuple(model.name for model in MODELS if not model.offset and model.name != LAYOUT)
 COLUMNS = (
-    ("`compare`", ADAPTIVE, USUAL),
+    ("`compare`", COMPARE, USUAL),
     ("`check`, 3 sessions", BOUNDARY_PATHS[-1], USUAL),
-    ("`compare`, *layout*", ADAPTIVE, (LAYOUT,)),
+    ("`compare`, *layout*", COMPARE, (LAYOUT,)),
 )
 IDENTICAL = None
 LINES = (

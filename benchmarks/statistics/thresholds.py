@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.statistics.noise import Model
-from benchmarks.statistics.paths import FAMILY, PATHS, policy_with
+from benchmarks.statistics.paths import CASES, PATHS, policy_with
 from benchmarks.statistics.scoring import (
     Score,
     largest_error,
@@ -23,24 +23,21 @@ from benchmarks.statistics.scoring import (
 
 THRESHOLD = 0.05
 ALPHA = 0.01
-ADAPTIVE = "compare, adaptive"
-BOUNDARY_PATHS = (ADAPTIVE, "check, 3 sessions, confirmed")
+COMPARE = "compare"
+BOUNDARY_PATHS = (COMPARE, "check, 3 sessions, confirmed")
 SHARES = (0.5, 1.0, 2.0)
 """The true change, in thresholds."""
-IN_SPREADS = (0.5, 1.0, 2.0)
+IN_SPREADS = (0.5, 1.0)
 """The threshold, in spreads of a round's log ratio."""
 SCALED = (
     "spread 0.7 %",
     "bimodal, half slow",
-    "bimodal, fifth slow",
-    "drift",
-    "step",
+    "ancestors as far apart as rounds",
     "heavy tails, t2",
-    "woken tenant",
-    "bursts",
+    "one round in ten disturbed",
     "layout, 1 % a side",
 )
-"""Most others are the first of these on another scale; some have no spread, or no change of 0."""
+"""Most others are the first of these on another scale, or have no change of 0."""
 
 
 def boundary(model: Model, path: str, reports: int) -> list[dict[str, object]]:
@@ -63,7 +60,7 @@ def spreads(model: Model, factor: float, reports: int) -> list[dict[str, object]
             "spread": round(spread, 6),
             "factor": factor,
             "share": share,
-            **_score(model, ADAPTIVE, share, threshold, (1 if share else 8) * reports, rng).plain(),
+            **_score(model, COMPARE, share, threshold, (1 if share else 8) * reports, rng).plain(),
         }
         for share in (0.0, *SHARES)
     ]
@@ -81,7 +78,7 @@ def _score(
     score = Score(model.name, path, float(np.expm1(change + model.offset)), threshold)
     policy = policy_with(threshold)
     for _ in range(reports):
-        score.add(PATHS[path](model, rng, [change] * FAMILY, policy, ()), ALPHA)
+        score.add(PATHS[path](model, rng, [change] * CASES, policy), ALPHA)
     return score
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from benchmarks.statistics.noise import Array, Model, Rng
-from benchmarks.statistics.paths import FAMILY
+from benchmarks.statistics.paths import CASES
 from benchmarks.statistics.scoring import largest_error, markdown, percent, rng_of
 from benchmarks.statistics.thresholds import THRESHOLD
 
@@ -19,8 +19,8 @@ WITHIN = 0.02
 
 def alarms(model: Model, rng: Rng, least_change: float) -> Array:
     """Return which of a report's identical cases it calls slower: p < 0.05 and abs(d) > 0.2."""
-    seen = model.together(rng, FAMILY, 1)
-    shape = (FAMILY, ITERATIONS)
+    seen = model.together(rng, CASES, 1)
+    shape = (CASES, ITERATIONS)
     sides = [values + rng.normal(0.0, WITHIN, shape) for values in (seen.base, seen.head)]
     centers = [np.mean(side, axis=1) for side in sides]
     spreads = [np.var(side, axis=1, ddof=1) for side in sides]

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.statistics import serving, usual
-from benchmarks.statistics.noise import MODELS, Model
-from benchmarks.statistics.paths import COLD, FAMILY, PATHS, ColdStart, Outcome, policy_with
+from benchmarks.statistics.noise import MODELS, Model, gaussian
+from benchmarks.statistics.paths import (
+    CASES,
+    COLD,
+    GATING,
+    PATHS,
+    ColdStart,
+    Compare,
+    Outcome,
+    policy_with,
+)
 from benchmarks.statistics.scoring import wilson_interval
 from benchmarks.statistics.tables import HEADINGS, marked, rewritten, tables
+from perfci.model.settings import MeasureSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,10 +35,10 @@ EXACT = {"tokens_per_request"}
 
 
 def reports(
-    model: str, path: str, count: int, changes: Sequence[float] = (0.0,) * FAMILY
+    model: str, path: str, count: int, changes: Sequence[float] = (0.0,) * CASES
 ) -> list[Outcome]:
     rng = np.random.default_rng(11)
-    return [PATHS[path](BY_NAME[model], rng, changes, POLICY, ()) for _ in range(count)]
+    return [PATHS[path](BY_NAME[model], rng, changes, POLICY) for _ in range(count)]
 
 
 def coverage(outcomes: Sequence[Outcome], ratio: float = 1.0) -> float:
@@ -37,18 +48,32 @@ def coverage(outcomes: Sequence[Outcome], ratio: float = 1.0) -> float:
 
 @pytest.mark.parametrize(
     "model",
-    ["spread 2 %", "bimodal, half slow", "drift", "step", "heavy tails, t2", "woken tenant"],
+    [
+        "spread 2 %",
+        "bimodal, half slow",
+        "ancestors 60 % apart",
+        "serial 0.6",
+        "heavy tails, t2",
+        "one round in ten disturbed",
+    ],
 )
 def test_identical_cases_hardly_ever_fail(model: str) -> None:
-    outcomes = reports(model, "compare, adaptive", 10)
+    outcomes = reports(model, "compare", 10)
     assert sum(outcome.verdict == "fail" for outcome in outcomes) <= 1
 
 
 def test_all_of_five_rounds_of_two_speeds_alike_is_luck_and_not_a_regression() -> None:
-    outcomes = reports("bimodal, steady", "compare, 5 rounds", 80)
+    rng = np.random.default_rng(11)
+    five = Compare(MeasureSettings(rounds=5, max_rounds=5), forks=False)
+    model = BY_NAME["bimodal, half slow"]
+    outcomes = [five(model, rng, (0.0,) * CASES, POLICY) for _ in range(80)]
     assert not any(outcome.verdict == "fail" for outcome in outcomes)
-    doubted = [w for o in outcomes for row in o.rows for w in row.warnings if "looks" in w]
-    assert doubted  # it did happen
+    assert any(
+        f.code in {"looks-regressed", "looks-improved"}
+        for outcome in outcomes
+        for row in outcome.rows
+        for f in row.findings
+    )  # it did happen
 
 
 def test_a_baseline_of_one_session_alone_never_fails_for_the_luck_of_sessions() -> None:
@@ -57,26 +82,26 @@ def test_a_baseline_of_one_session_alone_never_fails_for_the_luck_of_sessions() 
     assert coverage(outcomes) < 0.6  # which is why
 
 
-@pytest.mark.parametrize("path", ["compare, 5 rounds", "check, 3 sessions"])
-def test_intervals_hold_at_95_percent(path: str) -> None:
-    assert coverage(reports("spread 2 %", path, 60)) == pytest.approx(0.95, abs=0.02)
+def test_intervals_of_sessions_hold_at_95_percent() -> None:
+    outcomes = reports("spread 2 %", "check, 3 sessions", 60)
+    assert coverage(outcomes) == pytest.approx(0.95, abs=0.02)
 
 
 def test_intervals_that_are_corrected_for_looks_hold_more_often_where_the_first_look_decides() -> (
     None
 ):
-    assert coverage(reports("spread 0.7 %", "compare, adaptive", 60)) >= 0.975
+    assert coverage(reports("spread 0.7 %", "compare", 60)) >= 0.975
 
 
 def test_stopping_keeps_the_coverage_of_a_change_at_the_threshold() -> None:
-    changes = [float(np.log(1.05))] * FAMILY
-    outcomes = reports("spread 0.7 %", "compare, adaptive", 15, changes)
+    changes = [float(np.log(1.05))] * CASES
+    outcomes = reports("spread 0.7 %", "compare", 15, changes)
     assert coverage(outcomes, 1.05) >= 0.92
 
 
 def test_a_slow_down_of_twice_the_threshold_fails_at_the_usual_spread() -> None:
-    changes = [float(np.log(1.10)), *[0.0] * (FAMILY - 1)]
-    outcomes = reports("spread 0.7 %", "compare, adaptive", 20, changes)
+    changes = [float(np.log(1.10)), *[0.0] * (CASES - 1)]
+    outcomes = reports("spread 0.7 %", "compare", 20, changes)
     assert {outcome.verdict for outcome in outcomes} == {"fail"}
     confirmed = reports("spread 0.7 %", "check, 3 sessions, confirmed", 20, changes)
     assert {outcome.verdict for outcome in confirmed} == {"fail"}
@@ -84,8 +109,8 @@ def test_a_slow_down_of_twice_the_threshold_fails_at_the_usual_spread() -> None:
 
 
 def test_decided_cases_take_no_more_rounds() -> None:
-    changes = [float(np.log(1.045)), *[0.0] * (FAMILY - 1)]
-    (outcome,) = reports("spread 0.7 %", "compare, adaptive", 1, changes)
+    changes = [float(np.log(1.045)), *[0.0] * (CASES - 1)]
+    (outcome,) = reports("spread 0.7 %", "compare", 1, changes)
     assert outcome.rounds[0] > 5
     assert np.mean(outcome.rounds[1:]) < 5.5
 
@@ -98,38 +123,31 @@ def test_the_usual_recipe_breaks_on_the_same_models(model: str) -> None:
 
 
 def test_bursts_side_by_side_see_less_of_a_busy_machine_than_the_sides_own_medians() -> None:
-    beside, own = BY_NAME["bursts"], BY_NAME["bursts, own p50s"]
+    beside = BY_NAME["bursts"]
+    own = replace(beside, side_by_side=False)
     assert beside.spread() < 0.5 * own.spread()
-    changes = [float(np.log(1.10)), *[0.0] * (FAMILY - 1)]
-    (outcome,) = reports("bursts", "compare, adaptive", 1, changes)
-    assert [row.status for row in outcome.rows] == ["regressed", *["unchanged"] * (FAMILY - 1)]
-    assert coverage(reports("bursts", "compare, 5 rounds", 20)) == pytest.approx(0.95, abs=0.04)
-
-
-def test_what_some_of_heads_processes_do_is_in_the_interval() -> None:
-    """With slow rounds excluded, 26 to 68 % of the intervals held."""
-    offset = BY_NAME["head: one process in 5 slow"].offset
-    outcomes = reports("head: one process in 5 slow", "compare, 10 rounds", 20)
-    assert coverage(outcomes, float(np.exp(offset))) >= 0.85
-    assert not any(row.rounds_set_aside for outcome in outcomes for row in outcome.rows)
+    changes = [float(np.log(1.10)), *[0.0] * (CASES - 1)]
+    (outcome,) = reports("bursts", "compare", 1, changes)
+    assert [row.status for row in outcome.rows] == ["regressed", *["unchanged"] * (CASES - 1)]
+    assert coverage(reports("bursts", "compare", 20)) > 0.9
 
 
 def test_a_constant_of_one_side_is_found_and_is_no_noise_that_rounds_can_tell() -> None:
-    outcomes = reports("layout, 1 % a side", "compare, 10 rounds", 5)
+    outcomes = reports("layout, 1 % a side", "compare, fresh processes", 20)
     assert coverage(outcomes) < 0.7
-    assert all(any(row.p_adjusted < 0.01 for row in outcome.rows) for outcome in outcomes)
+    assert sum(any(row.p_adjusted < 0.01 for row in o.rows) for o in outcomes) > 10
 
 
 def test_a_slower_cold_start_is_a_suspicion_that_is_measured_again() -> None:
     rng = np.random.default_rng(13)
-    slower = ColdStart(BY_NAME["spread 2 %"], (float(np.log(1.4)), *[0.0] * (FAMILY - 1)))
+    slower = ColdStart(BY_NAME["spread 2 %"], (float(np.log(1.4)), *[0.0] * (CASES - 1)))
     path = PATHS["check, 3 sessions, confirmed"]
-    outcome = path(BY_NAME["spread 0.7 %"], rng, [0.0] * FAMILY, POLICY, (), slower)
+    outcome = path(BY_NAME["spread 0.7 %"], rng, [0.0] * CASES, POLICY, slower)
     starts = [row for row in outcome.rows if row.metric == COLD]
     assert [row.status for row in starts if row.case == "case0"] == ["regressed"]
     assert next(row for row in starts if row.case == "case0").confirmed
     assert "regressed" not in {row.status for row in starts if row.case != "case0"}
-    assert len(outcome.rows) == 2 * FAMILY
+    assert len(outcome.rows) == 2 * CASES
 
 
 def test_intervals_of_equal_servers_hold_and_none_fails() -> None:
@@ -146,6 +164,61 @@ def test_what_is_slower_on_head_is_simulated_in_its_phase(monkeypatch: pytest.Mo
     truths = {row["metric"]: row["truth"] for row in counts if row["load"] == "one client"}
     assert truths["time_to_first_token"] == pytest.approx(1.2, abs=0.02)
     assert truths["inter_token_latency_p50"] == pytest.approx(1.0, abs=0.02)
+
+
+def independent_reports(
+    rng: np.random.Generator, count: int, tests: int, change: float
+) -> tuple[float, float, float]:
+    """Return three shares of reports of eight rounds, with a spread of 1 %, by numpy alone.
+
+    Of reports whose first test, the only true change, is significant; whose next 19 have one that
+    is; and of intervals of 95 % that hold. Paired t by the closed form for odd degrees of freedom
+    (Abramowitz & Stegun 26.7.3), then Holm.
+    """
+    df = 7
+    values = rng.normal(0.0, 0.01, (count, tests, df + 1))
+    values[:, 0] += change
+    center = values.mean(axis=-1)
+    se = values.std(axis=-1, ddof=1) / np.sqrt(df + 1)
+    angle = np.arctan(np.abs(center) / se / np.sqrt(df))
+    cosine = np.cos(angle)
+    terms = cosine + 2.0 / 3.0 * cosine**3 + 8.0 / 15.0 * cosine**5
+    p = 1.0 - 2.0 / np.pi * (angle + np.sin(angle) * terms)
+    order = np.argsort(p, axis=1)
+    ranked = np.take_along_axis(p, order, axis=1) * (tests - np.arange(tests))
+    adjusted = np.empty_like(p)
+    np.put_along_axis(adjusted, order, np.maximum.accumulate(ranked, axis=1), axis=1)
+    significant = adjusted < 0.01
+    truth = np.zeros(tests)
+    truth[0] = change
+    held = np.abs(center - truth) <= 2.364624251592785 * se
+    return (
+        float(significant[:, 0].mean()),
+        float(significant[:, 1:CASES].any(axis=1).mean()),
+        float(held[:, :CASES].mean()),
+    )
+
+
+def test_a_plain_cell_agrees_with_an_independent_simulation() -> None:
+    change, count, independent = float(np.log(1.02)), 300, 4000
+    model = replace(BY_NAME["spread 0.7 %"], own=gaussian(0.01))
+    path = Compare(MeasureSettings(rounds=8, max_rounds=8), forks=False)
+    rng = np.random.default_rng(17)
+    changes = [change, *[0.0] * (CASES - 1)]
+    outcomes = [path(model, rng, changes, policy_with(0.01)) for _ in range(count)]
+    first = float(np.mean([outcome.rows[0].p_adjusted < 0.01 for outcome in outcomes]))
+    others = float(np.mean([any(r.p_adjusted < 0.01 for r in o.rows[1:]) for o in outcomes]))
+    rows = [row for outcome in outcomes for row in outcome.rows]
+    truths = [1.02 if row.case == "case0" else 1.0 for row in rows]
+    held = [row.ratio_lo <= true <= row.ratio_hi for row, true in zip(rows, truths, strict=True)]
+    expected = independent_reports(
+        np.random.Generator(np.random.Philox(5)), independent, GATING * CASES, change
+    )
+    seen = (first, others, float(np.mean(held)))
+    for share, true, size in zip(seen, expected, (count, count, len(rows)), strict=True):
+        error = np.sqrt(true * (1.0 - true) * (1.0 / size + 1.0 / independent))
+        assert share == pytest.approx(true, abs=3.5 * float(error))
+    assert 0.2 < expected[0] < 0.8  # or it would say little
 
 
 def test_wilsons_interval_is_the_one_in_the_books() -> None:
