@@ -134,6 +134,12 @@ MUTANTS = (
     Mutant("session/session.py", "left > state.longest_round_s", "left > 0", SESSION),
     Mutant("session/needs.py", "if one not in state.out_of_reach", "if one", SESSION),
     Mutant(
+        "verdict/allocation.py",
+        "rows = [row, without_extreme_pair(row)]",
+        "rows = [row]",
+        VERDICT,
+    ),
+    Mutant(
         "session/session.py",
         "self._scale * len(self._states) / max(1, len(ready))",
         "self._scale",

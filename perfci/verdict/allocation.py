@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from perfci.model.report import Comparison
-from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
+from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
+from perfci.stats.quantile import median
 from perfci.stats.spread import Spread, upper_bound
-from perfci.stats.student import t_quantile
-from perfci.verdict.caveats import ancestors_differ, draws, rounds_to_believe
+from perfci.stats.student import mean, t_quantile, variance
+from perfci.verdict.caveats import ancestors_differ, draws, rounds_to_believe, shares_ancestors
 from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
 from perfci.verdict.policy import Policy
 
@@ -72,8 +73,46 @@ def rounds_to_decide(row: Comparison, policy: Policy, family: int, most: int) ->
 
 
 def is_out_of_reach(row: Comparison, policy: Policy, family: int, most: int) -> bool:
-    """Say whether even ``most`` rounds more would hardly decide a paired ``row``."""
-    return most < 1 or chance(row, policy, family, most) < _HARDLY
+    """Say whether even ``most`` rounds more would hardly decide a paired ``row``.
+
+    Neither as it is, nor without its most extreme pair: among five pairs one that was disturbed
+    makes most of the spread, and need not come again.
+    """
+    rows = [row, without_extreme_pair(row)]
+    return most < 1 or all(chance(one, policy, family, most) < _HARDLY for one in rows)
+
+
+def without_extreme_pair(row: Comparison) -> Comparison:
+    """Return ``row`` with the mean and the spread of its pairs but the farthest from their median.
+
+    Its counts stay. So does the whole row, where its pairs' values are not known.
+    """
+    changes = _changes(row)
+    if len(changes) < DECIDING_ROUNDS or row.se is None or row.df is None:
+        return row
+    middle = median(changes)
+    kept = sorted(changes, key=lambda change: abs(change - middle))[:-1]
+    spread = variance(changes)
+    if spread == 0.0:
+        return row
+    se = row.se * math.sqrt(variance(kept) / spread)
+    half_width = se * t_quantile(0.5 + row.confidence / 2.0, row.df)
+    lo, hi = mean(kept) - half_width, mean(kept) + half_width
+    if row.difference is not None:
+        return replace(row, se=se, difference_lo=lo, difference_hi=hi)
+    return replace(row, se=se, ratio_lo=math.exp(lo), ratio_hi=math.exp(hi))
+
+
+def _changes(row: Comparison) -> list[float]:
+    """Return each pair's change on the scale of ``row.se``; nothing where a pair is not known."""
+    if row.base is None or row.head is None or len(row.base.values) != row.base.workers:
+        return []
+    pairs = list(zip(row.base.values, row.head.values, strict=True))
+    if row.difference is not None:
+        return [head - base for base, head in pairs]
+    if any(min(pair) <= 0.0 for pair in pairs):
+        return []
+    return [math.log(head / base) for base, head in pairs]
 
 
 def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
@@ -84,7 +123,8 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
     Predictive power (Spiegelhalter, Freedman & Blackburn 1986, Controlled Clinical Trials 7:8-17):
     with n rounds of the mean m and N in the end, the final mean is ``m + σ √(1/n - 1/N) z``; σ²
     itself is ``df s² / χ²``. Both are taken at quantiles that are alike likely. Of ancestors, not
-    of rounds, where those differ. Assumes about normal rounds, and no prior knowledge.
+    of rounds, where those differ; degrees of freedom are always of ancestors. Assumes about normal
+    rounds, and no prior knowledge.
     """
     pairs = row.base.workers if row.base else 0
     drawn = min(draws(row))
@@ -97,10 +137,13 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
     beyond = is_beyond(lo, hi, threshold)
     if beyond and drawn + more < rounds_to_believe(family, policy.alpha):
         return 0.0
-    count, final = (drawn, drawn + more) if ancestors_differ(row) else (pairs, pairs + more)
+    differ = ancestors_differ(row)
+    count, final = (drawn, drawn + more) if differ else (pairs, pairs + more)
     left = math.sqrt(1.0 / count - 1.0 / final)
-    sure = t_quantile(0.5 + row.confidence / 2.0, final - 1)
-    believed = t_quantile(1.0 - level / 2.0, final - 1)
+    shared = shares_ancestors(row) and not (differ or beyond)
+    df = drawn + (math.ceil(more / ROUNDS_OF_AN_ANCESTOR) if shared else more) - 1
+    sure = t_quantile(0.5 + row.confidence / 2.0, df)
+    believed = t_quantile(1.0 - level / 2.0, df)
     decided = 0
     for share in _SPREADS:
         spread = upper_bound(Spread(row.se * math.sqrt(count), int(row.df)), share)

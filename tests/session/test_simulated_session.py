@@ -27,8 +27,8 @@ SAME = ("compare", "HEAD", "HEAD", "--same")
 
 
 def undecided(work: WorkOrder, number: int) -> float:
-    """Rounds 4 % up and down: nine of them leave it open at 5 %, and a few more might not."""
-    return 0.01 * math.exp(0.04 * (-1) ** number * (work.side == "head"))
+    """Rounds 3.5 % up and down: nine of them leave it open at 5 %, and a few more might not."""
+    return 0.01 * math.exp(0.035 * (-1) ** number * (work.side == "head"))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from perfci.verdict.allocation import (
     is_out_of_reach,
     next_cases,
     rounds_to_decide,
+    without_extreme_pair,
 )
 from perfci.verdict.comparison.cases import compare_case
 from perfci.verdict.margin import is_within, worse_by
@@ -65,9 +66,42 @@ def test_the_chance_is_how_often_it_comes_to_that() -> None:
 
 
 def test_a_spread_that_no_round_can_overcome_is_out_of_reach() -> None:
-    assert is_out_of_reach(seen(0.0, 0.2), POLICY, 1, 14)
+    assert is_out_of_reach(seen(0.0, 0.2, pairs=12), POLICY, 1, 8)
     assert not is_out_of_reach(seen(0.0, 0.05), POLICY, 1, 14)
     assert is_out_of_reach(seen(0.0, 0.05), POLICY, 1, 0)
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_one_disturbed_pair_of_five_puts_nothing_out_of_reach(place: int) -> None:
+    logs = [0.01, -0.01, 0.012, -0.008, 0.0]
+    logs[place] += math.log(1.3)
+    row = of_logs(logs)
+    assert chance(row, POLICY, 20, 10) < 0.05
+    assert not is_out_of_reach(row, POLICY, 20, 10)
+    logs[place - 1] -= math.log(1.3)
+    assert is_out_of_reach(of_logs(logs), POLICY, 20, 10)
+
+
+def test_the_most_extreme_pair_is_left_out_of_a_difference_too() -> None:
+    row = replace(seen(0.0, 0.2, pairs=6), ratio=None, difference=0.5, se=1.0, df=5.0)
+    values = (1.0, 1.1, 0.9, 1.0, 1.1, 9.0)
+    row = replace(row, head=replace(row.head, values=values))
+    calm = without_extreme_pair(row)
+    assert calm.se < 0.05
+    assert (calm.difference_lo + calm.difference_hi) / 2 == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize("values", [(), (1.0, 1.0, 0.0, 1.0, 1.0, 1.0)])
+def test_where_pairs_are_not_known_as_ratios_the_row_stays(values: tuple[float, ...]) -> None:
+    row = seen(0.0, 0.2, pairs=6)
+    row = replace(row, base=replace(row.base, values=values))
+    assert without_extreme_pair(row) == row
+
+
+def test_rounds_of_shared_ancestors_leave_as_many_degrees_of_freedom_as_ancestors() -> None:
+    row = seen(0.0, 0.04, pairs=6)
+    shared = replace(row, ancestors=4)
+    assert chance(shared, POLICY, 1, 9) < chance(row, POLICY, 1, 9)
 
 
 def test_where_ancestors_differ_rounds_are_counted_by_them() -> None:
