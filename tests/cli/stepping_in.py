@@ -6,10 +6,12 @@ for. What is to happen lies as files in a folder that both know.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from tests.builders.project import QUICK, Done, Project
 
@@ -77,6 +79,16 @@ exec {git} "$@"
 _NO_STARTER = "[tool.perfci.quiet]\nfork = false  # a worker's parent is perfci itself\n"
 
 
+def _quicker(session: dict[str, Any], times: int) -> dict[str, Any]:
+    """Return a session whose latencies are so many ``times`` less."""
+    copied = copy.deepcopy(session)
+    for worker in copied["workers"]:
+        for name in worker["values"]:
+            if name.startswith("latency"):
+                worker["values"][name] /= times
+    return copied
+
+
 class SteppedInto(Project):
     """A project and its ``steps``: the folder of what is to happen, and of what has."""
 
@@ -116,15 +128,15 @@ class SteppedInto(Project):
         return path
 
     def make_suspect(self, case: str, sha: str) -> None:
-        """Make ``case``'s baseline a thousand times quicker than it was measured, and ``sha``'s."""
+        """Make ``case``'s baseline a thousand times quicker than it was measured, and ``sha``'s.
+
+        It has three sessions, 1 % apart: one alone shows no regression.
+        """
         path = self.baseline(case)
         kept = json.loads(path.read_text())
         kept["sha"] = sha
-        for session in kept["sessions"]:
-            for worker in session["workers"]:
-                for name in worker["values"]:
-                    if name.startswith("latency"):
-                        worker["values"][name] /= 1000
+        (measured,) = kept["sessions"]
+        kept["sessions"] = [_quicker(measured, 990 + 10 * number) for number in range(3)]
         path.write_text(json.dumps(kept))
 
     def _make_steps(self) -> None:
