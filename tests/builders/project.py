@@ -16,7 +16,7 @@ from tests.builders.in_process import Done, in_process
 QUICK = """\
 [tool.perfci]
 rounds = 5
-max_rounds = 6
+max_rounds = 9
 round_time = 0.02
 burst = 0.004
 warmup = 0.05
