@@ -76,8 +76,8 @@ def undecided_metrics(
     """Return the metrics that need more rounds: those that would leave the verdict inconclusive.
 
     A gating metric that policy lets pass undecided (cold start: half an import of torch is
-    noise) prolongs a session only where it shows a change that needs a few more rounds to be
-    believed; and not where it doesn't get more of them (only the first rounds compile anew).
+    noise) prolongs a session only while it is worse by its threshold, sure or not; and not where
+    it doesn't get more rounds (only the first ones compile anew).
     ``family`` is how many gating comparisons the report will have.
     """
     rows = [row for row in comparisons if row.method == "paired_t" and row.metric in METRICS]
@@ -89,7 +89,8 @@ def undecided_metrics(
             wants_rounds(row, policy, family)
             if rule.undecided == "inconclusive"
             else METRICS[row.metric].rounds_setting == "rounds"
-            and awaits_rounds(row, policy, family)
+            and _looks_worse(row)
+            and wants_rounds(row, policy, family)
         )
     )
 
@@ -101,9 +102,13 @@ def looking_worse(rows: Iterable[Comparison], policy: Policy) -> tuple[Compariso
         for row in rows
         if row.gate == "fail"
         and policy.undecided(row.metric) == "inconclusive"
-        and (change := worse_by(row)[0]) is not None
-        and change >= threshold_of(row)
+        and _looks_worse(row)
     )
+
+
+def _looks_worse(row: Comparison) -> bool:
+    change, _, _ = worse_by(row)
+    return change is not None and change >= threshold_of(row)
 
 
 # Pure: how many rounds of a case come from one ancestor.
@@ -125,10 +130,10 @@ def rounds_of_ancestor(
         wanted = max(DECIDING_ANCESTORS, math.ceil(_OF_OWN_ANCESTOR * least))
         return max(1, math.ceil((least - rounds) / max(1, wanted - ancestors)))
     differ = any(map(ancestors_differ, rows))
-    few = any(row.ancestors < row.base.workers and _is_beyond(row) for row in rows if row.base)
+    few = any(row.ancestors < row.base.workers and _reaches(row) for row in rows if row.base)
     return 1 if differ or few else ROUNDS_OF_AN_ANCESTOR
 
 
-def _is_beyond(row: Comparison) -> bool:
-    _, lo, hi = worse_by(row)
-    return lo is not None and hi is not None and is_beyond(lo, hi, threshold_of(row))
+def _reaches(row: Comparison) -> bool:
+    change, _, _ = worse_by(row)
+    return change is not None and abs(change) >= threshold_of(row)

@@ -11,7 +11,7 @@ import pytest
 from tests.builders.project import QUICK, Project, rows
 from tests.builders.simulated import Simulated
 
-SETTINGS = QUICK.replace("max_rounds = 6", "max_rounds = 9")
+SETTINGS = QUICK
 LINE = """
 [[tool.perfci.accept]]
 case = "counting"

@@ -42,7 +42,7 @@ def tokens():
         yield number
 """
 PLANTED = ("SLOWER_S = 0.0", "SLOWER_S = 0.005")
-FEW = QUICK.replace("max_rounds = 6", "max_rounds = 4").replace("rounds = 5", "rounds = 4")
+FEW = QUICK.replace("max_rounds = 9", "max_rounds = 4").replace("rounds = 5", "rounds = 4")
 FIRST, BETWEEN = "time_to_first_token", "inter_token_latency_p50"
 
 

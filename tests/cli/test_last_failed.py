@@ -16,7 +16,7 @@ RUN = ("compare", "HEAD~1", "HEAD", "--rounds", "5")
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     project = Project(tmp_path / "project", Simulated())
-    project.write("pyproject.toml", QUICK.replace("max_rounds = 6", "max_rounds = 9"))
+    project.write("pyproject.toml", QUICK)
     project.counting(1000)
     project.commit("base")
     project.counting(1300)

@@ -304,7 +304,7 @@ def measured_elsewhere(number):
 
 
 def test_a_shard_measures_as_long_as_the_whole_report_needs(project: Project) -> None:
-    project.write("pyproject.toml", QUICK.replace("max_rounds = 6", "max_rounds = 12"))
+    project.write("pyproject.toml", QUICK.replace("max_rounds = 9", "max_rounds = 12"))
     lib = "def work():\n    return sum(range({}))\n"
     project.commit("base", **{FILE: ONE_OF_MANY, "lib.py": lib.format(20_000)})
     project.write("lib.py", lib.format(25_000))

@@ -186,7 +186,7 @@ def test_rounds_beyond_the_least_start_both_sides_at_once_and_tell_no_cold_start
     cores = project.folder.parent / "cores"
     project.write(
         "pyproject.toml",
-        QUICK.replace("max_rounds = 6", "max_rounds = 14")
+        QUICK.replace("max_rounds = 9", "max_rounds = 14")
         + '[tool.perfci.metrics.cold_start]\ngate = "warn"\n',
     )
     source = WAVERS.format(path=str(cores))

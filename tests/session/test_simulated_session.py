@@ -46,7 +46,7 @@ def project(tmp_path: Path, workers: Simulated) -> Project:
 
 def allow(project: Project, *, most: int) -> None:
     path = project.folder / "pyproject.toml"
-    path.write_text(path.read_text().replace("max_rounds = 6", f"max_rounds = {most}"))
+    path.write_text(path.read_text().replace("max_rounds = 9", f"max_rounds = {most}"))
 
 
 def test_a_decided_case_gets_its_least_rounds(project: Project, workers: Simulated) -> None:

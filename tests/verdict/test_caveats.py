@@ -130,10 +130,20 @@ def test_what_is_worse_by_less_than_half_of_the_threshold_is_no_suspect() -> Non
     )
 
 
-def test_cold_start_asks_for_rounds_only_where_a_change_waits_for_them() -> None:
-    assert undecided_metrics(paired([1.3] * 5, "cold_start"), case(), POLICY, 20) == ("cold_start",)
-    noisy = paired([1.3, 0.8, 1.2, 0.9, 1.4], "cold_start")
-    assert undecided_metrics(noisy, case(), POLICY, 20) == ()
+@pytest.mark.parametrize(
+    ("ratios", "asks"),
+    [
+        ([1.3] * 5, True),
+        ([1.05, 1.35, 1.2, 1.1, 1.3], True),  # worse, and five rounds prove too little
+        ([1.3, 0.8, 1.2, 0.9, 1.3], False),
+        ([0.7] * 5, False),
+    ],
+)
+def test_cold_start_asks_for_rounds_only_while_it_looks_worse_by_its_threshold(
+    ratios: list[float], asks: bool
+) -> None:
+    wanting = undecided_metrics(paired(ratios, "cold_start"), case(), POLICY, 80)
+    assert wanting == (("cold_start",) if asks else ())
 
 
 def test_a_metric_that_gets_no_more_rounds_does_not_ask_for_any() -> None:

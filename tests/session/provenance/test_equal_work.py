@@ -80,7 +80,7 @@ def test_workers_of_both_sides_make_the_same_calls_on_files(tmp_path: Path) -> N
     source = COUNTER.replace("FOLDER", f'"{counts}"')
     subprocess.run(command, input=source.encode(), check=True)
     launcher = f'launcher = ["env", "LD_PRELOAD={counter}"]\n'
-    few = QUICK.replace("rounds = 5\nmax_rounds = 6", "rounds = 2\nmax_rounds = 2")
+    few = QUICK.replace("rounds = 5\nmax_rounds = 9", "rounds = 2\nmax_rounds = 2")
     project.write("pyproject.toml", few + launcher)
     files = {f"big/part{number}.py": f"VALUE = {number}\n" for number in range(MODULES)}
     files["big/__init__.py"] = "".join(
