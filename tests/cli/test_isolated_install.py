@@ -77,7 +77,7 @@ def test_an_option_goes_before_the_configuration_and_a_sides_own_before_that(
     one = elsewhere.perfci(
         "compare", "HEAD~1", "HEAD", "--python", own, "--base-python", sys.executable
     )
-    assert "base failed in import" in one.out, one.text
+    assert "failed on base in import" in one.out, one.text
 
 
 def test_the_doctor_looks_at_the_configured_python(elsewhere: Project) -> None:
