@@ -10,12 +10,10 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from perfci.api.work import Work
 from perfci.clock import monotonic_ns
-from perfci.errors import Unusable
 from perfci.metrics import Reading, Scene, families
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.metrics.observed.allocator import have_children_give_back
@@ -37,18 +35,13 @@ from perfci.worker.devices import (
 )
 from perfci.worker.garbage import collect, stop_collecting
 from perfci.worker.injection import ballast, slowed, wait_longer
+from perfci.worker.lazy import require_ran
 from perfci.worker.protocol import Alone
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
     from perfci.worker.main import Stage, Start
     from perfci.worker.protocol import Channel
-
-_RUNS_LATER = (
-    (CoroutineType, "a coroutine", "call asyncio.run inside it"),
-    (GeneratorType, "a generator", "go through it inside the work, `for _ in steps(): pass`"),
-    (AsyncGeneratorType, "an async generator", "go through it inside, with asyncio.run"),
-)
 
 
 def measure(
@@ -198,7 +191,7 @@ def _first_call(
         wait_longer((monotonic_ns() - before_ns) / 1e9, order.inject.get("compile_time", 0.0))
     called_ns = monotonic_ns()
     started_ns = _start_ended(start, called_ns, order.inject.get("cold_start", 0.0))
-    _check_ran(output)
+    require_ran(output)
     check_devices(work.device, output, device)
     return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device, compiled)
 
@@ -217,15 +210,6 @@ def _on_device(device: Device | None) -> dict[str, Any]:
     """Return which card NVML may watch."""
     known_to_nvml = device is not None and "energy" not in device.missing()
     return {"on_device": known_to_nvml, "uuid": device.uuid() if device and known_to_nvml else ""}
-
-
-def _check_ran(output: object) -> None:
-    """Raise Unusable where the call made something that runs only later: nothing was timed."""
-    for kind, article, advice in _RUNS_LATER:
-        if isinstance(output, kind):
-            if isinstance(output, (CoroutineType, GeneratorType)):
-                output.close()  # Python would complain that it was never awaited
-            raise Unusable("nothing_ran", f"the work returned {article}; nothing ran: {advice}")
 
 
 def _blocks_as_ordered(session: Bursts, channel: Channel) -> None:

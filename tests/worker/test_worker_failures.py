@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import io
+import itertools
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from perfci.errors import Unusable
+from perfci.worker.lazy import require_ran
 from tests.worker.driver import Bench
 
 TORCH = pytest.mark.torch
@@ -67,6 +73,43 @@ def test_a_worker_that_dies_in_setup_has_said_that_it_was_there(
         stages = [message["stage"] for message in iter(worker.next, None)]
         assert stages == ["import", "setup"]
         assert worker.process.wait(30) == code
+
+
+class Awaited:
+    def __await__(self) -> Iterator[None]:
+        yield None
+
+
+LAZY = {
+    "map(abs, [1])": "an iterator",
+    "zip([1], [2])": "an iterator",
+    "filter(None, [1])": "an iterator",
+    "itertools.starmap(abs, [[1]])": "an iterator",
+    "reversed([1])": "an iterator",
+    "functools.partial(abs, 1)": "a function",
+    "(lambda: 1)": "a function",
+    "Awaited()": "an awaitable",
+    "(1, map(abs, [1]))": "what holds an iterator",
+    "{'a': (abs(n) for n in [1])}": "what holds a generator",
+}
+
+
+@pytest.mark.parametrize(("result", "article"), LAZY.items())
+def test_a_result_that_runs_only_later_is_refused(result: str, article: str) -> None:
+    lazy = eval(result, {"itertools": itertools, "functools": functools, "Awaited": Awaited})
+    with pytest.raises(Unusable, match=f"returned {article}; nothing ran") as refused:
+        require_ran(lazy)
+    assert refused.value.kind == "nothing_ran"
+
+
+@pytest.mark.parametrize("result", [None, 3, "text", [1, 2], {"a": [1]}, range(3), io.BytesIO()])
+def test_a_result_that_is_there_is_not_refused(result: object) -> None:
+    require_ran(result)
+
+
+def test_a_worker_refuses_an_iterator(bench: Bench) -> None:
+    failed = bench.failure(f"{HEAD}    return lambda: map(abs, [1])\n")
+    assert (failed["kind"], failed["stage"]) == ("nothing_ran", "first_call")
 
 
 def test_a_call_that_fails_in_a_burst_is_told_too(bench: Bench) -> None:
