@@ -32,7 +32,7 @@ def test_a_calibration_says_what_it_sees_and_tests_its_promise(counting: Project
     latency = {row.case: row for row in calibration.seen if row.metric == "latency_p50"}
     assert set(latency) == {"steady"}
     assert all(row.pairs >= 5 and row.spread for row in latency.values())
-    assert calibration.session.max_rounds == 6  # the configuration's, not the calibration's
+    assert calibration.session.max_rounds == 9  # the configuration's, not the calibration's
     assert {one.setting for one in calibration.settings} == {
         "malloc", "pin", "threads", "gc", "hash_seed",
     }  # fmt: skip
