@@ -29,7 +29,8 @@ Of several Pythons the newest alone runs ``FOLDERS`` too: what a Python between 
 ``make test-all`` has, one of these two has as well.
 """
 BESIDE = ("cli/test_commands.py",)
-SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_worktree.py",
+SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_environment.py",
+        "checkout/test_worktree.py",
         "foreign/test_importers.py", "history/test_commands.py", "history/test_many_writers.py",
         "publish/github/test_comment_command.py", "render/test_exporters.py",
         "render/page/test_in_browser.py", "render/site", "render/test_exports.py",
