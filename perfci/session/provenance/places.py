@@ -89,12 +89,24 @@ def benchmark_places(
 ) -> tuple[str, ...]:
     """Return what both sides run of head's tree: the benchmarks' folder, helpers included.
 
-    Where ``libraries`` are imported from that folder too (``benchmarks = "."``), only its benchmark
-    files: what lies beside them may be the library.
+    Where ``libraries`` are imported from that folder too (``benchmarks = "."``), or it is in a
+    package of theirs (``benchmarks = "mylib"``), only its benchmark files: what lies beside them is
+    the library, of which each side has its own.
     """
-    if any(library.is_relative_to(folder) for library in libraries):
+    if any(library.is_relative_to(folder) or _in_package(folder, library) for library in libraries):
         return tuple(file for file in files if fnmatch(Path(file).name, pattern))
     return (f"{folder}/",)
+
+
+def _in_package(folder: Path, library: Path) -> bool:
+    if not folder.is_relative_to(library):
+        return False
+    parts = folder.relative_to(library).parts
+    return bool(
+        parts
+        and not NO_LIBRARY.intersection(parts)
+        and (library / parts[0] / "__init__.py").is_file()
+    )
 
 
 # Which distributions a tree says it is the source of. Reads its project files.

@@ -13,7 +13,7 @@ from perfci.model.worker import SavedModel
 from perfci.session.plan import SessionPlan, SidePlan
 from perfci.session.provenance.attribution import Provenance, provenance_of
 from perfci.session.provenance.events import Event
-from perfci.session.provenance.places import Places, packages_of
+from perfci.session.provenance.places import Places, benchmark_places, packages_of
 
 
 def judged(folder: Path, *events: Event, installed: tuple[str, ...] = ()) -> Provenance:
@@ -55,6 +55,20 @@ def test_data_that_is_read_from_the_checkout_is_no_matter_of_python_path(tmp_pat
     (wrong,) = judged(tmp_path, Event("open", f"{tmp_path}/helper/models/t.txt")).wrong
     assert "`__file__`" in wrong.advice
     assert "python_path" not in wrong.advice
+
+
+@pytest.mark.parametrize(
+    ("benchmarks", "whole"), [("mylib", False), ("mylib/speed", False), ("mylib/benchmarks", True)]
+)
+def test_benchmarks_in_a_package_leave_each_side_its_own_library(
+    tmp_path: Path, benchmarks: str, whole: bool
+) -> None:
+    folder = tmp_path / benchmarks
+    folder.mkdir(parents=True)
+    (tmp_path / "mylib" / "__init__.py").touch()
+    file = str(folder / "bench_one.py")
+    places = benchmark_places(folder, [file], "bench_*.py", [tmp_path, tmp_path / "src"])
+    assert places == ((f"{folder}/",) if whole else (file,))
 
 
 def test_examples_named_as_other_peoples_packages_are_not_the_projects(tmp_path: Path) -> None:
