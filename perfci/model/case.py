@@ -87,8 +87,6 @@ class Discovery:
     distributions' names. ``imports`` is what each benchmark file's imports did, ``modules`` has all
     that was loaded, with its file. ``importable`` are the folders that this Python imports from
     outside of the checkout, with the names in them; a folder's ends in a slash.
-    ``lacking`` has, by benchmark file, the module or the name (``module:name``) that its import did
-    not find.
     """
 
     cases: tuple[Case, ...]
@@ -102,4 +100,3 @@ class Discovery:
     imports: Mapping[str, FileImports] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
     importable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    lacking: Mapping[str, str] = field(default_factory=dict)

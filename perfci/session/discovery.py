@@ -112,13 +112,11 @@ def _tried_again(
 ) -> Discovered:
     """Import once more, each file alone, what failed on base: a passing trouble is no verdict.
 
-    What was cut short is not tried again, nor what lacks a name: that is absent for good.
+    What was cut short is not tried again, nor a missing module: that is absent for good.
     """
     before = first.discovery
     failed = {
-        one.case
-        for one in before.failures
-        if one.kind != CUT_SHORT and one.case not in before.lacking
+        one.case for one in before.failures if one.kind not in {CUT_SHORT, "ModuleNotFoundError"}
     }
     root = f"{order.benchmark_root}/"
     files = tuple(file for file in order.benchmark_files if file.removeprefix(root) in failed)
@@ -139,7 +137,6 @@ def _tried_again(
         facts={**later.facts, **before.facts},
         imports={**before.imports, **later.imports},
         modules={**later.modules, **before.modules},
-        lacking={**before.lacking, **later.lacking},
     )
     times = {**again.import_times, **first.import_times}
     return Discovered(discovery, times, (*first.ran, *again.ran))
@@ -155,7 +152,6 @@ def _one_by_one(
     ran: tuple[Provenance, ...] = ()
     imports: dict[str, FileImports] = {}
     modules: dict[str, str] = {}
-    lacking: dict[str, str] = {}
     first: Discovery | None = None
     saved = order.saved
     for file in order.benchmark_files:
@@ -173,7 +169,6 @@ def _one_by_one(
         ran += found.ran
         imports |= found.discovery.imports
         modules |= found.discovery.modules
-        lacking |= found.discovery.lacking
         first = first or found.discovery
     whole = Discovery(tuple(cases), tuple(failures), facts)
     if first:
@@ -184,7 +179,6 @@ def _one_by_one(
             facts=whole.facts,
             imports=imports,
             modules=modules,
-            lacking=lacking,
         )
     return Discovered(whole, times, ran)
 

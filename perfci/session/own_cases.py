@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfci.config.loading import load_config
 from perfci.errors import BenchmarkError, UsageError
-from perfci.model.case import Case, Discovery
+from perfci.model.case import Case
 from perfci.session.discovery import imported_by
 from perfci.session.executor import Executor
 from perfci.session.plan import SessionPlan, files_in
@@ -69,43 +68,3 @@ def own_cases(plan: SessionPlan, executor: Executor, budget_end: float) -> OwnCa
     names = {name for ones in written_in(base.root, unread).values() for name in ones}
     cases = frozenset(case.id for case in discovery.cases if not case.skip)
     return OwnCases(cases, frozenset(broken), frozenset(names | saved))
-
-
-def added_by_head(base: Discovery, head: Discovery, file: str, before: Path, after: Path) -> bool:
-    """Say whether base cannot import ``file`` for want of what head's tree adds.
-
-    That is a module or a name which is in head's tree, ``after``, and not in base's, ``before``.
-    """
-    module, _, name = base.lacking.get(file, "").partition(":")
-    of_module = _inside(head.modules.get(f"{module}.{name}" if name else module, ""), after)
-    if of_module is not None:
-        return not (before / of_module).exists()
-    path = _inside(head.modules.get(module, ""), after)
-    if path is None or not name:
-        return False
-    return name in _bound_in(after / path) and name not in _bound_in(before / path)
-
-
-def _inside(file: str, root: Path) -> Path | None:
-    """Return ``file`` relative to the tree at ``root``; None where it lies elsewhere."""
-    if not file:
-        return None
-    path = Path(file).resolve()
-    return path.relative_to(root.resolve()) if path.is_relative_to(root.resolve()) else None
-
-
-def _bound_in(path: Path) -> frozenset[str]:
-    """Return the names that a Python file binds: defined, imported or assigned."""
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
-        elif isinstance(node, ast.alias):
-            names.add(node.asname or node.name.partition(".")[0])
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-    return frozenset(names)

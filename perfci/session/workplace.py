@@ -25,7 +25,7 @@ from perfci.session.executor import Executor, Processes
 from perfci.session.explaining import Looked, explain_moved, write_trace
 from perfci.session.interrupts import measuring_ended
 from perfci.session.journal import Journal
-from perfci.session.own_cases import added_by_head, own_cases
+from perfci.session.own_cases import own_cases
 from perfci.session.plan import SessionPlan
 from perfci.session.selection import select
 from perfci.session.session import Session
@@ -183,20 +183,8 @@ class Workplace:
         failed = [one for one in cases if one.id in alone and one.id not in measured]
         if not failed:
             return frozenset()
-        base, head = (self.found[name].discovery for name in ("base", "head"))
-        on_base = {case.id for case in base.cases}
-        trees = {side.name: side.root for side in self.plan.sides}
-        added = {
-            case.id
-            for case in failed
-            if case.id not in on_base
-            and added_by_head(base, head, case.file, trees["base"], trees["head"])
-        }
-        others = [case for case in failed if case.id not in added]
-        if others:
-            own = own_cases(self.plan, self.executor, self.budget_end)
-            added |= {case.id for case in others if not own.has(case)}
-        return frozenset(added)
+        own = own_cases(self.plan, self.executor, self.budget_end)
+        return frozenset(case.id for case in failed if not own.has(case))
 
     def _is_heads_own(self, file: str) -> bool:
         """Whether the benchmark file is new in head, or has another content than base's."""

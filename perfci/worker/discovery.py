@@ -18,7 +18,7 @@ from perfci.errors import UsageError
 from perfci.model.case import Case, Discovery, Failure, FileImports
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.worker.devices import Kind, kinds, registered
-from perfci.worker.failure import kind_of, missing_name, where_it_failed
+from perfci.worker.failure import kind_of, where_it_failed
 from perfci.worker.imports import ImportRecord, modules, torch_state
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
 from perfci.worker.own_packages import (
@@ -100,7 +100,6 @@ def discover(order: WorkOrder) -> dict[str, Any]:
         metrics.use({})
     record = ImportRecord((order.root, order.benchmark_root))
     imports: dict[str, FileImports] = {}
-    lacking: dict[str, str] = {}
     before = ""
     for file in order.benchmark_files:
         folder = str(Path(file).parent)
@@ -113,8 +112,6 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             imports[_relative(file, order)] = replace(record.of(file), state=torch_state())
             cases += [case for benchmark in found for case in _cases(benchmark, file, order)]
         except BaseException as error:  # noqa: BLE001 (user code: recorded, not hidden)
-            if missing := missing_name(error):
-                lacking[_relative(file, order)] = missing
             failures.append(
                 Failure(
                     case=_relative(file, order),
@@ -146,7 +143,6 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             imports=imports,
             modules=modules(),
             importable=importable(order.root, order.checkout) if order.checkout else {},
-            lacking=lacking,
         )
     )
 

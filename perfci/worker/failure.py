@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from perfci.errors import PerfciError, Unusable
@@ -25,33 +24,6 @@ def kind_of(error: BaseException) -> str:
     if isinstance(error, PerfciError) and error.slug == BROKEN:
         return "broken_plugin"
     return error.kind if isinstance(error, Unusable) else type(error).__name__
-
-
-def missing_name(error: BaseException) -> str:
-    """Return the module, or the ``module:name``, that an import did not find; else nothing."""
-    if isinstance(error, ModuleNotFoundError):
-        return error.name or ""
-    if isinstance(error, ImportError) and error.name:
-        name = _name_being_imported(error)
-        return f"{error.name}:{name}" if name else ""
-    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
-        return f"{error.obj.__name__}:{error.name}"
-    return ""
-
-
-def _name_being_imported(error: ImportError) -> str:
-    """Return what ``from module import name`` did not find: Python 3.11's error lacks it."""
-    import dis
-
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is None:
-        return ""
-    for step in dis.get_instructions(last.tb_frame.f_code):
-        if step.offset == last.tb_lasti and step.opname == "IMPORT_FROM":
-            return str(step.argval)
-    return ""
 
 
 def where_it_failed(error: BaseException, roots: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from tests.builders.project import Project, rows
 from tests.builders.simulated import Simulated
 
 BENCH = "benchmarks/bench_a.py"
+HELPER = "benchmarks/helper.py"
 STEADY = """\
 import perfci
 
@@ -172,46 +173,83 @@ def test_a_function_that_head_renames_is_not_new(project: Project) -> None:
         ("import fresh", {"fresh.py": WORK}),
         ("from lib import fresh", {"lib.py": WORK + "\nfresh = work\n"}),
         ("from pack import fresh", {"pack/fresh.py": WORK}),
-        ("import lib\nlib.fresh", {"lib.py": WORK + "\nfresh = work\n"}),
+        ("import helper", {"lib.py": WORK + "\nfresh = 1\n", HELPER: "import lib\nlib.fresh\n"}),
     ],
 )
-def test_what_base_cannot_import_as_head_adds_it_is_new(
+def test_a_case_whose_new_file_base_cannot_import_is_new(
     project: Project, imported: str, files: dict[str, str]
 ) -> None:
     project.commit("a package", **{"pack/__init__.py": ""})
-    bench = f"import lib\n{imported}\n" + STEADY + CASE.format("lib.work")
-    project.commit("head", **files, **{BENCH: bench})
-    report = project.report("compare", "HEAD~", "HEAD")
-    assert rows(report, "case")["latency_p50"]["status"] == "new"
+    bench = f"import lib\nimport perfci\n{imported}\n" + CASE.format("lib.work")
+    added = bench.replace("def case", "def added")
+    project.commit("head", **files, **{"benchmarks/bench_added.py": added})
+    report = project.report("compare", "HEAD~", "HEAD", code=0)
+    assert rows(report, "added")["latency_p50"]["status"] == "new"
+    assert rows(report, "case")["latency_p50"]["status"] == "unchanged"
 
 
 @pytest.mark.parametrize(
     ("imported", "alone"),
     [
         ("if not hasattr(lib, 'mark'):\n    import absent_library", ""),
+        ("from lib import mark", "failed"),
+        ("import helper", "failed"),
         ("if not hasattr(lib, 'mark'):\n    raise ImportError('made up', name='lib')", "failed"),
         ("if not hasattr(lib, 'mark'):\n    raise RuntimeError('not ready')", "failed"),
     ],
 )
-def test_what_base_cannot_import_for_another_reason_is_not_decided(
+def test_a_case_that_base_has_is_not_new_where_base_cannot_import_heads_file(
     project: Project, imported: str, alone: str
 ) -> None:
     bench = f"import lib\n{imported}\n" + STEADY + CASE.format("lib.work")
-    project.commit("head", **{"lib.py": WORK + "\nmark = 1\n", BENCH: bench})
-    report = project.report("compare", "HEAD~", "HEAD")
+    head = {"lib.py": WORK + "\nmark = 1\n", HELPER: "import lib\nrun = lib.mark\n", BENCH: bench}
+    project.commit("head", **head)
+    report = project.report("compare", "HEAD~", "HEAD", "--strict", code=3)
     assert report["verdict"]["status"] == "inconclusive"
     assert {row["status"] for row in report["results"]} == {"failed"}
     assert {failure["alone"] for failure in report["failures"]} == {alone}
 
 
-def test_a_case_that_heads_files_hide_from_base_is_not_new(project: Project) -> None:
+@pytest.mark.parametrize(
+    "hiding",
+    [
+        "if hasattr(lib, 'mark'):",
+        "try:\n    lib.mark\nexcept AttributeError:\n    pass\nelse:",
+    ],
+)
+def test_a_case_that_heads_files_hide_from_base_is_not_new(project: Project, hiding: str) -> None:
     hidden = CASE.format("lib.work").strip().replace("\n", "\n    ")
-    bench = "import lib\n" + STEADY + f"\nif hasattr(lib, 'mark'):\n    {hidden}\n"
+    bench = "import lib\n" + STEADY + f"\n{hiding}\n    {hidden}\n"
     project.commit("head", **{"lib.py": WORK + "\nmark = 1\n", BENCH: bench})
-    report = project.report("compare", "HEAD~", "HEAD")
+    report = project.report("compare", "HEAD~", "HEAD", "--strict", code=3)
     assert report["verdict"]["status"] == "inconclusive"
     assert rows(report, "case")["latency_p50"]["status"] == "failed"
     assert [(one["stage"], one["kind"]) for one in report["failures"]] == [("discovery", "absent")]
+
+
+def test_a_case_that_heads_definition_skips_on_base_alone_is_compared(project: Project) -> None:
+    skipping = CASE.format("lib.work").replace(
+        "benchmark", "benchmark(skip=lambda: '' if hasattr(lib, 'mark') else 'no mark')"
+    )
+    project.commit(
+        "head", **{"lib.py": WORK + "\nmark = 1\n", BENCH: "import lib\n" + STEADY + skipping}
+    )
+    report = project.report("compare", "HEAD~", "HEAD")
+    assert rows(report, "case")["latency_p50"]["base"]["workers"] >= 5
+
+
+AXIS = CASE.replace("benchmark", "benchmark(n=lib.SIZES)").replace("case()", "case(n)")
+
+
+def test_a_point_of_an_axis_is_new_only_where_bases_own_files_lack_it(project: Project) -> None:
+    project.commit("an axis", **{"lib.py": WORK + "SIZES = [1]\n"})
+    own = "import lib\n" + STEADY + AXIS.format("lib.work")
+    project.commit("base", **{BENCH: own.replace("lib.SIZES", "[1, 2]")})
+    project.commit("head", **{"lib.py": WORK + "SIZES = [1, 2, 3]\n", BENCH: own})
+    report = project.report("compare", "HEAD~", "HEAD")
+    assert rows(report, "case[n=3]")["latency_p50"]["status"] == "new"
+    assert rows(report, "case[n=2]")["latency_p50"]["status"] == "failed"
+    assert report["verdict"]["status"] == "inconclusive"
 
 
 HEAD_KILLS_BASE = """\
