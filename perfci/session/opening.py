@@ -48,8 +48,9 @@ from perfci.session.discovery import (
 from perfci.session.interrupts import measuring_begins
 from perfci.session.journal import Journal
 from perfci.session.leftovers import SESSION_VARIABLE
-from perfci.session.plan import SessionPlan, SidePlan
+from perfci.session.plan import SessionPlan, SidePlan, files_in
 from perfci.session.provenance.counterparts import Counterparts
+from perfci.session.provenance.places import benchmark_places
 from perfci.session.workplace import Surroundings, Wanted, Workplace
 from perfci.units import counted
 
@@ -204,7 +205,7 @@ def _plan(
         enter=enter,
         launcher=config.launcher,
         checkout=around.repository.root,
-        differing=_differing(sides),
+        differing=_differing(sides, benchmark_root, config),
         changes=_changes(sides, config),
         uncommitted={root: uncommitted(root) for root in roots},
     )
@@ -215,9 +216,13 @@ def _plan(
     return plan.with_places(root, around.cache, config.installed, counterparts)
 
 
-def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
+def _differing(
+    sides: Sequence[SidePlan], benchmark_root: Path, config: Config
+) -> frozenset[str] | None:
     """Return what is not the same in both trees, as ``SessionPlan.differing`` has it.
 
+    The files of that name in the tree whose benchmarks run are among them, but for the benchmarks:
+    a benchmark that finds them by its own ``__file__`` reads head's on both sides.
     A commit beside itself is measured to know its noise: there the answer is no use. Submodules
     are what a build checks out.
     """
@@ -229,7 +234,17 @@ def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
     names = differing_files(one.root, other.root, (one.tree, other.tree))
     if names is None:
         return None
-    return frozenset(str(side.root / name) for side in sides for name in names)
+    benchmarks = benchmark_places(
+        benchmark_root / config.benchmarks,
+        files_in(benchmark_root, config.benchmarks, config.pattern),
+        config.pattern,
+        [benchmark_root / library for library in config.python_path],
+    )
+    beside = {str(benchmark_root / name) for name in names}
+    return frozenset(
+        {str(side.root / name) for side in sides for name in names}
+        | {path for path in beside if not path.startswith(benchmarks)}
+    )
 
 
 def _changes(sides: Sequence[SidePlan], config: Config) -> dict[str, tuple[str, ...]]:

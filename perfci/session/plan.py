@@ -322,6 +322,7 @@ class SessionPlan:
                 changed=counterparts.changed_names() if counterparts else (),
                 counterparts=counterparts,
                 others=tuple(f"{root}/" for root in roots if root != side.root),
+                benchmark_root=f"{self.benchmark_root}/",
                 benchmarks=(f"{side.root}/", f"{self.benchmark_root}/", f"{self.benchmarks}/")
                 if side.root != self.benchmark_root and whole_folder
                 else (),

@@ -30,7 +30,8 @@ class Places:
     are other folders that the project is installed from, ``pythons`` where interpreters and what is
     installed in them lie. ``installed`` are packages whose installed copy is meant. ``benchmarks``
     are the side's tree, head's, and the benchmarks' folder in either, where the side is to run
-    head's. ``temporary`` is what its workers have as ``TMPDIR``. Folders end in a slash, but for
+    head's; ``benchmark_root`` is the tree whose benchmarks run. ``temporary`` is what its workers
+    have as ``TMPDIR``. Folders end in a slash, but for
     ``python_path``.
     """
 
@@ -47,6 +48,7 @@ class Places:
     clones: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
+    benchmark_root: str = ""
     temporary: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -74,6 +76,7 @@ class Places:
                 "names": self.names,
                 "installed": self.installed,
                 "benchmarks": self.benchmarks,
+                "benchmark_root": (self.benchmark_root,) if self.benchmark_root else (),
                 "temporary": self.temporary,
                 "events": (events,),
             }

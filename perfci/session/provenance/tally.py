@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from stat import S_IFMT
 
 from perfci.model.ran import Compiled, SideRan
 from perfci.session.provenance.advice import folder_of
+from perfci.session.provenance.answers import answer
 from perfci.session.provenance.attribution import Provenance
 from perfci.session.provenance.events import is_library
 from perfci.worker.spawned import PREFIX
@@ -95,8 +95,8 @@ class Tally:
                     mine.unknown.add(f"gone {label}")
         for one in ran.looked_at:
             label = self._label(one.path, tree)
-            if len({_answer(one.how, each.root / label) for each in self._trees.values()}) > 1:
-                mine.looked_at.add((f"{one.how} {label}", _answer(one.how, Path(one.path))))
+            if len({answer(one.how, each.root / label) for each in self._trees.values()}) > 1:
+                mine.looked_at.add((f"{one.how} {label}", answer(one.how, Path(one.path))))
         if tree.root != tree.benchmark_root:
             mine.not_its_own |= {one for one in ran.used if self._differs(Path(one), tree)}
         mine.unknown |= {one for one in ran.unknown if one.partition(" ")[2] not in _TOOLS}
@@ -189,37 +189,3 @@ class Tally:
             with place.open("rb") as file:
                 self._hashes[key] = hashlib.file_digest(file, "sha256").hexdigest()
         return self._hashes[key]
-
-
-_METADATA = (".dist-info", ".egg-info", ".egg")
-
-
-def _answer(how: str, path: Path) -> str:
-    """Return what whoever looks is told, but for times: these differ between any two trees."""
-    try:
-        return _told(how, path)
-    except OSError as error:  # a name that is too long, a folder that may not be entered
-        return f"error {error.errno}"
-
-
-def _told(how: str, path: Path) -> str:
-    if not path.exists():
-        return "nothing"
-    if how == "stat":
-        status = path.stat()
-        folder = "folder" if path.is_dir() else status.st_size
-        return f"{folder} {oct(status.st_mode)}"
-    if not path.is_dir():
-        return "no folder"
-    names = sorted(one.name for one in path.iterdir() if one.name != "__pycache__")
-    if how == "distributions":
-        names = [name for name in names if name.endswith(_METADATA)]
-    if how in {"kinds", "sizes"}:
-        names = [f"{name}\0{_entry(path / name, how)}" for name in names]
-    return hashlib.sha256("\0".join(names).encode(errors="surrogateescape")).hexdigest()
-
-
-def _entry(path: Path, how: str) -> str:
-    status = path.lstat()
-    size = status.st_size if how == "sizes" and not path.is_dir() else ""
-    return f"{S_IFMT(status.st_mode)} {size}"

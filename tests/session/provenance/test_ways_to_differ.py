@@ -83,6 +83,7 @@ WAYS = {
     "looked_for_as_a_module": "importlib.util.find_spec('pkg.added')",
     "asked_for_its_size": "os.path.getsize('data/asked_for_its_size')",
     "listed": "os.listdir('data/folder')",
+    "listed_the_tree": "os.listdir()",
     "listed_by_glob": "glob.glob('data/folder/*')",
     "walked": "[one for one in os.walk('data')]",
     "sizes_scanned": "sum(one.stat().st_size for one in os.scandir('data/scanned'))",
