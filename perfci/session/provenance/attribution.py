@@ -338,7 +338,11 @@ def _is_beside(one: Event, places: Places) -> bool:
     root = places.benchmark_root
     if not root or one.how == "distributions" or not f"{one.path}/".startswith(root):
         return False
-    return one.how not in {"stat", "exists"} or not _holds_own(one.path, places)
+    if one.how in {"stat", "exists"}:
+        return not _holds_own(one.path, places)
+    # where benchmarks lie in the library's folder, looking for them lists that
+    files = [own for own in places.own if not own.endswith("/")]
+    return not any(file.startswith(f"{one.path}/") for file in files)
 
 
 def _holds_own(path: str, places: Places) -> bool:

@@ -75,3 +75,15 @@ def test_what_it_finds_there_that_differs_in_base_is_an_error_and_the_rest_is_th
     assert all("relative to the working directory" in one for one in failed.values())
     methods = {case: rows(report, case)["latency_p50"]["method"] for case in HARMLESS}
     assert set(methods.values()) == {"same_code"}, methods
+
+
+def test_benchmarks_in_the_librarys_folder_do_not_look_for_anything_else(project: Project) -> None:
+    text = QUICK.replace("[tool.perfci]", '[tool.perfci]\nbenchmarks = "mylib"\n') + NOISE_PASSES
+    case = "import mylib.core\n" + HEADER + CASE.format(name="case", body="pass")
+    names = ("mylib/__init__.py", "mylib/sub/__init__.py", "mylib/core.py")
+    project.commit(
+        "base", **{"pyproject.toml": text, "mylib/bench_x.py": case}, **dict.fromkeys(names, "")
+    )
+    added = ("mylib/more.py", "mylib/sub/more.py")
+    project.commit("head", **{"mylib/core.py": "x = 1\n"}, **dict.fromkeys(added, ""))
+    assert not project.report("compare", "HEAD~1", "HEAD", "--rounds", "2")["failures"]
