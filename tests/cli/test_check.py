@@ -49,6 +49,22 @@ def scale_baseline(stored: Project, factor: float, *cases: str) -> None:
         path.write_text(json.dumps(kept))
 
 
+def three_sessions(stored: Project, *cases: str) -> None:
+    """Have the baseline three sessions whose times lie 1 % apart: one shows no regression."""
+    for case in cases:
+        path = baseline_of(stored, case)
+        kept = json.loads(path.read_text())
+        kept["sessions"] *= 3
+        path.write_text(json.dumps(kept))
+        kept = json.loads(path.read_text())
+        for number, session in enumerate(kept["sessions"]):
+            for worker in session["workers"]:
+                for name in worker["values"]:
+                    if name.startswith(("latency", "cold_start")):
+                        worker["values"][name] *= 0.99 + 0.01 * number
+        path.write_text(json.dumps(kept))
+
+
 def test_the_same_commit_passes(stored: Project) -> None:
     report = stored.report("check", code=0)
     assert report["verdict"]["status"] in {"pass", "inconclusive"}
@@ -77,6 +93,7 @@ def test_suspects_of_different_commits_are_each_confirmed_against_their_own(
     assert f"(replaces 1 session of {first[:12]})" in done.out
     assert len({json.loads(baseline_of(stored, one).read_text())["sha"] for one in CASES}) == 2
     scale_baseline(stored, 1 / 30, *CASES)
+    three_sessions(stored, *CASES)
     stored.write("pyproject.toml", QUICK + NOISE_PASSES)
     report = stored.report("check", "--no-confirm", code=1)
     assert {rows(report, one)["latency_p50"]["confirmed"] for one in CASES} == {False}
@@ -90,6 +107,7 @@ def test_suspects_of_different_commits_are_each_confirmed_against_their_own(
 
 def test_a_suspect_whose_commit_is_gone_stays_unconfirmed(stored: Project) -> None:
     scale_baseline(stored, 1 / 30, *CASES)
+    three_sessions(stored, *CASES)
     path = baseline_of(stored, "steady")
     stored_sha = json.loads(path.read_text())["sha"]
     path.write_text(path.read_text().replace(stored_sha, "0" * 40))
@@ -100,6 +118,7 @@ def test_a_suspect_whose_commit_is_gone_stays_unconfirmed(stored: Project) -> No
 
 
 def test_without_confirmation_the_verdict_says_so(stored: Project) -> None:
+    three_sessions(stored, *CASES)
     slow_down(stored)
     report = stored.report("check", "--no-confirm", code=1)
     assert rows(report, "counting")["latency_p50"]["confirmed"] is False

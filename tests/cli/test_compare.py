@@ -40,7 +40,7 @@ def test_what_will_be_measured_is_said_before_the_first_round(slowed: Project) -
     assert done.err.index(said) < done.err.index(measured)
     line = next(one for one in done.err.splitlines() if one.startswith(said))
     assert "with the working tree (" in line
-    assert line.endswith(": 1 case, 5 to 6 rounds of each, within 1 min 0 s")
+    assert line.endswith(": 1 case, 5 to 9 rounds of each, within 1 min 0 s")
     assert said not in slowed.perfci("compare", "main", "-k", "steady", "-q").err
 
 

@@ -45,6 +45,7 @@ class Watched:
         names = ("strange", "copies", "harness", "spared", "clones", "names", "installed")
         settings = {
             **dict.fromkeys((*names, "pythons", "benchmarks", "temporary", "twins", "changed"), ()),
+            "benchmark_root": (),
             "python_path": (str(self.own),),
             "own": (f"{self.own}/",),
             "checkout": (f"{self.checkout}/",),
