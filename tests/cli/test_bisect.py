@@ -180,7 +180,7 @@ def test_where_changes_that_cancel_out_would_not_show_is_said(project: Project) 
 def test_a_metric_that_is_named_need_not_move_by_its_whole_threshold(project: Project) -> None:
     """By 4 % where 10 % fail a build: five rounds are enough to say that it isn't 10 %."""
     made = history(project, [1000] * 3 + [1040] * 3)
-    config = (project.folder / "pyproject.toml").read_text().replace("_rounds = 6", "_rounds = 20")
+    config = (project.folder / "pyproject.toml").read_text().replace("_rounds = 9", "_rounds = 20")
     config += '[tool.perfci.metrics.latency_p50]\nthreshold = "10%"\n'
     project.write("pyproject.toml", config)
     project.executor = Simulated(spread=0.02)
@@ -243,7 +243,7 @@ def test_a_killed_search_goes_on_where_it_ended(project: Project) -> None:
         pass
 
     def die(order: WorkOrder, number: int) -> None:
-        if number > 12:
+        if number > 20:
             raise Killed
 
     project.executor = Simulated(before=die)
@@ -275,7 +275,7 @@ def test_one_signal_while_the_ends_are_compared_ends_the_search(project: Project
     made = history(project, [1000] * 4 + [1500] * 4)
     asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
     config = (project.folder / "pyproject.toml").read_text()
-    config = config.replace("max_rounds = 6", "max_rounds = 12")
+    config = config.replace("max_rounds = 9", "max_rounds = 12")
     project.write("pyproject.toml", config.replace("\nrounds = 5", "\nrounds = 12"))
     sent = []
 

@@ -15,7 +15,7 @@ EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "serving"
 
 def test_the_example_serves_tokens_to_its_clients(project: Project) -> None:
     shutil.copytree(EXAMPLE, project.folder, dirs_exist_ok=True)
-    one = QUICK.replace("rounds = 5", "rounds = 2").replace("max_rounds = 6", "max_rounds = 2")
+    one = QUICK.replace("rounds = 5", "rounds = 2").replace("max_rounds = 9", "max_rounds = 2")
     project.write("pyproject.toml", one.replace("timeout = 20", "timeout = 60"))
     project.commit("example")
     report = project.report("run", "-k", "concurrency=4 and prompt=16 or model")
