@@ -330,14 +330,19 @@ class Session:
                 ):
                     continue
                 number = state.rounds + 1
-                result = measure_round(
-                    [self._plan.task(side, state.case, number, state.slug, exact=())],
-                    number,
-                    self._plan.settings,
-                    executor=self._executor,
-                    budget_end=self._budget_end,
-                    gpu=self._gpu,
-                )
+                # by a starter, as before: a benchmark may kill its parent, which must not be perfci
+                with self._starters.of(
+                    [state.case], self._sweeps, at_once=False, following=()
+                ) as starters:
+                    result = measure_round(
+                        [self._plan.task(side, state.case, number, state.slug, exact=())],
+                        number,
+                        self._plan.settings,
+                        executor=self._executor,
+                        budget_end=self._budget_end,
+                        starters=starters,
+                        gpu=self._gpu,
+                    )
                 self._plan.forget_cold_caches(state.slug)
                 ran = all(isinstance(one, WorkerOutput) for one in result.results)
                 for one in result.results:
