@@ -20,9 +20,9 @@ from perfci.session.executor import Executor, OpenStarters
 from perfci.session.journal import Journal
 from perfci.session.launch import TreeDeleted
 from perfci.session.needs import Needs
-from perfci.session.plan import SessionPlan
+from perfci.session.plan import SessionPlan, SidePlan
 from perfci.session.remaining import Remaining
-from perfci.session.round import measure_round
+from perfci.session.round import RoundResult, measure_round
 from perfci.session.schedule import starting_order, visiting_order, visiting_order_by
 from perfci.session.starters import Starters
 from perfci.session.state import CaseState, Progress, SessionResult, by_own_timeout, case_states
@@ -274,19 +274,8 @@ class Session:
         self._progress(Progress(state.case.id, number, self._rounds, planned, elapsed, left, looks))
         started = self._executor.now()
         exact = self._needs.exact_parts(state)
-        result = measure_round(
-            [
-                self._plan.task(side, state.case, number, state.slug, exact)
-                for side in starting_order(self._plan.sides, number)
-            ],
-            number,
-            self._plan.settings,
-            executor=self._executor,
-            budget_end=self._budget_end,
-            starters=starters,
-            gpu=self._gpu,
-        )
-        self._plan.forget_cold_caches(state.slug)
+        sides = starting_order(self._plan.sides, number)
+        result = self._measured(state, sides, number, exact, starters)
         for one in result.results:
             if isinstance(one, WorkerFailure) and one.failure.kind == UNLIKE_FRESH:
                 message = f"on {one.failure.side}, {one.failure.message}"
@@ -320,35 +309,43 @@ class Session:
 
         The numbers are of no pair, and are not kept.
         """
-        for side in self._plan.sides:
-            for state in states:
-                if (
-                    side.name != "base"
-                    or len(self._plan.sides) < 2
-                    or not failed_on_base(state.failures)
-                    or not self._has_time_for(state)
-                ):
-                    continue
-                number = state.rounds + 1
-                # by a starter, as before: a benchmark may kill its parent, which must not be perfci
-                with self._starters.of(
-                    [state.case], self._sweeps, at_once=False, following=()
-                ) as starters:
-                    result = measure_round(
-                        [self._plan.task(side, state.case, number, state.slug, exact=())],
-                        number,
-                        self._plan.settings,
-                        executor=self._executor,
-                        budget_end=self._budget_end,
-                        starters=starters,
-                        gpu=self._gpu,
-                    )
-                self._plan.forget_cold_caches(state.slug)
-                ran = all(isinstance(one, WorkerOutput) for one in result.results)
-                for one in result.results:
-                    self._journal.result(state.slug, one, result.logs.get(side.name, ""))
-                outcome = "ran" if ran else "failed"
-                state.failures[:] = [replace(one, alone=outcome) for one in state.failures]
+        if len(self._plan.sides) < 2:
+            return
+        base = [side for side in self._plan.sides if side.name == "base"]
+        for state in states:
+            if not failed_on_base(state.failures) or not self._has_time_for(state):
+                continue
+            # by a starter, as before: a benchmark may kill its parent, which must not be perfci
+            with self._starters.of(
+                [state.case], self._sweeps, at_once=False, following=()
+            ) as starters:
+                result = self._measured(state, base, state.rounds + 1, frozenset(), starters)
+            for one in result.results:
+                self._journal.result(state.slug, one, result.logs.get("base", ""))
+            ran = all(isinstance(one, WorkerOutput) for one in result.results)
+            outcome = "ran" if ran else "failed"
+            state.failures[:] = [replace(one, alone=outcome) for one in state.failures]
+
+    def _measured(
+        self,
+        state: CaseState,
+        sides: Sequence[SidePlan],
+        number: int,
+        exact: frozenset[str],
+        starters: OpenStarters | None,
+    ) -> RoundResult:
+        """Run one worker for each of ``sides``, in their order; cold caches are used up."""
+        result = measure_round(
+            [self._plan.task(side, state.case, number, state.slug, exact) for side in sides],
+            number,
+            self._plan.settings,
+            executor=self._executor,
+            budget_end=self._budget_end,
+            starters=starters,
+            gpu=self._gpu,
+        )
+        self._plan.forget_cold_caches(state.slug)
+        return result
 
     def _provisional(self) -> tuple[Comparison, ...]:
         """Return what looked worse when each case had its first rounds: for whoever waits."""

@@ -31,8 +31,7 @@ class Places:
     installed in them lie. ``installed`` are packages whose installed copy is meant. ``benchmarks``
     are the side's tree, head's, and the benchmarks' folder in either, where the side is to run
     head's; ``benchmark_root`` is the tree whose benchmarks run. ``temporary`` is what its workers
-    have as ``TMPDIR``. Folders end in a slash, but for
-    ``python_path``.
+    have as ``TMPDIR``. Folders end in a slash, but for ``python_path``.
     """
 
     root: str
