@@ -154,7 +154,7 @@ def living(folder: Path, name: str = "") -> list[psutil.Process]:
             here = process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE
             if here and name in {"", process.name()}:
                 processes.append(process)
-        except psutil.Error:
+        except (psutil.Error, OSError):  # gone, or in a folder whose path is too long to read
             continue
     return processes
 
