@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from perfci.metrics import METRICS, rulings
@@ -14,6 +14,7 @@ from perfci.model.metric import Metric
 from perfci.model.report import Comparison
 from perfci.model.status import Status
 from perfci.model.worker import WorkerOutput
+from perfci.stats.quantile import upper_median
 from perfci.stats.student import no_evidence
 from perfci.verdict.comparison.exact import compare_exactly, is_exact, without_numbers
 from perfci.verdict.comparison.sampled import by_session, compare_pairs, compare_unpaired
@@ -40,7 +41,8 @@ def compare_case(
     a stored baseline, whose workers stand session after session, ``base_sessions`` of them in
     each. A gating metric that head's workers no longer give is reported as inconclusive.
     """
-    rows = []
+    rows: list[Comparison] = []
+    rules: dict[str, MetricPolicy] = {}
     ruled, remarks = rulings(base, head), _remarks(head)
     disturbance = _disturbance((*base, *head))
     for metric in _metrics(case, (*base, *head)):
@@ -58,23 +60,24 @@ def compare_case(
             sides = (side.exact_estimate() if side.values else None for side in (before, after))
             rows.append(without_numbers(empty, ruled[metric.name], *sides))
         elif before.values and after.values:
-            rule = policy.for_metric(metric, case)
+            rule = rules[metric.name] = policy.for_metric(metric, case)
             if metric.kind == "exact" and is_exact(
                 metric, before.values, after.values, rule.threshold
             ):
-                row = _exactly(empty, metric, before, after)
+                threshold = rule.threshold_for(upper_median(before.values))
+                row = _exactly(replace(empty, threshold=threshold), metric, before, after)
             elif paired:
                 row = compare_pairs(empty, metric, policy, before, after)
             else:
                 sessions = by_session(base, base_sessions, metric.name)
                 row = compare_unpaired(empty, metric, policy.alpha, sessions, before, after)
-            center = row.base.center if row.base else None
-            row = replace(row, threshold=rule.threshold_for(center), disturbance=disturbance)
+            row = replace(row, disturbance=disturbance)
             if metric.name == _OF_CALLS:
                 row = with_calls(row, before, after)
             rows.append(row)
         elif before.values and head and empty.gate == "fail":
             rows.append(_vanished(empty, before, head))
+    rows = _with_thresholds(rows, rules)
     return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
 
 
@@ -149,6 +152,21 @@ def empty_row(
         findings=findings,
         direction=metric.direction,
     )
+
+
+def _with_thresholds(
+    rows: Sequence[Comparison], rules: Mapping[str, MetricPolicy]
+) -> list[Comparison]:
+    """Return ``rows`` with the thresholds that ``rules`` have for what base's values are."""
+    base = {row.metric: row.base.center for row in rows if row.base}
+
+    def threshold(row: Comparison) -> float:
+        rule = rules.get(row.metric)
+        if rule is None:
+            return row.threshold
+        return rule.threshold_for(base.get(row.metric), base.get(rule.whole))
+
+    return [replace(row, threshold=threshold(row)) for row in rows]
 
 
 def _more_imbalanced(rows: Iterable[Comparison]) -> bool:
