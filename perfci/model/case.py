@@ -54,11 +54,13 @@ class Failure:
 class Copy:
     """An installed copy of a distribution of the project's.
 
-    ``paths`` are its folders, which end in a slash, and files that lie in none of them.
+    ``paths`` are its folders, which end in a slash, and files that lie in none of them. ``origin``
+    is the address of the git repository that it was installed from, where that alone makes it one.
     """
 
     distribution: str
     paths: tuple[str, ...]
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from perfci.checkout.changes import relevant_changes
 from perfci.checkout.differing import differing_files
 from perfci.checkout.disk import explaining, remove_folder
 from perfci.checkout.environment import python_in
+from perfci.checkout.forge import remotes_of
 from perfci.checkout.lock import take, take_if_free
 from perfci.checkout.repository import Resolved
 from perfci.checkout.worktree import Worktrees
@@ -208,6 +209,7 @@ def _plan(
         differing=_differing(sides, benchmark_root, config),
         changes=_changes(sides, config),
         uncommitted={root: uncommitted(root) for root in roots},
+        remotes=remotes_of(around.repository.root),
     )
     root = around.repository.root
     counterparts = Counterparts(

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from perfci.checkout.disk import remove_folder
 from perfci.checkout.environment import activated
+from perfci.checkout.forge import comparable_address
 from perfci.machine.quiet import CorePlan, child_environment
-from perfci.model.case import Case, Discovery
+from perfci.model.case import Case, Copy, Discovery
 from perfci.model.run import Side
 from perfci.model.settings import MeasureSettings, Quiet
 from perfci.model.worker import SavedModel, WorkOrder
@@ -69,7 +70,8 @@ class SessionPlan:
     ``checkout`` is the user's: saved models are named in it. ``differing`` are the files, of both
     sides' trees, that are not the same in both; None where not all of them can be followed.
     ``changes`` are the committed ones that a benchmark should exercise, by kind. ``uncommitted`` is
-    what each tree had beside its commit before any worker ran.
+    what each tree had beside its commit before any worker ran. ``remotes`` are the addresses of the
+    user's repository: what is installed from one of them is the project's.
     """
 
     sides: tuple[SidePlan, ...]
@@ -96,6 +98,7 @@ class SessionPlan:
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
     discovered: Mapping[str, Discovery] = field(default_factory=dict)
+    remotes: frozenset[str] = frozenset()
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
         """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
@@ -350,7 +353,7 @@ class SessionPlan:
                 copies=tuple(
                     path
                     for copy in discovered[name].copies
-                    if copy.distribution not in one.installed
+                    if copy.distribution not in one.installed and self._is_own(copy)
                     for path in copy.paths
                 ),
                 pythons=(*one.pythons, *(f"{each}/" for each in discovered[name].pythons)),
@@ -362,6 +365,10 @@ class SessionPlan:
         devices = {name: one.devices for name, one in discovered.items()}
         metrics = {name: one.metrics for name, one in discovered.items()}
         return replace(self, places=places, devices=devices, metrics=metrics, discovered=discovered)
+
+    def _is_own(self, copy: Copy) -> bool:
+        """Whether it is a copy of the project's, by its name or by where it was installed from."""
+        return not copy.origin or comparable_address(copy.origin) in self.remotes
 
     def _twins(self, name: str, discovered: Mapping[str, Discovery]) -> tuple[str, ...]:
         """Return what is installed for every side, and has a name that the repository has, too.
