@@ -9,6 +9,7 @@ from perfci.model.finding import Finding, found
 from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
 from perfci.units import counted
+from perfci.verdict.comparison.delays import delayed_more
 
 _MOST_CASES = 3
 _MOST_NOTES = 20
@@ -27,7 +28,10 @@ def worker_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
 
 
 def burst_findings(outputs: Sequence[WorkerOutput]) -> tuple[Finding, ...]:
-    """Return what share of bursts was excluded, and of how many workers most would have been."""
+    """Return what share of bursts was excluded, of how many workers most would have been.
+
+    And the cases whose bursts were delayed more often on head than on base.
+    """
     findings = []
     if excluded := sum(output.bursts_set_aside for output in outputs):
         bursts = sum(output.bursts_measured for output in outputs)
@@ -36,7 +40,18 @@ def burst_findings(outputs: Sequence[WorkerOutput]) -> tuple[Finding, ...]:
     if kept := [output for output in outputs if output.bursts_disturbed]:
         reason = _commonest((output.disturbance, output.bursts_disturbed) for output in kept)
         findings.append(found("bursts-disturbed", workers=len(kept), reason=reason))
+    if cases := _delayed_cases(outputs):
+        findings.append(found("delayed-more-cases", cases=_named(cases)))
     return tuple(findings)
+
+
+def _delayed_cases(outputs: Sequence[WorkerOutput]) -> list[str]:
+    """Return the cases whose bursts were delayed more often on head than on base."""
+    cases: dict[str, dict[str, list[WorkerOutput]]] = {}
+    for output in outputs:
+        sides = cases.setdefault(output.case, {"base": [], "head": []})
+        sides[output.side].append(output)
+    return [case for case, sides in cases.items() if delayed_more(sides["base"], sides["head"])]
 
 
 def _commonest(reasons: Iterable[tuple[str, int]]) -> str:

@@ -54,6 +54,9 @@ def because(code: str, why: Finding) -> Finding:
 ANCESTORS_DIFFER = "ancestors-differ"
 """The code of an interval that variance between ancestors has widened."""
 
+DELAYED_MORE = "delayed-more"
+"""The code of head's bursts being kept off their core more often than base's."""
+
 OF_WORKERS = frozenset(
     {
         "guard-failed", "spare-dynamic", "spare-buckets", "flop-share",
@@ -66,6 +69,7 @@ REMARKS = frozenset(
     {
         "round-on-one-side", "rounds-excluded", "below-floor", "no-ratio", "no-ratio-of-mean",
         "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
+        DELAYED_MORE,
         "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
         *OF_WORKERS,
     }

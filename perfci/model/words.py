@@ -184,6 +184,14 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     # of a session's workers
     "bursts-excluded": _bursts_excluded,
     "bursts-disturbed": _bursts_disturbed,
+    "delayed-more": (
+        "head's workers were kept off their core in {head:,} of {bursts:,} bursts, base's in "
+        "{base:,} (p = {p:.2g}): P95, P99 and mean include these bursts"
+    ),
+    "delayed-more-cases": (
+        "More bursts were kept off their core on head than on base, beyond chance, in {cases}: "
+        "their P95, P99 and mean include these bursts"
+    ),
     # why a change, or its absence, is not believed
     "one-session": "a baseline of one session says nothing about the variance between sessions",
     "few-rounds-changed": "most rounds do not show the change",

@@ -155,7 +155,9 @@ class WorkerOutput:
     of each burst in turn, None where it was excluded: within a session, and in files of perfci
     before 1.0. Of ``bursts_measured``, ``bursts_set_aside`` were excluded, and
     ``bursts_disturbed`` kept all the same, as they were most of the worker's; ``disturbance`` is
-    the commonest reason of either. ``ancestor`` numbers the process that both workers of the round
+    the commonest reason of either. ``bursts_delayed`` counts those that the kernel kept off their
+    core, excluded or not, and ``with_delayed`` has the values that differ where those are kept;
+    both within a session. ``ancestor`` numbers the process that both workers of the round
     were forked from, within the session; 0: they have none in common.
     """
 
@@ -179,6 +181,8 @@ class WorkerOutput:
     bursts_measured: int = 0
     remarks: Mapping[str, Finding] = field(default_factory=dict)
     first_calls: tuple[float, ...] = ()
+    bursts_delayed: int = 0
+    with_delayed: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ import array
 import base64
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import TypeVar
 
-from perfci.metrics import Collector, Warm, families
+from perfci.metrics import METRICS, Collector, Reading, Warm, families
 from perfci.model.worker import MOST_FIRST_CALLS, Block, Measurement, WorkerOutput
 from perfci.stats.quantile import tail_quantile
 
@@ -19,6 +19,7 @@ QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 _T = TypeVar("_T")
 _STOLEN_SHARE = 0.1
 """A burst whose worker was off its core for more than this share of the time is excluded."""
+_DELAYED = "core taken"
 
 
 def reduce(
@@ -38,27 +39,13 @@ def reduce(
     others' modules of metrics that the worker's Python has. UsageError for a broken one.
     """
     by_burst = _by_burst(raw.samples_ns, raw.blocks)
-    device_by_burst = _by_burst(raw.device_samples_ns, raw.blocks) if raw.device_samples_ns else []
     disturbances = _disturbances(raw.blocks, by_burst)
     kept = _kept(disturbances)
     reasons = Counter(filter(None, disturbances))
-    by_burst, device_by_burst = _without(by_burst, kept), _without(device_by_burst, kept)
-    samples, device_samples = _sorted(by_burst), _sorted(device_by_burst)
-    warm = Warm(
-        raw,
-        cold_cache=cold_cache,
-        bursts=by_burst,
-        samples=samples,
-        device_bursts=device_by_burst,
-        device_samples=device_samples,
-        observed={
-            metric: _without(_calls_by_burst(text, raw.blocks), kept)
-            for metric, text in raw.observed_ns.items()
-        },
-        energy=energy,
-    )
-    readings = [family.read("its reduce", partial(family.reduce, warm)) for family in families()]
+    read = partial(_read, raw, cold_cache=cold_cache, energy=energy)
+    readings, samples = read(kept)
     values = {**raw.values, **_union(one.values for one in readings)}
+    bursts = _union(one.bursts for one in readings)
     missing = _union(one.missing for one in readings)
     extra = {metric.name: metric for metric in raw.extra_metrics}
     for family in (one for one in families() if one.distribution):
@@ -80,13 +67,66 @@ def reduce(
         bursts_set_aside=kept.count(False),
         bursts_disturbed=reasons.total() - kept.count(False),
         disturbance=next((reason for reason, _ in reasons.most_common(1)), ""),
-        bursts=_union(one.bursts for one in readings),
+        bursts=bursts,
         warnings=raw.warnings,
         remarks=raw.remarks,
         first_calls=raw.first_calls[:MOST_FIRST_CALLS],
         extra_metrics=tuple(extra.values()),
         ancestor=ancestor,
+        bursts_delayed=disturbances.count(_DELAYED),
+        with_delayed=_with_delayed(values, bursts, kept, disturbances, read),
     )
+
+
+def _read(
+    raw: Measurement, kept: Sequence[bool], *, cold_cache: bool, energy: float | None
+) -> tuple[list[Reading], Sequence[float]]:
+    """Return what the families make of the bursts that are ``kept``, and these bursts' samples."""
+    by_burst = _without(_by_burst(raw.samples_ns, raw.blocks), kept)
+    device_by_burst = (
+        _without(_by_burst(raw.device_samples_ns, raw.blocks), kept)
+        if raw.device_samples_ns
+        else []
+    )
+    samples = _sorted(by_burst)
+    warm = Warm(
+        raw,
+        cold_cache=cold_cache,
+        bursts=by_burst,
+        samples=samples,
+        device_bursts=device_by_burst,
+        device_samples=_sorted(device_by_burst),
+        observed={
+            metric: _without(_calls_by_burst(text, raw.blocks), kept)
+            for metric, text in raw.observed_ns.items()
+        },
+        energy=energy,
+    )
+    return [
+        family.read("its reduce", partial(family.reduce, warm)) for family in families()
+    ], samples
+
+
+def _with_delayed(
+    values: Mapping[str, float],
+    bursts: Container[str],
+    kept: Sequence[bool],
+    disturbances: Sequence[str],
+    read: Callable[[Sequence[bool]], tuple[list[Reading], Sequence[float]]],
+) -> dict[str, float]:
+    """Return the sampled metrics that are others where delayed bursts are kept.
+
+    Those that are compared by bursts side by side (``bursts``) are medians, and stay.
+    """
+    all_kept = [keep or reason == _DELAYED for keep, reason in zip(kept, disturbances, strict=True)]
+    if all_kept == list(kept):
+        return {}
+    readings, _ = read(all_kept)
+    return {
+        name: value
+        for name, value in _union(one.values for one in readings).items()
+        if METRICS[name].kind == "sampled" and name not in bursts and value != values.get(name)
+    }
 
 
 def _union(parts: Iterable[Mapping[str, _T]]) -> dict[str, _T]:
@@ -126,7 +166,7 @@ def _disturbances(blocks: Sequence[Block], by_burst: Sequence[Sequence[float]]) 
     delays = [delay for block in blocks for delay in block.run_delay]
     reasons = [block.set_aside for block in blocks for _ in range(block.bursts)]
     return tuple(
-        reason or ("core taken" if delay > _STOLEN_SHARE * sum(samples) else "")
+        reason or (_DELAYED if delay > _STOLEN_SHARE * sum(samples) else "")
         for reason, delay, samples in zip(reasons, delays, by_burst, strict=True)
     )
 

@@ -329,3 +329,28 @@ def test_each_stage_has_the_whole_timeout(project: Project) -> None:
     report = project.report(*SAME, "-k", "slow", "--rounds", "2", "--budget", "2h")
     assert report["failures"] == []
     assert rows(report, "slow")["latency_p50"]["head"]["center"] == pytest.approx(15, rel=0.05)
+
+
+@pytest.mark.parametrize(("of_base", "of_head"), [(0, 1), (1, 1)])
+def test_bursts_delayed_on_head_alone_are_found_and_kept_in_the_tail(
+    project: Project, workers: Simulated, of_base: int, of_head: int
+) -> None:
+    """A thread of head's that takes the core slows one burst of each block: they were excluded."""
+    path = project.folder / "pyproject.toml"
+    path.write_text(path.read_text().replace("round_time = 0.02", "round_time = 0.2"))
+    workers.delayed = lambda order: of_head if order.side == "head" else of_base
+    report = project.report(*SAME, "--rounds", "5", "-k", "steady")
+    of_case = rows(report, "steady")
+    tail = {name: of_case[name] for name in ("latency_p95", "latency_mean")}
+    codes = {name: [one["code"] for one in row["findings"]] for name, row in tail.items()}
+    known = [one for one in report["findings"] if one["code"] == "delayed-more-cases"]
+    if of_base == of_head:
+        assert known == []
+        assert "delayed-more" not in {code for found in codes.values() for code in found}
+        assert tail["latency_mean"]["ratio"] < 1.01
+        return
+    assert known[0]["arguments"] == {"cases": "steady"}
+    assert all("delayed-more" in found for found in codes.values())
+    assert tail["latency_p95"]["ratio"] > 2.5
+    assert tail["latency_mean"]["ratio"] > 1.05
+    assert of_case["latency_p50"]["ratio"] < 1.01

@@ -16,6 +16,7 @@ from perfci.model.status import Status
 from perfci.model.worker import WorkerOutput
 from perfci.stats.quantile import upper_median
 from perfci.stats.student import no_evidence
+from perfci.verdict.comparison.delays import delayed_kept, delayed_more
 from perfci.verdict.comparison.exact import compare_exactly, is_exact, without_numbers
 from perfci.verdict.comparison.sampled import by_session, compare_pairs, compare_unpaired
 from perfci.verdict.comparison.values import Values, with_calls
@@ -45,6 +46,11 @@ def compare_case(
     rules: dict[str, MetricPolicy] = {}
     ruled, remarks = rulings(base, head), _remarks(head)
     disturbance = _disturbance((*base, *head))
+    delayed = delayed_more(base, head) if paired else None
+    including: set[str] = set()
+    if delayed:
+        including = {name for output in (*base, *head) for name in output.with_delayed}
+        base, head = delayed_kept(base), delayed_kept(head)
     for metric in _metrics(case, (*base, *head)):
         empty = empty_row(
             case.id,
@@ -52,6 +58,7 @@ def compare_case(
             policy.for_metric(metric, case),
             "inconclusive",
             *remarks.get(metric.name, ()),
+            *((delayed,) if delayed and metric.name in including else ()),
         )
         if metric.zero_if_absent:
             base, head = _with_zeros(metric.name, base, head)
