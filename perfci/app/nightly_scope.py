@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from perfci.app.project import Project, interpreter
 from perfci.app.recorder import runner_name
 from perfci.checkout.commits import Commit, branch_of, commits
+from perfci.checkout.submodules import SUBMODULE_COMMIT_MISSING
 from perfci.errors import MeasureError, PerfciError
 from perfci.model.case import Case, Failure
 from perfci.model.report import Report
@@ -101,7 +102,7 @@ def task_of(project: Project, request: NightlyRequest) -> Task:
 
 # What is recorded of one commit of a night: whole cases, and why the others have no points.
 
-UNOPENED = frozenset({"build-failed", "no-benchmark-imports"})
+UNOPENED = frozenset({"build-failed", "no-benchmark-imports", SUBMODULE_COMMIT_MISSING})
 OF_THE_COMMIT = UNOPENED | {
     *("wrong-benchmark", "duplicate-id", "nothing-selected"),
     "installed-copy",  # its package lay elsewhere; of the newest commit it is the configuration's

@@ -4,42 +4,39 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from perfci.checkout.command import attempt, git, readable
+from perfci.checkout.repository import Repository
+from perfci.checkout.submodules import MODE, submodules_of
 
 _SHA1_DIGITS = 40
-_SUBMODULE = "160000"
 
 
-def blobs_of(repository: Path, tree: str) -> Mapping[str, str]:
+def blobs_of(repository: Repository, tree: str) -> Mapping[str, str]:
     """Return the path of each file in git's ``tree``, with the id of its content.
 
-    Files of submodules are among them, as their commit in ``tree`` has them, where the checkout has
-    that commit. OutsideError where git fails.
+    Files of submodules are among them, as their commit in ``tree`` has them, where the user's clone
+    has that commit. OutsideError where git fails.
     """
-    listed = git(repository, "ls-tree", "-r", "-z", "--full-tree", tree)
-    files = {}
-    for entry in listed.split("\0"):
-        if entry:
-            told, _, path = entry.partition("\t")
-            mode, _, blob = told.split()
-            if mode != _SUBMODULE:
-                files[readable(path)] = blob
-            elif _has_commit(inner := repository / path, blob):
-                files |= {f"{path}/{name}": one for name, one in blobs_of(inner, blob).items()}
+    files = dict(_blobs(repository.git_dir, tree))
+    for submodule in submodules_of(repository, tree):
+        if submodule.git_dir and submodule.available:
+            below = _blobs(submodule.git_dir, submodule.commit)
+            files |= {f"{readable(submodule.path)}/{name}": blob for name, blob in below}
     return MappingProxyType(files)
 
 
-def _has_commit(submodule: Path, commit: str) -> bool:
-    """Whether a submodule is checked out here, and its repository has the commit."""
-    if not (submodule / ".git").exists():
-        return False
-    offline = {"GIT_NO_LAZY_FETCH": "1"}
-    found = attempt(submodule, "cat-file", "-e", f"{commit}^{{tree}}", environment=offline)
-    return found.status == 0
+def _blobs(git_dir: Path, tree: str) -> Iterator[tuple[str, str]]:
+    listed = git(git_dir, f"--git-dir={git_dir}", "ls-tree", "-r", "-z", "--full-tree", tree)
+    for entry in listed.split("\0"):
+        if entry:
+            description, _, path = entry.partition("\t")
+            mode, _, blob = description.split()
+            if mode != MODE:
+                yield readable(path), blob
 
 
 def blob_id(file: Path, digits: int = _SHA1_DIGITS) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
 from perfci.checkout.command import attempt, failure, git
 from perfci.checkout.disk import explaining, remove_folder
 from perfci.checkout.repository import Repository
+from perfci.checkout.submodules import Submodule, check_out_submodules
 
 PREFIX = "perfci-"
 """Begins the last part of each path, after which git names the registration."""
@@ -24,8 +26,10 @@ def new_name() -> str:
     return PREFIX + secrets.token_hex(8)
 
 
-def add_tree(repository: Repository, path: Path, commit: str) -> None:
-    """Check ``commit`` out at ``path``, which no branch follows.
+def add_tree(
+    repository: Repository, path: Path, commit: str, submodules: Sequence[Submodule] = ()
+) -> None:
+    """Check ``commit`` out at ``path``, which no branch follows, with these ``submodules``.
 
     OutsideError where that fails; ``remove_tree`` then removes what there is.
     """
@@ -37,6 +41,7 @@ def add_tree(repository: Repository, path: Path, commit: str) -> None:
             # git names a file that it can't write, but gives no reason.
             (path / f"{PREFIX}probe").write_bytes(bytes(_PROBE_BYTES))
         raise failure(filled, "reset", "--hard")
+    check_out_submodules(submodules, path)
 
 
 def _register(repository: Repository, path: Path, commit: str) -> None:

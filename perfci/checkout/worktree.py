@@ -5,14 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from perfci.checkout.build import BUILD_TIMEOUT_S, Recipe, make_recipe
-from perfci.checkout.command import attempt, git
+from perfci.checkout.command import attempt, readable
 from perfci.checkout.disk import explaining
 from perfci.checkout.kept_builds import KeptBuilds
 from perfci.checkout.lock import Lock, take, take_if_free
-from perfci.checkout.repository import Repository, Resolved
+from perfci.checkout.repository import WORKING_TREE, Repository, Resolved
+from perfci.checkout.submodules import (
+    Submodule,
+    changed_in_working_tree,
+    missing_commit,
+    submodules_of,
+)
 from perfci.checkout.tree import add_tree, new_name, remove_tree
 from perfci.errors import OutsideError
 
@@ -53,8 +60,10 @@ class Worktrees:
         default) and ``timeout`` s in all; ``enter`` goes before each. Those of its variables that
         are ``passed`` make another build where they have other values. With commands the folder is
         shared with others who want the same build. With an ``own_environment`` they install into
-        one that lies in the folder, over that of ``python``. Raises UsageError for a command that
-        can't be read, OutsideError where git, the disk or a command fails.
+        one that lies in the folder, over that of ``python``. Submodules that the user's clone has
+        are checked out in it, unless a ``build`` command does so. Raises UsageError for a command
+        that can't be read, MeasureError where a submodule's commit is missing, OutsideError where
+        git, the disk or a command fails.
         """
         recipe = make_recipe(
             *(resolved, build, python, environment or {}, timeout, enter, passed),
@@ -62,7 +71,8 @@ class Worktrees:
         )
         self._prepare()
         self._note_what_is_missing(resolved)
-        with self._built(recipe) if recipe.commands else self._own(resolved.commit) as path:
+        recipe = replace(recipe, submodules=self._submodules(resolved, recipe))
+        with self._built(recipe) if recipe.commands else self._own(recipe) as path:
             yield path
 
     def sweep(self) -> tuple[Path, ...]:
@@ -79,13 +89,13 @@ class Worktrees:
         return tuple(removed)
 
     @contextmanager
-    def _own(self, commit: str) -> Iterator[Path]:
+    def _own(self, recipe: Recipe) -> Iterator[Path]:
         name = new_name()
         path = self._trees / name
         with explaining(f"making {path}"):
             lock = take(self._lock_path(name))
         try:
-            add_tree(self._repository, path, commit)
+            add_tree(self._repository, path, recipe.commit, recipe.submodules)
             yield path
         finally:
             self._end(path, lock)
@@ -124,13 +134,30 @@ class Worktrees:
         if text not in self.notes:
             self.notes.append(text)
 
+    def _submodules(self, resolved: Resolved, recipe: Recipe) -> tuple[Submodule, ...]:
+        """Return what to check out; notes what the user's clone leaves empty, too."""
+        if recipe.checks_out_submodules:
+            return ()
+        submodules = submodules_of(self._repository, resolved.tree)
+        for submodule in submodules:
+            if submodule.git_dir and not submodule.available:
+                raise missing_commit(submodule, resolved.rev)
+        if empty := [one.path for one in submodules if not one.available]:
+            self._note(
+                f"This clone has submodules that are not checked out, nor are they on the sides: "
+                f"{readable(', '.join(empty))}. Run `git submodule update --init --recursive` if "
+                "benchmarks need them."
+            )
+        if resolved.rev == WORKING_TREE:
+            for path in changed_in_working_tree(self._repository):
+                self._note(
+                    f"Changes in the submodule {readable(path)} that are not committed there are "
+                    "not measured."
+                )
+        return tuple(one for one in submodules if one.available)
+
     def _note_what_is_missing(self, resolved: Resolved) -> None:
         root = self._repository.root
-        if git(root, "ls-tree", "--name-only", resolved.tree, ".gitmodules"):
-            self._note(
-                f"{resolved.rev} has submodules, which are not checked out: add "
-                "`git submodule update --init --recursive` to `build` if benchmarks need them."
-            )
         uses = attempt(
             root, "grep", "--quiet", "-e", "filter=lfs", resolved.tree, "--", ".gitattributes"
         )

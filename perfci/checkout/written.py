@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from perfci.checkout.command import git
+from perfci.checkout.submodules import checked_out_in
 
 _UNTRACKED = "?"
 _IMPORTABLE = frozenset({".py", ".so", ".pth"})
@@ -18,15 +19,23 @@ def uncommitted(root: Path) -> dict[str, str]:
 
     These are the commit's files that were changed or removed, and importable ones that were added
     and that git doesn't ignore. What a build leaves (``build``, ``.perfci-build``, ``*.egg-info``)
-    and bytecode is left out. Raises OutsideError where git fails.
+    and bytecode is left out. Submodules that are checked out are looked into. Raises OutsideError
+    where git fails.
     """
-    output = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+    output = git(
+        root,
+        *("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"),
+        "--ignore-submodules=dirty",
+    )
     entries = ((entry[:2].strip(), entry[3:]) for entry in output.split("\0") if entry)
-    return {
+    files = {
         name: _digest(root / name)
         for state, name in entries
         if not state.startswith(_UNTRACKED) or _is_importable(name)
     }
+    for path in checked_out_in(root):
+        files |= {f"{path}/{name}": one for name, one in uncommitted(root / path).items()}
+    return files
 
 
 def written_since(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
@@ -44,6 +53,8 @@ def _is_importable(name: str) -> bool:
 def _digest(path: Path) -> str:
     if path.is_symlink():
         return f"link to {path.readlink()}"
+    if (path / ".git").exists():
+        return f"submodule at {git(path, 'rev-parse', 'HEAD')}"
     if not path.is_file():
         return "no file"
     with path.open("rb") as file:

@@ -211,11 +211,12 @@ def _plan(
         uncommitted={root: uncommitted(root) for root in roots},
         remotes=remotes_of(around.repository.root),
     )
-    root = around.repository.root
+    repository = around.repository
     counterparts = Counterparts(
-        {str(side.root): blobs_of(root, side.tree) for side in sides}, partial(known_blobs, root)
+        {str(side.root): blobs_of(repository, side.tree) for side in sides},
+        partial(known_blobs, repository.root),
     )
-    return plan.with_places(root, around.cache, config.installed, counterparts)
+    return plan.with_places(repository.root, around.cache, config.installed, counterparts)
 
 
 def _differing(
@@ -225,14 +226,11 @@ def _differing(
 
     The files of that name in the tree whose benchmarks run are among them, but for the benchmarks:
     a benchmark that finds them by its own ``__file__`` reads head's on both sides.
-    A commit beside itself is measured to know its noise: there the answer is no use. Submodules
-    are what a build checks out.
+    A commit beside itself is measured to know its noise: there the answer is no use.
     """
     if len({side.side.sha for side in sides}) < 2:
         return None
     one, other = sides
-    if any(side.built and (side.root / ".gitmodules").exists() for side in sides):
-        return None
     names = differing_files(one.root, other.root, (one.tree, other.tree))
     if names is None:
         return None

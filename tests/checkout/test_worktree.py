@@ -225,15 +225,6 @@ def test_concurrent_sessions_do_not_disturb_each_other(project: Project) -> None
     assert state(project) == before
 
 
-def test_submodules_are_noted_once(project: Project) -> None:
-    project.commit("Submodule", **{".gitmodules": '[submodule "x"]\n\tpath = x\n\turl = ./x\n'})
-    worktrees = worktrees_of(project)
-    resolved = opened(project).resolve("HEAD")
-    with worktrees.side(resolved), worktrees.side(resolved):
-        assert len(worktrees.notes) == 1
-    assert "git submodule update --init --recursive" in worktrees.notes[0]
-
-
 def test_large_files_that_would_be_pointers_are_noted(project: Project) -> None:
     project.commit("Large", **{".gitattributes": "*.bin filter=lfs -text\n"})
     worktrees = worktrees_of(project)

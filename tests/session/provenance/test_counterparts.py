@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfci.checkout.blobs import blobs_of, known_blobs
+from perfci.checkout.repository import open_repository
 from perfci.session.provenance.attribution import Provenance, provenance_of
 from perfci.session.provenance.counterparts import Counterparts
 from perfci.session.provenance.events import Event
@@ -41,7 +42,8 @@ class Installed:
         """Return what it means that ``side`` used these files of the prefix."""
         roots = {name: f"{self.site.parent}/cache/{name}" for name in self.sides}
         root = self.project.folder
-        trees = {roots[name]: blobs_of(root, tree) for name, tree in self.sides.items()}
+        repository = open_repository(root)
+        trees = {roots[name]: blobs_of(repository, tree) for name, tree in self.sides.items()}
         counterparts = Counterparts(trees, partial(known_blobs, root))
         listed = [f"{one.name}/" if one.is_dir() else one.name for one in self.site.iterdir()]
         places = Places(
