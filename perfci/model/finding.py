@@ -60,7 +60,7 @@ DELAYED_MORE = "delayed-more"
 OF_WORKERS = frozenset(
     {
         "guard-failed", "spare-dynamic", "spare-buckets", "flop-share",
-        "slow-rank", "rank-most", "collective-counts", "collective-bytes",
+        "slow-rank", "rank-most", "rank-differs", "collective-counts", "collective-bytes",
     }
 )  # fmt: skip
 """Codes of what a worker may remark beside a metric: all else of it is not believed."""

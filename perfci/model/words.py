@@ -175,6 +175,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "step, outside of collectives"
     ),
     "rank-most": "rank {rank} has the most",
+    "rank-differs": lambda *, rank, other, where, apart=None: (
+        f"rank {rank} returns something else than rank {other}: `{where}` "
+        + ("differs" if apart is None else f"lies {apart:.2g} eps apart")
+    ),
     "collective-counts": lambda **counts: (
         "of a step: " + ", ".join(f"{count:g} {kind}" for kind, count in counts.items())
     ),

@@ -13,7 +13,7 @@ from perfci.verdict.allocation import Candidate, is_out_of_reach, next_cases, ro
 from perfci.verdict.policy import Policy
 from perfci.verdict.stopping import undecided_metrics
 
-EXACT_PARTS = frozenset({"accuracy_loss", "memory_growth"})
+EXACT_PARTS = frozenset({"accuracy_loss", "differing_ranks", "memory_growth"})
 """Metrics that cost calls of their own and say the same in each round."""
 
 

@@ -259,7 +259,7 @@ class SessionPlan:
             self.starter_order(side, (case,)),
             case=case.id,
             cold_cache=cold,
-            accuracy="accuracy_loss" in exact,
+            accuracy=not {"accuracy_loss", "differing_ranks"}.isdisjoint(exact),
             growth="memory_growth" in exact,
             warmup_s=self.settings.warmup,
             flush_l2=self.settings.flush_l2,

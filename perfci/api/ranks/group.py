@@ -20,7 +20,7 @@ from perfci.api.ranks.member import (
     death_of,
 )
 from perfci.api.ranks.output import standing, why_hanging
-from perfci.collecting import Steps
+from perfci.collecting import OutputSketch, Steps
 from perfci.errors import Unusable
 
 _LONGEST_POLL_MS = 2**31 - 1
@@ -63,6 +63,10 @@ class Group:
     def inspected(self, count: int) -> Sequence[Steps]:
         """Return what ``count`` more steps of each rank are like."""
         return self._all("inspected", count, times=count)
+
+    def outputs(self) -> Sequence[OutputSketch]:
+        """Return a sketch of what one more step of each rank returns."""
+        return self._all("outputs")
 
     def _all(self, order: str, *arguments: Any, times: int = 1) -> list[Any]:
         """Have every rank do as ``order`` says, and return what each answers."""

@@ -29,8 +29,9 @@ from typing import Any, TypeVar
 from perfci.api.ranks.place import Place
 from perfci.api.ranks.steps import inspected, peaks
 from perfci.api.work import Work
-from perfci.collecting import Steps
+from perfci.collecting import OutputSketch, Steps
 from perfci.metrics.observed.allocator import keep_pages
+from perfci.metrics.rank_outputs import sketched
 
 T = TypeVar("T")
 LOOPBACK = "127.0.0.1"
@@ -183,11 +184,15 @@ class _Rank:
 
     def step(self) -> None:
         """Make one step, to its end."""
-        self._call()
+        self._output()
+
+    def _output(self) -> Any:
+        output = self._call()
         if self._cuda:
             import torch
 
             torch.cuda.synchronize()
+        return output
 
     def begin(self) -> None:
         """Be warm: look at what is there by now never again, when garbage is collected."""
@@ -202,6 +207,10 @@ class _Rank:
         """Make more steps under torch's profiler."""
         steps = inspected(self.step, count, cuda=self._cuda)
         return replace(steps, host=self._task.place.host)
+
+    def outputs(self) -> OutputSketch:
+        """Return a sketch of what one more step returns."""
+        return sketched(self._output())
 
 
 def _device(place: Place, devices: int) -> int:
