@@ -20,7 +20,8 @@ from perfci.model.worker import SavedModel, WorkOrder
 from perfci.session.launch import Launch
 from perfci.session.leftovers import SESSION_VARIABLE
 from perfci.session.provenance.counterparts import Counterparts
-from perfci.session.provenance.places import Places, benchmark_places, distributions_of, packages_of
+from perfci.session.provenance.declared import distributions_of
+from perfci.session.provenance.places import Places, benchmark_places, packages_of
 from perfci.session.provenance.tally import TreeOf
 from perfci.session.provenance.watch import Watched
 from perfci.session.schedule import has_cold_cache
@@ -324,6 +325,7 @@ class SessionPlan:
                 installed=installed,
                 changed=counterparts.changed_names() if counterparts else (),
                 counterparts=counterparts,
+                distributions=counterparts.changed_distributions() if counterparts else (),
                 others=tuple(f"{root}/" for root in roots if root != side.root),
                 benchmark_root=f"{self.benchmark_root}/",
                 benchmarks=(f"{side.root}/", f"{self.benchmark_root}/", f"{self.benchmarks}/")

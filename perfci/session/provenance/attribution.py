@@ -19,9 +19,10 @@ from perfci.session.provenance.advice import (
 )
 from perfci.session.provenance.answers import entries
 from perfci.session.provenance.counterparts import Resemblance
-from perfci.session.provenance.events import LOOKS, Event, is_code, is_library
+from perfci.session.provenance.declared import distribution_at
+from perfci.session.provenance.events import ENTRY_POINTS, LOOKS, Event, is_code, is_library
 from perfci.session.provenance.places import Places
-from perfci.worker.own_packages import packages_in
+from perfci.worker.own_packages import normalised, packages_in
 
 Where = Literal["checkout", "another tree", "copy", "perhaps a copy", "child"]
 _STATUS = frozenset({"watched", "looked", "missing"})
@@ -33,9 +34,14 @@ _CHILD_ADVICE = (
 )
 
 
+_OWN_ENVIRONMENT = (
+    'Set environment = "own" in [tool.perfci], with a `build` that installs the project.'
+)
 _SCRIPT_ADVICE = (
-    "The sides declare this console script differently, and one is installed. Set environment = "
-    '"own" in [tool.perfci], with a `build` that installs the project.'
+    f"The sides declare this console script differently, and one is installed. {_OWN_ENVIRONMENT}"
+)
+_ENTRY_POINTS_ADVICE = (
+    f"The sides declare these entry points differently, and one's are installed. {_OWN_ENVIRONMENT}"
 )
 
 
@@ -170,12 +176,18 @@ class _Attribution:
 
     def wrong(self, one: Event, where: str) -> WrongCode | None:
         """Return what is wrong with one event; None where nothing is."""
-        if where != "process":
-            if one.how == "run" and where == "" and self._starts_another(one):
-                return WrongCode("copy", one.how, one.path, "", _SCRIPT_ADVICE)
-            if one.path in self.resembling and not self.is_meant(one):
-                return self._wrong_twin(one, self.resembling[one.path])
-            return None if where == "own" else self._wrong_file(one, where)
+        if one.how == ENTRY_POINTS:
+            return self._wrong_entry_points(one, where)
+        if where == "process":
+            return self._wrong_process(one)
+        if one.how == "run" and where == "" and self._starts_another(one):
+            return WrongCode("copy", one.how, one.path, "", _SCRIPT_ADVICE)
+        if one.path in self.resembling and not self.is_meant(one):
+            return self._wrong_twin(one, self.resembling[one.path])
+        return None if where == "own" else self._wrong_file(one, where)
+
+    def _wrong_process(self, one: Event) -> WrongCode | None:
+        """Return what is wrong with a child that isn't watched; None where nothing is."""
         if one.how == "unwatched":
             return WrongCode("child", one.how, one.name, "", _CHILD_ADVICE)
         if one.how == "living" and one.name not in self.watched:
@@ -235,6 +247,19 @@ class _Attribution:
             and name in counterparts.changed_scripts()
             and counterparts.starts_another(self.places.root, one.path)
         )
+
+    def _wrong_entry_points(self, one: Event, where: str) -> WrongCode | None:
+        """Return what is wrong with installed entry points; None where nothing is."""
+        counterparts, places = self.places.counterparts, self.places
+        distribution = distribution_at(str(Path(one.path).parent))
+        if (
+            where == "own"
+            or counterparts is None
+            or distribution in map(normalised, places.installed)
+            or not counterparts.declares_otherwise(places.root, one.path, one.name)
+        ):
+            return None
+        return WrongCode("copy", one.how, one.path, one.name, _ENTRY_POINTS_ADVICE)
 
     def _wrong_twin(self, one: Event, resemblance: Resemblance) -> WrongCode:
         """Return the error of an installed file that stands for a file of the repository's."""

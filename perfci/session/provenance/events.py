@@ -16,6 +16,8 @@ _CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".p
 LOOKS = frozenset({"stat", "exists", "list", "kinds", "sizes", "distributions"})
 """What is looked at and not read: whether a file is there, what a folder has (and of what
 kind and size), or of packages' metadata there."""
+ENTRY_POINTS = "entry points"
+"""How an installed distribution's entry points are read, with the group as the name."""
 _LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
 
 
@@ -27,6 +29,7 @@ class Event:
     ``stat`` (is it there, how large is it?), ``exists`` (the first of these alone), ``list`` (a
     folder), ``distributions`` (what of packages' metadata a folder has), ``network`` (a server's
     address as the path),
+    ``entry points`` (those of a group, of a distribution whose sides declare others),
     ``kept out`` (an import that was refused) or ``missing`` (one that nobody has); of a child
     ``watched``, ``looked`` (at all it had loaded, when it ended) and ``living``, with its process
     id as the ``name``, or ``unwatched``; ``program`` for one that is no Python.

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
-from configparser import ConfigParser, Error
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
 import perfci
-from perfci.files import parse_toml
 from perfci.session.provenance.counterparts import Counterparts
 from perfci.worker.hook.perfci_watch.ownership import Ownership, decoded, encoded
-from perfci.worker.own_packages import NO_LIBRARY, normalised, packages_in, project_folders
+from perfci.worker.own_packages import NO_LIBRARY, packages_in
 
 _HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
 
@@ -26,7 +23,8 @@ class Places:
     another's. ``own`` are the side's tree and the benchmarks, ``spared`` what no side is to blame
     for. ``copies`` are installed copies of the project, ``twins`` what is installed under a name
     that something in the repository has, too, ``changed`` the names of the files that differ
-    between the sides; ``counterparts`` say which of these files aren't the side's own. ``clones``
+    between the sides; ``counterparts`` say which of these files aren't the side's own.
+    ``distributions`` are those whose entry points the sides declare differently. ``clones``
     are other folders that the project is installed from, ``pythons`` where interpreters and what is
     installed in them lie. ``installed`` are packages whose installed copy is meant. ``benchmarks``
     are the side's tree, head's, and the benchmarks' folder in either, where the side is to run
@@ -52,6 +50,7 @@ class Places:
     twins: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     counterparts: Counterparts | None = None
+    distributions: tuple[str, ...] = ()
 
     def settings(self, events: str) -> str:
         """Return the settings of a watch that writes to the file ``events``."""
@@ -65,6 +64,7 @@ class Places:
                 "copies": self.copies,
                 "twins": self.twins,
                 "changed": self.changed,
+                "distributions": self.distributions,
                 "pythons": tuple(
                     one
                     for one in self.pythons
@@ -111,25 +111,6 @@ def _in_package(folder: Path, library: Path) -> bool:
     )
 
 
-# Which distributions a tree says it is the source of. Reads its project files.
-
-_NAME = re.compile(r"""\bname\s*=\s*["']([A-Za-z0-9._-]+)["']""")
-
-
-def distributions_of(tree: Path) -> tuple[str, ...]:
-    """Return the normalised names that ``tree``'s project files declare; several in a monorepo."""
-    found = {
-        normalised(name)
-        for folder, _ in project_folders(str(tree))
-        for name in (
-            *_in_pyproject(folder / "pyproject.toml"),
-            *_in_setup_cfg(folder / "setup.cfg"),
-            *_in_setup_py(folder / "setup.py"),
-        )
-    }
-    return tuple(sorted(found))
-
-
 def packages_of(tree: Path, python_path: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the packages in ``tree`` that lie in no other.
 
@@ -143,36 +124,3 @@ def packages_of(tree: Path, python_path: Sequence[str]) -> tuple[str, ...]:
             if folder in python_path or not NO_LIBRARY & {*Path(folder).parts}
         )
     )
-
-
-def _in_pyproject(file: Path) -> tuple[str, ...]:
-    try:
-        table = parse_toml(_text(file))
-    except ValueError:  # another commit's mistake: its benchmarks will fail
-        return ()
-    tool = table.get("tool", {})
-    sections = (table.get("project", {}), tool.get("poetry", {}) if isinstance(tool, dict) else {})
-    return tuple(
-        str(section["name"])
-        for section in sections
-        if isinstance(section, dict) and section.get("name")
-    )
-
-
-def _in_setup_cfg(file: Path) -> tuple[str, ...]:
-    parser = ConfigParser(interpolation=None)
-    try:
-        parser.read_string(_text(file))
-    except Error:
-        return ()
-    name = parser.get("metadata", "name", fallback="")
-    return (name,) if name else ()
-
-
-def _in_setup_py(file: Path) -> tuple[str, ...]:
-    found = _NAME.search(_text(file))
-    return (found[1],) if found else ()
-
-
-def _text(file: Path) -> str:
-    return file.read_text("utf-8", "replace") if file.is_file() else ""

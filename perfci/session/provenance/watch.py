@@ -10,7 +10,7 @@ from perfci.model.case import Failure
 from perfci.model.ran import WRONG_CODE
 from perfci.session.provenance.advice import OWN_TREE_ADVICE
 from perfci.session.provenance.attribution import Provenance, WrongCode, provenance_of
-from perfci.session.provenance.events import read_events
+from perfci.session.provenance.events import ENTRY_POINTS, read_events
 from perfci.session.provenance.places import Places
 from perfci.worker.hook.perfci_watch.ownership import VARIABLE
 
@@ -54,7 +54,7 @@ _CODE_OF = {
 _VERBS = {
     "import": "is imported from",
     "kept out": "would be imported from",
-    "open": "is read from",
+    **dict.fromkeys(("open", ENTRY_POINTS), "is read from"),
     "run": "is run from",
     **dict.fromkeys(("stat", "exists"), "is looked for at"),
     **dict.fromkeys(("list", "kinds", "sizes"), "is listed in"),

@@ -14,6 +14,7 @@ from .record import Record
 TYPE_CHECKING = False  # as in ``ownership``
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from types import FrameType
     from typing import Any, NoReturn
 
 _WRITES = os.O_WRONLY | os.O_TRUNC
@@ -27,6 +28,7 @@ _ASKERS = frozenset(
     {"genericpath", "posixpath", "glob", *(one.replace("/", ".") for one in _WALKS)}
 )
 _METADATA_READERS = ("/importlib/metadata/__init__.py", "/importlib_metadata/__init__.py")
+_READERS_OF_A_GROUP = (*_METADATA_READERS, "/pluggy/_manager.py", "/perfci/plugins.py")
 
 
 def begin_in_child() -> None:
@@ -165,6 +167,9 @@ class Watch:
         text = os.fsdecode(path)
         real = self.side.real(text)
         self._note_real("open", real)
+        if self.side.declares_entry_points(real):  # each group that is asked for counts
+            self.record.say("entry points", real, _asked_group())
+            return
         if not text.startswith("/"):  # another one after a chdir
             if mode is None:  # os.open, whose `dir_fd` is in no event
                 self._opened_below(text)
@@ -353,6 +358,22 @@ def _asks_if_it_exists() -> bool:
             return name != "getsize"
         frame = frame.f_back
     return False
+
+
+def _asked_group() -> str:
+    """Return the group of entry points that is asked for; empty where nothing says so.
+
+    Those of all groups are read for it. Readers that keep the others for later say nothing.
+    """
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_READERS_OF_A_GROUP):
+            names = frame.f_locals
+            group = names.get("group") or names.get("params", {}).get("group")
+            if isinstance(group, str):
+                return group
+        frame = frame.f_back
+    return ""
 
 
 def _path_of(descriptor: int) -> str:
