@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from perfci.model.case import Case
-from perfci.model.settings import DECIDING_ANCESTORS, MeasureSettings
+from perfci.model.settings import MeasureSettings
 from perfci.model.worker import WorkerOutput
 from perfci.session.needs import Needs
 from perfci.session.state import CaseState
@@ -52,7 +52,7 @@ class Simulated:
             drawn = self.rng.choice(CHANGES), self.rng.choice(ROUNDS_S)
             self.truth[case.id] = (spread, *drawn)
             while state.rounds < self.needs.least(state):
-                self.ancestors += state.rounds < DECIDING_ANCESTORS
+                self.ancestors += 1
                 self.round(state)
 
     def round(self, state: CaseState) -> float:

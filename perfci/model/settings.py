@@ -19,11 +19,10 @@ AGREEING_ROUNDS = 2
 """So many measure what is exact; where their workers agree, later rounds don't measure it again."""
 
 DECIDING_ANCESTORS = 4
-"""Rounds of fewer ancestors carry no interval and no verdict either: the session spreads a case's
-first rounds over so many. See docs/results/ancestors.md."""
-ROUNDS_OF_AN_ANCESTOR = 3
-"""Most rounds of one case that come from one ancestor: beyond, intervals hold more rarely where
-ancestors differ a little."""
+"""Rounds of fewer ancestors carry no interval and no verdict: docs/results/ancestors.md."""
+ROUNDS_OF_AN_ANCESTOR = 2
+"""Rounds of one case that come from one ancestor, after the least rounds, which have one each. See
+docs/results/ancestors.md."""
 
 
 @dataclass(frozen=True, slots=True)
