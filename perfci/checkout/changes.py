@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -42,20 +42,18 @@ _BUILDERS = ("setuptools", "hatch", "flit", "maturin", "scikit-build", "meson-py
 _OF_POETRY = ("dependencies", "group", "extras", "build", "packages", "scripts", "plugins")
 
 
-def relevant_changes(
-    base: Path, head: Path, trees: tuple[str, str], is_benchmark: Callable[[str], bool]
-) -> dict[str, tuple[str, ...]]:
+def relevant_changes(base: Path, head: Path, trees: tuple[str, str]) -> dict[str, tuple[str, ...]]:
     """Return the changed files by kind: sources, requirements, locks, packaging, submodules, ci.
 
-    ``base`` and ``head`` are worktrees of the git ``trees``. Prose, data, tests and benchmarks,
-    which both sides take from head, are left out. Raises OutsideError where git fails.
+    ``base`` and ``head`` are worktrees of the git ``trees``. Prose, data and tests are left out.
+    Raises OutsideError where git fails.
     """
     kinds: dict[str, list[str]] = {}
     for name, modes in _changed(head, trees):
         kind = "submodules" if _SUBMODULE in modes else kind_of(name)
         if name == "pyproject.toml" or name.endswith("/pyproject.toml"):
             kind = "packaging" if _runs_otherwise(base / name, head / name) else ""
-        if kind and not is_benchmark(name):
+        if kind:
             kinds.setdefault(kind, []).append(name)
     return {kind: tuple(kinds[kind]) for kind in KINDS if kind in kinds}
 

@@ -294,7 +294,7 @@ class KeptBuilds:
         remove_tree(self._repository, place.tree)
         built = False
         try:
-            add_tree(self._repository, place.tree, recipe.commit, recipe.submodules)
+            add_tree(self._repository, place.tree, recipe.commit, recipe.tree, recipe.submodules)
             before = make_manifest(place.tree)
             installed = installed_for(recipe)
             own = in_own_environment(recipe, place.tree) if recipe.own_environment else recipe

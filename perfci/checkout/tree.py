@@ -27,20 +27,27 @@ def new_name() -> str:
 
 
 def add_tree(
-    repository: Repository, path: Path, commit: str, submodules: Sequence[Submodule] = ()
+    repository: Repository,
+    path: Path,
+    commit: str,
+    tree: str,
+    submodules: Sequence[Submodule] = (),
 ) -> None:
-    """Check ``commit`` out at ``path``, which no branch follows, with these ``submodules``.
+    """Check ``tree`` out at ``path`` as a worktree of ``commit``, which no branch follows.
 
+    The tree is the commit's own, or has other benchmark files. The
+    ``submodules`` are checked out in it.
     OutsideError where that fails; ``remove_tree`` then removes what there is.
     """
     # In two steps, so that nothing is locked in the repository while files are written.
     _register(repository, path, commit)
-    filled = attempt(path, "reset", "--hard", "--quiet")
+    filling = ("read-tree", "--reset", "-u", tree)
+    filled = attempt(path, *filling)
     if filled.status != 0:
         with explaining(f"checking out at {path}"):
             # git names a file that it can't write, but gives no reason.
             (path / f"{PREFIX}probe").write_bytes(bytes(_PROBE_BYTES))
-        raise failure(filled, "reset", "--hard")
+        raise failure(filled, *filling)
     check_out_submodules(submodules, path)
 
 

@@ -56,6 +56,7 @@ class Worktrees:
     ) -> Iterator[Path]:
         """Give ``resolved`` a folder of its own, built with the ``build`` commands.
 
+        Its ``tree`` is checked out, which may have other benchmark files than its ``commit``.
         ``{python}`` in a command is ``python``. The commands have ``environment`` (nothing by
         default) and ``timeout`` s in all; ``enter`` goes before each. Those of its variables that
         are ``passed`` make another build where they have other values. With commands the folder is
@@ -95,7 +96,7 @@ class Worktrees:
         with explaining(f"making {path}"):
             lock = take(self._lock_path(name))
         try:
-            add_tree(self._repository, path, recipe.commit, recipe.submodules)
+            add_tree(self._repository, path, recipe.commit, recipe.tree, recipe.submodules)
             yield path
         finally:
             self._end(path, lock)

@@ -72,13 +72,11 @@ class Scene:
         return profiler
 
     def place(self, file: str) -> str:
-        """Return the path in the side's tree, or the benchmarks'; nothing for anybody else's."""
+        """Return the path in the side's tree; nothing for any other file."""
         if file.startswith(PERFCI) or any(folder in file for folder in _LIBRARIES):
             return ""
-        for root in (self.order.root, self.order.benchmark_root):
-            if file.startswith(f"{root}/"):
-                return file[len(root) + 1 :]
-        return ""
+        root = f"{self.order.root}/"
+        return file.removeprefix(root) if file.startswith(root) else ""
 
     def caller(self, frame: FrameType | None) -> tuple[str, int, str]:
         """Return the file, line and function of the user's that ``frame`` was called from."""

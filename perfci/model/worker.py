@@ -35,8 +35,8 @@ class SavedModel:
 class WorkOrder:
     """What one worker has to do. Sent as JSON on its order pipe.
 
-    ``root`` is the side's tree (the worker's directory), ``benchmark_root`` the tree whose
-    benchmark files are run; ``benchmark_file`` is an absolute path, empty for a saved model.
+    ``root`` is the side's tree (the worker's directory), in which its benchmark files lie;
+    ``benchmark_file`` is an absolute path, empty for a saved model.
     ``case`` empty asks for discovery of ``benchmark_files``; the worker finds its case again by
     its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
     is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
@@ -53,7 +53,6 @@ class WorkOrder:
 
     root: str
     python_path: tuple[str, ...]
-    benchmark_root: str
     benchmark_files: tuple[str, ...] = ()
     benchmark_file: str = ""
     case: str = ""

@@ -118,7 +118,7 @@ def _tried_again(
     failed = {
         one.case for one in before.failures if one.kind not in {CUT_SHORT, "ModuleNotFoundError"}
     }
-    root = f"{order.benchmark_root}/"
+    root = f"{order.root}/"
     files = tuple(file for file in order.benchmark_files if file.removeprefix(root) in failed)
     if not files:
         return first
@@ -246,7 +246,7 @@ def _with_advice(failure: Failure, advice: str) -> Failure:
 
 
 def _of_file(failure: Failure, order: WorkOrder) -> Failure:
-    named = [file.removeprefix(f"{order.benchmark_root}/") for file in order.benchmark_files]
+    named = [file.removeprefix(f"{order.root}/") for file in order.benchmark_files]
     return replace(failure, case=", ".join(named) or "saved models", stage="import")
 
 
@@ -309,9 +309,9 @@ def without_benchmark(
 
 def not_matching(plan: SessionPlan) -> tuple[str, ...]:
     """Return a note on each file beside the benchmark files that writes benchmarks, too."""
-    folder = plan.benchmark_root / plan.benchmarks
-    files = set(map(str, folder.rglob("*.py"))) - set(plan.benchmark_files(plan.benchmark_root))
-    beside = written_in(plan.benchmark_root, sorted(filter(os.path.isfile, files)))
+    root = plan.head_root
+    files = set(map(str, (root / plan.benchmarks).rglob("*.py"))) - {*plan.benchmark_files(root)}
+    beside = written_in(root, sorted(filter(os.path.isfile, files)))
     return tuple(
         f"{file} writes benchmarks that are not measured: its name doesn't match `pattern`, "
         f"{plan.pattern}."

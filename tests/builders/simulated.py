@@ -237,7 +237,7 @@ class SimulatedChannel:
         except BaseException as error:
             if isinstance(error, _OfTheSession):
                 raise error.error from error
-            roots = (self._order.root, self._order.benchmark_root)
+            roots = (self._order.root,)
             self._printed.write(way_to(error))
             message = where_it_failed(error, roots)
             self._say(self._start_s, "failed", kind=kind_of(error), message=message)
@@ -339,7 +339,7 @@ class SimulatedChannel:
         path, modules = list(sys.path), set(sys.modules)
         folder, writes = Path.cwd(), sys.dont_write_bytecode
         sys.dont_write_bytecode = True
-        roots = tuple(f"{root}/" for root in (self._order.root, self._order.benchmark_root))
+        root = f"{self._order.root}/"
         try:
             os.chdir(self._order.root)
             prepare_path(self._order.python_path)
@@ -355,7 +355,7 @@ class SimulatedChannel:
             own = []
             for name in set(sys.modules) - modules:
                 file = getattr(sys.modules[name], "__file__", None) or ""
-                if name.startswith(PREFIX) or file.startswith(roots):
+                if name.startswith(PREFIX) or file.startswith(root):
                     own.append(("import", file, name))
                     del sys.modules[name]
             self._write_down(own)

@@ -72,7 +72,7 @@ def test_a_commit_that_no_checkout_can_hold_leaves_nothing(project: Project) -> 
     project.git("config", "filter.broken.smudge", "false")
     project.git("config", "filter.broken.required", "true")
     resolved = opened(project).resolve("HEAD")
-    with pytest.raises(OutsideError, match="git reset"), worktrees_of(project).side(resolved):
+    with pytest.raises(OutsideError, match="git read-tree"), worktrees_of(project).side(resolved):
         pytest.fail("this can't be checked out")
     assert left_in(project) == []
 

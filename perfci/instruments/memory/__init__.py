@@ -110,11 +110,7 @@ def _marking(scene: Scene, places: list[tuple[str, str, int, str]]) -> Iterator[
 
 
 def _text(scene: Scene, file: str, line: int) -> str:
-    found = (
-        linecache.getline(f"{root}/{file}", line)
-        for root in (scene.order.root, scene.order.benchmark_root)
-    )
-    return next(filter(None, found), "").strip()[:_LONGEST]
+    return linecache.getline(f"{scene.order.root}/{file}", line).strip()[:_LONGEST]
 
 
 def _allocations(events: Iterable[Any]) -> Iterator[_Event]:

@@ -140,9 +140,8 @@ def _naming(scene: Scene, places: list[tuple[str, int, str]]) -> Iterator[None]:
 
 
 def _path(scene: Scene, file: str) -> str:
-    """Return where a file of the side's tree, or else of the benchmarks', lies."""
-    own = f"{scene.order.root}/{file}"
-    return own if linecache.getlines(own) else f"{scene.order.benchmark_root}/{file}"
+    """Return where a file of the side's tree lies."""
+    return f"{scene.order.root}/{file}"
 
 
 def _events(

@@ -12,29 +12,23 @@ _NOT_COMPARED = frozenset({"__pycache__", ".git"})
 
 
 def answer(how: str, path: Path) -> str:
-    """Return ``entries`` as one text."""
-    told = "\0".join(sorted(entries(how, path)))
-    return hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()
-
-
-def entries(how: str, path: Path) -> frozenset[str]:
-    """Return what is told, of a folder name by name; nothing where nothing is there.
+    """Return a hash of what is told, of a folder name by name.
 
     Times are left out: these differ between any two trees.
     """
     try:
-        return frozenset(_entries(how, path))
+        told = "\0".join(sorted(_entries(how, path)))
     except OSError as error:  # a name that is too long, a folder that may not be entered
-        return frozenset({f"error {error.errno}"})
+        told = f"error {error.errno}"
+    return hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()
 
 
 def _entries(how: str, path: Path) -> Iterator[str]:
     if not path.exists():
         return
-    if how in {"stat", "exists"}:
+    if how == "stat":
         status = path.stat()
-        size = status.st_size if how == "stat" and not path.is_dir() else ""
-        yield f"{oct(status.st_mode)} {size}"
+        yield f"{oct(status.st_mode)} {'' if path.is_dir() else status.st_size}"
         return
     if not path.is_dir():
         yield "no folder"

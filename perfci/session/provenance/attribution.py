@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from perfci.session.provenance.advice import (
-    OWN_TREE_ADVICE,
     build_advice,
     missing_advice,
     package_advice,
     path_advice,
 )
-from perfci.session.provenance.answers import entries
 from perfci.session.provenance.counterparts import Resemblance
 from perfci.session.provenance.declared import distribution_at
 from perfci.session.provenance.events import ENTRY_POINTS, LOOKS, Event, is_code, is_library
@@ -112,11 +110,9 @@ def provenance_of(
     ]
     own = [one for one, where, _ in attributed if where == "own"]
     others = [one for one in attributed if one[1] not in {"own", "process"}]
-    looks = [(one, place(f"{one.path}/")) for one in events if one.how in LOOKS]
-    beside = [one for one, where in looks if where != "own" and _is_beside(one, places)]
-    looked_up = (attribution.wrong_look(one) for one in beside)
+    looks = [one for one in events if one.how in LOOKS and place(f"{one.path}/") == "own"]
     wrong: dict[tuple[str, str], WrongCode] = {}
-    for found in (*(found for _, _, found in attributed), *looked_up):
+    for _, _, found in attributed:
         if found:
             wrong.setdefault((found.where, found.file), found)
     harmless = [(one, where) for one, where, found in others if not found]
@@ -137,7 +133,7 @@ def provenance_of(
             for one, where in harmless
             if where != "checkout" and one.how in {"import", "load", "map"}
         ),
-        looked_at=tuple(one for one, where in looks if where == "own"),
+        looked_at=tuple(looks),
         advice=missing_advice(
             Path(places.root),
             [one.name for one in events if one.how == "missing"],
@@ -219,24 +215,6 @@ class _Attribution:
             one.name,
             self._advice(one, relative, has_it=has_it),
         )
-
-    def wrong_look(self, one: Event) -> WrongCode | None:
-        """Return what is wrong with a look beside the benchmarks that run; None where nothing is.
-
-        It is wrong where this side's own tree answers otherwise. Only what differs between the
-        sides counts: not what a build makes, or a benchmark writes.
-        """
-        places = self.places
-        other = next((each for each in places.others if each != places.benchmark_root), "")
-        relative = f"{one.path}/".removeprefix(places.benchmark_root)
-        own, theirs, there = (
-            entries(one.how, Path(root, relative))
-            for root in (places.root, other or places.benchmark_root, places.benchmark_root)
-        )
-        names = (entry.partition("\0")[0] for entry in (own ^ there) & (own ^ theirs))
-        if all(_holds_own(f"{one.path}{name}", places) for name in names):
-            return None
-        return WrongCode("another tree", one.how, one.path, "", OWN_TREE_ADVICE)
 
     def _starts_another(self, one: Event) -> bool:
         """Whether it is a console script that this side's commit declares otherwise."""
@@ -352,27 +330,6 @@ class _Attribution:
             Path(one.path).stem if one.path in self.resembling else ""
         )
         return named or package in installed or one.path.startswith(self.meant)
-
-
-def _is_beside(one: Event, places: Places) -> bool:
-    """Whether it lies in the tree whose benchmarks run, and is to be compared with the side's own.
-
-    A folder that holds the benchmarks is there, whatever the side has. Metadata of packages is
-    looked for in all of ``sys.path``.
-    """
-    root = places.benchmark_root
-    if not root or one.how == "distributions" or not f"{one.path}/".startswith(root):
-        return False
-    if one.how in {"stat", "exists"}:
-        return not _holds_own(one.path, places)
-    # where benchmarks lie in the library's folder, looking for them lists that
-    files = [own for own in places.own if not own.endswith("/")]
-    return not any(file.startswith(f"{one.path}/") for file in files)
-
-
-def _holds_own(path: str, places: Places) -> bool:
-    """Whether some of what is the side's own lies there or below."""
-    return any(own == path or own.startswith(f"{path}/") for own in places.own)
 
 
 _USES = frozenset({"import", "load", "map", "open", "run"})

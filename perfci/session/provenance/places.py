@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 
 import perfci
@@ -20,15 +19,13 @@ class Places:
     """Where one side's code is, and where it must not come from. Paths are absolute and real.
 
     ``cache`` holds the trees of all sides and commits: what lies there and is not ``own`` is
-    another's. ``own`` are the side's tree and the benchmarks, ``spared`` what no side is to blame
-    for. ``copies`` are installed copies of the project, ``twins`` what is installed under a name
-    that something in the repository has, too, ``changed`` the names of the files that differ
-    between the sides; ``counterparts`` say which of these files aren't the side's own.
-    ``distributions`` are those whose entry points the sides declare differently. ``clones``
-    are other folders that the project is installed from, ``pythons`` where interpreters and what is
-    installed in them lie. ``installed`` are packages whose installed copy is meant. ``benchmarks``
-    are the side's tree, head's, and the benchmarks' folder in either, where the side is to run
-    head's; ``benchmark_root`` is the tree whose benchmarks run. ``temporary`` is what its workers
+    another's. ``own`` is the side's tree, ``spared`` what no side is to blame for. ``copies`` are
+    installed copies of the project, ``twins`` what is installed under a name that something in the
+    repository has, too, ``changed`` the names of the files that differ between the sides;
+    ``counterparts`` say which of these files aren't the side's own. ``distributions`` are those
+    whose entry points the sides declare differently. ``clones`` are other folders that the project
+    is installed from, ``pythons`` where interpreters and what is installed in them lie.
+    ``installed`` are packages whose installed copy is meant. ``temporary`` is what its workers
     have as ``TMPDIR``. Folders end in a slash, but for ``python_path``.
     """
 
@@ -44,8 +41,6 @@ class Places:
     copies: tuple[str, ...] = ()
     clones: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
-    benchmarks: tuple[str, ...] = ()
-    benchmark_root: str = ""
     temporary: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -74,8 +69,6 @@ class Places:
                 "checkout": (self.checkout,),
                 "names": self.names,
                 "installed": self.installed,
-                "benchmarks": self.benchmarks,
-                "benchmark_root": (self.benchmark_root,) if self.benchmark_root else (),
                 "temporary": self.temporary,
                 "events": (events,),
             }
@@ -84,31 +77,6 @@ class Places:
     def place(self) -> Callable[[str], str]:
         """Return what says whose a real path is, as a watched child does."""
         return Ownership(decoded(self.settings("")), in_child=True).place
-
-
-def benchmark_places(
-    folder: Path, files: Sequence[str], pattern: str, libraries: Collection[Path]
-) -> tuple[str, ...]:
-    """Return what both sides run of head's tree: the benchmarks' folder, helpers included.
-
-    Where ``libraries`` are imported from that folder too (``benchmarks = "."``), or it is in a
-    package of theirs (``benchmarks = "mylib"``), only its benchmark files: what lies beside them is
-    the library, of which each side has its own.
-    """
-    if any(library.is_relative_to(folder) or _in_package(folder, library) for library in libraries):
-        return tuple(file for file in files if fnmatch(Path(file).name, pattern))
-    return (f"{folder}/",)
-
-
-def _in_package(folder: Path, library: Path) -> bool:
-    if not folder.is_relative_to(library):
-        return False
-    parts = folder.relative_to(library).parts
-    return bool(
-        parts
-        and not NO_LIBRARY.intersection(parts)
-        and (library / parts[0] / "__init__.py").is_file()
-    )
 
 
 def packages_of(tree: Path, python_path: Sequence[str]) -> tuple[str, ...]:

@@ -45,8 +45,7 @@ class Watched:
         names = ("strange", "copies", "harness", "spared", "clones", "names", "installed")
         names = (*names, "distributions")
         settings = {
-            **dict.fromkeys((*names, "pythons", "benchmarks", "temporary", "twins", "changed"), ()),
-            "benchmark_root": (),
+            **dict.fromkeys((*names, "pythons", "temporary", "twins", "changed"), ()),
             "python_path": (str(self.own),),
             "own": (f"{self.own}/",),
             "checkout": (f"{self.checkout}/",),

@@ -41,8 +41,6 @@ class Ownership:
         self.clones = settings["clones"]
         self.names = frozenset(settings["names"])
         self.installed = frozenset(settings["installed"])
-        self.benchmarks = settings["benchmarks"]
-        self.benchmark_root = settings["benchmark_root"]
         self.temporary = settings["temporary"]
         prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__)}
         self._usual = (*_SYSTEM, *(f"{os.path.realpath(one)}/" for one in prefixes))

@@ -24,9 +24,6 @@ _WALKS = ("os", "glob", "pathlib", "pathlib/__init__", "pathlib/_local", "pathli
 _WALKERS = frozenset(
     {"<frozen os>", *(f"{os.path.dirname(os.__file__)}/{name}.py" for name in _WALKS)}
 )
-_ASKERS = frozenset(
-    {"genericpath", "posixpath", "glob", *(one.replace("/", ".") for one in _WALKS)}
-)
 _METADATA_READERS = ("/importlib/metadata/__init__.py", "/importlib_metadata/__init__.py")
 _READERS_OF_A_GROUP = (*_METADATA_READERS, "/pluggy/_manager.py", "/perfci/plugins.py")
 
@@ -302,14 +299,9 @@ class Watch:
         self.looked_for(os.path.abspath(text))
 
     def looked_for(self, path: str) -> None:
-        """Write down that somebody asked whether a file of the side's own is there, say.
-
-        Or one beside the benchmarks that run, which the benchmark finds by its `__file__`.
-        """
+        """Write down that somebody asked whether a file of the side's own is there, say."""
         if path.startswith(self.side.own):
             self.record.say("stat", path, "")
-        elif path.startswith(self.side.benchmark_root):
-            self.record.say("exists" if _asks_if_it_exists() else "stat", path, "")
 
     def _listed(self, path: Any, *, entries: bool = False) -> None:
         """Write down that a folder of the side's own was listed, but for Python's own imports.
@@ -329,7 +321,7 @@ class Watch:
             how = "kinds" if caller in _WALKERS else "sizes"
         text = _path_of(path) if isinstance(path, int) else os.fsdecode(path or ".")
         real = self.side.real(text)
-        if f"{real}/".startswith((*self.side.own, *self.side.benchmark_root)):
+        if f"{real}/".startswith(self.side.own):
             self.record.say(how, real, "")
 
     def _reached(self, _: Any, address: Any) -> None:
@@ -345,19 +337,6 @@ class Watch:
             ):
                 return
         self.record.say("network", ascii(address)[:100], "")
-
-
-def _asks_if_it_exists() -> bool:
-    """Whether Python's own ``os.path`` and ``pathlib`` ask for a file's kind, not for its size."""
-    frame = sys._getframe(1)  # noqa: SLF001
-    while frame.f_back is not None and frame.f_globals is globals():
-        frame = frame.f_back
-    while frame.f_back is not None and frame.f_globals.get("__name__") in _ASKERS:
-        name = frame.f_code.co_name
-        if name not in {"stat", "lstat"}:
-            return name != "getsize"
-        frame = frame.f_back
-    return False
 
 
 def _asked_group() -> str:
