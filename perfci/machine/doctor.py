@@ -20,10 +20,11 @@ from perfci.machine.cgroup import why_undivided
 from perfci.machine.hardware import Finding, card_of, cores, frequency_governor, gpu, load, turbo
 from perfci.machine.isolation import SWITCH, obstacle
 from perfci.machine.launcher import require_exec
-from perfci.machine.quiet import available_cores, child_environment
+from perfci.machine.quiet import available_cores, child_environment, unpassed_of_job
 from perfci.machine.tokens import OVERRIDE, overridden, tokens_in
 from perfci.metrics.observed.cgroup import own_cgroup
 from perfci.model.settings import Quiet
+from perfci.units import first_of
 
 _LEAST_DISK_GIB = 2.0
 _LEAST_MEMORY_GIB = 2.0
@@ -65,6 +66,8 @@ def examine(
         lambda: gpu(pynvml, lambda: card_of(python, environment, launcher)),
     )
     first, last = ((one,) for one in of_python) if _is_possible(launched) else ((), ())
+    unpassed = unpassed_of_job(environment, config.pass_env)
+    of_job = (lambda: _job(unpassed),) if unpassed else ()
     checks: tuple[Callable[[], Finding], ...] = (
         *first,
         _git,
@@ -77,6 +80,7 @@ def examine(
         frequency_governor,
         turbo,
         *last,
+        *of_job,
         lambda: _secrets(environment),
         lambda: _git_secrets(environment, root),
         lambda: _isolation(environment),
@@ -224,6 +228,12 @@ def _cgroup(why: str) -> Finding:
     if why:
         return Finding("ok", "cgroup", f"{why}: memory of what benchmarks start is sampled")
     return Finding("ok", "cgroup", "delegated: the kernel counts memory of what benchmarks start")
+
+
+def _job(unpassed: Sequence[str]) -> Finding:
+    names = first_of(unpassed, 3)
+    said = f"{names} not passed to workers: they are of this process's place in its job"
+    return Finding("ok", "job", f"{said}; `pass_env` passes what you name")
 
 
 def _secrets(environment: Mapping[str, str]) -> Finding:

@@ -9,6 +9,7 @@ from random import Random
 
 from perfci.errors import OutsideError, refusal
 from perfci.machine.gpu_watch import GpuWatches
+from perfci.machine.quiet import unpassed_of_job
 from perfci.model.case import Case, Failure
 from perfci.model.finding import found
 from perfci.model.report import Comparison
@@ -26,6 +27,7 @@ from perfci.session.round import RoundResult, measure_round
 from perfci.session.schedule import starting_order, visiting_order, visiting_order_by
 from perfci.session.starters import Starters
 from perfci.session.state import CaseState, Progress, SessionResult, by_own_timeout, case_states
+from perfci.units import first_of
 from perfci.verdict.decision import failed_on_base
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
@@ -129,6 +131,7 @@ class Session:
             ended=ended,
             notes=(
                 *notes,
+                *_unpassed_notes(self._plan, states),
                 *self._code.notes(),
                 *self._starters.notes(),
                 *self._gpu.notes(),
@@ -419,6 +422,18 @@ class Session:
         ready = self._ready()
         scale = self._scale * len(self._states) / max(1, len(ready))
         return scaled_family(self._needs.gating_comparisons(ready), scale), scale
+
+
+def _unpassed_notes(plan: SessionPlan, states: Sequence[CaseState]) -> list[str]:
+    """Say which variables of its job the ranks did not get; nothing where there are no ranks."""
+    outputs = (output for state in states for side in state.outputs.values() for output in side)
+    if not any("collectives" in output.values for output in outputs):
+        return []
+    names = unpassed_of_job(plan.inherited, plan.passed)
+    if not names:
+        return []
+    said = f"Ranks were not given {first_of(names, 3)}, which are of perfci's own place in its job"
+    return [f"{said}; `pass_env` passes what you name."]
 
 
 def _times_seen(states: Sequence[CaseState]) -> float:

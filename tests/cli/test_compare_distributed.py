@@ -76,7 +76,10 @@ def test_a_slow_rank_and_a_collective_more_are_found_and_named(ranks: Project) -
     assert (sent["base"]["center"], sent["head"]["center"]) == (1048576.0, 2097152.0)
 
 
-def test_ranks_that_return_different_outputs_on_head_alone_fail(ranks: Project) -> None:
+def test_ranks_that_return_different_outputs_on_head_alone_fail(
+    ranks: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_NTASKS", "7")
     broken = LIB.replace("return summed", "return summed + rank")
     ranks.commit("broken", **{"lib.py": broken})
     report = ranks.report("compare", "HEAD~1", "HEAD")
@@ -86,6 +89,7 @@ def test_ranks_that_return_different_outputs_on_head_alone_fail(ranks: Project) 
     assert "rank 1 returns something else than rank 0: `output` lies " in " ".join(
         differing["warnings"]
     )
+    assert any(note.startswith("Ranks were not given SLURM_NTASKS, ") for note in report["notes"])
 
 
 def test_what_ranks_import_is_seen_and_the_same_code_is_not_measured_twice(ranks: Project) -> None:
