@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
-from perfci.checkout.command import attempt, failure, git
+from perfci.checkout.command import attempt, failure, git, readable
 from perfci.checkout.disk import explaining
 from perfci.checkout.submodules import MODE
+from perfci.errors import UsageError
 from perfci.worker.own_packages import NO_LIBRARY
 
 _Entries: TypeAlias = Mapping[str, tuple[str, str]]
@@ -30,13 +31,27 @@ class Overlay:
     """A git ``tree``: a commit's own, with the benchmark files of another commit.
 
     ``files`` are the paths of all of these. The commit lacks those that were ``added``, and has
-    those that were ``changed`` with another content.
+    those that were ``changed`` with another content. Of ``converted`` both commits have other
+    ``.gitattributes``, by which git may write another content when it checks them out.
     """
 
     tree: str
     files: frozenset[str] = frozenset()
     added: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
+    converted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which files of a tree are its benchmarks'.
+
+    ``links`` are benchmark files that are symbolic links, each with the file outside of the
+    benchmarks that it leads to.
+    """
+
+    is_benchmark: Callable[[str], bool]
+    links: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +69,8 @@ class BenchmarkFiles:
 
     def selection(
         self, names: Collection[str], target_of: Callable[[str], str | None]
-    ) -> Callable[[str], bool]:
-        """Return what says whether a path is one of the benchmarks' files.
+    ) -> Selection:
+        """Return which files are the benchmarks'.
 
         ``names`` are the files of the tree whose benchmarks run; ``target_of`` returns where a
         symbolic link of that tree leads, and None for any other path.
@@ -69,16 +84,21 @@ class BenchmarkFiles:
             inside = path.is_relative_to(folder) or path.is_relative_to(real)
             return inside and (whole or path.match(self.pattern)) and name not in self.excluded
 
-        behind = {
-            str(_resolved(PurePosixPath(name), target_of))
+        links = {
+            name: str(_resolved(PurePosixPath(name), target_of))
             for name in names
             if is_benchmark(name)
             and PurePosixPath(name).match(self.pattern)
             and target_of(name) is not None
         }
+        outside = {name: target for name, target in links.items() if not is_benchmark(target)}
+        behind = {one for one in outside.values() if PurePosixPath(one).match(self.pattern)}
         parts = map(str, (folder, *folder.parents))
         through = {name for name in parts if target_of(name) is not None}
-        return lambda name: is_benchmark(name) or name in behind or name in through
+        return Selection(
+            lambda name: is_benchmark(name) or name in behind or name in through,
+            {name: target for name, target in outside.items() if target not in behind},
+        )
 
     def _is_whole(self, folder: PurePosixPath, names: Collection[str]) -> bool:
         """Whether all of the folder is the benchmarks', helpers and data included.
@@ -119,7 +139,8 @@ def _resolved(path: PurePosixPath, target_of: Callable[[str], str | None]) -> Pu
 def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFiles) -> Overlay:
     """Return ``tree`` with the benchmark files of the git tree ``source`` in place of its own.
 
-    OutsideError where git fails.
+    UsageError for a benchmark that is a link to a file of which each side has another content: each
+    would run its own. OutsideError where git fails.
     """
     theirs = _entries(repository, source)
     targets: dict[str, str] = {}
@@ -132,19 +153,42 @@ def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFile
             targets[name] = git(repository, "cat-file", "blob", blob)
         return targets[name]
 
-    is_benchmark = benchmarks.selection(theirs, target_of)
+    selection = benchmarks.selection(theirs, target_of)
+    is_benchmark = selection.is_benchmark
     laid = {name: entry for name, entry in theirs.items() if is_benchmark(name)}
     if tree == source:
         return Overlay(tree, frozenset(laid))
     mine = _entries(repository, tree)
     replaced = {name: entry for name, entry in mine.items() if is_benchmark(name)}
+    for name, target in selection.links.items():
+        if mine.get(target) != theirs.get(target):
+            raise UsageError(
+                "linked-benchmark",
+                f"{readable(name)} is a link to {readable(target)}, which differs between the "
+                "sides: each would run a benchmark of its own",
+                f"Give it a name that matches `pattern`, {benchmarks.pattern}, or make "
+                f"{readable(name)} a file.",
+            )
     declared = _declarations(mine, theirs, laid)
     return Overlay(
         tree if laid == replaced else _written(repository, tree, replaced, {**laid, **declared}),
         frozenset(laid),
         frozenset(laid.keys() - mine.keys()),
         frozenset(name for name in laid.keys() & mine.keys() if laid[name] != mine[name]),
+        _converted(mine, theirs, laid),
     )
+
+
+def _converted(mine: _Entries, theirs: _Entries, laid: _Entries) -> frozenset[str]:
+    """Return the files that lie below ``.gitattributes`` which differ between the trees."""
+    folders = {
+        PurePosixPath(name).parent
+        for name in {**mine, **theirs}
+        if PurePosixPath(name).name == ".gitattributes"
+        and name not in laid
+        and mine.get(name) != theirs.get(name)
+    }
+    return frozenset(name for name in laid if folders.intersection(PurePosixPath(name).parents))
 
 
 def _declarations(mine: _Entries, theirs: _Entries, laid: _Entries) -> _Entries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import secrets
 import shlex
@@ -14,6 +15,7 @@ from pathlib import Path
 from perfci.baselines.environment import make_environment
 from perfci.checkout.blobs import blobs_of, known_blobs
 from perfci.checkout.changes import relevant_changes
+from perfci.checkout.command import readable
 from perfci.checkout.differing import differing_files
 from perfci.checkout.disk import remove_folder
 from perfci.checkout.environment import python_in
@@ -24,7 +26,7 @@ from perfci.checkout.repository import Resolved
 from perfci.checkout.worktree import Worktrees
 from perfci.checkout.written import uncommitted
 from perfci.config.loading import Config
-from perfci.errors import OutsideError
+from perfci.errors import OutsideError, UsageError
 from perfci.instruments import added
 from perfci.machine.gpu_watch import GpuWatches
 from perfci.machine.host import host_facts
@@ -92,6 +94,7 @@ def open_workplace(
         sides = tuple(
             stack.enter_context(check_out(*pair)) for pair in zip(wanted, overlays, strict=True)
         )
+        _require_equal_benchmarks(sides)
         bases_own = None
         if len(sides) > 1 and sides[0].overlay.tree != sides[0].tree:
             bases_own = stack.enter_context(worktrees.side(wanted[0].resolved))
@@ -179,6 +182,19 @@ def _checked_out(
             python_in(root) if own else "",
             overlay,
         )
+
+
+def _require_equal_benchmarks(sides: Sequence[SidePlan]) -> None:
+    """Raise UsageError for a benchmark file of which git wrote another content on each side."""
+    for name in sorted(frozenset().union(*(side.overlay.converted for side in sides))):
+        files = [side.root / name for side in sides]
+        if all(map(Path.is_file, files)) and not filecmp.cmp(files[0], files[-1], shallow=False):
+            raise UsageError(
+                "converted-benchmark",
+                f"git writes another {readable(name)} in base: the sides' .gitattributes differ",
+                "Write its attributes into a `.gitattributes` in the benchmarks' folder, which "
+                "both sides take from head.",
+            )
 
 
 def _launched(launcher: Sequence[str], build: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import pytest
 
 from perfci.checkout.overlay import BenchmarkFiles, Overlay, lay_over
 from perfci.checkout.repository import Resolved
+from perfci.errors import UsageError
 from tests.builders.project import Project
 from tests.builders.repository import opened, state, worktrees_of
 
@@ -117,6 +118,27 @@ def test_links_lead_into_the_sides_own_tree_and_benchmarks_behind_them_are_heads
     _, made = laid(project, files("1"), files("2"))
     assert made["data"] == made["shared/other.py"] == "1"
     assert made["shared/bench_x.py"] == "2"
+
+
+def test_a_benchmark_that_is_a_link_to_what_differs_under_another_name_is_refused(
+    project: Project,
+) -> None:
+    """Each side would run its own, and the library's file must stay each side's own."""
+    link = {"benchmarks/bench_x.py": "-> ../mylib/core.py"}
+    with pytest.raises(UsageError, match=r"is a link to mylib/core\.py"):
+        laid(project, {"mylib/core.py": "1", **link}, {"mylib/core.py": "2", **link})
+    _, made = laid(project, {"mylib/core.py": "1", "lib": "1"}, {"mylib/core.py": "1", **link})
+    assert made["lib"] == "1"
+
+
+def test_files_below_attributes_that_differ_may_be_written_otherwise(project: Project) -> None:
+    names = ("benchmarks/bench_x.py", "benchmarks/data/x", "lib.py")
+    same = dict.fromkeys(names, "1")
+    overlay, _ = laid(project, same, same | {"lib.py": "2", ".gitattributes": "* -text"})
+    assert overlay.converted == {*names[:2]}
+    inside = {"benchmarks/.gitattributes": "* -text", "docs/.gitattributes": "* -text"}
+    overlay, _ = laid(project, same, same | inside)
+    assert not overlay.converted
 
 
 @pytest.mark.parametrize("linked", ["base", "head", "both"])
