@@ -30,6 +30,7 @@ from perfci.errors import OutsideError, UsageError
 from perfci.instruments import added
 from perfci.machine.gpu_watch import GpuWatches
 from perfci.machine.host import host_facts
+from perfci.machine.looks import seen_from_below
 from perfci.machine.neighbours import own_cores
 from perfci.machine.quiet import (
     CorePlan,
@@ -234,6 +235,7 @@ def _plan(
         uncommitted={root: uncommitted(root) for root in roots},
         remotes=remotes_of(around.repository.root),
         bases_own=bases_own,
+        looks=seen_from_below(around.cache, around.inherited),
     )
     repository = around.repository
     counterparts = Counterparts(

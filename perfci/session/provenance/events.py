@@ -13,9 +13,9 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 4096
 """What Linux takes, in bytes; a path with the zero at its end."""
 _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
 _CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
-LOOKS = frozenset({"stat", "list", "kinds", "sizes", "distributions"})
-"""What is looked at and not read: whether a file is there, what a folder has (and of what
-kind and size), or of packages' metadata there."""
+LOOKS = frozenset({"stat", "module", "list", "kinds", "sizes", "distributions"})
+"""What is looked at and not read: whether a file or module is there, what a folder has (and of
+what kind and size), or of packages' metadata there."""
 ENTRY_POINTS = "entry points"
 """How an installed distribution's entry points are read, with the group as the name."""
 _LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
@@ -26,12 +26,15 @@ class Event:
     """One thing that a worker or a child of it ran, read or started.
 
     ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program),
-    ``stat`` (is it there, how large is it?), ``list`` (a folder), ``distributions`` (what of
+    ``stat`` (is it there, how large is it?), ``module`` (is there one of this path, but for the
+    suffix?), ``list`` (a folder), ``distributions`` (what of
     packages' metadata a folder has), ``network`` (a server's address as the path),
     ``entry points`` (those of a group, of a distribution whose sides declare others),
     ``kept out`` (an import that was refused) or ``missing`` (one that nobody has); of a child
     ``watched``, ``looked`` (at all it had loaded, when it ended) and ``living``, with its process
     id as the ``name``, or ``unwatched``; ``program`` for one that is no Python.
+    From below come ``python`` (one has begun, with its process id), ``exec`` (a program was begun;
+    ``started`` where Python says so, too) and ``blind`` (not all looks at files were seen).
     """
 
     how: str

@@ -12,7 +12,7 @@ from pathlib import Path
 from perfci.model.ran import Compiled, SideRan
 from perfci.session.provenance.advice import folder_of
 from perfci.session.provenance.answers import answer
-from perfci.session.provenance.attribution import Provenance
+from perfci.session.provenance.attribution import UNSEEN_LOOKS, Provenance
 from perfci.session.provenance.events import is_library
 from perfci.worker.spawned import PREFIX
 
@@ -146,6 +146,10 @@ class Tally:
         told = sorted(mine.files | mine.loaded | mine.looked_at)
         text = "\n".join(f"{digest} {path}" for path, digest in told)
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+    def has_unseen_looks(self) -> bool:
+        """Whether some worker or child looked at files that nobody saw."""
+        return any(UNSEEN_LOOKS in one.unknown for one in self._cases.values())
 
     def notes(self) -> tuple[str, ...]:
         """Return a note on head's helpers that base ran, and has otherwise."""
