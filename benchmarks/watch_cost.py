@@ -122,7 +122,7 @@ def _tree(folder: Path) -> Path:
 
 
 def _readings(script: str, environment: dict[str, str], *, children: bool) -> dict[str, float]:
-    env = {**os.environ, **environment}
+    env = {**os.environ, **environment, "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(
         [sys.executable, "-c", script], env=env, check=True, capture_output=True, text=True
     )

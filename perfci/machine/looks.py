@@ -62,8 +62,7 @@ def seen_from_below(cache: Path, environment: Mapping[str, str]) -> Looks:
         return Looks(why=f"no C compiler ({', '.join(names)})", advice=_CC_ADVICE)
     command = (compiler, *shlex.split(named)[1:], *_OPTIONS)
     try:
-        library = _compiled(command, _SOURCE.read_text(encoding="utf-8"))
-        path = _kept(library, cache.resolve() / "looks")
+        path = _kept(command, _SOURCE.read_text(encoding="utf-8"), cache.resolve() / "looks")
     except OSError as error:
         why = f"the library can't be kept in {cache}: {error.strerror}"
         return Looks(why=why, advice="Set PERFCI_CACHE_DIR to a folder that can be written.")
@@ -104,13 +103,21 @@ def _compiled(command: tuple[str, ...], source: str) -> bytes:
         return made.read_bytes()
 
 
-def _kept(library: bytes, folder: Path) -> Path:
-    """Return the path of the library in ``folder``, which is named by its content."""
-    path = folder / f"{hashlib.sha256(library).hexdigest()[:16]}.so"
-    if not path.is_file() or path.read_bytes() != library:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor, made = tempfile.mkstemp(dir=folder)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(library)
-        Path(made).replace(path)  # another perfci may do the same now
+def _kept(command: tuple[str, ...], source: str, folder: Path) -> Path:
+    """Return the path of the library in ``folder``, built where it isn't there or was damaged."""
+    key = _digest("\0".join((*command, source)).encode())
+    for path in folder.glob(f"{key}-*.so"):
+        if path.stem == f"{key}-{_digest(path.read_bytes())}":
+            return path
+    library = _compiled(command, source)
+    path = folder / f"{key}-{_digest(library)}.so"
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor, made = tempfile.mkstemp(dir=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(library)
+    Path(made).replace(path)  # another perfci may do the same now
     return path
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -75,7 +75,7 @@ class CodeRan:
         notes = self._tally.notes()
         if self._may_be_the_same() and self._tally.has_unseen_looks():
             why = f" ({self._plan.looks.why})" if self._plan.looks.why else ""
-            note = f"Not all looks at files are seen here{why}: what makes some is measured in full"
+            note = f"Not all looks at files were seen{why}: their cases are measured in full"
             notes += (f"{note}, same code or not. `perfci doctor` says more.",)
         return notes
 

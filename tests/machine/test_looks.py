@@ -7,22 +7,26 @@ from pathlib import Path
 import pytest
 
 from perfci.machine.doctor import _looks
-from perfci.machine.looks import PRELOAD, SWITCH, Looks, seen_from_below
+from perfci.machine.looks import PRELOAD, SWITCH, Looks, _compiled, seen_from_below
 
 
 def test_it_is_built_once_and_kept(tmp_path: Path) -> None:
-    first = seen_from_below(tmp_path, {})
-    written = Path(first.library).stat().st_mtime_ns
-    again = seen_from_below(tmp_path, {})
-    assert (again.library, Path(again.library).stat().st_mtime_ns) == (first.library, written)
-    assert [one.name for one in (tmp_path / "looks").iterdir()] == [Path(first.library).name]
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nexec cc "$@"\n')
+    compiler.chmod(0o755)
+    first = seen_from_below(tmp_path, {"CC": str(compiler)})
     assert _looks(first).level == "ok"
+    compiler.write_text("#!/bin/sh\nexit 1\n")
+    _compiled.cache_clear()  # as in another process
+    assert seen_from_below(tmp_path, {"CC": str(compiler)}) == first
+    assert [one.name for one in (tmp_path / "looks").iterdir()] == [Path(first.library).name]
 
 
 def test_a_damaged_one_is_written_anew(tmp_path: Path) -> None:
     library = Path(seen_from_below(tmp_path, {}).library)
     whole = library.read_bytes()
     library.write_bytes(b"half")
+    library.with_name("another.so").touch()
     seen_from_below(tmp_path, {})
     assert library.read_bytes() == whole
 

@@ -138,7 +138,7 @@ def test_imports_say_which_module_they_look_for_and_nothing_else(process: Proces
     seen = process.looked_at(process.run(body))
     modules = {name for name in ("there", "folder", "never") if seen.pop(name) == "module"}
     assert modules == {"there", "folder", "never"}
-    assert {how for name, how in seen.items() if name} == {"module"}  # others of Python's own
+    assert {how for name, how in seen.items() if name} <= {"module"}  # others of Python's own
 
 
 def test_a_look_that_is_repeated_is_written_down_once(process: Process) -> None:

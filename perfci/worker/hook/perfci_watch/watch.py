@@ -153,6 +153,8 @@ class Watch:
                 self._look_at_maps("self")
             if event == "open":
                 self._opened(*arguments)
+            elif event == "import" and arguments[1] is None and arguments[0] not in _INTERPRETERS:
+                return  # a finder is asked, and says so
             elif (handler := handler_of(event)) is not None:
                 self.looking_itself(handler, *arguments)
 
