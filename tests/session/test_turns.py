@@ -128,8 +128,8 @@ def test_a_disturbed_warm_up_costs_a_round_none_of_its_calls(tmp_path: Path) -> 
     base, head = results(tmp_path, base="disturbed", head="disturbed")
     assert isinstance(base, WorkerOutput)
     assert isinstance(head, WorkerOutput)
-    # 3 or 4 where the round keeps to the plan of the warm-up, and more than 200 on a busy machine
-    assert min(base.samples, head.samples) > 30
+    # 3 or 4 where the round keeps to the plan of the warm-up; 12 at a load of 15 on two cores
+    assert min(base.samples, head.samples) > 7
 
 
 @pytest.mark.parametrize(
