@@ -24,10 +24,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from perfci.machine.cgroup import divide, remove_worker, why_undivided
+from perfci.measure.leftovers import undivide
+from perfci.measure.machine.quiet import divide, remove_worker, why_undivided
 from perfci.metrics.memory import HostMemory
 from perfci.metrics.observed.cgroup import own_cgroup
-from perfci.session.leftovers import undivide
 
 MIB = 1 << 20
 METRICS = ("host_memory_over_setup", "cgroup_memory_over_setup")
@@ -81,7 +81,7 @@ def measured(set_up: Callable[[], Callable[[], object]]) -> dict[str, float]:
         os.write(sink, json.dumps(dict(memory.peaks(0, call).values)).encode() + b"\n")
         signal.pause()
     os.close(sink)
-    with open(source, "rb") as answer:  # noqa: PTH123 (a descriptor)
+    with open(source, "rb") as answer:
         line = answer.readline()  # its pool has the other end, too
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)

@@ -21,9 +21,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.observed import is_session, show  # noqa: E402
-from benchmarks.time_to_verdict import Stopwatch  # noqa: E402
-from benchmarks.verdict_cost import small  # noqa: E402
+from benchmarks.observed import is_session, show
+from benchmarks.time_to_verdict import Stopwatch
+from benchmarks.verdict_cost import small
 
 COMPARED = {"unchanged": ("same", "unchanged"), "8 % slower": ("unchanged", "slower")}
 AHEAD = (0, 1, 2)
@@ -32,11 +32,10 @@ AHEAD = (0, 1, 2)
 def run_session(ahead: int) -> None:
     """Be perfci's own command line with its steps timed, ``ahead`` ancestors prepared."""
     from perfci.cli.main import main
-    from perfci.session import session as a_session
-    from perfci.session.conversation import Worker
-    from perfci.session.round import _Turns
-    from perfci.session.slot import Slot
-    from perfci.session.starters import Starters
+    from perfci.measure import session as a_session
+    from perfci.measure.conversation import Worker
+    from perfci.measure.round import Slot, _Turns
+    from perfci.measure.starters import Starters
 
     a_session._AHEAD = ahead
     watch = Stopwatch()

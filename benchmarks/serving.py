@@ -23,7 +23,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "examples"))
 
-from demo import commit, git  # noqa: E402
+from demo import commit, git
 
 SERVER = HERE.parent / "tests" / "data" / "serving" / "serve.py"
 BENCHMARK = """\

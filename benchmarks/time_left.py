@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
 sys.path.insert(0, str(ROOT))
 
-import demo  # noqa: E402 (found by the path above)
+import demo
 
-from benchmarks.time_left_kept import Kept, again, keep, looks, opened, row, write  # noqa: E402
+from benchmarks.time_left_kept import Kept, again, keep, looks, opened, row, write
 
 SAID = "PERFCI_TIME_LEFT"
 SESSIONS = {

@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
-from demo import build, commit, git  # noqa: E402
+from demo import build, commit, git
 
 BENCHMARK = """\
 import perfci

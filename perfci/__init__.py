@@ -6,7 +6,7 @@ standard library only, because workers import it under any Python that has torch
 
 from __future__ import annotations
 
-from perfci.model import version as _version
+from perfci import version as _version
 
 TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers know this name
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         server,
         training_step,
     )
-    from perfci.app.library import check, compare, load
-    from perfci.baselines.frame import Baselines
+    from perfci.baselines.files import Baselines
+    from perfci.commands.library import check, compare, load
     from perfci.errors import PerfciError
     from perfci.history.frame import History
     from perfci.model.report import Report
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 _FUNCTIONS = "perfci.api.functions"
-_LIBRARY = "perfci.app.library"
+_LIBRARY = "perfci.commands.library"
 _OF_BENCHMARKS = (
     *("benchmark", "command", "distributed", "generate"),
     *("inference", "metric", "server", "training_step"),
@@ -56,7 +56,7 @@ _OF_BENCHMARKS = (
 _PLACES = {
     **dict.fromkeys(_OF_BENCHMARKS, _FUNCTIONS),
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
-    "Baselines": "perfci.baselines.frame",
+    "Baselines": "perfci.baselines.files",
     "History": "perfci.history.frame",
     "PerfciError": "perfci.errors",
     "Report": "perfci.model.report",

@@ -15,14 +15,14 @@ from perfci.cli.output import exit_code
 from perfci.model.case import Failure
 from perfci.model.finding import found
 from perfci.model.report import Comparison, Report
-from perfci.render.outline import other_reasons, outline, shown_failures
-from perfci.render.report_json import read_report, render_json
+from perfci.report.outline import other_reasons, outline, shown_failures
+from perfci.report.report_json import read_report, render_json
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import MetricPolicy
-from tests.render.examples import alone_report, hostile_report, passing_report, rich_report
+from tests.report.examples import alone_report, hostile_report, passing_report, rich_report
 from tests.verdict.shards import POLICY, paired, shard, stored
 
 PIECES = (

@@ -13,8 +13,7 @@ from statistics import fmean, median
 from types import NoneType
 from typing import IO, TypeGuard
 
-from perfci.api.definition import user_frame
-from perfci.api.work import Work
+from perfci.api.definition import Work, user_frame
 from perfci.errors import BenchmarkError, Unusable
 from perfci.metrics import Reading
 from perfci.metrics.observed.tree import left_by_children, resident
@@ -29,7 +28,7 @@ def command(
     *,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
-    input: str | bytes | None = None,  # noqa: A002 (subprocess' own name of it)
+    input: str | bytes | None = None,
     exit_codes: Sequence[int] = (0,),
     shell: bool = False,
 ) -> Work:
@@ -89,7 +88,7 @@ def all_of(value: object, *types: type) -> TypeGuard[Collection[object]]:
 def _file_of(content: str | bytes | None) -> IO[bytes] | None:
     if content is None:
         return None
-    file = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the work is there)
+    file = tempfile.TemporaryFile()
     file.write(content.encode() if isinstance(content, str) else content)
     file.flush()
     return file

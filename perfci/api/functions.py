@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perfci.api.command import command
-from perfci.api.definition import benchmark, user_frame
-from perfci.api.work import Work, metric
+from perfci.api.definition import Work, benchmark, metric, user_frame
 
 if TYPE_CHECKING:
     import os
@@ -167,7 +166,7 @@ def distributed(
     starts one process a rank, on any nodes. Raises BenchmarkError, with file and line, where it is
     written wrongly.
     """
-    from perfci.api.distributed import distributed_work
+    from perfci.api.distributed.group import distributed_work
 
     return distributed_work(
         fn,

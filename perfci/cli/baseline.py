@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.completing import cases, refs
-from perfci.cli.options import config_option, measuring_options, python_option
+from perfci.cli.options import cases, config_option, measuring_options, python_option, refs
 from perfci.cli.printing import is_quiet, say
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.units import counted, format_change, format_value
@@ -40,10 +39,10 @@ def update(
     and all. Have one, or three and more, best measured on different days: two see next to nothing.
     A case that the time budget cut short is not stored.
     """
-    from perfci.app.baseline import update_baseline
-    from perfci.app.project import open_project
-    from perfci.app.revisions import Asked
     from perfci.cli.caller import calling
+    from perfci.commands.baseline import update_baseline
+    from perfci.commands.project import open_project
+    from perfci.commands.revisions import Asked
 
     asked = Asked(selection, python, log_folder=log_dir)
     with calling() as caller:
@@ -148,9 +147,9 @@ def remove(environment: str, case: str | None, config_path: Path | None) -> None
 
 
 def _store(config_path: Path | None) -> BaselineStore:
-    from perfci.app.project import open_project
     from perfci.baselines.files import BaselineStore
     from perfci.cli.caller import calling
+    from perfci.commands.project import open_project
 
     with calling() as caller:
         project = open_project(caller, config_path)

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from perfci.cli.caller import allow_token_option
-from perfci.cli.completing import metrics, refs
 from perfci.cli.options import (
     config_option,
     duration,
     history_option,
+    metrics,
     python_option,
+    refs,
     select_option,
 )
 from perfci.cli.printing import say, show
@@ -73,11 +74,11 @@ def command(
     CHANGE-ID is a change that `perfci trend` names: its case, its metric and its commits.
     With --package, the releases of a dependency are compared, each in an environment of its own.
     """
-    from perfci.app.bisect.request import BisectRequest, bisect
-    from perfci.app.outputs import STANDARD_OUTPUT, write_files
-    from perfci.app.project import open_project
     from perfci.cli.caller import calling
-    from perfci.render.bisection import render_bisection, render_bisection_json
+    from perfci.commands.bisect.request import BisectRequest, bisect
+    from perfci.commands.project import open_project
+    from perfci.outputs import STANDARD_OUTPUT, write_files
+    from perfci.report.bisection import render_bisection, render_bisection_json
 
     request = BisectRequest(
         wanted, selection, metric, python, budget_s, restart, quiet, history, package

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from perfci.cli.caller import allow_token_option
-from perfci.cli.completing import refs
 from perfci.cli.options import (
     config_option,
     duration,
     python_option,
+    refs,
     select_option,
     showing_options,
 )
@@ -24,8 +24,8 @@ from perfci.units import counted
 from perfci.verdict.shards import MOST_SHARDS
 
 if TYPE_CHECKING:
-    from perfci.model.calibration import Calibration
-    from perfci.render.clean import Clean
+    from perfci.calibrate.calibration import Calibration
+    from perfci.report.clean import Clean
 
 _BUDGET_S = 165.0
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -76,11 +76,11 @@ def command(
     REV defaults to the working tree. Both sides are the same code, so every alarm is false;
     a slow-down of the size that is promised is then injected to test the promise.
     """
-    from perfci.app.calibration.calibrate import calibrate
-    from perfci.app.outputs import STANDARD_OUTPUT, write_files
-    from perfci.app.project import open_project
-    from perfci.app.revisions import Asked
     from perfci.cli.caller import calling
+    from perfci.commands.calibrate.calibrate import calibrate
+    from perfci.commands.project import open_project
+    from perfci.commands.revisions import Asked
+    from perfci.outputs import STANDARD_OUTPUT, write_files
 
     if write_it:
         say("perfci: --write is gone: paste the lines that are shown.", err=True)
@@ -122,10 +122,10 @@ def _see_at_once(
     quiet: bool,
 ) -> int:
     """Measure whether ``count`` sessions disturb each other, and say what that decides."""
-    from perfci.app.at_once import MOST_RATIO
-    from perfci.app.calibration.at_once import calibrate_at_once
-    from perfci.app.project import open_project
     from perfci.cli.caller import calling, token_allowed
+    from perfci.commands.calibrate.concurrent import calibrate_at_once
+    from perfci.commands.parts import MOST_RATIO
+    from perfci.commands.project import open_project
 
     options = [str(word) for pair in given.items() if pair[1] not in (None, "") for word in pair]
     if token_allowed():
@@ -145,9 +145,8 @@ def _see_at_once(
 
 
 def _show(calibration: Calibration, *, verbose: bool, quiet: bool, err: bool) -> None:
-    from perfci.render.calibration.terminal import render_calibration
-    from perfci.render.calibration.text import headline
-    from perfci.render.clean import clean_line
+    from perfci.report.calibration import headline, render_calibration
+    from perfci.report.clean import clean_line
 
     if quiet:
         reasons = "; ".join(calibration.untrusted)
@@ -159,11 +158,8 @@ def _show(calibration: Calibration, *, verbose: bool, quiet: bool, err: bool) ->
 
 
 def _rendered(form: str, calibration: Calibration) -> Clean:
-    from perfci.render.calibration.files import (
-        render_calibration_json,
-        render_calibration_markdown,
-    )
-    from perfci.render.clean import clean_lines
+    from perfci.report.calibration import render_calibration_json, render_calibration_markdown
+    from perfci.report.clean import clean_lines
 
     if form == "json":
         return render_calibration_json(calibration)

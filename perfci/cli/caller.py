@@ -14,10 +14,10 @@ from perfci.cli.printing import is_quiet, is_terminal, log_event, rewrite, say
 from perfci.units import first_of, format_duration
 
 if TYPE_CHECKING:
-    from perfci.app.project import Caller
+    from perfci.commands.project import Caller
+    from perfci.measure.executor import Executor
+    from perfci.measure.progress import Progress
     from perfci.model.report import Comparison
-    from perfci.session.executor import Executor
-    from perfci.session.state import Progress
 
 
 # ``--allow-token``: measuring beside a token is refused unless somebody says they mean it.
@@ -47,7 +47,7 @@ def token_allowed() -> bool:
 
 def executor() -> Executor:
     """Return what starts workers: what the command line was called with, or processes."""
-    from perfci.session.executor import Processes
+    from perfci.measure.executor import Processes
 
     context = click.get_current_context(silent=True)
     given = context.find_root().obj if context else None
@@ -57,7 +57,7 @@ def executor() -> Executor:
 @contextmanager
 def calling(*, quiet: bool = False) -> Iterator[Caller]:
     """Yield the caller: its progress is shown on a line, which is cleared whatever happens."""
-    from perfci.app.project import Caller
+    from perfci.commands.project import Caller
 
     line = ProgressLine(quiet=quiet or is_quiet())
 
@@ -92,7 +92,7 @@ _BLINK_S = 0.1
 
 
 def _provisional_text(rows: Sequence[Comparison]) -> str:
-    from perfci.render.rows import change_text
+    from perfci.report.rows import change_text
 
     shown = first_of([f"{row.case} {row.metric} {change_text(row)}" for row in rows], 3)
     return f"Provisional, after the first rounds: {shown}"

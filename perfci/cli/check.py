@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from perfci.cli.completing import refs
 from perfci.cli.options import (
     inject_option,
     measuring_options,
     python_option,
     record_options,
+    refs,
     shard_options,
     showing_options,
     strict_option,
@@ -21,7 +21,7 @@ from perfci.cli.options import (
 from perfci.cli.parts import PartedCommand, engine_options
 from perfci.cli.printing import show
 from perfci.errors import EXIT_PASS
-from perfci.render.clean import clean_lines
+from perfci.report.clean import clean_lines
 from perfci.verdict.shards import Shard
 
 
@@ -70,12 +70,12 @@ def command(
     What looks like a regression is confirmed by measuring the baseline's commit and HEAD
     in pairs before anything fails.
     """
-    from perfci.app.check import NothingStored
-    from perfci.app.project import open_project
-    from perfci.app.revisions import Asked, check_revision
     from perfci.cli.caller import calling
     from perfci.cli.output import conclude, exit_code
     from perfci.cli.report import durations_of_shard
+    from perfci.commands.check import NothingStored
+    from perfci.commands.project import open_project
+    from perfci.commands.revisions import Asked, check_revision
 
     durations = durations_of_shard(shard, durations_path)
     asked = Asked(selection, python, shard, durations, record, history, outputs, log_dir)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from perfci.app.step.place import FORGES
 from perfci.cli.caller import root_here
 from perfci.cli.options import config_option, posting_options
 from perfci.cli.printing import say
 from perfci.errors import EXIT_PASS
+from perfci.forges.step import FORGES
 
 
 @click.command(
@@ -108,8 +108,8 @@ def command(
     PERFCI_GITLAB_TOKEN, on Forgejo FORGEJO_TOKEN): keep it away from the job that runs the pull
     request's code.
     """
-    from perfci.app.commenting.comment import CommentRequest, comment
     from perfci.cli.output import exit_code, worst_code
+    from perfci.commands.comment import CommentRequest, comment
 
     request = CommentRequest(
         root_here(),

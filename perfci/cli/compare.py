@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from perfci.cli.completing import refs
 from perfci.cli.options import (
     inject_option,
     measuring_options,
     python_option,
     record_options,
+    refs,
     shard_options,
     showing_options,
     strict_option,
@@ -109,11 +109,11 @@ def command(
     BASE and HEAD are git revisions; HEAD defaults to `.`, the working tree with its uncommitted
     changes. Your checkout is not touched.
     """
-    from perfci.app.project import open_project
-    from perfci.app.revisions import Asked, compare_revisions
     from perfci.cli.caller import calling
     from perfci.cli.output import conclude, exit_code
     from perfci.cli.report import durations_of_shard
+    from perfci.commands.project import open_project
+    from perfci.commands.revisions import Asked, compare_revisions
 
     durations = durations_of_shard(shard, durations_path)
     asked = Asked(

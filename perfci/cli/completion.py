@@ -6,7 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from perfci.cli.printing import show
-from perfci.render.clean import clean_lines
+from perfci.report.clean import clean_lines
 
 
 @click.command(

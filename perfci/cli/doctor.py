@@ -11,7 +11,7 @@ from perfci.cli.options import config_option, launcher_option, python_option
 from perfci.cli.printing import is_quiet, say, show, styled
 from perfci.config.loading import Config
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
-from perfci.render.clean import clean_styled, one_line
+from perfci.report.clean import clean_styled, one_line
 
 _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("STOP", "red")}
 
@@ -25,9 +25,9 @@ def command(config_path: Path | None, python: str | None, launcher: str | None) 
 
     Exits with 3 when measuring is impossible. With -q only what isn't as it should be.
     """
-    from perfci.app.project import cache_folder, configuration, named_python
     from perfci.cli.caller import root_here
-    from perfci.machine.doctor import examine
+    from perfci.commands.project import cache_folder, configuration, named_python
+    from perfci.measure.machine.doctor import examine
 
     root = root_here()
     try:

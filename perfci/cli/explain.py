@@ -8,8 +8,14 @@ from pathlib import Path
 import click
 
 from perfci.cli.caller import allow_token_option
-from perfci.cli.completing import refs, refs_or_files
-from perfci.cli.options import config_option, duration, python_option, select_option
+from perfci.cli.options import (
+    config_option,
+    duration,
+    python_option,
+    refs,
+    refs_or_files,
+    select_option,
+)
 from perfci.cli.printing import say
 from perfci.errors import EXIT_PASS
 
@@ -61,10 +67,10 @@ def command(
     Both sides run again, in fresh processes under instruments; nothing is measured and no verdict
     given. Of a report, only cases that moved are looked at. HEAD defaults to the working tree.
     """
-    from perfci.app.explain import ExplainRequest, explain, of_report
-    from perfci.app.project import open_project
     from perfci.cli.caller import calling
-    from perfci.render.why import why_lines
+    from perfci.commands.explain import ExplainRequest, explain, of_report
+    from perfci.commands.project import open_project
+    from perfci.report.rows import why_lines
 
     path = Path(report_or_base)
     if not head and path.is_file():

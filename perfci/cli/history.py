@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.app.project import configuration
 from perfci.cli.options import config_option, history_option
 from perfci.cli.printing import is_quiet, say, show_all
+from perfci.commands.project import configuration
 from perfci.errors import UsageError
-from perfci.history.retention import KEEP_DAYS, NEAR
+from perfci.history.records import KEEP_DAYS, NEAR
 from perfci.units import counted, format_value
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def import_files(
     asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are
     recognised by what they hold. A run that is there already isn't added again.
     """
-    from perfci.app.history.importing import Reading, importer
     from perfci.cli.caller import ProgressLine
-    from perfci.render.clean import clean_line
+    from perfci.commands.history import Reading, importer
+    from perfci.report.clean import clean_line
 
     progress = ProgressLine(quiet=quiet or is_quiet())
 
@@ -74,10 +74,10 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
     JSON lines hold all there is, and `import` reads them back; CSV leaves out workers, failures
     and environments' facts.
     """
-    from perfci.app.history.exporting import csv_lines, json_lines, write_export
-    from perfci.app.history.place import history_files
-    from perfci.app.outputs import require_distinct
     from perfci.cli.caller import root_here
+    from perfci.commands.history import csv_lines, json_lines, write_export
+    from perfci.commands.project import history_files
+    from perfci.outputs import require_distinct
 
     lines = csv_lines if form == "csv" else json_lines
     file = None if file == Path("-") else file
@@ -119,10 +119,10 @@ def prune(
     """
     from datetime import UTC, datetime
 
-    from perfci.app.history.pruning import prune_history
+    from perfci.commands.history import prune_history
 
     with _opened(history, config_path) as opened:
-        now = datetime.now(UTC)  # noqa: TID251 (it is the one that reads the clock)
+        now = datetime.now(UTC)
         pruned = prune_history(opened, now, keep_days=keep_days, near=near, dry_run=dry_run)
     verb = "would be" if dry_run else "were"
     for one in pruned:
@@ -136,7 +136,7 @@ def prune(
 @config_option
 def stats(history: str | None, config_path: Path | None) -> None:
     """Show how much is recorded, and look the whole database over for damage."""
-    from perfci.render.clean import clean_line
+    from perfci.report.clean import clean_line
 
     with _opened(history, config_path) as opened:
         found = opened.statistics()
@@ -180,8 +180,8 @@ def _opened(
     given: str | None, config_path: Path | None, *, create: bool = False
 ) -> AbstractContextManager[OpenHistory]:
     """Open the history; outside a repository the option or the configuration says where."""
-    from perfci.app.history.place import history_place
     from perfci.cli.caller import root_here
+    from perfci.commands.project import history_place
     from perfci.history.history import open_history
 
     root = root_here()

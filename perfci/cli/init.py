@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from perfci.app.init.github import ASKED_FOR, MOST_SHARDS, GitHubOptions
 from perfci.cli.printing import is_quiet, say, show
-from perfci.render.clean import clean_lines
+from perfci.commands.init.github import ASKED_FOR, MOST_SHARDS, GitHubOptions
+from perfci.report.clean import clean_lines
 
 _NEXT = """
 Next:
@@ -118,10 +118,10 @@ def command(
     comment, with --gitlab the pipeline that does; the options after them are about these. With
     --kubernetes a job that measures, made of --shards, --install and --image.
     """
-    from perfci.app.init.init import initialise
-    from perfci.app.init.kubernetes import KubernetesOptions
-    from perfci.app.notices import silent
-    from perfci.checkout.repository import open_repository
+    from perfci.commands.init.gitlab import KubernetesOptions
+    from perfci.commands.init.init import initialise
+    from perfci.measure.checkout.git import open_repository
+    from perfci.notices import silent
 
     options = GitHubOptions(
         runner, shards, python_version, install, report_install, nightly_runner, more

@@ -9,12 +9,11 @@ from pathlib import Path
 import click
 
 from perfci.cli.caller import allow_token_option
-from perfci.cli.completing import refs
-from perfci.cli.options import config_option, python_option, select_option
+from perfci.cli.options import config_option, python_option, refs, select_option
 from perfci.cli.printing import is_quiet, is_terminal, say, say_red, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.model.case import Case
-from perfci.render.clean import clean_json, clean_line
+from perfci.report.clean import clean_json, clean_line
 
 
 @click.command("list", epilog="Example: perfci list -k 'encoder and not slow'")
@@ -31,9 +30,9 @@ def command(
 
     With -q the ids alone.
     """
-    from perfci.app.project import open_project
-    from perfci.app.run import list_cases
     from perfci.cli.caller import calling
+    from perfci.commands.project import open_project
+    from perfci.commands.run import list_cases
 
     with calling(quiet=not is_terminal(err=True)) as caller:
         project = open_project(caller, config_path)

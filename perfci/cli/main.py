@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli.log import with_common_options
 from perfci.cli.printing import (
     be_quiet,
     discard,
@@ -20,13 +19,14 @@ from perfci.cli.printing import (
     open_standard_files,
     show,
     styled,
+    with_common_options,
 )
 from perfci.errors import EXIT_OUTSIDE, PerfciError, UsageError, refusal
-from perfci.model.version import VERSION
-from perfci.render.clean import clean_lines, clean_styled
+from perfci.report.clean import clean_lines, clean_styled
+from perfci.version import VERSION
 
 if TYPE_CHECKING:
-    from perfci.session.executor import Executor
+    from perfci.measure.executor import Executor
 
 _COMMANDS = {
     "compare": "perfci.cli.compare",
@@ -79,10 +79,10 @@ _ANYWHERE = {"history", "trend", "report", "merge", "comment", "completion"}
 class _LazyGroup(click.Group):
     """Imports a command's module only when it is called: ``perfci --help`` stays quick."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
         if sys.platform != "linux" and cmd_name not in _ANYWHERE:
@@ -94,10 +94,10 @@ class _LazyGroup(click.Group):
         import importlib
 
         command = importlib.import_module(_COMMANDS[cmd_name]).command
-        assert isinstance(command, click.Command)  # noqa: S101 (the table above says so)
+        assert isinstance(command, click.Command)
         return with_common_options(command)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_SUMMARIES.items()))
 
@@ -125,7 +125,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with the code that design 8 gives."""
-    from perfci.session.interrupts import Interrupt
+    from perfci.measure.journal import Interrupt
 
     open_standard_files()
     interrupt = Interrupt()
@@ -157,7 +157,7 @@ def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
         code = EXIT_OUTSIDE
     except OSError as error:
         code = _say_error(refusal(error))
-    except Exception as error:  # noqa: BLE001 (shown as a bug; Python's own exit code, 1, would say "regression")
+    except Exception as error:
         code = _say_error(_bug(error))
     code = code if isinstance(code, int) else 0
     be_quiet(on=False)

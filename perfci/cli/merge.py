@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import config_option, strict_option
+from perfci.cli.output import ExportingCommand
 from perfci.cli.printing import say
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, OutsideError
 from perfci.verdict.shards import MOST_SHARDS
 
 if TYPE_CHECKING:
-    from perfci.app.merge import MergedReport
+    from perfci.commands.merge import MergedReport
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -50,12 +50,12 @@ def command(
     (`-` prints the report itself); of several environments, each has its key before the file's
     suffix.
     """
-    from perfci.app.merge import merge_reports
-    from perfci.app.project import configuration
     from perfci.cli.caller import root_here
     from perfci.cli.output import show_texts, shown_as, worst_code
-    from perfci.render.clean import clean_line
-    from perfci.render.outline import headline
+    from perfci.commands.merge import merge_reports
+    from perfci.commands.project import configuration
+    from perfci.report.clean import clean_line
+    from perfci.report.outline import headline
 
     policy = configuration(root_here(), config_path, strict=strict).policy
     codes = []

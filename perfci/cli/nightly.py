@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfci.cli.caller import allow_token_option
-from perfci.cli.completing import refs
 from perfci.cli.options import (
     config_option,
     duration,
     history_option,
     python_option,
+    refs,
     select_option,
 )
 from perfci.cli.printing import say, say_red
@@ -21,9 +21,9 @@ from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.app.bisect.nightly import Searched
-    from perfci.app.nightly import Summary
-    from perfci.model.history import GateOutcome, RecordedRun
+    from perfci.commands.bisect.request import Searched
+    from perfci.commands.nightly import Summary
+    from perfci.model.run import GateOutcome, RecordedRun
 
 _FEW = 5
 
@@ -91,10 +91,10 @@ def command(
     """
     if wanted and (branch or last):
         raise click.UsageError("--commits names the commits; leave out BRANCH and --last")
-    from perfci.app.nightly import nightly
-    from perfci.app.nightly_scope import NightlyRequest
-    from perfci.app.project import open_project
     from perfci.cli.caller import calling
+    from perfci.commands.nightly import nightly
+    from perfci.commands.nightly_scope import NightlyRequest
+    from perfci.commands.project import open_project
 
     request = NightlyRequest(
         branch, wanted, last, options.pop("nights"), history, runner, python, **options
@@ -109,7 +109,7 @@ def command(
 
 
 def _show(summary: Summary) -> None:
-    from perfci.render.clean import clean_line
+    from perfci.report.clean import clean_line
 
     subjects = {commit.sha: commit.subject for commit in summary.commits}
     if summary.environment:  # it is known once the first commit was looked at
@@ -141,8 +141,8 @@ def _show(summary: Summary) -> None:
 
 
 def _show_search(one: Searched) -> None:
-    from perfci.render.bisection import render_bisection
-    from perfci.render.clean import clean_line
+    from perfci.report.bisection import render_bisection
+    from perfci.report.clean import clean_line
 
     change = f"{one.change.id}  {one.change.series.case}  {one.change.series.metric}"
     if one.answer is None:

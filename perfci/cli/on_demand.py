@@ -8,7 +8,7 @@ import click
 
 from perfci.cli.options import posting_options
 from perfci.cli.printing import say
-from perfci.render.clean import clean_line
+from perfci.report.clean import clean_line
 
 
 @click.command(
@@ -26,7 +26,7 @@ def command(
     step's outputs number, comment, base, head and selection. Of anybody else's, and of any other
     comment, it sets and leaves nothing; why is on standard error.
     """
-    from perfci.app.commenting.on_demand import OnDemandRequest, on_demand
+    from perfci.commands.on_demand import OnDemandRequest, on_demand
 
     found = on_demand(OnDemandRequest(event_path, repository, author, patience), say)
     if found is not None:

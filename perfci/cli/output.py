@@ -1,18 +1,29 @@
-"""A report on the terminal and as an exit code."""
+"""A report on the terminal and as an exit code, and options made of the formats of reports.
+
+They are made where a command is parsed or its help is shown: importing a command looks up nothing.
+"""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from perfci.app.outputs import STANDARD_OUTPUT, rendered, write_files
+import click
+
 from perfci.cli.printing import discard, flush, is_coloured, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, PerfciError, UsageError
 from perfci.model.report import Report
-from perfci.render.clean import Clean
+from perfci.outputs import STANDARD_OUTPUT, rendered, write_files
+from perfci.report.clean import Clean
+
+if TYPE_CHECKING:
+    from perfci.errors import UsageError
+    from perfci.report.exporters import Format
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 class Concluded(Protocol):
@@ -81,7 +92,7 @@ def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool, quiet
 
 def show_report(report: Report, *, verbose: bool, quiet: bool, err: bool = False) -> None:
     """Print the report as a terminal table, or the verdict alone."""
-    from perfci.render.terminal import render_terminal
+    from perfci.report.terminal import render_terminal
 
     if quiet:
         text = verdict_line(report)
@@ -96,8 +107,8 @@ def show_report(report: Report, *, verbose: bool, quiet: bool, err: bool = False
 
 def verdict_line(report: Report) -> Clean:
     """Return the verdict and its reasons, on one line."""
-    from perfci.render.clean import clean_line, clean_lines
-    from perfci.render.outline import headline, injected_text
+    from perfci.report.clean import clean_line, clean_lines
+    from perfci.report.outline import headline, injected_text
 
     alone = report.is_one_sided
     reasons = () if alone else report.verdict.reasons
@@ -118,7 +129,7 @@ def show_texts(texts: Iterable[Clean]) -> None:
 
 def shown_as(name: str, text: str) -> Clean:
     """Return what a format rendered as it may be printed."""
-    from perfci.render.exporters import named
+    from perfci.report.exporters import named
 
     return named(name).shown(text)
 
@@ -142,3 +153,83 @@ def worst_code(codes: Iterable[int]) -> int:
     """A regression in one environment is a regression, whatever is unknown in others."""
     found = set(codes)
     return EXIT_REGRESSION if EXIT_REGRESSION in found else max(found)
+
+
+class FormatsCommand(click.Command):
+    """A command with options made of the formats. A name that can't be had ends all but its help.
+
+    A subclass has the ``options``.
+    """
+
+    @cached_property
+    def _found(self) -> tuple[dict[str, Format], list[UsageError]]:
+        from perfci.report.exporters import formats
+
+        every = (option for one in self.params for option in (*one.opts, *one.secondary_opts))
+        return formats({"help", *(option.lstrip("-") for option in every)})
+
+    @property
+    def formats(self) -> Mapping[str, Format]:
+        """Every format that this command can write, by name."""
+        return self._found[0]
+
+    @cached_property
+    def options(self) -> list[click.Option]:
+        """What the formats add to the command."""
+        raise NotImplementedError
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the options as ``--help`` shows them: the formats' before the session's."""
+        own = super().get_params(ctx)
+        names = [one.name for one in self.params]
+        at = names.index("log_dir") if "log_dir" in names else len(names)
+        return [*own[:at], *self.options, *own[at:]]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. UsageError where a distribution asks for a name that is not free."""
+        for refused in self._found[1]:
+            raise refused
+        return super().invoke(ctx)
+
+
+class ExportingCommand(FormatsCommand):
+    """A command with ``--NAME FILE`` for each format; it gets those asked for as ``outputs``."""
+
+    def __init__(self, *arguments: Any, required: str = "", **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self._required = required
+
+    @cached_property
+    def options(self) -> list[click.Option]:
+        """Return an option for each format."""
+        return [
+            _FormatOption(form, number, required=form.name == self._required)
+            for number, form in enumerate(self.formats.values())
+        ]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and gather the files that were asked for by their formats' names."""
+        rest = super().parse_args(ctx, args)
+        given = (ctx.params.pop(str(option.name), None) for option in self.options)
+        ctx.params["outputs"] = {
+            name: path for name, path in zip(self.formats, given, strict=True) if path is not None
+        }
+        return rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. UsageError for a broken exporter that was asked for."""
+        for name in ctx.params["outputs"]:
+            self.formats[name].load()  # now, not when hours have been measured
+        return super().invoke(ctx)
+
+
+class _FormatOption(click.Option):
+    """``--NAME FILE``; the exporter is imported where its help is shown."""
+
+    def __init__(self, form: Format, number: int, *, required: bool) -> None:
+        super().__init__([f"--{form.name}", f"output_{number}"], type=_FILE, required=required)
+        self._form = form
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        self.help = self._form.help_line()
+        return super().get_help_record(ctx)

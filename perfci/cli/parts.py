@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.exporting import ExportingCommand
+from perfci.cli.output import ExportingCommand
 from perfci.cli.printing import is_quiet, say
 from perfci.verdict.shards import MOST_SHARDS
 
 if TYPE_CHECKING:
-    from perfci.app.parts import Parts
+    from perfci.commands.parts import Parts
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _OWN = ("engine", "shards", "at_once", "sbatch", "job_folder")
@@ -75,7 +75,7 @@ def engine_options(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def _parts(own: Mapping[str, Any], given: Mapping[str, Any], context: click.Context) -> Parts:
-    from perfci.app.parts import Parts
+    from perfci.commands.parts import Parts
 
     if "engine" not in own or "shards" not in own:
         raise click.UsageError("give --engine and --shards: they belong together")
@@ -146,11 +146,11 @@ def _deliver(
     **given: Any,
 ) -> int:
     """Have the parts measured, print what merging them gave, and return the exit code."""
-    from perfci.app.parts import check_in_parts, compare_in_parts
-    from perfci.app.project import open_project
     from perfci.cli.caller import calling
     from perfci.cli.merge import merged_code
     from perfci.cli.output import show_report, show_texts, shown_as, worst_code
+    from perfci.commands.parts import check_in_parts, compare_in_parts
+    from perfci.commands.project import open_project
 
     with calling(quiet=quiet) as caller:
         names = ("config_path", "rounds", "budget", "seed", "strict", "inject", "launcher")

@@ -9,17 +9,11 @@ from pathlib import Path
 import click
 
 from perfci.cli.caller import allow_token_option
-from perfci.cli.completing import refs
-from perfci.cli.options import (
-    config_option,
-    durations_option,
-    python_option,
-    select_option,
-)
+from perfci.cli.options import config_option, durations_option, python_option, refs, select_option
 from perfci.cli.printing import is_terminal, say, say_red, show
 from perfci.errors import EXIT_PASS
 from perfci.model.case import Case
-from perfci.render.clean import clean_json, clean_line
+from perfci.report.clean import clean_json, clean_line
 from perfci.units import counted, format_duration
 from perfci.verdict.shards import MOST_SHARDS, Shard, expected_s, split
 
@@ -60,10 +54,9 @@ def command(
     """
     if matrix and as_json:
         raise click.UsageError("--matrix and --json are two answers: choose one")
-    from perfci.app.project import open_project
-    from perfci.app.reports import load_durations
-    from perfci.app.run import list_cases
     from perfci.cli.caller import calling
+    from perfci.commands.project import load_durations, open_project
+    from perfci.commands.run import list_cases
 
     durations = load_durations(durations_path, say)
     with calling(quiet=not is_terminal(err=True)) as caller:

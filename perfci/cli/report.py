@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.app.outputs import STANDARD_OUTPUT, unwritable
-from perfci.cli.exporting import FormatsCommand
+from perfci.cli.output import FormatsCommand
 from perfci.cli.printing import is_coloured, is_quiet, say, show
 from perfci.files import write_file
+from perfci.outputs import STANDARD_OUTPUT, unwritable
 
 if TYPE_CHECKING:
     from perfci.verdict.shards import Shard
@@ -26,7 +26,7 @@ class _ReportCommand(FormatsCommand):
     @cached_property
     def options(self) -> list[click.Option]:
         """Return ``--format``."""
-        from perfci.render.exporters import TERMINAL
+        from perfci.report.exporters import TERMINAL
 
         choice = click.Choice([TERMINAL, *self.formats])
         return [
@@ -45,11 +45,11 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
 
     With -q the verdict's line alone, of a terminal.
     """
-    from perfci.app.reports import load_report, report_in
     from perfci.cli.output import verdict_line
-    from perfci.render.exporters import TERMINAL, named
-    from perfci.render.limits import MOST_BYTES
-    from perfci.render.terminal import render_terminal
+    from perfci.commands.project import load_report, report_in
+    from perfci.report.exporters import TERMINAL, named
+    from perfci.report.limits import MOST_BYTES
+    from perfci.report.terminal import render_terminal
 
     text: str
     if str(file) == "-":
@@ -80,7 +80,7 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
 
 def durations_of_shard(shard: Shard | None, path: Path | None) -> Mapping[str, float]:
     """Return by what ``--shard`` splits; a usage error where there is nothing to split."""
-    from perfci.app.reports import load_durations
+    from perfci.commands.project import load_durations
 
     if shard is None and path is not None:
         raise click.UsageError("--durations says how to split the cases: give --shard as well")

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from perfci.cli.completing import refs
-from perfci.cli.exporting import ExportingCommand
 from perfci.cli.options import (
     measuring_options,
     python_option,
     record_options,
+    refs,
     showing_options,
 )
+from perfci.cli.output import ExportingCommand
 
 
 @click.command(
@@ -39,10 +39,10 @@ def command(
     **options: Any,
 ) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
-    from perfci.app.project import open_project
-    from perfci.app.revisions import Asked, run_revision
     from perfci.cli.caller import calling
     from perfci.cli.output import conclude, exit_code
+    from perfci.commands.project import open_project
+    from perfci.commands.revisions import Asked, run_revision
 
     asked = Asked(
         selection, python, record=record, history=history, outputs=outputs, log_folder=log_dir

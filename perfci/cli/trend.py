@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from perfci.cli.completing import refs
-from perfci.cli.options import config_option, duration, history_option
+from perfci.cli.options import config_option, duration, history_option, refs
 from perfci.cli.printing import is_quiet, say, show
 
 if TYPE_CHECKING:
-    from perfci.app.notify import Notifications
+    from perfci.commands.notify import Notifications
     from perfci.trend.change import Trend
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -73,8 +72,8 @@ def notification_options(function: F) -> F:
 
 def notifications_of(options: dict[str, Any]) -> Notifications:
     """Take the options of ``notification_options`` out of a command's ``options``."""
-    from perfci.app.notify import Notifications
-    from perfci.app.step import github
+    from perfci.commands.notify import Notifications
+    from perfci.forges.github import step
 
     return Notifications(
         openmetrics=options.pop("openmetrics_path"),
@@ -82,7 +81,7 @@ def notifications_of(options: dict[str, Any]) -> Notifications:
         github_issue=options.pop("github_issue"),
         repository=options.pop("repository"),
         issue_author=options.pop("issue_author"),
-        report_url=options.pop("report_url") or github.run_url(),
+        report_url=options.pop("report_url") or step.run_url(),
         most_wait_s=options.pop("patience"),
     )
 
@@ -127,12 +126,11 @@ def command(
     notifications = notifications_of(options)
     from datetime import UTC, datetime
 
-    from perfci.app.branch import repository_at
-    from perfci.app.history.place import history_files, history_place
-    from perfci.app.outputs import STANDARD_OUTPUT
-    from perfci.app.trend import TrendRequest, report_trend, trend_text
+    from perfci.commands.project import history_files, history_place, repository_at
+    from perfci.commands.trend import TrendRequest, report_trend, trend_text
     from perfci.config.loading import load_config
-    from perfci.render.trend_text import trend_lines
+    from perfci.outputs import STANDARD_OUTPUT
+    from perfci.report.trend import trend_lines
 
     repository = repository_at(Path.cwd())
     root = repository.root if repository else Path.cwd()
@@ -141,7 +139,7 @@ def command(
     notifications.check(remember=not no_remember)
     request = TrendRequest(
         place=history_place(history, config, root, say),
-        now=datetime.now(UTC).isoformat(timespec="seconds"),  # noqa: TID251 (the one clock here)
+        now=datetime.now(UTC).isoformat(timespec="seconds"),
         branch=branch,
         last_days=last_days,
         html=html,
@@ -174,8 +172,8 @@ def _check_places(
     history: Sequence[Path],
 ) -> None:
     """Fail before the history is read where something can't be written, or two places are one."""
-    from perfci.app.outputs import check_writable, require_distinct
-    from perfci.publish.site_folder import check_replaceable
+    from perfci.commands.site_folder import check_replaceable
+    from perfci.outputs import check_writable, require_distinct
 
     written = {**{f"--{name}": path for name, path in outputs.items()}, **notifications.files()}
     require_distinct(written, history, {"--html": html} if html is not None else {})

@@ -13,10 +13,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from perfci.model.case import NAME
-from perfci.model.metric import Gate, Undecided
-from perfci.model.settings import MeasureSettings
-from perfci.trend.settings import TrendSettings
+from perfci.model.case import NAME, Gate, Undecided
+from perfci.model.worker import MeasureSettings
+from perfci.trend.change import TrendSettings
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.policy import Policy
 
@@ -55,7 +54,7 @@ def _inside(value: Any) -> str:
 
 def _duration(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError(value)  # noqa: TRY004 (the caller takes it for a wrong value)
+        raise ValueError(value)
     return parse_duration(str(value))
 
 
@@ -77,7 +76,7 @@ def _day(value: Any) -> str:
     if type(value) is date:
         return value.isoformat()
     if not isinstance(value, str):
-        raise ValueError(value)  # noqa: TRY004 (the caller takes it for a wrong value)
+        raise ValueError(value)
     return date.fromisoformat(value).isoformat()
 
 

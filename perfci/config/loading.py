@@ -22,9 +22,8 @@ from perfci.config.reading import Place, read
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
-from perfci.model.settings import MeasureSettings, Quiet
-from perfci.model.worker import SavedModel
-from perfci.trend.settings import TrendSettings
+from perfci.model.worker import MeasureSettings, Quiet, SavedModel
+from perfci.trend.change import TrendSettings
 from perfci.units import parse_share
 from perfci.verdict.acceptance import Acceptance
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy
@@ -218,7 +217,7 @@ def _require_no_circle(aliases: Mapping[str, str], place: Place) -> None:
         seen = {old}
         while new in aliases and new not in seen:
             seen.add(new)
-            new = aliases[new]  # noqa: PLW2901 (the chain is followed)
+            new = aliases[new]
         if new in seen:
             expected = "a name that isn't in its turn an alias of this one"
             raise place.key(old).wrong(expected, aliases[old])

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from perfci.engine.folder import JobFolder
+from perfci.engine.job import JobFolder
 from perfci.engine.plan import Plan, State, minutes
 from perfci.errors import OutsideError, UsageError
 
@@ -70,7 +70,7 @@ class SlurmEngine:
             for number in plan.numbers
         }
 
-    def cancel(self, plan: Plan) -> None:  # noqa: ARG002 (all jobs of the name are the plan's)
+    def cancel(self, plan: Plan) -> None:
         """Cancel by name: also an array whose number was never read. Wait until none runs.
 
         OutsideError where Slurm doesn't take that: all may run on.

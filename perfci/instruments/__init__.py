@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from perfci.errors import Unusable
 from perfci.metrics import Device
-from perfci.model.why import Difference, Hint, Stack
+from perfci.model.finding import Difference, Hint, Stack
 from perfci.model.worker import WorkOrder
 from perfci.plugins import (
     broken_entry_point,
@@ -171,7 +171,7 @@ def in_worker(name: str) -> Instrument:
     except ModuleNotFoundError as error:
         absent = "it is not installed in the Python that measures"
         wrong = absent if error.name == name else str(error)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (anybody's code: whatever it raises is said)
+    except (Exception, SystemExit) as error:
         wrong = f"{type(error).__name__}: {error}"
     if not wrong:
         return _instrument(name, module, added=True)

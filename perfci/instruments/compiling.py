@@ -19,7 +19,7 @@ from typing import Any
 from perfci.errors import Unusable
 from perfci.instruments import Recorded, Scene, Words
 from perfci.metrics.graphs.counters import counters, frames_traced
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 from perfci.units import counted, format_value
 
 PLACE = 12

@@ -18,8 +18,7 @@ from typing import Any
 from perfci.instruments import Recorded, Scene, Words
 from perfci.metrics.graphs import new_events
 from perfci.metrics.graphs.counters import frames_traced
-from perfci.model.finding import Plain
-from perfci.model.why import Difference
+from perfci.model.finding import Difference, Plain
 from perfci.model.worker import GraphEvent
 from perfci.units import counted
 

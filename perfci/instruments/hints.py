@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perfci.instruments import Recorded, Scene, Words
-from perfci.model.why import Difference, Hint
+from perfci.model.finding import Difference, Hint
 from perfci.units import counted, format_share
 
 PLACE = 90
@@ -101,7 +101,7 @@ def _watching(scene: Scene, seen: _Seen) -> Iterator[None]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     aten = torch.ops.aten
-    copies = (aten._to_copy.default, aten.copy_.default)  # noqa: SLF001 (an operator's name)
+    copies = (aten._to_copy.default, aten.copy_.default)
 
     class Watching(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(
@@ -111,10 +111,10 @@ def _watching(scene: Scene, seen: _Seen) -> Iterator[None]:
             name = getattr(func, "_schema", func).name
             if torch.Tag.pointwise in func.tags and name not in _COPIES:
                 seen.elementwise[name] += 1
-            seen.backward |= torch._C._current_autograd_node() is not None  # noqa: SLF001 (there is no other way)
+            seen.backward |= torch._C._current_autograd_node() is not None
             crosses = func in copies and result.device != args[-1].device
-            if crosses or func is aten._local_scalar_dense.default:  # noqa: SLF001 (an operator's name)
-                file, line, _ = scene.caller(sys._getframe(1))  # noqa: SLF001 (there is no other way)
+            if crosses or func is aten._local_scalar_dense.default:
+                file, line, _ = scene.caller(sys._getframe(1))
                 (seen.copies if crosses else seen.items)[file, line] += 1
             return result
 
@@ -138,11 +138,11 @@ def _counting_loads(seen: _Seen) -> Iterator[None]:
         seen.loads += 1
         return batch
 
-    loader._next_data = counted_load  # noqa: SLF001 (as above)
+    loader._next_data = counted_load
     try:
         yield
     finally:
-        loader._next_data = real  # noqa: SLF001 (as above)
+        loader._next_data = real
 
 
 def _keeps_graph(output: Any) -> bool:

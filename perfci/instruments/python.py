@@ -22,7 +22,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from perfci.instruments import PERFCI, Recorded, Scene
-from perfci.model.why import Difference, Stack
+from perfci.model.finding import Difference, Stack
 from perfci.stats.quantile import upper_median
 from perfci.units import format_value
 
@@ -60,7 +60,7 @@ def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
     def look() -> None:
         while not over.is_set():
             time.sleep(_INTERVAL_S)
-            frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 (there is no other way)
+            frame: FrameType | None = sys._current_frames().get(thread)
             now = time.time_ns()
             stack: list[tuple[CodeType, int]] = []
             while frame is not None and len(stack) < _DEEPEST:

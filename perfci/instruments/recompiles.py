@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from perfci.errors import Unusable
 from perfci.instruments import Recorded, Scene, Words
 from perfci.metrics.graphs.counters import frames_traced
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 
 PLACE = 11
 WHEN = "early"

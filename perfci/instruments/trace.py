@@ -10,7 +10,7 @@ from typing import Any
 
 from perfci.errors import Unusable
 from perfci.instruments import Recorded, Scene, Words
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 
 PLACE = 95
 WHEN = "work"
@@ -82,5 +82,5 @@ def trace_text(recorded: Recorded) -> str:
         raise ValueError(f"it is cut short, or has more than {MOST_BYTES >> 20} MiB")
     whole: Any = json.loads(text)
     if not (isinstance(whole, dict) and isinstance(whole.get("traceEvents"), list)):
-        raise ValueError("it has no events")  # noqa: TRY004 (the sender's fault, not the caller's)
+        raise ValueError("it has no events")
     return json.dumps(whole, separators=(",", ":"), allow_nan=False)

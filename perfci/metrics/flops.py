@@ -12,8 +12,8 @@ from typing import Any
 
 from perfci.clock import perf_counter
 from perfci.metrics import NOTHING, Collector, Reading
+from perfci.model.case import Metric
 from perfci.model.finding import Finding, found
-from perfci.model.metric import Metric
 
 PLACE = 9
 METRICS = {
@@ -46,7 +46,7 @@ class Flops(Collector):
             return _missing(f"a call takes more than {_LONGEST_CALL_S:g} s")
         try:
             flops, dtype = _counted(call)
-        except Exception as error:  # noqa: BLE001 (whatever a mode around strangers' operators raises)
+        except Exception as error:
             said = " ".join(f"{type(error).__name__}: {error}".split())
             return _missing(f"torch's counter failed: {said[:200]}")
         return Reading({"flops": flops}, remarks=self._share(flops, dtype)) if flops else NOTHING

@@ -12,13 +12,13 @@ import time
 
 STARTED_NS = time.monotonic_ns()  # before any other import: the interpreter's phase ends here
 
-import importlib.util  # noqa: E402
-import os  # noqa: E402
-import sys  # noqa: E402
+import importlib.util
+import os
+import sys
 
 
 def _register_package() -> None:
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 (pathlib takes 5 ms)
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     spec = importlib.util.spec_from_file_location(
         "perfci", f"{here}/__init__.py", submodule_search_locations=[here]
     )
@@ -43,6 +43,6 @@ elif __name__ == "__main__":
     main(Ends(*ends), spawned_ns, STARTED_NS)
 elif __name__ == "__mp_main__":  # in a process that multiprocessing spawned
     _register_package()
-    from perfci.worker.spawned import serve_imports
+    from perfci.worker.loading import serve_imports
 
     serve_imports()

@@ -18,15 +18,10 @@ from perfci.errors import UsageError
 from perfci.model.case import Case, Discovery, Failure, FileImports
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.worker.devices import Kind, kinds, registered
-from perfci.worker.failure import kind_of, where_it_failed
 from perfci.worker.imports import ImportRecord, modules, torch_state
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
-from perfci.worker.own_packages import (
-    importable,
-    installed_copies,
-    other_sources,
-    python_folders,
-)
+from perfci.worker.own_packages import importable, installed_copies, other_sources, python_folders
+from perfci.worker.protocol import kind_of, where_it_failed
 
 # The facts of this side's Python, torch and device that decide speed.
 
@@ -73,7 +68,7 @@ def _imported(name: str) -> tuple[Any, str]:
     """Import a library; what needs it, and can't have it, fails and says so by itself."""
     try:
         return importlib.import_module(name), ""
-    except Exception as error:  # noqa: BLE001 (broken in any way: reported as a fact)
+    except Exception as error:
         absent = isinstance(error, ModuleNotFoundError) and error.name == name
         return None, "" if absent else ", which can't be imported"
 
@@ -111,7 +106,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
                 found = benchmarks_in(load(file, order.python_path))
             imports[_relative(file, order)] = replace(record.of(file), state=torch_state())
             cases += [case for benchmark in found for case in _cases(benchmark, file, order)]
-        except BaseException as error:  # noqa: BLE001 (user code: recorded, not hidden)
+        except BaseException as error:
             failures.append(
                 Failure(
                     case=_relative(file, order),

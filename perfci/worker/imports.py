@@ -1,23 +1,29 @@
 """What benchmark files import, in which order, and what that does to the process.
 
 Discovery records it in a fresh process of each side; an ancestor records the same of what it
-imports for both sides, and the parent compares them (``perfci.session.ancestor``).
+imports for both sides, and the parent compares them (``perfci.measure.starters``).
+
+Their first call would import it: 2 to 3 s of each worker's start, the same on both sides.
 """
 
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import resolve_name
 from types import FrameType
 from typing import Any
 
+from perfci.errors import Unusable
 from perfci.model.case import FileImports
+from perfci.model.worker import UNLIKE_FRESH
 
 _CHANGES = {"os.putenv": 2, "os.unsetenv": 1}
 _STARTS = frozenset(
@@ -26,6 +32,26 @@ _STARTS = frozenset(
 _BYTECODE = (".py", ".pyc")
 _ASKS_FOR_OTHERS = re.compile(r"^<frozen importlib|/importlib/|/perfci/worker/")
 """Files whose code imports what other code asks for."""
+_STATE: Mapping[str, Callable[[Any], object]] = {
+    "default dtype": lambda torch: torch.get_default_dtype(),
+    "default device": lambda torch: torch.get_default_device(),
+    "threads": lambda torch: torch.get_num_threads(),
+    "interop threads": lambda torch: torch.get_num_interop_threads(),
+    "deterministic algorithms": lambda torch: torch.are_deterministic_algorithms_enabled(),
+    "matmul precision": lambda torch: torch.get_float32_matmul_precision(),
+    "grad mode": lambda torch: torch.is_grad_enabled(),
+    "inference mode": lambda torch: torch.is_inference_mode_enabled(),
+    "anomaly mode": lambda torch: torch.is_anomaly_enabled(),
+    "mkldnn": lambda torch: torch.backends.mkldnn.enabled,
+    "cudnn benchmark": lambda torch: torch.backends.cudnn.benchmark,
+    "cudnn TF32": lambda torch: torch.backends.cudnn.allow_tf32,
+    "flash attention": lambda torch: torch.backends.cuda.flash_sdp_enabled(),
+    "efficient attention": lambda torch: torch.backends.cuda.mem_efficient_sdp_enabled(),
+    "math attention": lambda torch: torch.backends.cuda.math_sdp_enabled(),
+}
+DYNAMO, INDUCTOR = "torch._dynamo", "torch._inductor.compile_fx"
+_SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
+"""What it sets as it compiles, and reads later than at its import."""
 
 
 @dataclass(slots=True)
@@ -76,8 +102,8 @@ class ImportRecord:
             return
         for entry in sys.path:
             inside = isinstance(entry, str) and self._is_of_roots(f"{entry}/_")
-            if inside and any(os.path.exists(f"{entry}/{name}{end}") for end in ("", ".py")):  # noqa: PTH110 (pathlib takes longer)
-                frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+            if inside and any(os.path.exists(f"{entry}/{name}{end}") for end in ("", ".py")):
+                frame: FrameType | None = sys._getframe(1)
                 while frame and _ASKS_FOR_OTHERS.search(frame.f_code.co_filename):
                     frame = frame.f_back
                 if frame and not self._is_of_roots(frame.f_code.co_filename):
@@ -112,8 +138,8 @@ class ImportRecord:
     def _imported(
         self,
         name: str,
-        globals: Mapping[str, Any] | None = None,  # noqa: A002 (the name that callers use)
-        locals: Mapping[str, Any] | None = None,  # noqa: A002
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
@@ -171,14 +197,14 @@ class ImportRecord:
             file, _, flags = arguments
             if (flags or 0) & os.O_WRONLY:
                 return
-            place = os.path.abspath(file)  # noqa: PTH100 (as written: links are looked at later)
+            place = os.path.abspath(file)
             inside = not file.endswith(_BYTECODE) and self._is_of_roots(place)
             if inside and not self._is_by_own_code():
                 asked.read[file] = None
 
     def _is_by_own_code(self) -> bool:
         """Whether own code calls what happens now, rather than a module that is being imported."""
-        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (there is no other way)
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code.co_name == "_find_and_load":
                 return False
@@ -236,25 +262,42 @@ def torch_state() -> dict[str, str]:
     for name, read in _STATE.items():
         try:
             state[name] = str(read(torch))
-        except Exception as error:  # noqa: BLE001 (another version's torch: the same on both sides)
+        except Exception as error:
             state[name] = type(error).__name__
     return state
 
 
-_STATE: Mapping[str, Callable[[Any], object]] = {
-    "default dtype": lambda torch: torch.get_default_dtype(),
-    "default device": lambda torch: torch.get_default_device(),
-    "threads": lambda torch: torch.get_num_threads(),
-    "interop threads": lambda torch: torch.get_num_interop_threads(),
-    "deterministic algorithms": lambda torch: torch.are_deterministic_algorithms_enabled(),
-    "matmul precision": lambda torch: torch.get_float32_matmul_precision(),
-    "grad mode": lambda torch: torch.is_grad_enabled(),
-    "inference mode": lambda torch: torch.is_inference_mode_enabled(),
-    "anomaly mode": lambda torch: torch.is_anomaly_enabled(),
-    "mkldnn": lambda torch: torch.backends.mkldnn.enabled,
-    "cudnn benchmark": lambda torch: torch.backends.cudnn.benchmark,
-    "cudnn TF32": lambda torch: torch.backends.cudnn.allow_tf32,
-    "flash attention": lambda torch: torch.backends.cuda.flash_sdp_enabled(),
-    "efficient attention": lambda torch: torch.backends.cuda.mem_efficient_sdp_enabled(),
-    "math attention": lambda torch: torch.backends.cuda.math_sdp_enabled(),
-}
+def importable(names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the compiler's modules that an ancestor may import.
+
+    Where Triton is installed Inductor starts processes as it is imported.
+    """
+    has_triton = importlib.util.find_spec("triton") is not None
+    return tuple(name for name in names if name != INDUCTOR or not has_triton)
+
+
+def forget_places() -> None:
+    """Forget the folder of temporary files that the compiler chose: each worker has its own."""
+    tempfile.tempdir = None
+
+
+def use_own_places() -> None:
+    """Let Inductor keep what it makes of C++ headers where this process would have put that."""
+    codecache: Any = sys.modules.get("torch._inductor.codecache")
+    if hasattr(codecache, "_HEADER_DIR"):
+        codecache._HEADER_DIR = f"{codecache.default_cache_dir()}/precompiled_headers"
+        codecache._HEADER_LOCK_DIR = f"{codecache._HEADER_DIR}/locks"
+
+
+def require_same_environment(before: Mapping[str, str]) -> None:
+    """Raise Unusable where set-up changed the environment: the compiler has read it already."""
+    names = {*before, *os.environ} - _SET_BY_INDUCTOR
+    changed = sorted(name for name in names if before.get(name) != os.environ.get(name))
+    if changed:
+        raise Unusable(UNLIKE_FRESH, f"set-up sets the variable {changed[0]}")
+
+
+def require_compiled(*, compiled: bool) -> None:
+    """Raise Unusable where neither set-up nor the first call compiled: they import no compiler."""
+    if not compiled:
+        raise Unusable(UNLIKE_FRESH, "neither set-up nor the first call compiled anything")

@@ -25,17 +25,15 @@ from typing import Self
 
 from perfci.clock import monotonic_ns
 from perfci.model.worker import WorkOrder
-from perfci.worker.compiler import forget_places, importable
+from perfci.worker.bursts import freeze
 from perfci.worker.devices import Kind, kinds
-from perfci.worker.failure import flush, where_it_failed
-from perfci.worker.garbage import freeze
-from perfci.worker.imports import ImportRecord, modules, torch_state
-from perfci.worker.protocol import Channel, Ends
+from perfci.worker.imports import ImportRecord, forget_places, importable, modules, torch_state
+from perfci.worker.protocol import Channel, Ends, flush, where_it_failed
 
 _LARGEST_REQUEST = 1 << 16
 _MOST_DESCRIPTORS = 16
 _DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
-TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
+TOKEN = "PERFCI_WORKER"
 """The variable by which the parent finds all that a worker started."""
 
 
@@ -78,7 +76,7 @@ def _import_each(names: Sequence[str]) -> str:
     for name in names:
         try:
             importlib.import_module(name)
-        except BaseException as error:  # noqa: BLE001 (a library's: the parent is told)
+        except BaseException as error:
             return f"{name}: {where_it_failed(error, ())}"
     return ""
 
@@ -207,12 +205,12 @@ def _place_of(variable: str) -> tuple[int, int] | None:
 
 def why_unfit(found: Sequence[Kind]) -> str:
     """Return why this process must not fork, or nothing."""
-    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
+    threads = len(os.listdir("/proc/self/task"))
     if threads > 1:
         return "its imports left threads running"
     for link in Path("/proc/self/fd").iterdir():
         try:
-            target = os.readlink(link)  # noqa: PTH115 (a path that needs not exist)
+            target = os.readlink(link)
         except OSError:  # the descriptor of this very listing
             continue
         if target.startswith(_DEVICES):

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from tests.api import programs  # noqa: E402
+from tests.api import programs
 
 HERE = str(Path(__file__).parent)
 ROOT = str(Path(__file__).parents[2])

@@ -11,16 +11,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from perfci.app.bisect.commits import Commits
-from perfci.app.bisect.search import _Search
-from perfci.app.bisect.state import State, StateFile
-from perfci.app.explain import of_report
+from perfci.bisect.answer import NamedCommit
+from perfci.commands.bisect.answers import State, StateFile
+from perfci.commands.bisect.search import _Search
+from perfci.commands.bisect.targets import Commits
+from perfci.commands.explain import of_report
 from perfci.history.history import open_history
-from perfci.model.bisection import NamedCommit
-from perfci.model.history import Point
+from perfci.measure.journal import Interrupt
+from perfci.measure.workplace import Wanted
+from perfci.model.run import Point
 from perfci.model.worker import WorkOrder
-from perfci.session.interrupts import Interrupt
-from perfci.session.workplace import Wanted
 from tests.builders.project import Project, rows
 from tests.builders.recorded import recorded
 from tests.builders.simulated import Simulated
@@ -320,7 +320,7 @@ def test_one_signal_between_two_sessions_ends_the_search_with_what_is_known(
         monkeypatch.setattr(StateFile, "write", kept)
         monkeypatch.setattr(Commits, "side", side)
     else:
-        monkeypatch.setattr("perfci.app.bisect.why.explain_case", looked)
+        monkeypatch.setattr("perfci.commands.bisect.search.explain_case", looked)
     found = bisected(project, *asked, code=3)
     assert (found["ended"], begun) == ("interrupted", [])
     monkeypatch.undo()

@@ -14,7 +14,7 @@ import pytest
 from perfci.instruments import Recorded, words
 from perfci.instruments.memory import device_row, differences
 from perfci.instruments.memory.snapshot import held_at_peak
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 
 _RECORD = """
 import gc, json, sys

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.machine.quiet import child_environment, library_facts, plan_cores, quiet_facts
-from perfci.model.settings import Quiet
+from perfci.measure.machine.quiet import child_environment, library_facts, plan_cores, quiet_facts
+from perfci.model.worker import Quiet
 
 INHERITED = {
     "PATH": "/bin",

@@ -25,28 +25,27 @@ from typing import Any
 
 import pytest
 
-from perfci.app import confirmation
-from perfci.app.check import against_baselines
-from perfci.app.compare import BothSides, Request
-from perfci.app.conclusion import conclude, judged_alone, run_of, with_session
-from perfci.app.run import Alone
 from perfci.baselines.baseline import Baseline, with_run
+from perfci.commands import check
+from perfci.commands.check import against_baselines
+from perfci.commands.compare import BothSides, Request
+from perfci.commands.conclusion import conclude, judged_alone, run_of, with_session
+from perfci.commands.run import Alone
 from perfci.config.loading import Config
-from perfci.model.case import Case, Failure
+from perfci.measure.discovery import Discovered
+from perfci.measure.progress import CaseState, SessionResult
+from perfci.model.case import Case, Failure, Metric
 from perfci.model.codec import decode, encode
-from perfci.model.metric import Metric
 from perfci.model.report import Report, Timing, Verdict
 from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.worker import WorkerOutput
-from perfci.render.report_json import render_json
-from perfci.session.discovery import Discovered
-from perfci.session.state import CaseState, SessionResult
-from perfci.verdict.comparison.cases import compare_case
+from perfci.report.report_json import render_json
+from perfci.verdict.comparisons import compare_case
+from perfci.verdict.decision import Judged, Measured, build_report, decide_on
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import default_policy
-from perfci.verdict.report import Judged, Measured, build_report, decide_on
 from perfci.verdict.shards import Part
 from perfci.verdict.stopping import undecided_metrics
 
@@ -81,7 +80,7 @@ def load() -> Kept:
 def keep(options: list[str]) -> None:
     """Run ``examples/demo.py``'s comparison in this process, and write what its workers gave."""
     from perfci.cli.main import main
-    from perfci.session.session import Session
+    from perfci.measure.session import Session
 
     measure = Session.measure
 
@@ -332,11 +331,9 @@ def _confirmed(kept: Kept, alone: Alone, judged: Judged) -> Report:
         return BothSides((), measured, replace(judged, rows=rows))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(confirmation, "measure_both", again)
+        patch.setattr(check, "measure_both", again)
         return _report(
-            *confirmation.confirmed(
-                around, alone, judged, suspected, _stored(kept, 2), wanted, Request()
-            )
+            *check.confirmed(around, alone, judged, suspected, _stored(kept, 2), wanted, Request())
         )
 
 

@@ -10,8 +10,8 @@ from perfci.metrics import METRICS
 from perfci.model.finding import IN_WORDS, Reason, found, stated
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
-from perfci.render.outline import headline
-from perfci.verdict.comparison.cases import compare_case
+from perfci.report.outline import headline
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide, placeholder
 from perfci.verdict.enforcement import enforced, with_caveat, with_unreported
 from perfci.verdict.judgement import readjust

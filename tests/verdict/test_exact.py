@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfci.model.report import Comparison
-from perfci.verdict.comparison.cases import compare_case, number_rows
+from perfci.verdict.comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy

@@ -8,10 +8,10 @@ import pytest
 
 from perfci.model.finding import NOTHING_EXERCISED, found
 from perfci.model.report import Comparison, Report, Verdict
-from perfci.render.outline import headline, other_reasons
+from perfci.report.outline import headline, other_reasons
+from perfci.verdict.decision import Judged, build_report, decide_on, opened
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.merge import joined_findings
-from perfci.verdict.report import Judged, build_report, decide_on, opened
 from tests.verdict.shards import POLICY, paired, shard
 
 FINDING = found(NOTHING_EXERCISED, names="a.py, b.py, uv.lock", sources=4, locks=1)

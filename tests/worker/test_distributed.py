@@ -46,7 +46,7 @@ def ranks(fail=""):
 @perfci.benchmark
 def case():
     return perfci.distributed(ranks, ranks=2, timeout={timeout}, args=({fail!r},), start_method={start!r})
-"""  # noqa: E501
+"""
 
 
 def source(fail: str = "", start: str = "fork", timeout: float = 60) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from perfci.app.init.github import FOLDER, REQUIREMENTS
-from perfci.app.init.workflows import WORKFLOWS, WorkflowChoices, render_workflow
+from perfci.commands.init.files import WORKFLOWS, WorkflowChoices, render_workflow
+from perfci.commands.init.github import FOLDER, REQUIREMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from perfci.instruments import Recorded
-from perfci.model.finding import Plain
-from perfci.model.why import Difference
+from perfci.model.finding import Difference, Plain
 
 RUNS = 5
 """Profiles a side: of fewer, times are not compared."""

@@ -1,0 +1,206 @@
+"""``calibrate``: a commit against itself, and what that says of this machine.
+
+Identical sides get the first part of the time; then the quiet settings are switched off in turn;
+identical sides have another turn, so that neither met another hour; the rest tests the promise
+with a slow-down in head.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.calibrate.calibration import Calibration, DefaultSession, Spent
+from perfci.calibrate.promise import PROMISED_METRIC
+from perfci.calibrate.suggestions import suggest
+from perfci.commands.calibrate.parts import SAME_END, PartResults, Parts, in_workplace
+from perfci.commands.compare import Request, now, selected_cases
+from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
+from perfci.measure.opening import open_workplace
+from perfci.measure.workplace import Surroundings, Wanted
+from perfci.model.case import Case, Failure
+from perfci.model.run import Environment, Side
+from perfci.units import format_duration, format_share
+from perfci.verdict.shards import times_as_many
+from perfci.version import VERSION
+
+if TYPE_CHECKING:
+    from perfci.commands.project import Project
+    from perfci.commands.revisions import Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a calibration says beside the numbers. Times in s."""
+
+    created_at: str
+    side: Side
+    environment: Environment
+    wall_s: float
+    budget_s: float
+    configuration: str = ""
+    failures: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def calibrate(
+    project: Project, rev: str, asked: Asked, budget_s: float, config_path: Path | None = None
+) -> Calibration:
+    """Measure ``rev`` against itself for ``budget_s`` and return what this machine sees.
+
+    ``config_path`` is the configuration's file where it is not one of the project's own.
+    """
+    project.check_outputs(asked.outputs)
+    # what is there and is no file is an error of whoever reads it, not another file's turn
+    found = (one for one in (OWN_FILE, PROJECT_FILE) if os.path.lexists(project.root / one))
+    name = config_path.name if config_path else next(found, OWN_FILE)
+    side = project.side("head", rev, asked.python)
+    request = asked.request()
+    return calibrate_commit(project.surroundings(), side, request, budget_s, configuration=name)
+
+
+def calibrate_commit(
+    around: Surroundings,
+    wanted: Wanted,
+    request: Request,
+    budget_s: float,
+    *,
+    configuration: str,
+) -> Calibration:
+    """Measure ``wanted`` against itself for ``budget_s`` and return what this machine sees.
+
+    The configuration's own budget and rounds are those of the session that promises are made for;
+    ``configuration`` names the file it came from.
+    """
+    config = around.config
+    limited = replace(config, settings=replace(config.settings, budget=budget_s))
+    sides = tuple(replace(wanted, name=name) for name in ("base", "head"))
+    here = replace(around, config=limited)
+    with open_workplace(here, sides, request.log_folder) as workplace:
+        cases = selected_cases(workplace, request)
+        parts = Parts(
+            measure=in_workplace(workplace, workplace.budget_end),
+            config=config,
+            cores=workplace.plan.cores,
+            clock=around.executor.now,
+            end=workplace.budget_end,
+            scale=times_as_many(workplace.cases(""), cases),  # the user's gate measures all
+        )
+        known = {case.id for case in workplace.found["base"].discovery.cases}
+        found = parts.run([case for case in cases if not case.skip and case.id in known])
+        return concluded(
+            found,
+            cases,
+            config,
+            Facts(
+                created_at=now(),
+                side=next(s.side for s in workplace.plan.sides if s.name == "head"),
+                environment=workplace.environments["head"],
+                wall_s=workplace.elapsed_s(),
+                budget_s=budget_s,
+                configuration=configuration,
+                failures=workplace.failures(cases),
+                notes=workplace.notes,
+            ),
+        )
+
+
+def concluded(
+    found: PartResults, cases: Sequence[Case], config: Config, facts: Facts
+) -> Calibration:
+    """Return the calibration: what was found, what to change, and what can't be relied on."""
+    settings, seen = config.settings, found.calibrated.seen
+    session = DefaultSession(
+        rounds=settings.rounds,
+        max_rounds=settings.max_rounds,
+        budget_s=settings.budget,
+        alpha=config.policy.alpha,
+        comparisons=found.calibrated.comparisons,
+    )
+    own = {(case.benchmark, metric) for case in cases for metric in case.thresholds}
+    untrusted = tuple(_why_untrusted(found))
+    return Calibration(
+        perfci_version=VERSION,
+        created_at=facts.created_at,
+        side=facts.side,
+        environment=facts.environment,
+        session=session,
+        spent=Spent(
+            wall_s=facts.wall_s,
+            budget_s=facts.budget_s,
+            same_s=found.part_s.get("same", 0.0),
+            settings_s=found.part_s.get("settings", 0.0),
+            promise_s=found.part_s.get("promise", 0.0),
+            rounds=found.rounds,
+        ),
+        seen=seen,
+        false_alarms=found.calibrated.false_alarms,
+        settings=found.settings,
+        promise=found.promise,
+        suggestions=()
+        if untrusted
+        else suggest(seen, session, config.policy, found.sweep_s, own=frozenset(own)),
+        configuration=facts.configuration,
+        failures=(*facts.failures, *found.failures),
+        notes=(*facts.notes, *found.notes, *_cut(found, cases, config)),
+        untrusted=untrusted,
+    )
+
+
+def _cut(found: PartResults, cases: Sequence[Case], config: Config) -> list[str]:
+    """Say what the calibration did not look at, and why."""
+    notes = []
+    if found.session.most < config.settings.max_rounds:
+        budget, most = format_duration(config.settings.budget), found.session.most
+        notes.append(f"The budget of {budget} allows {most} rounds a case, not `max_rounds`.")
+    if any(row.metric == PROMISED_METRIC and row.modes for row in found.calibrated.seen):
+        notes.append("No promise is tested, and no threshold suggested, where there are two modes.")
+    latency = [row for row in found.calibrated.seen if row.metric == PROMISED_METRIC]
+    known = {row.case for row in latency if row.spread is not None}
+    known |= {failure.case for failure in found.failures}
+    few = [case.id for case in cases if not case.skip and case.id not in known]
+    if few:
+        names = ", ".join(few)
+        notes.append(
+            f"Too few rounds to know the spread: {names}. Raise --budget or choose with -k."
+        )
+    passed = {
+        row.metric
+        for row in found.calibrated.seen
+        if row.gate == "fail"
+        and row.sees_threshold is False
+        and config.policy.undecided(row.metric) == "pass"
+    }
+    if passed:
+        names = ", ".join(sorted(passed))
+        notes.append(
+            f"An undecided {names} costs no verdict, so no rounds are suggested for it: a change "
+            "too small to be seen passes."
+        )
+    if found.promise.left_out and found.promise.status != "not_checked":
+        names = ", ".join(found.promise.left_out)
+        notes.append(f"The promise was not tested, for want of time, on {names}.")
+    return notes
+
+
+def _why_untrusted(found: PartResults) -> list[str]:
+    """Return why nobody should rely on this calibration; empty for none."""
+    reasons = []
+    if found.interrupted:
+        reasons.append("interrupted before the end")
+    if not any(row.detectable is not None for row in found.calibrated.seen):
+        reasons.append(
+            "nothing was measured often enough to know a spread; raise --budget: "
+            f"identical sides get the first {format_share(SAME_END)} of the time"
+        )
+    if found.promise.status == "not_kept":
+        promised = format_share(found.promise.promised)
+        reasons.append(f"the promise to find {promised} was not kept: {found.promise.reason}")
+    alarms = [row for row in found.calibrated.seen if row.false_alarm and row.gate == "fail"]
+    if alarms:
+        names = ", ".join(f"{row.case} {row.metric}" for row in alarms)
+        reasons.append(f"identical sides were called different: {names}")
+    return reasons

@@ -1,0 +1,342 @@
+"""``compare``: both sides measured in pairs, decided, reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from perfci.commands.accepting import accepting
+from perfci.commands.conclusion import advised, conclude, run_of, with_session
+from perfci.commands.recorder import Memory
+from perfci.config.loading import load_config
+from perfci.config.reading import nearest
+from perfci.errors import UsageError
+from perfci.measure.checkout.git import Resolved
+from perfci.measure.opening import open_workplace
+from perfci.measure.plan import files_in
+from perfci.measure.progress import SessionResult
+from perfci.measure.selection import Written, by_name, select, words_of, written_in
+from perfci.measure.workplace import Surroundings, Wanted, Workplace
+from perfci.model.case import Case, Failure
+from perfci.model.report import Report, Timing
+from perfci.model.run import Run
+from perfci.model.worker import MeasureSettings
+from perfci.notices import Announce, unheard
+from perfci.units import counted, first_of, format_duration, listed
+from perfci.verdict.decision import Judged, Measured, build_report, decide_on
+from perfci.verdict.shards import Part, Shard, part_of
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a command asks of a session, besides the configuration.
+
+    ``everything``: cases of the same code on both sides are measured as any other.
+    ``only`` names cases by their ids, besides the user's ``selection``; empty for all. So does
+    ``again``, which has files, too: what failed last time and is asked for by ``--last-failed``.
+    ``shard`` asks for a part of what is selected, split by ``durations`` in s by case; None for the
+    whole.
+    The report is of ``command``, and of ``created_at``: the moment it is made where that is empty.
+    Both sides run head's benchmark files, or those of ``benchmarks_of``. ``why``: cases that moved
+    are looked into, and Chrome traces of them written into the folder ``traces``.
+    """
+
+    selection: str = ""
+    only: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    fail_fast: bool = False
+    everything: bool = False
+    log_folder: Path | None = None
+    shard: Shard | None = None
+    durations: Mapping[str, float] = field(default_factory=dict)
+    command: str = ""
+    created_at: str = ""
+    benchmarks_of: Resolved | None = None
+    why: bool = False
+    traces: Path | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all cases are asked for."""
+        return not (self.selection or self.only or self.again or self.shard or self.fail_fast)
+
+
+@dataclass(frozen=True, slots=True)
+class BothSides:
+    """Two sides measured in pairs: their runs (base's, head's), and what a report is made of."""
+
+    runs: tuple[Run, Run]
+    measured: Measured
+    judged: Judged
+
+
+def compare(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> Report:
+    """Measure ``base`` and ``head`` in pairs and return the report with its verdict."""
+    return compare_runs(around, base, head, request)[1]
+
+
+def compare_runs(
+    around: Surroundings,
+    base: Wanted,
+    head: Wanted,
+    request: Request,
+    announce: Announce = unheard,
+) -> tuple[tuple[Run, Run], Report]:
+    """Measure both in pairs; return their runs (base's, head's), and the report.
+
+    ``announce`` is told what will be measured and by when, before anything is.
+    """
+    both = measure_both(around, base, head, request, announce)
+    measured, judged = accepting(
+        around, both.measured, both.judged, base.resolved, whole=request.is_whole
+    )
+    return both.runs, build_report(measured, decide_on(measured, judged, around.config.policy))
+
+
+def measure_both(
+    around: Surroundings,
+    base: Wanted,
+    head: Wanted,
+    request: Request,
+    announce: Announce = unheard,
+) -> BothSides:
+    """Measure both in pairs, and judge them."""
+    with open_workplace(
+        around, (base, head), request.log_folder, benchmarks_of=request.benchmarks_of
+    ) as workplace:
+        remember_cases(around, workplace)
+        part = selected_part(workplace, request)
+        announce(_announcement(base.resolved, head.resolved, part, around.config.settings))
+        result = workplace.measure(
+            part.cases,
+            fail_fast=request.fail_fast,
+            scale=part.scale,
+            everything=request.everything,
+            looks=request.why,
+        )
+        new, gone = one_sided_points(workplace, request, part)
+        removed = (*removed_cases(workplace, request), *gone)
+        measured = measured_of(request.command or "compare", workplace, request, result, part)
+        environments = workplace.environments
+        measured_cases = {state.case.id for state in result.states if state.outputs["base"]}
+        not_given = tuple(
+            Failure(name, "base", "discovery", "absent", "head's benchmark files lack it on base")
+            for name in new
+            if part.reports(name)
+        )
+        failures = (*measured.failures, *not_given)
+        absent = workplace.not_on_base(failures, part.whole, measured_cases)
+        failures = tuple(one for one in failures if one not in not_given or one.case not in absent)
+        measured = replace(measured, failures=advised(failures, absent))
+        judged = conclude(
+            measured,
+            result,
+            tuple(name for name in removed if part.reports(name)),
+            tuple(sorted(absent)),
+            around.config.policy,
+            written_on_base(workplace),
+        )
+        if request.why and not result.cut_short and not any(measured.injected.values()):
+            looked = workplace.explain(result.states, judged.rows, request.traces)
+            judged = replace(judged, why=looked.why, notes=(*judged.notes, *looked.notes))
+        return BothSides(
+            (
+                run_of(result, "base", measured, environments["base"]),
+                run_of(result, "head", measured, environments["head"]),
+            ),
+            measured,
+            judged,
+        )
+
+
+def _announcement(base: Resolved, head: Resolved, part: Part, settings: MeasureSettings) -> str:
+    most = f" to {settings.max_rounds}" if settings.max_rounds > settings.rounds else ""
+    return (
+        f"comparing {_named(base)} with {_named(head)}: {counted(len(part.cases), 'case')}, "
+        f"{settings.rounds}{most} rounds of each, within {format_duration(settings.budget)}"
+    )
+
+
+def _named(side: Resolved) -> str:
+    name = "the working tree" if side.rev == "." else side.rev
+    return f"{name} ({side.short})" if side.short not in name else name
+
+
+def remember_cases(around: Surroundings, workplace: Workplace) -> None:
+    """Keep which cases head has, for a shell that completes them."""
+    with suppress(OSError):  # a full disk says so where something is lost by it
+        memory = Memory(around.cache, around.repository)
+        memory.keep_cases(workplace.found["head"].discovery.cases)
+
+
+def selected_cases(workplace: Workplace, request: Request) -> tuple[Case, ...]:
+    """Return head's cases that are asked for; UsageError where there are none."""
+    selected = workplace.cases(request.selection)
+    cases = tuple(case for case in selected if not request.only or case.id in request.only)
+    if request.again:
+        again = set(request.again)
+        cases = tuple(case for case in cases if again & {case.id, case.file})
+        if selected and not cases:
+            raise UsageError(
+                "nothing-selected",
+                f"none of the cases that failed last is here any more: {first_of(request.again, 5)}"
+                if not request.selection
+                else f"-k {request.selection!r} selects none of the cases that failed last",
+                "Leave out --last-failed.",
+            )
+    if not cases:
+        near = _nearest(workplace.cases(""), request.selection)
+        raise UsageError(
+            "nothing-selected",
+            f"-k {request.selection!r} selects no case",
+            f"{near}`perfci list` shows all cases.",
+        )
+    return cases
+
+
+def _nearest(cases: Sequence[Case], selection: str) -> str:
+    """Return a question with the benchmark or tag most like each word that no case has."""
+    names = sorted({name for case in cases for name in (case.id.partition("[")[0], *case.tags)})
+    unknown = [word for word in words_of(selection) if not select(cases, word)]
+    meant = [near for word in unknown if (near := nearest(word, names))]
+    return f"Did you mean {listed([f'`{name}`' for name in meant])}? " if meant else ""
+
+
+def selected_part(workplace: Workplace, request: Request) -> Part:
+    """Return what is measured here of the cases that are asked for: all, or a shard's part."""
+    asked = {case.id for case in selected_cases(workplace, request)}
+    selected = workplace.cases(request.selection)
+    # split as if nothing were left out: a check confirms suspects in the shard that found them
+    return part_of(selected, request.shard, request.durations).only(asked)
+
+
+def reported_failures(workplace: Workplace, part: Part) -> tuple[Failure, ...]:
+    """Return those of discovery's failures that this part reports."""
+    return tuple(one for one in workplace.failures(part.whole) if part.reports(one.case))
+
+
+def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
+    """Return the benchmarks that base's files have and head's no longer have, by their names.
+
+    Both sides run head's files, so base's own are read and never imported. One that names no
+    benchmark stands for itself, by its path, once it is gone. A selection names those it means.
+    """
+    if request.only or request.again:
+        return ()
+    plan, head = workplace.plan, workplace.found["head"].discovery
+    before = _on_base(workplace)
+    after = written_in(plan.benchmark_root, plan.benchmark_files(plan.benchmark_root))
+    # a name that head writes and doesn't define is broken, or not meant for this machine
+    kept = {case.benchmark for case in head.cases}.union(*after.values())
+    broken = {failure.case for failure in head.failures}
+    gone = {
+        name: file
+        for file, names in before.items()
+        for name in (names.keys() or {file} - after.keys())
+        if name not in kept and file not in broken
+    }
+    stand_ins = (Case(name, name, {}, file, 0, "") for name, file in sorted(gone.items()))
+    return tuple(case.id for case in select(stand_ins, request.selection))
+
+
+def written_on_base(workplace: Workplace) -> Mapping[str, Written]:
+    """Return the benchmarks that base's own files write, by their names."""
+    return by_name(_on_base(workplace))
+
+
+def written_on_head(workplace: Workplace) -> Mapping[str, Written]:
+    """Return the benchmarks that head's files write, by their names."""
+    plan = workplace.plan
+    return by_name(written_in(plan.benchmark_root, plan.benchmark_files(plan.benchmark_root)))
+
+
+def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
+    """Return what base's own files write, by file: those that its own configuration names, too.
+
+    A head that looks for its benchmarks elsewhere hasn't got those of before. The saved models of
+    that configuration are in no file.
+    """
+    plan = workplace.plan
+    root = next(side for side in plan.sides if side.name == "base").root
+    files = plan.benchmark_files(root)
+    try:
+        own = load_config(root)
+    except UsageError:  # of a configuration that was mended since: nobody could measure by it
+        own = None
+    if own is None:
+        return written_in(root, files)
+    files += files_in(root, own.benchmarks, own.pattern)
+    saved = {one.name: Written() for one in own.saved}
+    return {**written_in(root, dict.fromkeys(files)), **({"": saved} if saved else {})}
+
+
+def one_sided_points(
+    workplace: Workplace, request: Request, part: Part
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the cases that head's benchmark files give on head alone, and on base alone.
+
+    An axis whose values come from the library, say, or a skip that asks it. Files that fail on a
+    side are reported as failures.
+    """
+    if request.only or request.again:
+        return (), ()
+    base, head = (workplace.found[name].discovery for name in ("base", "head"))
+    broken = {failure.case for side in (base, head) for failure in side.failures}
+    on_base = {case.id for case in base.cases}
+    new = (case for case in part.whole if case.id not in on_base and not case.skip)
+    measurable = {case.id for case in head.cases if not case.skip}
+    gone = (case for case in select(base.cases, request.selection) if case.id not in measurable)
+    return (
+        tuple(case.id for case in new if case.file not in broken),
+        tuple(case.id for case in gone if case.file not in broken and not case.skip),
+    )
+
+
+def _left_out(workplace: Workplace, request: Request) -> tuple[str, ...]:
+    """Return a note on the cases that the user's selection leaves out of the report."""
+    everything = workplace.found["head"].discovery.cases
+    if request.again:
+        left = len(everything) - len(selected_cases(workplace, request))
+        return (f"--last-failed left out {left} of {counted(len(everything), 'case')}.",) * bool(
+            left
+        )
+    left = len(everything) - len(select(everything, request.selection))
+    if not left or request.only:
+        return ()
+    return (f"-k {request.selection!r} left out {left} of {counted(len(everything), 'case')}.",)
+
+
+def measured_of(
+    command: str, workplace: Workplace, request: Request, result: SessionResult, part: Part
+) -> Measured:
+    """Return what the report of a session says beside its rows."""
+    sides = {side.name: side.side for side in workplace.plan.sides}
+    environments = workplace.environments
+    head, base = environments["head"], environments.get("base")
+    measured = Measured(
+        command=command,
+        created_at=request.created_at or now(),
+        base=sides.get("base"),
+        head=sides["head"],
+        environment=head,
+        base_environment=base if base and base.key != head.key else None,
+        notes=(*workplace.notes, *_left_out(workplace, request)),
+        benchmarks_of=request.benchmarks_of.sha if request.benchmarks_of else "",
+        injected=workplace.config.settings.inject,
+        shard=str(part.shard or ""),
+        split=part.split,
+        timing=Timing(
+            wall_s=workplace.elapsed_s(),
+            measured_s=result.measured_s,
+            rounds=result.rounds,
+        ),
+    )
+    return with_session(measured, part.cases, result, reported_failures(workplace, part))
+
+
+def now() -> str:
+    """Return this moment as ISO 8601, to the second, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

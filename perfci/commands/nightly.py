@@ -1,0 +1,339 @@
+"""``nightly``: a branch's commits measured one after the other, each recorded when it is done.
+
+The newest commit's benchmark files are run on all of them, as in a comparison: a new benchmark
+gets its past, and what moved is the library. What a kill interrupts is the commit in the works.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from perfci.commands.bisect.request import Searched, search_new
+from perfci.commands.compare import Request, compare, now, selected_cases
+from perfci.commands.nightly_scope import (
+    OF_THE_COMMIT,
+    NightlyRequest,
+    Scope,
+    Task,
+    failed_run,
+    find_scope,
+    known_broken,
+    task_of,
+    whole,
+)
+from perfci.commands.project import Project, require_own
+from perfci.commands.run import run
+from perfci.errors import MeasureError, PerfciError
+from perfci.history.history import OpenHistory, open_history
+from perfci.history.interchange import keeping
+from perfci.history.records import outcome_of, recorded_run
+from perfci.measure.checkout.commits import Commit
+from perfci.measure.checkout.disk import explaining, take_if_free
+from perfci.measure.checkout.git import Resolved
+from perfci.measure.discovery import NO_TIME_TO_IMPORT
+from perfci.measure.opening import open_workplace
+from perfci.measure.workplace import Surroundings, Wanted
+from perfci.model.case import Case
+from perfci.model.report import Report
+from perfci.model.run import Environment, GateOutcome, RecordedRun, Run, Side
+from perfci.trend.series import Gap, gaps, slowest_case, time_for
+from perfci.trend.timelines import current_name
+from perfci.units import format_duration
+
+# One commit, one runner: who has a commit in the works in this environment.
+
+
+@contextmanager
+def claimed(history: OpenHistory, cache: Path, environment: str, sha: str) -> Iterator[bool]:
+    """Yield whether nobody else has the commit in the works; then it is ours until the end.
+
+    Against others on this machine by a lock file in ``cache``; against other machines by the
+    history's own claim. Both are let go of by the system when the holder dies, however it dies.
+    """
+    digest = hashlib.sha256(f"{history.shown}\0{environment}\0{sha}".encode()).hexdigest()
+    folder = cache / "claims"
+    with explaining(f"claiming a commit in {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = take_if_free(folder / f"{digest[:24]}.lock")
+    if lock is None:
+        yield False
+        return
+    try:
+        with history.claim(environment, sha) as mine:
+            yield mine
+    finally:
+        lock.release(remove=True)
+
+
+_SHARE_OF_SAME = 0.2
+_SHARE_OF_SEARCHES = 0.3
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a night did: ``left`` gaps had no time, ``taken`` are others', ``cut`` is interrupted.
+
+    ``notes`` are those of the session that was ``interrupted``. ``commits`` are those that were
+    wanted, the newest first. ``searched`` are changes of the trend whose commits were looked for.
+    """
+
+    environment: str = ""
+    recorded: list[RecordedRun] = field(default_factory=list)
+    outcome: GateOutcome | None = None
+    left: list[Gap] = field(default_factory=list)
+    taken: list[Gap] = field(default_factory=list)
+    cut: list[Gap] = field(default_factory=list)
+    no_time_for_same: bool = False
+    interrupted: bool = False
+    notes: tuple[str, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    wall_s: float = 0.0
+    budget_s: float = 0.0
+    searched: tuple[Searched, ...] = ()
+
+    def require_progress(self) -> None:
+        """MeasureError where not one case was done within the budget."""
+        if not self.recorded and self.left and not self.interrupted:
+            raise MeasureError(
+                "budget-too-short",
+                f"not one case was done: {format_duration(self.wall_s)} went by, and what is left "
+                f"of the {format_duration(self.budget_s)} of --budget is too short for more",
+                "Raise --budget (a commit's cases are measured in turns, and all are done near its "
+                "end), or choose fewer cases with -k.",
+            )
+
+
+def nightly(project: Project, request: NightlyRequest) -> Summary:
+    """Measure what the history lacks of the requested commits, and record it."""
+    task = task_of(project, request)
+    with open_history(project.history_place(request.history)) as history:
+        require_own(history, project.config, project.root)
+        began = project.caller.executor.now()
+        summary = record_nights(project.surroundings(), history, task)
+        summary.wall_s = project.caller.executor.now() - began
+    if task.bisect and not summary.interrupted:
+        summary.searched = search_new(
+            project,
+            request.history,
+            summary.environment,
+            now=now(),
+            budget_s=task.budget_s - summary.wall_s,
+            python=request.python,
+        )
+        ends = [one.answer.ended for one in summary.searched if one.answer]
+        summary.interrupted = "interrupted" in ends
+    summary.budget_s = task.budget_s
+    summary.commits = task.commits
+    return summary
+
+
+def record_nights(around: Surroundings, history: OpenHistory, task: Task) -> Summary:
+    """Measure what ``history`` lacks of the task's commits, the newest first, within the budget.
+
+    Each is recorded when it is done. PerfciError where not the commit is at fault but the
+    surroundings; what was recorded until then stays.
+    """
+    night = _Night(around, history, task)
+    try:
+        night.measure_all()
+    except KeyboardInterrupt:
+        night.summary.interrupted = True
+    return night.summary
+
+
+class _Night:
+    """One night in the works."""
+
+    def __init__(self, around: Surroundings, history: OpenHistory, task: Task) -> None:
+        self.summary = Summary()
+        self._around = around
+        self._history = history
+        self._task = task
+        self._began = now()
+        self._newest = around.repository.resolve(task.commits[0].sha)
+        self._end = self._around.executor.now() + task.budget_s
+        self._for_same = _SHARE_OF_SAME * task.budget_s if task.same else 0.0
+        self._took: list[tuple[int, float]] = []
+
+    def measure_all(self) -> None:
+        """Measure the newest commit, compare it with itself, and fill the other gaps."""
+        failed = (
+            () if self._task.retry_failed else self._history.runs_without_points(self._task.runner)
+        )
+        shas = [commit.sha for commit in (*self._task.commits, *self._task.older)]
+        scope = find_scope(shas, self._see, known_broken(failed))
+        self.summary.environment = scope.environment.key
+        for commit in self._task.commits:
+            if error := scope.broken.get(commit.sha):
+                self._record_error(scope, commit, scope.cases, error)
+        todo = [gap for gap in self._gaps(scope, self._task.commits) if gap.sha not in scope.broken]
+        if todo and todo[0].sha == self._newest.sha:
+            # all the time it needs: one that leaves no fifth could not be compared with itself
+            self._fill(scope, todo.pop(0))
+        if not self.summary.interrupted:
+            self._compare_with_itself(scope)
+        if self._task.bisect:  # they get what is left, and at least their share
+            self._end -= _SHARE_OF_SEARCHES * self._task.budget_s
+        for gap in todo:
+            if self.summary.interrupted:
+                return
+            self._fill(scope, gap)
+
+    def _see(self, sha: str) -> tuple[Environment, tuple[Case, ...]]:
+        with open_workplace(
+            self._within(self._left_s()),
+            (self._wanted("head", sha),),
+            benchmarks_of=self._benchmarks_of(sha),
+        ) as workplace:
+            cases = selected_cases(workplace, Request(self._task.selection))
+            measurable = tuple(case for case in cases if not case.skip)
+            return workplace.environments["head"], measurable
+
+    def _gaps(self, scope: Scope, commits: tuple[Commit, ...]) -> list[Gap]:
+        key, newest = scope.environment.key, self._newest.sha
+        known = self._measured(key, failed=not self._task.retry_failed)
+        if self._task.once_a_day and not self._measured_today(key):
+            earlier = self._measured(key, failed=False)
+            known -= {(sha, case) for sha, case in earlier if sha == newest}
+        return list(gaps([one.sha for one in commits], [one.id for one in scope.cases], known))
+
+    def _measured(self, environment: str, *, failed: bool) -> frozenset[tuple[str, str]]:
+        """Return each (sha, case) in the history; a renamed case under both of its names."""
+        aliases = self._around.config.aliases
+        pairs = self._history.measured(environment, failed=failed)
+        return pairs | {(sha, current_name(case, aliases)) for sha, case in pairs}
+
+    def _measured_today(self, environment: str) -> bool:
+        nights = self._history.runs(environment=environment)
+        days = {one.measured_at[:10] for one in nights if one.sha == self._newest.sha}
+        return self._began[:10] in days
+
+    def _fill(self, scope: Scope, gap: Gap) -> None:
+        """Measure one commit and record it, unless others do or there is no time."""
+        within_s = time_for(gap, self._left_s(), slowest_case(self._took))
+        if within_s is None:
+            self.summary.left.append(gap)
+            return
+        around = self._around
+        with claimed(self._history, around.cache, scope.environment.key, gap.sha) as mine:
+            if not mine:
+                self.summary.taken.append(gap)
+                return
+            commit = next(one for one in self._task.commits if one.sha == gap.sha)
+            for still in self._gaps(scope, (commit,)):  # it may have been recorded since
+                self._measure(scope, commit, still, within_s)
+
+    def _measure(self, scope: Scope, commit: Commit, gap: Gap, within_s: float) -> None:
+        self._around.shown.step(f"{commit.sha[:10]} {commit.subject}")
+        wanted = tuple(case for case in scope.cases if case.id in gap.cases)
+        started = self._around.executor.now()
+        try:
+            measured, report = run(
+                self._within(within_s),
+                self._wanted("head", gap.sha),
+                Request(self._task.selection, only=gap.cases),
+                benchmarks_of=self._benchmarks_of(gap.sha),
+            )
+        except PerfciError as error:
+            if error.slug not in OF_THE_COMMIT | {NO_TIME_TO_IMPORT}:
+                raise
+            self._record_error(scope, commit, wanted, error)
+            return
+        self._took.append((len(gap.cases), self._around.executor.now() - started))
+        self._end_where_cut_short(report)
+        settings = self._around.config.settings
+        recorded = self._record(commit, whole(measured, report, wanted, settings))
+        known = {*recorded.failed, *(point.case for point in recorded.points)}
+        if cut := tuple(case for case in gap.cases if case not in known):
+            short = self.summary.cut if self.summary.interrupted else self.summary.left
+            short.append(Gap(gap.sha, cut))
+
+    def _compare_with_itself(self, scope: Scope) -> None:
+        """Compare the newest commit with itself, once a day: what the gate says then is noise."""
+        key, runner = scope.environment.key, self._task.runner
+        done = (
+            one.same and one.environment == key and one.runner == runner
+            for one in self._history.outcomes()
+            if one.created_at[:10] == self._began[:10]
+        )
+        measured = self._history.measured(key, failed=False)
+        cases = tuple(one.id for one in scope.cases if (self._newest.sha, one.id) in measured)
+        within_s = min(self._for_same, self._left_s(), self._around.config.settings.budget)
+        if not self._task.same or not cases or any(done):
+            return
+        if within_s <= 2 * len(cases) * (slowest_case(self._took) or 0.0):  # of two sides
+            self.summary.no_time_for_same = True
+            return
+        try:
+            report = compare(
+                self._within(within_s),
+                self._wanted("base", self._newest.sha),
+                self._wanted("head", self._newest.sha),
+                Request(
+                    self._task.selection, only=cases, command="nightly", created_at=self._began
+                ),
+            )
+        except PerfciError as error:
+            if error.slug != NO_TIME_TO_IMPORT:
+                raise
+            self.summary.no_time_for_same = True
+            return
+        self._end_where_cut_short(report)
+        outcome = outcome_of(report, runner=runner)
+        if outcome is not None and outcome.comparisons:
+            with keeping([outcome], self._around.cache):
+                self._history.record_outcome(outcome)
+            self.summary.outcome = outcome
+
+    def _end_where_cut_short(self, report: Report) -> None:
+        """A session that deleted its tree ends early, too, but the next commit can be measured."""
+        if report.interrupted and not any(one.kind == "deleted_tree" for one in report.failures):
+            self.summary.interrupted = True
+            self.summary.notes = report.notes
+
+    def _record_error(
+        self, scope: Scope, commit: Commit, wanted: tuple[Case, ...], error: PerfciError
+    ) -> None:
+        """Record what every case of the commit ended with, where it is the commit's doing."""
+        if error.slug == NO_TIME_TO_IMPORT:
+            self.summary.left.append(Gap(commit.sha, tuple(case.id for case in wanted)))
+            return
+        side = Side(commit.sha, commit.sha, self._task.python)
+        nothing = Run(side, scope.environment, now(), ())
+        self._record(commit, failed_run(nothing, wanted, error))
+
+    def _record(self, commit: Commit, measured: Run) -> RecordedRun:
+        if commit.sha == self._newest.sha:  # else a night that passes midnight takes the next one's
+            measured = replace(measured, created_at=self._began)
+        recorded = recorded_run(
+            measured,
+            source="nightly",
+            runner=self._task.runner,
+            subject=commit.subject,
+            branch=self._task.branch,
+            committed_at=commit.committed_at,
+            position=commit.position,
+        )
+        if recorded.points or recorded.failed:
+            with keeping([recorded], self._around.cache):
+                self._history.record([recorded])
+            self.summary.recorded.append(recorded)
+        return recorded
+
+    def _benchmarks_of(self, sha: str) -> Resolved | None:
+        return None if sha == self._newest.sha else self._newest
+
+    def _wanted(self, name: str, sha: str) -> Wanted:
+        return Wanted(name, self._around.repository.resolve(sha), self._task.python)
+
+    def _within(self, seconds: float) -> Surroundings:
+        config = self._around.config
+        settings = replace(config.settings, budget=seconds)
+        return replace(self._around, config=replace(config, settings=settings))
+
+    def _left_s(self) -> float:
+        return self._end - self._around.executor.now()

@@ -1,0 +1,159 @@
+"""``on-demand``: whether a comment has its pull request measured, and what."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.errors import UsageError
+from perfci.files import require_file
+from perfci.forges.github import step
+from perfci.forges.rest import Missing, Refused
+from perfci.measure.selection import select
+from perfci.outputs import unwritable
+from perfci.report.clean import clean_line
+
+if TYPE_CHECKING:
+    from perfci.forges.github.client import Client
+    from perfci.forges.github.on_demand import Asking, Measuring
+    from perfci.notices import Say
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemandRequest:
+    """The event of a comment, and whom the token posts as."""
+
+    event: Path | None = None
+    repository: str | None = None
+    author: str | None = None
+    most_wait_s: float = 120.0
+
+
+def on_demand(request: OnDemandRequest, say: Say) -> Measuring | None:
+    """Return what the event's comment has measured, and answer it; None where it has nothing.
+
+    What is to be measured becomes the step's outputs, which are empty where nothing is. A comment
+    of nobody who may ask is left without any answer.
+    """
+    from perfci.forges.github.event import Nothing
+    from perfci.forges.github.on_demand import (
+        Demand,
+        Misread,
+        may_write,
+        read_asking,
+        read_commands,
+    )
+
+    if request.event is None:
+        raise UsageError(
+            "no-event",
+            "no comment is named",
+            "Run it in a workflow `on: issue_comment`, which sets GITHUB_EVENT_PATH.",
+        )
+    advice = "Name the event's file: --event."
+    asking = read_asking(step.read_input(request.event, advice), str(request.event))
+    if isinstance(asking, Nothing):
+        say(f"nothing is measured: {asking.reason}", err=True)
+        return None
+    read = read_commands(asking.comment.body)
+    asked = () if isinstance(read, Misread) else [one for one in read if isinstance(one, Demand)]
+    if not asked and not isinstance(read, Misread):
+        say("nothing is measured: the comment doesn't ask for it", err=True)
+        return None
+    who = clean_line(asking.comment.author, 80)
+    with closing(step.client(request.repository, request.most_wait_s)) as client:
+        bot = asking.comment.bot
+        permission = "" if bot else client.permission(asking.comment.author)
+        if isinstance(read, Misread):
+            measuring: Measuring | str = read.why
+        else:
+            selections = [one.selection for one in asked]
+            measuring = _measuring(client, asking, selections, permission)
+        if isinstance(measuring, str):
+            say(f"the command of {who} has nothing measured: {measuring}", err=True)
+            if may_write(asking.comment, permission):
+                _react(client, asking, "confused", say)
+            return None
+        try:
+            _react(client, asking, "eyes", say)
+        except Missing:
+            say("nothing is measured: the comment was deleted", err=True)
+            return None
+        _answer(client, request.author or client.login(), measuring, say)
+    set_outputs(
+        {
+            "number": str(measuring.number),
+            "comment": str(measuring.comment),
+            "base": measuring.base_sha,
+            "head": measuring.head_sha,
+            "selection": measuring.selection,
+        }
+    )
+    return measuring
+
+
+def _measuring(
+    client: Client, asking: Asking, selections: list[str], permission: str
+) -> Measuring | str:
+    """Return what is measured, or why nothing is."""
+    from perfci.forges.github.event import SHA
+    from perfci.forges.github.on_demand import Measuring, why_not_measured
+
+    pull = client.pull(asking.number)
+    why = why_not_measured(asking.comment, pull, permission)
+    if why:
+        return why
+    if len(selections) > 1:
+        return "it has several selections; join them by `or`"
+    try:
+        select((), selections[0])
+    except UsageError as error:
+        return error.message
+    base = client.leaves(pull, pull.head_sha)
+    if SHA.fullmatch(base) is None or SHA.fullmatch(pull.head_sha) is None:
+        return "the pull request has no commit in common with its target"
+    return Measuring(asking.number, asking.comment.id, base, pull.head_sha, selections[0])
+
+
+def _react(client: Client, asking: Asking, content: str, say: Say) -> None:
+    try:
+        client.retry(lambda: client.react(asking.comment.id, content))
+    except Refused as failure:  # that it is measured doesn't depend on it
+        say(f"no reaction, the token may not: {failure.message}", err=True)
+
+
+def _answer(client: Client, author: str, measuring: Measuring, say: Say) -> None:
+    """Say that it is measured, where the numbers will be."""
+    from perfci.forges.github.on_demand import measuring_body
+    from perfci.forges.posting import leave_answer
+
+    body = measuring_body(measuring, step.run_url())
+    left = leave_answer(client, measuring.number, measuring.comment, author, body)
+    refused = left.kind == "refused"  # that it is measured doesn't depend on it
+    say(f"no answer, the token may not: {left.text}" if refused else left.text, err=refused)
+
+
+def set_outputs(values: Mapping[str, str]) -> None:
+    """Set the step's outputs; nothing outside Actions.
+
+    A delimiter that nobody can guess: a value can't end itself and begin another.
+    """
+    named = os.environ.get("GITHUB_OUTPUT", "")
+    if not named:
+        return
+    lines = []
+    for name, value in values.items():
+        delimiter = f"perfci-{secrets.token_hex(16)}"
+        lines.append(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
+    path = Path(named)
+    try:
+        require_file(path)
+        with path.open("a", encoding="utf-8") as file:
+            file.write("".join(lines))
+    except OSError as error:
+        raise unwritable(path, error, "Nothing is measured.") from error

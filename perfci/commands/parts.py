@@ -1,0 +1,395 @@
+"""``--engine``: ``compare`` and ``check`` in shards, submitted, waited for, and merged."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from perfci.baselines.files import BaselineStore
+from perfci.commands.check import require_stored
+from perfci.commands.merge import MergedReport, merge_reports
+from perfci.commands.project import cache_folder, load_durations, load_report
+from perfci.commands.revisions import require_two_sides
+from perfci.engine.job import Gathered, JobFolder, gather
+from perfci.engine.local import LocalEngine
+from perfci.engine.plan import Engine, Plan, Slot, mark_of, slots, time_limit_s
+from perfci.engine.slurm import SlurmEngine, require_slurm, slurm_options
+from perfci.errors import DamagedFile, MeasureError, PerfciError, UsageError
+from perfci.files import read_regular, write_file
+from perfci.measure.checkout.disk import take_if_free
+from perfci.measure.machine.hardware import physical_cores, visible_gpus
+from perfci.measure.machine.quiet import available_cores, plan_cores
+from perfci.model.codec import CodecError, decode, encode
+from perfci.outputs import check_writable
+from perfci.units import counted
+from perfci.verdict.shards import Shard
+from perfci.version import VERSION
+
+if TYPE_CHECKING:
+    from perfci.commands.project import Project
+    from perfci.measure.workplace import Wanted
+
+_PAUSE_S: Mapping[EngineName, float] = {"local": 0.5, "slurm": 5.0}
+MOST_RATIO = 1.25
+"""A spread that is this much larger asks for 56 % more rounds to see the same change."""
+
+
+EngineName = Literal["local", "slurm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """In how many ``shards`` a comparison is measured, and by which engine.
+
+    ``at_once`` is how many of them a local engine runs at a time, 0 for as calibration allows.
+    ``sbatch`` are words for Slurm. ``folder`` is the job's; None for one in the cache.
+    ``options`` go to every shard's command as they were given.
+    """
+
+    engine: EngineName
+    shards: int
+    at_once: int = 0
+    sbatch: tuple[str, ...] = ()
+    folder: Path | None = None
+    durations: Path | None = None
+    log_folder: Path | None = None
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The merged reports, one an environment; ``kept`` is a folder with what is still to do."""
+
+    reports: tuple[MergedReport, ...]
+    kept: Path | None
+
+
+def compare_in_parts(
+    project: Project,
+    base: str,
+    head: str,
+    parts: Parts,
+    outputs: Mapping[str, Path],
+    *,
+    same: bool = False,
+    benchmarks_of: str | None = None,
+) -> Collected:
+    """Measure ``base`` and ``head`` by ``parts``, and write the merged report to ``outputs``."""
+    shas = commits(project, base, head, same=same)
+    of = ("--benchmarks-of", project.repository.resolve(benchmarks_of).sha) if benchmarks_of else ()
+    return _in_parts(project, ("compare", *shas), parts, parts.options + of, outputs)
+
+
+def check_in_parts(
+    project: Project, head: str, parts: Parts, outputs: Mapping[str, Path]
+) -> Collected:
+    """Measure ``head`` by ``parts`` against the stored baseline, and write the merged report.
+
+    NothingStored where there is none; each shard confirms what it suspects by itself.
+    """
+    config = project.config
+    require_stored(BaselineStore(project.root / config.baselines), config.baselines)
+    side = project.side("head", head)
+    _require_commits(side)
+    command = ("check", side.resolved.sha)
+    return _in_parts(project, command, parts, parts.options, outputs)
+
+
+def _in_parts(
+    project: Project,
+    command: tuple[str, ...],
+    parts: Parts,
+    options: tuple[str, ...],
+    outputs: Mapping[str, Path],
+) -> Collected:
+    check_writable(outputs)
+    mark = mark_of(VERSION, parts.engine, str(project.root), command, parts.shards, options)
+    folder = JobFolder((parts.folder or cache_folder() / "jobs" / mark).absolute())
+    plan = _plan(project, folder, command, parts, options)
+    engine = _engine(project, folder, parts, mark)
+    folder.make()
+    lock = take_if_free(folder.path / "lock")
+    if lock is None:
+        raise UsageError(
+            "job-taken",
+            f"another perfci waits for this comparison's shards, in {folder.path}",
+            "Wait for that one, or end it: its command again takes up where it was.",
+        )
+    with lock:
+        if folder.open(plan):
+            project.caller.announce(f"taking up the shards in {folder.path}")
+        if isinstance(engine, LocalEngine):
+            folder.keep_slots(engine.slots)
+        gathered = gather(
+            plan,
+            engine,
+            folder,
+            finished=_is_finished,
+            shown=project.caller.step,
+            pause_s=_PAUSE_S[parts.engine],
+        )
+        return _collected(project, plan, folder, gathered, outputs, parts)
+
+
+def commits(project: Project, base: str, head: str, *, same: bool) -> tuple[str, str]:
+    """Return both commits: what sessions of their own can check out by themselves."""
+    sides = (project.side("base", base), project.side("head", head))
+    _require_commits(*sides)
+    if not (same or project.config.settings.inject):
+        require_two_sides(*sides)
+    return sides[0].resolved.sha, sides[1].resolved.sha
+
+
+def _require_commits(*sides: Wanted) -> None:
+    if any(side.resolved.dirty for side in sides):
+        raise UsageError(
+            "dirty-in-parts",
+            "the working tree has changes, and sessions of their own measure commits",
+            "Commit them, or name a commit as HEAD.",
+        )
+
+
+def _plan(
+    project: Project,
+    folder: JobFolder,
+    command: tuple[str, ...],
+    parts: Parts,
+    options: tuple[str, ...],
+) -> Plan:
+    by = ("--durations", str(parts.durations.absolute())) if parts.durations else ()
+    names = tuple(f"shard-{number}.json" for number in range(1, parts.shards + 1))
+    commands = []
+    for number, name in enumerate(names, start=1):
+        logs = (str(parts.log_folder.absolute() / f"shard-{number}"),) if parts.log_folder else ()
+        commands.append(
+            (
+                *(sys.executable, "-P", "-m", "perfci", *command, *options, *by),
+                *("--log-format", "json"),  # an error is read again
+                *("--shard", str(Shard(number, parts.shards)), "--json", str(folder.path / name)),
+                *(("--log-dir", *logs) if logs else ()),
+            )
+        )
+    return Plan(
+        folder=str(project.caller.folder),
+        commands=tuple(commands),
+        reports=names,
+        time_limit_s=time_limit_s(
+            load_durations(parts.durations, project.caller.say),
+            parts.shards,
+            project.config.settings.budget,
+        ),
+        engine=parts.engine,
+        configuration=mark_of(repr(project.config)),
+    )
+
+
+def _engine(project: Project, folder: JobFolder, parts: Parts, mark: str) -> Engine:
+    if parts.engine == "slurm":
+        require_slurm()
+        return SlurmEngine(folder, f"perfci-{mark}", slurm_options(parts.sbatch))
+    chosen, why = chosen_parts(project, parts.at_once, parts.shards)
+    began = folder.slots()
+    if began and began != chosen:
+        chosen, why = _as_begun(folder, began, len(chosen))
+    if why and parts.shards > 1:
+        project.caller.announce(why)
+    return LocalEngine(folder, chosen)
+
+
+def _as_begun(
+    folder: JobFolder, began: tuple[Slot, ...], at_once: int
+) -> tuple[tuple[Slot, ...], str]:
+    """Return as many of the parts that the job ``began`` with, and what to say of it.
+
+    Another number of parts has other cores: they overlap with those where a shard still runs, and
+    a shard of another number of cores is of another environment, which nothing merges with.
+    """
+    if not {core for one in began for core in one.cores} <= set(available_cores()):
+        raise UsageError(
+            "job-elsewhere",
+            f"the shards in {folder.path} are measured on cores that this process may not use",
+            "Give the command again where it was given first; or end what still runs of it, and "
+            "remove the folder.",
+        )
+    chosen = began[:at_once]
+    return chosen, f"{counted(len(chosen), 'shard')} at once, on the cores that this job began with"
+
+
+def _is_finished(report: Path) -> bool:
+    """Whether a report that is there is whole: one that was ended early is measured again."""
+    try:
+        return not load_report(report).interrupted
+    except DamagedFile:
+        return False
+
+
+def _collected(
+    project: Project,
+    plan: Plan,
+    folder: JobFolder,
+    gathered: Gathered,
+    outputs: Mapping[str, Path],
+    parts: Parts,
+) -> Collected:
+    early = {number for number, one in gathered.reports.items() if not _is_finished(one)}
+    losses = dict.fromkeys(early, "was ended early")
+    losses |= {one: "is missing" for one in plan.numbers if one not in gathered.reports}
+    notes = tuple(
+        f"Shard {number} of {parts.shards} {losses[number]}: {gathered.ends[number]}."
+        for number in sorted(losses)
+    )
+    if not gathered.reports:
+        if gathered.cancelled:
+            raise KeyboardInterrupt
+        if refused := _refused_alike(plan, folder):
+            raise refused
+        raise MeasureError(
+            "no-shard-reported",
+            " ".join(notes),
+            f"What they printed is in {folder.path}. The same command tries again.",
+        )
+    merged = merge_reports(
+        tuple(gathered.reports.values()),
+        project.config.policy,
+        outputs,
+        expect=parts.shards,
+        notes=notes,
+    )
+    if notes:
+        return Collected(merged, folder.path)
+    folder.clear(plan)
+    if parts.folder is None:
+        shutil.rmtree(folder.path)
+    return Collected(merged, None)
+
+
+def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
+    """Return the error that all shards ended by, where it is the same one."""
+    first, *others = (folder.error(number) for number in plan.numbers)
+    told = ("slug", "message", "advice")
+    if not first or any(one.get(name) != first[name] for one in others for name in told):
+        return None
+    error = PerfciError(*(str(first[name]) for name in told))
+    error.exit_code = int(first["exit_code"])
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """The spread of pairs of ``count`` sessions at once, ``ratio`` times that of one alone.
+
+    ``lo`` and ``hi`` are the 95 % interval; ``pairs``, of ``cases``, were measured at once.
+    """
+
+    count: int
+    ratio: float
+    lo: float
+    hi: float
+    pairs: int
+    cases: int
+    created_at: str
+
+    @property
+    def allowed(self) -> bool:
+        """Whether so many may measure at once: not knowing is no."""
+        return self.hi <= MOST_RATIO
+
+    def __str__(self) -> str:
+        return (
+            f"{self.count} sessions at once spread {self.ratio:.2f} times as much as one alone "
+            f"({self.lo:.2f} to {self.hi:.2f}; of {counted(self.cases, 'case')}, "
+            f"measured on {self.created_at[:10]})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What can be parted: physical ``cores`` and GPUs. ``workers`` is how many cores these take."""
+
+    cores: tuple[tuple[int, ...], ...]
+    devices: tuple[str, ...]
+    workers: int
+
+    def parts(self, at_once: int) -> tuple[Slot, ...]:
+        """Return ``at_once`` equal parts, or as many as have cores enough where that is 0."""
+        return slots(self.cores, self.devices, workers=self.workers, at_once=at_once)
+
+
+def machine_of(project: Project) -> Machine:
+    """Return this machine as the project's sessions use it."""
+    settings, pin = project.config.settings, project.config.quiet.pin
+    available = available_cores()
+    cores = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=pin)
+    return Machine(
+        physical_cores(available),
+        visible_gpus(os.environ),
+        len(cores.workers) or cores.threads,
+    )
+
+
+def chosen_parts(project: Project, asked: int, shards: int) -> tuple[tuple[Slot, ...], str]:
+    """Return the parts of this machine for ``shards``, and why so many at once, in words."""
+    machine = machine_of(project)
+    count, why = decide(
+        asked,
+        most=min(len(machine.cores), shards),
+        fit=min(len(machine.parts(0)), shards),
+        found=lambda count: kept_answer(project.root, machine, count),
+    )
+    return machine.parts(count), why
+
+
+def decide(
+    asked: int, *, most: int, fit: int, found: Callable[[int], AtOnce | None]
+) -> tuple[int, str]:
+    """Return how many measure at once, and why: as ``asked``, or as calibration allows.
+
+    ``most`` is how many parts the machine can have, ``fit`` how many would have cores enough;
+    ``found`` returns what calibration said of a number.
+    """
+    if asked:
+        return asked, f"{counted(asked, 'shard')} at once, as --at-once says"
+    answers = [one for count in range(most, 1, -1) if (one := found(count))]
+    if allowed := next((one for one in answers if one.allowed), None):
+        return allowed.count, f"{allowed.count} shards at once: {allowed}"
+    if answers:
+        return 1, f"one shard at a time: {answers[-1]}"
+    if fit > 1:
+        return 1, (
+            "one shard at a time: whether sessions disturb each other here isn't known; "
+            f"`perfci calibrate --at-once {fit}` measures that"
+        )
+    return 1, ""
+
+
+def keep_answer(root: Path, machine: Machine, answer: AtOnce) -> None:
+    """Keep what calibration found of so many parts of this machine, for the project at ``root``."""
+    path = _path(root, machine, answer.count)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, encode(answer))
+
+
+def forget_answer(root: Path, machine: Machine, count: int) -> None:
+    """Forget what was found before: what fails when it is measured anew allows nothing."""
+    _path(root, machine, count).unlink(missing_ok=True)
+
+
+def kept_answer(root: Path, machine: Machine, count: int) -> AtOnce | None:
+    """Return what calibration found of ``count`` parts, or None; what can't be read is unknown."""
+    try:
+        return decode(read_regular(_path(root, machine, count)), AtOnce)
+    except (FileNotFoundError, CodecError):
+        return None
+
+
+def _path(root: Path, machine: Machine, count: int) -> Path:
+    """Machines may share a cache folder, and disturb each other's parts in ways of their own."""
+    parts = [(one.cores, one.device) for one in machine.parts(count)]
+    mark = mark_of(platform.node(), str(root), machine.workers, parts)
+    return cache_folder() / "at-once" / f"{mark}.json"

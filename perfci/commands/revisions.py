@@ -1,0 +1,265 @@
+"""``compare``, ``check`` and ``run`` of named revisions, up to the report and its recording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.baselines.files import BaselineStore
+from perfci.commands.check import check
+from perfci.commands.compare import Request, compare_runs
+from perfci.commands.project import cache_folder
+from perfci.commands.recorder import Memory, Remembered, recorder, say_what_is_left_out, taken_text
+from perfci.commands.run import run
+from perfci.errors import PerfciError, UsageError, refusal
+from perfci.files import require_writable
+from perfci.model.worker import DECIDING_ROUNDS
+from perfci.notices import Say
+from perfci.outputs import unwritable
+
+if TYPE_CHECKING:
+    from perfci.commands.project import Project
+    from perfci.commands.recorder import Recorder
+    from perfci.measure.checkout.git import Repository, Resolved
+    from perfci.measure.workplace import Wanted
+    from perfci.model.report import Report
+    from perfci.model.run import Run
+    from perfci.verdict.shards import Shard
+
+_LAST = 20
+_MOST_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of a measurement besides its revisions.
+
+    ``selection`` is what ``-k`` takes. ``shard`` asks for a part of the cases, split by
+    ``durations`` in s by case. ``everything``, and all that is recorded, is measured even where
+    both sides are the same code. ``record`` adds what was measured to the ``history``. ``outputs``
+    are the files that the caller is going to write: refused before measuring where they can't be.
+    ``why`` says whether cases that moved are looked into; None: as it is configured.
+    ``traces`` is the folder for Chrome traces of these. ``last_failed``: of the cases that failed
+    in this repository's last comparison, and no others.
+    """
+
+    selection: str = ""
+    python: str | None = None
+    shard: Shard | None = None
+    durations: Mapping[str, float] = field(default_factory=dict)
+    record: bool = False
+    history: str | None = None
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    log_folder: Path | None = None
+    everything: bool = False
+    why: bool | None = None
+    traces: Path | None = None
+    last_failed: bool = False
+
+    def request(self, *, fail_fast: bool = False) -> Request:
+        """Return the part of it that a session is asked for."""
+        return Request(
+            self.selection,
+            fail_fast=fail_fast,
+            everything=self.everything or self.record,
+            log_folder=self.log_folder,
+            shard=self.shard,
+            durations=self.durations,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A report, and where its runs are to be recorded."""
+
+    report: Report
+    runs: tuple[Run, ...]
+    recorder: Recorder | None
+
+    def record(self, *, quiet: bool = False) -> None:
+        """Add the runs to the history, where that was asked for; after the report is delivered."""
+        if self.recorder is not None:
+            self.recorder.record(self.runs, self.report, quiet=quiet)
+
+
+def compare_revisions(
+    project: Project,
+    base: str,
+    head: str,
+    asked: Asked,
+    *,
+    base_python: str | None = None,
+    head_python: str | None = None,
+    fail_fast: bool = False,
+    same: bool = False,
+    benchmarks_of: str | None = None,
+) -> Measured:
+    """Measure both revisions side by side. ``same`` allows two sides that are one commit.
+
+    Both run head's benchmark files, or those of ``benchmarks_of``.
+    """
+    if asked.shard and fail_fast:
+        raise UsageError(
+            "shard-fail-fast",
+            "--fail-fast ends the one shard that sees a regression: the others measure on, and "
+            "their merge would lack the cases that it left out",
+            "Choose one: --shard, or --fail-fast for a session of all cases.",
+        )
+    if asked.shard and asked.last_failed:
+        raise UsageError(
+            "shard-last-failed",
+            "--last-failed takes what failed on this machine, which the other shards don't know",
+            "Choose one: --shard or --last-failed.",
+        )
+    if asked.traces and asked.why is False:
+        raise UsageError(
+            "trace-without-why",
+            "--trace is of cases that are looked into, and with --no-why none is",
+            "Leave --no-why out.",
+        )
+    project.check_outputs(asked.outputs, asked.history)
+    if asked.traces:
+        try:
+            require_writable(asked.traces / "trace.json")
+        except OSError as error:
+            raise unwritable(asked.traces, error) from error
+    memory = Memory(cache_folder(), project.repository)
+    failed = memory.last_failed() if asked.last_failed else Remembered()
+
+    def side(name: str, rev: str, own: str | None) -> Wanted:
+        option = f"--{name}-python" if own else "--python"
+        return project.side(name, rev, own or asked.python, option)
+
+    base_side, head_side = side("base", base, base_python), side("head", head, head_python)
+    if not same and not project.config.settings.inject:
+        require_two_sides(base_side, head_side)
+    sides = (base_side.resolved, head_side.resolved)
+    say_what_is_left_out(project.repository, project.caller.say, *sides)
+    recording = _recorder(project, asked, *sides)
+    request = replace(
+        asked.request(fail_fast=fail_fast),
+        why=bool(asked.traces) or (project.config.why if asked.why is None else asked.why),
+        traces=asked.traces,
+        again=tuple(failed.failed),
+        benchmarks_of=project.repository.resolve(benchmarks_of) if benchmarks_of else None,
+    )
+    if asked.last_failed:
+        project.caller.announce(taken_text(failed))
+    runs, report = compare_runs(
+        project.surroundings(), base_side, head_side, request, project.caller.announce
+    )
+    _remember(memory, project, asked, report)
+    return Measured(_with_past(project, asked, report), runs, recording)
+
+
+def _remember(memory: Memory, project: Project, asked: Asked, report: Report) -> None:
+    """Keep which cases failed, of a report that can say so of code: no quick look, no A/A."""
+    base, head = report.base, report.head
+    same = base is not None and (base.sha, base.python) == (head.sha, head.python)
+    quick = project.config.settings.rounds < DECIDING_ROUNDS
+    if base is None or same or quick or report.injected:
+        return
+    whole = not (asked.selection or asked.last_failed or asked.shard or report.interrupted)
+    try:
+        memory.keep_failed(report, asked=f"{base.rev} with {head.rev}", whole=whole)
+    except OSError as error:
+        project.caller.say(
+            f"perfci: what failed isn't kept for --last-failed: {refusal(error).message}", err=True
+        )
+
+
+def check_revision(project: Project, head: str, asked: Asked, *, confirm: bool = True) -> Measured:
+    """Measure ``head`` against its environment's baseline. NothingStored where there is none."""
+    project.check_outputs(asked.outputs, asked.history)
+    resolved = project.repository.resolve(head)
+    say_what_is_left_out(project.repository, project.caller.say, resolved)
+    recording = _recorder(project, asked, resolved)
+    measured, report = check(
+        project.surroundings(),
+        project.side("head", head, asked.python),
+        BaselineStore(project.root / project.config.baselines),
+        asked.request(),
+        confirm=confirm,
+    )
+    return Measured(_with_past(project, asked, report), (measured,), recording)
+
+
+def run_revision(project: Project, rev: str, asked: Asked) -> Measured:
+    """Measure ``rev`` alone."""
+    project.check_outputs(asked.outputs, asked.history)
+    head = project.side("head", rev, asked.python)
+    recording = _recorder(project, asked, head.resolved)
+    measured, report = run(project.surroundings(), head, asked.request())
+    return Measured(report, (measured,), recording)
+
+
+def _recorder(project: Project, asked: Asked, *sides: Resolved) -> Recorder | None:
+    return recorder(project, asked.history, *sides) if asked.record else None
+
+
+def _with_past(project: Project, asked: Asked, report: Report) -> Report:
+    if not (asked.record or asked.history or project.config.history):
+        return report
+    place = project.history_place(asked.history)
+    return with_past(report, place, project.repository, project.config.aliases, project.caller.say)
+
+
+def require_two_sides(base: Wanted, head: Wanted) -> None:
+    """Raise UsageError where both sides are one commit under one Python.
+
+    Not for two commits of one tree: which an empty commit, to start CI again, is as well.
+    """
+    from perfci.measure.checkout.git import WORKING_TREE
+
+    one, other = base.resolved, head.resolved
+    if one.sha != other.sha or base.python != head.python:
+        return
+    tree = WORKING_TREE in {one.rev, other.rev} and not one.dirty
+    clean = ", and the working tree has no changes" if tree else ""
+    raise UsageError(
+        "same-sides",
+        f"base and head are the same commit, {one.short}{clean}: there is nothing to compare",
+        "Name another base, as in `perfci compare HEAD~1` or `perfci compare main`. To measure a "
+        "commit against itself on purpose: `perfci calibrate`, or --same.",
+    )
+
+
+def with_past(
+    report: Report,
+    place: str,
+    repository: Repository | None,
+    aliases: Mapping[str, str],
+    say: Say,
+) -> Report:
+    """Return ``report`` with the newest values that the history at ``place`` has of what moved.
+
+    Of the runs of the default branch, under the case's name or one of before an alias renamed it.
+    The verdict doesn't rest on them: a history that can't be read is said, and stops nothing.
+    """
+    from perfci.history.history import open_history
+    from perfci.model.report import Past
+    from perfci.report.outline import outline
+    from perfci.trend.series import SeriesKey
+    from perfci.trend.timelines import earlier_names
+    from perfci.verdict.decision import build_report, opened
+
+    moved = outline(report).moved[:_MOST_ROWS]
+    names = {
+        SeriesKey(report.environment.key, row.case, row.metric): earlier_names(row.case, aliases)
+        for row in moved
+    }
+    if not names:
+        return report
+    named = repository.default_base() if repository else None
+    branch = (named or "main").removeprefix("origin/")
+    try:
+        with open_history(place, create=False) as history:
+            newest = history.newest(names, _LAST, branch)
+    except PerfciError as error:
+        say(f"perfci: the report is without its history: {error.message}", err=True)
+        return report
+    past = (Past(key.case, key.metric, values) for key, values in newest.items())
+    measured, decided = opened(report)
+    return build_report(measured, replace(decided, past=tuple(past)))

@@ -1,0 +1,203 @@
+"""One repository of a Forgejo or Gitea (API v1): each method is one request, or one whole list."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from perfci.forges.check import NAME, Status
+from perfci.forges.github.client import CommitAnswer, IssueComments, StatusAnswer
+from perfci.forges.github.client import PullAnswer as GitHubPullAnswer
+from perfci.forges.github.event import same_name
+from perfci.forges.github.step import attempt, named, repository_url, run_url, token_of, wanted
+from perfci.forges.http import Pace, RetryPolicy
+from perfci.forges.pull import Comment, Pull
+from perfci.forges.rest import Missing, Service, parse
+from perfci.report.links import FORGEJO
+
+if TYPE_CHECKING:
+    pass
+
+SERVICE = Service(
+    "Forgejo",
+    "GITHUB_API_URL",
+    "FORGEJO_TOKEN",
+    "https://codeberg.org/api/v1",
+    rights="see docs/forges.md",
+)
+
+
+class Client(IssueComments):
+    """What perfci asks of one repository."""
+
+    service = SERVICE
+    pages = ("limit", "page")
+
+    def __init__(
+        self,
+        repository: str,
+        token: str,
+        api_url: str,
+        policy: RetryPolicy | None = None,
+        pace: Pace | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        headers = {"Accept": "application/json", "Authorization": f"token {token}"}
+        super().__init__(f"/repos/{quote(repository)}", api_url, headers, policy, pace, sleep, now)
+
+    @property
+    def check_runs(self) -> None:
+        """Return None: there are commit statuses alone."""
+        return
+
+    def pull(self, number: int) -> Pull:
+        """Return a pull request as it is now."""
+        return self._pull(number).record()
+
+    def _pull(self, number: int) -> PullAnswer:
+        return self._get(f"/pulls/{number}", PullAnswer)
+
+    def open_pulls(self, branch: str) -> tuple[Pull, ...]:
+        """Return the open pull requests of ``branch``, which is ``owner:branch``."""
+        owner, _, name = branch.partition(":")
+        found: tuple[PullAnswer, ...] = self._pages(
+            "/pulls", tuple[PullAnswer, ...], tuple, state="open"
+        )
+        return tuple(
+            one.record()
+            for one in found
+            if one.head.ref == name and same_name(one.record().source.partition("/")[0], owner)
+        )
+
+    def parents(self, sha: str) -> tuple[str, ...]:
+        """Return the parents of a commit; none where the repository hasn't got it."""
+        try:
+            commit = self._get(f"/git/commits/{quote(sha, safe='')}", CommitAnswer)
+        except Missing:
+            return ()
+        return tuple(one.sha for one in commit.parents)
+
+    def leaves(self, pull: Pull, sha: str) -> str:
+        """Return where ``sha``, the head of ``pull`` or a merge of it, leaves the target.
+
+        A merge of the head into the target leaves it at its first parent. Of two commits there is
+        no request that names the last one they share.
+        """
+        found = self._pull(pull.number)
+        return found.merge_base if found.head.sha == sha else next(iter(self.parents(sha)), "")
+
+    def is_ancestor(self, one: str, of: str) -> bool:
+        """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
+        path = f"/compare/{quote(of, safe='')}...{quote(one, safe='')}"
+        try:
+            return self._get(path, ComparisonAnswer).total_commits == 0
+        except Missing:
+            return False
+
+    def login(self) -> str:
+        """Return the account that the token posts as."""
+        answer = self.retry(lambda: self._ask("GET", "/user"))
+        return parse(answer.text, UserAnswer, "GET /user", self.service).login
+
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """Return all comments of a pull request, the oldest first: they come without pages."""
+        answers = self._get(f"/issues/{number}/comments", tuple[CommentAnswer, ...])
+        return tuple(one.record() for one in answers)
+
+    def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
+        """Return a commit's statuses, the newest first."""
+        path = f"/commits/{sha}/statuses"
+        found: tuple[CommitStatusAnswer, ...] = self._pages(
+            path, tuple[CommitStatusAnswer, ...], tuple
+        )
+        return tuple(one.record() for one in sorted(found, key=lambda one: -one.id))
+
+    def create_status(self, sha: str, status: Status) -> None:
+        """Set the status of perfci's name on a commit."""
+        request = {"state": status.state, "description": status.description, "context": NAME}
+        if status.url:
+            request["target_url"] = status.url
+        self._write("POST", f"/statuses/{sha}", CommitStatusAnswer, request)
+
+
+@dataclass(frozen=True, slots=True)
+class PullAnswer(GitHubPullAnswer):
+    """A pull request, as GitHub's; and where it leaves its target."""
+
+    merge_base: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UserAnswer:
+    """An account."""
+
+    login: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommentAnswer:
+    """A comment."""
+
+    id: int
+    html_url: str
+    user: UserAnswer | None = None
+    body: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+
+    def record(self) -> Comment:
+        """Return the record."""
+        author = self.user.login if self.user else ""
+        return Comment(
+            self.id,
+            author,
+            self.body,
+            self.html_url,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonAnswer:
+    """The commits that one side has and the other hasn't."""
+
+    total_commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStatusAnswer:
+    """A commit status; its state is called status."""
+
+    id: int
+    context: str
+    status: str
+    description: str | None = None
+    target_url: str | None = None
+
+    def record(self) -> StatusAnswer:
+        """Return the record."""
+        return StatusAnswer(self.context, self.status, self.description, self.target_url)
+
+
+__all__ = ["addresses", "attempt", "client", "repository_url", "run_url", "wanted"]
+addresses = FORGEJO
+
+
+def client(repository: str | None, most_wait_s: float) -> Client:
+    """Return the client of a repository, with the step's token."""
+    token = token_of(
+        ("FORGEJO_TOKEN", "GITEA_TOKEN", "GITHUB_TOKEN"),
+        "Run it in a workflow, or set FORGEJO_TOKEN to a token that may write issues and the "
+        "repository (docs/forges.md).",
+    )
+    repository = named(repository)
+    from perfci.forges.rest import policy_of
+
+    api_url = os.environ.get("GITHUB_API_URL", "")
+    return Client(repository, token, api_url, policy_of(most_wait_s))

@@ -1,0 +1,389 @@
+"""Issues of a trend's regressions: what they say, and how they are brought to say it.
+
+One issue a new event that made something worse; beyond ``MOST`` in one report, one issue for all
+the others. An issue is written anew while it is open. When its regressions are fixed or
+acknowledged it says so and is closed, in one write, so that neither can happen twice. A closed
+issue is never touched again: whoever closes one by hand, or opens one again, has the last word.
+
+As for comments (see ``posting``), no write is repeated as such. What was written is remembered
+beside what GitHub lists, whose lists may lag behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from statistics import median
+from typing import Any
+
+from perfci.forges.github.client import (
+    LABEL,
+    MOST_IDS,
+    Client,
+    Close,
+    Content,
+    Issue,
+    IssueAnswer,
+    mark_of,
+    ours,
+    rewritten,
+)
+from perfci.forges.github.event import SHA
+from perfci.forges.posting import Outcome
+from perfci.forges.rest import Refused
+from perfci.report.clean import clean_line, code, escape
+from perfci.report.site.words import (
+    SAME_COMMIT,
+    event_size,
+    event_text,
+    ratio_text,
+    short,
+    size_text,
+)
+from perfci.trend.change import Change, Event, Trend
+from perfci.trend.series import SeriesKey
+from perfci.units import counted
+
+MOST = 10
+"""New issues a report: more are nobody's inbox."""
+_LONGEST_TABLE = 10_000
+"""Characters, so that an issue's 65,536 hold it beside the marks."""
+_SERIES = ("| case | metric | change | status |", "|---|---|---|---|")
+_EVENTS = ("| what | change | since | status | on |", "|---|---|---|---|---|")
+_MOST_NAMES = 3
+"""Benchmarks that are named of an event; the others are counted."""
+_LONGEST_TITLE = 200
+_MOST_IN_TITLE = 256
+_IN_TITLE = re.compile(r"(?<=@)(?=\S)|(?<=#)(?=\d)|(?<=:)(?=[\w+-]+:)|(?<=:)(?=//)")
+_OPEN = {"new", "known"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One write: open an issue (``issue`` is None), or give ``issue`` the text ``body``."""
+
+    content: Content
+    body: str
+    issue: Issue | None = None
+
+
+def openings(
+    trend: Trend, issues: Sequence[Issue], author: str, most: int = MOST
+) -> tuple[tuple[str, ...], ...]:
+    """Return the marks of each issue that is to be opened, for new regressions that have none."""
+    known = ours(issues, author)
+    missing = [
+        mark_of(event.id)
+        for event in trend.events
+        if event.news and _worse(event) and not known.keys() & set(_marks(event))
+    ]
+    rest = missing[most : most + MOST_IDS]
+    return (*((mark,) for mark in missing[:most]), *([tuple(rest)] if rest else []))
+
+
+def steps(
+    trend: Trend,
+    issues: Sequence[Issue],
+    author: str,
+    wanted: Sequence[tuple[str, ...]],
+    report_url: str = "",
+) -> tuple[Step, ...]:
+    """Return the writes that are left to do: of ``author``'s open issues, then of ``wanted``."""
+    known = ours(issues, author)
+    by_mark = {mark: event for event in trend.events if _worse(event) for mark in _marks(event)}
+    units = {one.key: one.unit for one in trend.series}
+    subjects = {run.sha: run.subject for line in trend.timelines.values() for run in line.runs}
+    written = _Writing(units, subjects, report_url)
+    found = []
+    by_issue = sorted(known.items(), key=lambda item: item[1].number)
+    for issue, marked in groupby(by_issue, key=lambda item: item[1]):
+        marks = tuple(mark for mark, _ in marked)
+        events = {by_mark[mark].id: by_mark[mark] for mark in marks if mark in by_mark}
+        if not issue.open or not events:
+            continue  # somebody closed it, or its series are gone
+        content = written.content(marks, tuple(events.values()))
+        body = rewritten(issue, content)
+        if body is not None:
+            found.append(Step(content, body, issue))
+    for marks in wanted:
+        events = {mark: by_mark[mark] for mark in marks}
+        if not known.keys() & {mark for one in events.values() for mark in _marks(one)}:
+            content = written.content(marks, tuple(events.values()))
+            found.append(Step(content, content.body))
+    return tuple(found)
+
+
+def _worse(event: Event) -> tuple[Change, ...]:
+    return tuple(one for one in event.changes if one.worse)
+
+
+def _marks(event: Event) -> tuple[str, ...]:
+    """Return what its issue is known by: earlier versions opened one for each of its changes."""
+    return tuple(mark_of(id_) for id_ in (event.id, *(one.id for one in event.changes)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """Writes issues' texts; what a text needs besides its events."""
+
+    units: dict[SeriesKey, str]
+    subjects: dict[str, str]
+    report_url: str
+
+    def content(self, marks: tuple[str, ...], events: Sequence[Event]) -> Content:
+        changes = [change for event in events for change in _worse(event)]
+        if len(events) > 1:
+            title, text = _title_of_many(marks, events[0]), self._text_of_many(events)
+        elif len(events[0].changes) == 1:
+            title, text = _title(changes[0]), self._text(changes[0])
+        else:
+            title, text = _title_of_event(events[0]), self._text_of_event(events[0])
+        return Content(marks, title, text + self._foot(changes), _close(changes))
+
+    def _text_of_event(self, event: Event) -> str:
+        changes = _worse(event)
+        before, after = map(_commit, event.commits)
+        subject = escape(self.subjects.get(event.commits[1], ""), 200)
+        same = event.commits[0] == event.commits[1]
+        rows = [
+            ("on", code(event.environment)),
+            ("at" if same else "between", after if same else f"{before} and {after}"),
+            ("last commit", "" if same else subject),
+            ("what it is", escape(event_text(event), 300)),
+        ]
+        of = counted(len(event.benchmarks), "benchmark")
+        moved = f"{len(changes):,} of {event.measured:,} series got worse, of {of}"
+        lines = [
+            f"{moved}: **{escape(event_size(event), 80)}**",
+            "",
+            "| | |",
+            "|---|---|",
+            *(f"| {name} | {value} |" for name, value in rows if value),
+        ]
+        if any(one.benchmark_changed for one in changes):
+            lines += ["", "The source of some benchmark changed there, too: it may be that."]
+        lines += ["", *_ending(changes, event.id), "", "<details><summary>Each series</summary>"]
+        lines += ["", *_table(_SERIES, [self._row(one) for one in changes]), "", "</details>"]
+        return "\n".join(lines)
+
+    def _text(self, change: Change) -> str:
+        rows = [
+            ("on", code(change.series.environment)),
+            *self._where(change),
+            ("how", "slowly, over many commits" if change.kind == "ramp" else "in one step"),
+            ("false-discovery rate", f"{change.q:.1g} over the whole report"),
+        ]
+        what = f"{code(change.series.case)} {code(change.series.metric)}"
+        lines = [
+            f"{what} got worse: **{self._size(change)}**",
+            "",
+            "| | |",
+            "|---|---|",
+            *(f"| {name} | {value} |" for name, value in rows if value),
+        ]
+        if change.benchmark_changed:
+            lines += ["", "The benchmark's own source changed there, too: it may be that."]
+        lines += ["", *_ending((change,), change.id)]
+        return "\n".join(lines)
+
+    def _where(self, change: Change) -> Sequence[tuple[str, str]]:
+        before, after = map(_commit, change.commits)
+        if change.same_commit:
+            return (("at", f"{after} ({SAME_COMMIT})"),)
+        subject = escape(self.subjects.get(change.commits[1], ""), 200)
+        where = [("between", f"{before} and {after}"), ("last commit", subject)]
+        if change.commits_within != change.commits:
+            first, last = map(_commit, change.commits_within)
+            where.append(("with 95 % confidence between", f"{first} and {last}"))
+        return where
+
+    def _text_of_many(self, events: Sequence[Event]) -> str:
+        first = f"{counted(len(events), 'more regression')} came in one report"
+        rows = [self._event_row(one) for one in events]
+        lines = [f"{first}, too many for an issue each.", "", *_table(_EVENTS, rows)]
+        return "\n".join(lines)
+
+    def _event_row(self, event: Event) -> str:
+        alone = event.changes[0]
+        if len(event.changes) == 1:
+            what, size = f"{code(alone.series.case, 120)} {code(alone.series.metric, 60)}", alone
+        else:
+            what, size = _names(event, code), None
+        cells = (
+            what,
+            self._size(size) if size else escape(event_size(event), 80),
+            _commit(event.commits[1]),
+            _state(_worse(event)),
+            code(event.environment, 100),
+        )
+        return f"| {' | '.join(cells)} |"
+
+    def _row(self, one: Change) -> str:
+        names = code(one.series.case, 120), code(one.series.metric, 60)
+        return f"| {' | '.join((*names, self._size(one), _state((one,))))} |"
+
+    def _size(self, change: Change) -> str:
+        return escape(size_text(change, self.units.get(change.series, "")), 80)
+
+    def _foot(self, changes: Sequence[Change]) -> str:
+        lines = []
+        if self.report_url:
+            lines.append(f"[The whole report]({self.report_url})")
+        if _close(changes) == "":
+            lines.append(
+                "perfci closes this when it is fixed or acknowledged. What you write below this "
+                "line stays."
+            )
+        return "".join(f"\n\n{line}" for line in lines)
+
+
+def _title(change: Change) -> str:
+    size = "" if change.ratio is None else f" by {ratio_text(change.ratio)}"
+    said = f"{clean_line(change.series.case, 120)} {clean_line(change.series.metric, 40)}"
+    return _as_title(f"{said} got worse{size}")
+
+
+def _title_of_event(event: Event) -> str:
+    size = f" by {ratio_text(median(event.costs))}" if event.costs else ""
+    names = _names(event, lambda name: clean_line(name, 60))
+    return _as_title(f"{event.series:,} series of {names} got worse{size}")
+
+
+def _title_of_many(marks: tuple[str, ...], first: Event) -> str:
+    since = f" since {short(first.commits[1])}" if first.commits[1] else ""
+    return _as_title(f"{counted(len(marks), 'more regression')}{since}")
+
+
+def _names(event: Event, shown: Callable[[str], str]) -> str:
+    names = event.benchmarks
+    said = ", ".join(shown(one) for one in names[:_MOST_NAMES])
+    rest = len(names) - _MOST_NAMES
+    return f"{said} and {counted(rest, 'more benchmark')}" if rest > 0 else said
+
+
+def _table(columns: tuple[str, str], rows: Sequence[str]) -> Sequence[str]:
+    """Return the table; of a long one the beginning, and how many rows are left out."""
+    ends = accumulate(len(row) + 1 for row in rows)
+    kept = rows[: sum(end <= _LONGEST_TABLE for end in ends)]
+    rest = len(rows) - len(kept)
+    return (*columns, *kept, *(("", f"…and {rest} more.") if rest else ()))
+
+
+def _as_title(text: str) -> str:
+    """Plain text, in which GitHub still looks for references, emoji and code."""
+    line = clean_line(f"perfci: {text}", _LONGEST_TITLE).replace("`", "'")
+    return _IN_TITLE.sub("\u200b", line)[:_MOST_IN_TITLE]
+
+
+def _state(changes: Sequence[Change]) -> str:
+    over = sorted({one.status for one in changes} - _OPEN)
+    return "open" if any(one.status in _OPEN for one in changes) else " and ".join(over)
+
+
+def _ending(changes: Sequence[Change], id_: str) -> Sequence[str]:
+    close = _close(changes)
+    if close == "completed":
+        return ("**Fixed**: the old level is back.",)
+    if close == "not_planned":
+        said = next((one.note for one in changes if one.note), "")
+        note = f": {escape(said, 500)}" if said else "."
+        return (f"**Acknowledged**{note}",)
+    asked = f"perfci history acknowledge {id_} --note '…'"
+    return (f"Meant? Then say so: {code(asked)}",)
+
+
+def _close(changes: Sequence[Change]) -> Close:
+    if any(one.status in _OPEN for one in changes):
+        return ""
+    return "completed" if any(one.status == "fixed" for one in changes) else "not_planned"
+
+
+def _commit(sha: str) -> str:
+    """A whole SHA becomes a link where the repository has it; anything else is text."""
+    return sha if SHA.fullmatch(sha) else code(sha, 60) or "an unknown commit"
+
+
+def tell_issues(
+    client: IssueClient,
+    trend: Trend,
+    author: str,
+    *,
+    report_url: str = "",
+    most: int = MOST,
+) -> tuple[Outcome, ...]:
+    """Open, update and close ``author``'s issues; return what was done, or that it may not be."""
+    listed = client.issues(author)
+    wanted = openings(trend, listed, author, most)  # once: a second look would begin a new count
+    done: dict[int, Issue] = {}
+    said: list[Outcome] = []
+
+    def look_again() -> None:
+        nonlocal listed
+        listed = client.issues(author)
+
+    def write() -> None:
+        known = {issue.number: issue for issue in listed} | done
+        for step in steps(trend, tuple(known.values()), author, wanted, report_url):
+            issue = _write(client, step)
+            done[issue.number] = issue
+            said.append(Outcome("posted", _words(step, issue)))
+
+    try:
+        client.retry(write, look_again)
+    except Refused as failure:
+        said.append(Outcome("refused", failure.message))
+    return tuple(said)
+
+
+def _write(client: IssueClient, step: Step) -> Issue:
+    if step.issue is None:
+        return client.create_issue(step.content)
+    return client.update_issue(step.issue, step.content, step.body)
+
+
+def _words(step: Step, issue: Issue) -> str:
+    if step.issue is None:
+        return clean_line(f"issue opened: {issue.url}")
+    word = "updated" if issue.open else "closed"
+    return clean_line(f"issue {word}: {issue.url}")
+
+
+# A repository's issues, by the same rules as ``client``: reading is repeated, writing is not.
+class IssueClient(Client):
+    """What perfci asks of a repository's issues. A write raises ``Unsure`` or ``Refused``."""
+
+    def issues(self, author: str) -> tuple[Issue, ...]:
+        """Return the issues, open or closed, that have perfci's label or are by ``author``.
+
+        Both are asked for: people take labels away, GitHub drops them where the token may not set
+        any, and for some apps it finds none by their name.
+        """
+        asked: tuple[dict[str, str], ...] = ({"labels": LABEL}, {"creator": author})
+        found: dict[int, Issue] = {}
+        for parameters in asked:
+            answers = self._pages(
+                "/issues", tuple[IssueAnswer, ...], tuple, state="all", **parameters
+            )
+            found |= {one.number: one.record() for one in answers if one.pull_request is None}
+        return tuple(found[number] for number in sorted(found))
+
+    def create_issue(self, content: Content) -> Issue:
+        """Open an issue, and return it."""
+        request: dict[str, Any] = {
+            "title": content.title,
+            "body": content.body,
+            "labels": [LABEL],
+        }
+        return self._write("POST", "/issues", IssueAnswer, request).record()
+
+    def update_issue(self, issue: Issue, content: Content, body: str) -> Issue:
+        """Give an issue another text, and close it where that says so. Unsure where it is gone.
+
+        Its title stays as it is: people may have found a better one.
+        """
+        request: dict[str, Any] = {"body": body}
+        if content.close:
+            request |= {"state": "closed", "state_reason": content.close}
+        return self._write("PATCH", f"/issues/{issue.number}", IssueAnswer, request).record()

@@ -1,0 +1,235 @@
+"""Pure: a comment that asks for a measurement, and whether its author may ask.
+
+Anybody may comment. So a comment is data: a command is its first line, read by one expression, and
+a name in it is compared with the report's, never run and never made part of a request.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from perfci.forges.github.client import CommentAnswer
+from perfci.forges.github.event import Nothing, decode_event
+from perfci.forges.pull import Comment, Pull
+from perfci.report.clean import Safe, code, escape
+from perfci.report.links import ADDRESS
+from perfci.report.markdown import MARKER
+
+USAGE = "/perfci accept CASE METRIC because WHY"
+USAGE_ON_DEMAND = "/perfci -k EXPR"
+_MOST = 20
+"""Commands in one comment."""
+_LONGEST = 1000
+_ASKS = re.compile(r"/perfci(?: |$)")
+_ACCEPT = re.compile(
+    r"/perfci accept +(?P<tick>`?)(?P<case>[^\s`](?:[^`]{0,398}[^\s`])?)(?P=tick)"
+    r" +(?P<tick2>`?)(?P<metric>[^\s`]{1,200})(?P=tick2) +because +(?P<because>\S.{0,499})"
+)
+_MEASURE = re.compile(
+    r"/perfci +-k +(?P<quote>[\"'`]?)"
+    r"(?P<selection>[^\s\"'`-](?:[^\"'`]{0,398}[^\s\"'`])?)(?P=quote)"
+)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_WRITERS = ("admin", "write")
+"""Of the four that GitHub's answer knows; ``maintain`` is written ``write`` there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A new comment on the pull request ``number``."""
+
+    comment: Comment
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """What is measured for a comment: the cases of ``selection``, of two whole SHAs."""
+
+    number: int
+    comment: int
+    base_sha: str
+    head_sha: str
+    selection: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Linked:
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Issue:
+    number: int
+    pull_request: _Linked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    action: str = ""
+    issue: _Issue | None = None
+    comment: CommentAnswer | None = None
+
+
+def read_asking(text: str | bytes, name: str) -> Asking | Nothing:
+    """Return the comment of an ``issue_comment`` event; UsageError where ``text`` is no event."""
+    advice = "Run it in a workflow `on: issue_comment` (GITHUB_EVENT_PATH)."
+    event = decode_event(text, name, _Event, advice)
+    if event.comment is None or event.issue is None:
+        return Nothing("this event has no comment")
+    if event.action != "created":
+        return Nothing("the comment isn't new")
+    if event.issue.pull_request is None or event.issue.number < 1:
+        return Nothing("the comment is on no pull request")
+    return Asking(event.comment.record(), event.issue.number)
+
+
+def answer_marker(comment: int) -> str:
+    """Return the first line of the answer to a comment."""
+    return f"<!-- perfci on demand {comment:d} -->"
+
+
+def measuring_body(measuring: Measuring, run_url: str) -> str:
+    """Return the answer until there are numbers."""
+    sides = f"{code(measuring.base_sha[:12])} → {code(measuring.head_sha[:12])}"
+    return (
+        f"{answer_marker(measuring.comment)}\n### perfci: measuring\n\n"
+        f"{sides}, {code('-k ' + measuring.selection)}. "
+        f"The numbers will stand here{_linked(', see ', 'the run', run_url)}.\n"
+    )
+
+
+def unmeasured_body(comment: int, why: str, run_url: str) -> str:
+    """Return the answer where there will be no numbers."""
+    return (
+        f"{answer_marker(comment)}\n### 💥 perfci: not measured\n\n"
+        f"{escape(why, 600)}{_linked('; see ', 'the run', run_url)}.\n"
+    )
+
+
+def answered(body: str, comment: int, comment_url: str) -> str:
+    """Return a report's comment as the answer to the one that asked for it."""
+    asked = _linked(" in ", "this comment", comment_url)
+    end = f"Asked for{asked}. It sets no check.\n"
+    return f"{body.replace(MARKER, answer_marker(comment), 1).rstrip()}\n\n{end}"
+
+
+def _linked(before: str, text: str, url: str) -> Safe:
+    return Safe(f"{before}[{text}]({url})") if ADDRESS.fullmatch(url) else Safe("")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """That the regression of ``metric`` in ``case`` is accepted."""
+
+    case: str
+    metric: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """That the cases of ``selection`` are measured."""
+
+    selection: str
+
+
+@dataclass(frozen=True, slots=True)
+class Misread:
+    """A command that can't be read; why."""
+
+    why: str
+
+
+def read_commands(body: str) -> tuple[Asked | Demand, ...] | Misread:
+    """Return what a comment asks: nothing where its first line is no command.
+
+    A line after that is a command or the end of them, so that none counts which is quoted, or
+    stands inside of a code block.
+    """
+    asked: list[Asked | Demand] = []
+    for line in body.replace("\r\n", "\n").split("\n"):
+        if _ASKS.match(line) is None:
+            break
+        text = line.rstrip(" ")
+        if len(text) > _LONGEST or len(asked) == _MOST:
+            return Misread(f"more than {_LONGEST} characters in a line, or {_MOST} commands")
+        if not text.isprintable():  # bidirectional and invisible characters, too
+            return Misread("a character in it can't be seen, or isn't text")
+        one = _read(text)
+        if one is None:
+            return Misread(f"it is neither `{USAGE}` nor `{USAGE_ON_DEMAND}`")
+        asked.append(one)
+    return tuple(asked)
+
+
+def _read(line: str) -> Asked | Demand | None:
+    accept = _ACCEPT.fullmatch(line)
+    if accept is not None:
+        return Asked(accept["case"], accept["metric"], accept["because"])
+    measure = _MEASURE.fullmatch(line)
+    return Demand(measure["selection"]) if measure is not None else None
+
+
+def why_not(comment: Comment, pull: Pull, permission: str, measured_at: str) -> str:
+    """Return why ``comment`` accepts nothing on ``pull`` as it is now; nothing where it does.
+
+    ``permission`` is what GitHub says of its author, ``measured_at`` when the numbers of the
+    pull request's head were first posted: an earlier comment is of other numbers.
+    """
+    is_author = comment.author.casefold() == pull.author.casefold()
+    reasons = (
+        *_of_who(comment, permission, "accepts"),
+        (
+            is_author and not pull.own,
+            "the author of a fork's pull request accepts nothing in it",
+        ),
+        (
+            not (_TIME.fullmatch(measured_at) and _TIME.fullmatch(comment.created_at)),
+            "nothing of this commit was posted yet; comment again when it was",
+        ),
+        (
+            comment.created_at <= measured_at,
+            "it is older than the numbers of this commit; write a new comment",
+        ),
+    )
+    return next((why for holds, why in reasons if holds), "")
+
+
+def may_write(comment: Comment, permission: str) -> bool:
+    """Say whether a person wrote ``comment`` who may write to the repository."""
+    return not comment.bot and bool(comment.author) and permission in _WRITERS
+
+
+def why_not_measured(comment: Comment, pull: Pull, permission: str) -> str:
+    """Return why ``comment`` has ``pull`` not measured as it is now; nothing where it does.
+
+    The head that whoever wrote it had seen is not in a comment. What GitHub knows is when
+    something was last pushed to the head's repository; a commit's own time is its author's word.
+    Whoever pushes to a branch of the repository itself may ask, too.
+    """
+    dated = _TIME.fullmatch(comment.created_at) and _TIME.fullmatch(pull.pushed_at)
+    moved = not dated or pull.pushed_at >= comment.created_at
+    reasons = (
+        *_of_who(comment, permission, "has it measured"),
+        (not pull.open, "the pull request is closed"),
+        (not pull.source, "the repository of its head is gone"),
+        (
+            moved and not pull.own,
+            "the fork was pushed to since; look at its head, and comment again",
+        ),
+    )
+    return next((why for holds, why in reasons if holds), "")
+
+
+def _of_who(comment: Comment, permission: str, does: str) -> tuple[tuple[bool, str], ...]:
+    return (
+        (comment.bot or not comment.author, f"only a person {does}"),
+        (
+            permission not in _WRITERS,
+            f"only somebody with write access to this repository {does}",
+        ),
+        # whoever may write may change the comments of others, too
+        (comment.updated_at != comment.created_at, "it was edited; write a new comment"),
+    )

@@ -1,0 +1,331 @@
+"""What of a report is said first, what next, and what is folded: the same in every format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import get_args
+
+from perfci.model.case import Failure
+from perfci.model.finding import NOTHING_EXERCISED, WARNS, Reason
+from perfci.model.report import Comparison, Report
+from perfci.model.run import SideRan
+from perfci.model.status import Group, traits
+from perfci.model.words import reason_words
+from perfci.report.rows import change_text, size
+from perfci.units import counted, format_share
+from perfci.verdict.decision import lost_metrics
+
+# Which failures a reader is shown beside the rows, and which of them are one and the same.
+
+_IN_TREE = re.compile(r"(?<![^\s\"'`])[^\s\"'`]*/(?:trees|builds)/[^/\s\"'`][^\s\"'`]*")
+_TREE = re.compile(r"/(?:trees|builds)(?=/[^/])")
+_NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
+"""Addresses, process ids and line numbers differ between two runs of one failure."""
+
+
+def shown_failures(report: Report) -> tuple[Failure, ...]:
+    """Return the failures to show; one that both sides had alike is ``base and head``'s.
+
+    A case that failed on base only is a ``new`` row, which says why: it isn't shown again.
+    """
+    new = {row.case for row in report.results if row.status == "new"}
+    shown: dict[tuple[str, ...], Failure] = {}
+    for failure in report.failures:
+        if failure.side == "base" and failure.case in new:
+            continue
+        alike = likeness(failure)
+        before = shown.get(alike)
+        if before is None:
+            shown[alike] = failure
+        elif failure.side not in before.side.split():
+            shown[alike] = replace(before, side=f"{before.side} and {failure.side}")
+    return tuple(shown.values())
+
+
+def likeness(failure: Failure) -> tuple[str, ...]:
+    """Return what is alike in two failures that a reader would act on in the same way."""
+    said = map(_without_places, (failure.message, failure.log_tail))
+    return (failure.case, failure.stage, failure.kind, *said)
+
+
+@lru_cache(4096)
+def _without_places(text: str) -> str:
+    """Return ``text`` without perfci's folders and numbers; asked for again by each section."""
+    return _NUMBER.sub("0", _IN_TREE.sub(_without_tree, text))
+
+
+def _without_tree(found: re.Match[str]) -> str:
+    """Return a word of a log without the folder that perfci made, and all before it.
+
+    Two passes, each linear: one expression for both tried every place a word could begin at.
+    """
+    word = found[0]
+    *_, last = (0, *(tree.end() for tree in _TREE.finditer(word)))
+    if not last:
+        return word
+    rest = word.find("/", last + 1)
+    return "tree" + (word[rest:] if rest >= 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A report's rows by what a reader does with them; every row stands in exactly one.
+
+    ``unseen`` are undecided ones that fail nothing; ``same_code`` what is unchanged in cases that
+    were not measured further for that.
+    """
+
+    moved: tuple[Comparison, ...]
+    undecided: tuple[Comparison, ...]
+    unseen: tuple[Comparison, ...]
+    unchanged: tuple[Comparison, ...]
+    same_code: tuple[Comparison, ...]
+    informative: tuple[Comparison, ...]
+    new: tuple[Comparison, ...]
+    removed: tuple[Comparison, ...]
+    not_comparable: tuple[Comparison, ...]
+    cases: int
+
+
+_LAST: list[tuple[Report, Outline]] = []
+
+
+def outline(report: Report) -> Outline:
+    """Sort the rows. What moved comes worst first; all else keeps the report's order.
+
+    Of the last report it is kept: a comment asks eleven times, and may have 15,000 rows.
+    """
+    if not _LAST or _LAST[0][0] is not report:
+        _LAST[:] = [(report, _outline(report))]
+    return _LAST[0][1]
+
+
+def _outline(report: Report) -> Outline:
+    groups: dict[Group, list[Comparison]] = {name: [] for name in get_args(Group)}
+    for row in report.results:
+        groups[traits(row.status).group].append(row)
+    moved = [row for row in groups["moved"] if _is_loud(row)]
+    unchanged, undecided = groups["unchanged"], groups["undecided"]
+    same_code = {row.case for row in unchanged if row.method == "same_code"}
+    return Outline(
+        moved=tuple(sorted(moved, key=_rank)),
+        undecided=tuple(row for row in undecided if gates(row)),
+        unseen=tuple(row for row in undecided if not gates(row)),
+        unchanged=tuple(row for row in unchanged if row.case not in same_code),
+        same_code=tuple(row for row in unchanged if row.case in same_code),
+        informative=tuple(row for row in groups["moved"] if not _is_loud(row)),
+        new=tuple(groups["new"]),
+        removed=tuple(groups["removed"]),
+        not_comparable=tuple(groups["not_comparable"]),
+        cases=len(
+            {row.case for row in report.results} | {failure.case for failure in report.failures}
+        ),
+    )
+
+
+def headline(report: Report) -> str:
+    """Return the one thing that matters, without the status word."""
+    found = outline(report)
+    cases = counted(found.cases, "case")
+    reasons = report.verdict.findings
+    if report.is_one_sided:
+        failed = {failure.case for failure in report.failures}
+        measured = counted(len({row.case for row in report.results if row.head} - failed), "case")
+        said = f"; {len(failed)} failed" if failed else ""
+        return f"{measured} measured, nothing compared{said}"
+    match report.verdict.status:
+        case "fail":
+            worst = [row for row in found.moved if row.status == "regressed" and gates(row)]
+            moved = len({row.case for row in worst})
+            text = f"{counted(len(worst), 'regression')} in {moved} of {cases}"
+            if worst:
+                which = "" if len(worst) == 1 else "worst "
+                text += f": {which}{worst[0].case} {worst[0].metric} {change_text(worst[0])}"
+            return text
+        case "pass":
+            compared = {row.case for row in report.results} - _one_sided(found)
+            also = _also(found, lost_metrics(report.results), len(report.skipped))
+            passed = f"{_passed(compared, set(report.same_code))}{also}"
+            if reasons and reasons[0].code == NOTHING_EXERCISED:
+                return f"{reason_words(reasons[0])}; {passed}"
+            return passed
+        case _:
+            more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+            return _deciding(report, reasons[0]) + more if reasons else f"no verdict on {cases}"
+
+
+def _deciding(report: Report, reason: Reason) -> str:
+    """Return the deciding reason; a failure's message stands below, with what was printed."""
+    broken = (
+        f"{one.case} failed on {one.side} in {one.stage}"
+        for one in shown_failures(report)
+        if one.case == reason.case
+    )
+    return next(broken, None) or reason_words(reason)
+
+
+def _passed(compared: set[str], same: set[str]) -> str:
+    """A case that ran the same code on both sides can't regress: that is no finding."""
+    alike, others = compared & same, compared - same
+    same_text = f"nothing that ran differs in {counted(len(alike), 'case')}" if alike else ""
+    if others or not alike:
+        found = f"no regression in {counted(len(others), 'case')}"
+        return f"{found}; {same_text}" if same_text else found
+    return same_text
+
+
+def unseen_text(rows: Sequence[Comparison]) -> str:
+    """Return in one line which metrics that only inform stayed open, and what would show more."""
+    by_metric: dict[str, list[Comparison]] = {}
+    for row in rows:
+        by_metric.setdefault(row.metric, []).append(row)
+    said = [_unseen(metric, found) for metric, found in by_metric.items()]
+    return f"{'; '.join(said)}. More `--rounds` show smaller changes." if said else ""
+
+
+def _unseen(metric: str, rows: Sequence[Comparison]) -> str:
+    least = [row.detectable for row in rows if row.detectable is not None]
+    seen = f", at worst a change of {format_share(max(least))} was in sight" if least else ""
+    return f"{metric} in {counted(len(rows), 'case')}{seen}"
+
+
+def same_code_cases(report: Report) -> tuple[str, ...]:
+    """Return the cases that are unchanged because both sides are the same code."""
+    return tuple(dict.fromkeys(row.case for row in outline(report).same_code))
+
+
+def same_code_text(report: Report) -> str:
+    """Return which cases moved, or are undecided, though nothing that ran differs; or nothing."""
+    moved = {
+        row.case
+        for row in report.results
+        if row.gate == "fail" and row.status in {"regressed", "improved", "inconclusive"}
+    }
+    alike = [case for case in report.same_code if case in moved]
+    if not alike:
+        return ""
+    more = f" and {len(alike) - 5} more" if len(alike) > 5 else ""
+    return (
+        f"nothing that ran differs between the sides in {', '.join(alike[:5])}{more}: "
+        f"{'their rows show' if len(alike) > 1 else 'its row shows'} noise of the machine"
+    )
+
+
+def injected_text(report: Report) -> str:
+    """Return what was made worse on purpose, or nothing."""
+    made = ", ".join(f"{name} +{format_share(share)}" for name, share in report.injected.items())
+    return (
+        f"injected into head on purpose: {made}; this tests the gate, not the code" if made else ""
+    )
+
+
+def part_text(report: Report) -> str:
+    """Return that this is a part of a report only, or nothing."""
+    return (
+        f"shard {report.shard} alone: other cases were measured elsewhere, `perfci merge` joins all"
+        if report.shard
+        else ""
+    )
+
+
+def other_reasons(report: Report) -> tuple[str, ...]:
+    """Return the verdict's reasons that neither the headline nor a row already gives."""
+    found = outline(report)
+    listed = {(row.case, row.metric) for row in (*found.moved, *found.undecided)}
+    failed = {failure.case for failure in report.failures}
+    reasons = report.verdict.findings
+    stated = bool(reasons) and reasons[0].code == NOTHING_EXERCISED
+    if report.verdict.status in {"error", "inconclusive"} or stated:
+        reasons = reasons[1:]
+    return tuple(
+        reason_words(one)
+        for one in reasons
+        if (one.case, one.metric) not in listed and (one.case not in failed or one.code in WARNS)
+    )
+
+
+def gates(row: Comparison) -> bool:
+    """Return whether this row can fail the report."""
+    return row.gate == "fail" and not row.accepted
+
+
+def _also(found: Outline, lost: Sequence[Comparison], skipped: int) -> str:
+    """What a pass doesn't say: what got slower passes, too, where it was removed."""
+    improved = sum(row.status == "improved" for row in found.moved)
+    accepted = sum(row.accepted is not None for row in found.moved)
+    warned = sum(row.status == "regressed" for row in found.moved) - accepted
+    measured_no_more = {row.case for row in found.removed} & _one_sided(found)
+    new = {row.case for row in found.new}
+    parts = [
+        counted(number, what)
+        for number, what in (
+            (accepted, "accepted regression"),
+            (improved, "improvement"),
+            (warned, "warning"),
+            (len(measured_no_more), "removed case"),
+            (len(new), "new case"),
+            (skipped, "skipped case"),
+        )
+        if number
+    ]
+    if lost:
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        which = f"{lost[0].case} {lost[0].metric}{more}"
+        parts.append(f"{counted(len(lost), 'removed metric')} ({which})")
+    return "; " + ", ".join(parts) if parts else ""
+
+
+def _one_sided(found: Outline) -> set[str]:
+    """Return the cases of which there is nothing but what one side alone has."""
+    compared = (*found.moved, *found.undecided, *found.unseen, *found.unchanged, *found.same_code)
+    kept = {row.case for row in (*compared, *found.informative, *found.not_comparable)}
+    return {row.case for row in (*found.removed, *found.new)} - kept
+
+
+def _is_loud(row: Comparison) -> bool:
+    if row.status == "failed":
+        return True
+    return traits(row.status).group == "moved" and row.gate != "info"
+
+
+def _rank(row: Comparison) -> tuple[int, float]:
+    if row.status == "regressed":
+        return (0 if gates(row) else 2, -size(row))
+    return (1 if row.status == "failed" else 3, -size(row))
+
+
+# What ran on each side.
+
+_MOST_NAMES = 5
+
+
+def ran_lines(report: Report) -> tuple[str, ...]:
+    """Return a line for each side whose code is known."""
+    if report.ran is None:
+        return ()
+    sides = (("base", report.ran.base), ("head", report.ran.head))
+    return tuple(f"{name} ran {_ran_text(side)}" for name, side in sides if side)
+
+
+def _ran_text(side: SideRan) -> str:
+    parts = [f"tree {side.tree[:10] or 'unknown'}"]
+    if side.folders:
+        parts.append(f"imported from {_some_of(side.folders)}")
+    if side.compiled:
+        files = tuple(f"{one.file} ({one.sha256[:10]})" for one in side.compiled)
+        parts.append(f"compiled: {_some_of(files)}")
+    if side.outside:
+        parts.append(f"{counted(len(side.outside), 'file')} of no commit: {_some_of(side.outside)}")
+    if side.installed:
+        parts.append(f"installed, not of the tree: {_some_of(side.installed)}")
+    if side.unknown:
+        parts.append(f"not seen: {_some_of(side.unknown)}")
+    return ", ".join(parts)
+
+
+def _some_of(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

@@ -1,0 +1,330 @@
+"""A session's rules, whatever its workers are: who is measured next, and what ends it."""
+
+from __future__ import annotations
+
+import math
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from perfci.model.worker import DECIDING_ANCESTORS, WorkOrder
+from tests.builders.project import Project, rows
+from tests.builders.simulated import Simulated
+
+SLOW = """\
+import time
+import perfci
+
+@perfci.benchmark
+def slow():
+    time.sleep(30)
+    return int
+"""
+SAME = ("compare", "HEAD", "HEAD", "--same")
+
+
+def undecided(work: WorkOrder, number: int) -> float:
+    """Rounds 3.5 % up and down: nine of them leave it open at 5 %, and a few more might not."""
+    return 0.01 * math.exp(0.035 * (-1) ** number * (work.side == "head"))
+
+
+@pytest.fixture
+def workers() -> Simulated:
+    return Simulated()
+
+
+@pytest.fixture
+def project(tmp_path: Path, workers: Simulated) -> Project:
+    project = Project(tmp_path / "project", workers)
+    project.counting(1000)
+    project.commit("base")
+    return project
+
+
+def allow(project: Project, *, most: int) -> None:
+    path = project.folder / "pyproject.toml"
+    path.write_text(path.read_text().replace("max_rounds = 9", f"max_rounds = {most}"))
+
+
+def test_a_decided_case_gets_its_least_rounds(project: Project, workers: Simulated) -> None:
+    workers.spread = 0.0005
+    project.report(*SAME, "--rounds", "6", code=0)
+    assert workers.started == {
+        (case, side): 6 for case in ("counting", "steady") for side in ("base", "head")
+    }
+
+
+@pytest.mark.parametrize(("of_head", "measured"), [(0.0, 2), (747.0, 5)])
+def test_growth_is_measured_until_the_workers_of_both_sides_agree(
+    project: Project, workers: Simulated, of_head: float, measured: int
+) -> None:
+    """Two that agree by luck say nothing of a leak: seen, 0 on base and 747 on head of no leak."""
+    asked: list[str] = []
+
+    def growth(order: WorkOrder) -> float:
+        asked.append(order.side)
+        return of_head if order.side == "head" else 0.0
+
+    workers.growth = growth
+    report = project.report(*SAME, "--rounds", "6", "-k", "steady", code=0)
+    assert asked.count("base") == asked.count("head") == measured
+    (row,) = (row for row in report["results"] if row["metric"] == "memory_growth")
+    assert row["method"] == "exact"
+    assert row["status"] == ("regressed" if of_head else "unchanged")
+
+
+def test_a_side_alone_measures_growth_as_often_as_decides(
+    project: Project, workers: Simulated
+) -> None:
+    asked: list[str] = []
+    workers.growth = lambda order: float(asked.append(order.side) or 0)
+    project.report("run", "--rounds", "6", "-k", "steady", code=0)
+    assert asked == ["head"] * 5
+
+
+def test_an_undecided_case_gets_more_rounds_but_no_more_than_the_most(
+    project: Project, workers: Simulated
+) -> None:
+    allow(project, most=9)
+    workers.latency = undecided
+    project.report(*SAME, "-k", "steady", "--rounds", "5")
+    assert workers.started["steady", "head"] == 9
+
+
+def test_the_least_rounds_come_from_as_many_ancestors_as_carry_a_verdict(project: Project) -> None:
+    report = project.report(*SAME, "--rounds", "5", code=0)
+    for case in ("counting", "steady"):
+        row = rows(report, case)["latency_p50"]
+        assert (row["status"], row["ancestors"]) == ("unchanged", DECIDING_ANCESTORS)
+
+
+def test_an_ancestor_serves_several_rounds_of_what_is_undecided(
+    project: Project, workers: Simulated
+) -> None:
+    allow(project, most=9)
+    workers.latency = undecided
+    report = project.report(*SAME, "--rounds", "5", "-k", "steady")
+    assert rows(report, "steady")["latency_p50"]["ancestors"] == DECIDING_ANCESTORS + 2
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
+def test_the_next_two_ancestors_start_once_those_before_have_imported(
+    project: Project, workers: Simulated
+) -> None:
+    project.report(*SAME, "--rounds", "5", "-k", "steady")
+    assert workers.ancestors[:5] == ["starts", "imported", "starts", "starts", "imported"]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
+def test_no_two_ancestors_import_at_once(project: Project, workers: Simulated) -> None:
+    workers.slow_imports = True
+    project.report(*SAME, "--rounds", "5", "-k", "steady")
+    assert workers.ancestors[:6] == ["starts", "imported"] * 3
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
+def test_ctrl_c_ends_the_ancestors_that_import_for_later_rounds(
+    project: Project, workers: Simulated
+) -> None:
+    def at_the_third(work: WorkOrder, number: int) -> None:
+        if number == 3:
+            assert workers.living == 2, workers.ancestors
+            raise KeyboardInterrupt
+
+    workers.before = at_the_third
+    report = project.report(*SAME, "-k", "steady", code=3)
+    assert report["interrupted"]
+    assert workers.living == 0
+
+
+def test_a_case_that_no_round_left_could_decide_gets_none_and_is_named(
+    project: Project, workers: Simulated
+) -> None:
+    allow(project, most=9)
+    workers.latency = lambda work, number: (
+        0.01 * (1.5 if (number + (work.side == "head")) % 2 else 1)
+    )
+    report = project.report(*SAME, "--rounds", "5", "-k", "steady")
+    assert workers.started["steady", "head"] == 5
+    (note,) = [note for note in report["notes"] if "Not measured further" in note]
+    assert "--budget nor `max_rounds`" in note
+    assert "steady (latency_p50" in note
+
+
+def test_all_cases_get_their_minimum_before_any_gets_more(
+    project: Project, workers: Simulated
+) -> None:
+    allow(project, most=7)
+    order: list[str] = []
+    workers.latency = undecided
+    workers.before = lambda work, _: order.append(work.case) if work.side == "head" else None
+    project.report(*SAME, "--rounds", "5")
+    assert sorted(order[:10]) == ["counting"] * 5 + ["steady"] * 5
+    assert len(order) == 14
+
+
+def test_the_side_that_starts_first_alternates(project: Project, workers: Simulated) -> None:
+    allow(project, most=5)
+    order: list[str] = []
+    workers.before = lambda work, _: order.append(work.side)
+    project.report(*SAME, "-k", "steady", "--rounds", "5")
+    firsts = order[::2]
+    assert len(firsts) == 5
+    assert all(one != other for one, other in pairwise(firsts)), firsts
+
+
+def test_the_budget_ends_it_and_every_round_is_whole(project: Project, workers: Simulated) -> None:
+    allow(project, most=99)
+    workers.spread = 0.05
+    began = workers.time
+    options = ("--budget", "6s", "--rounds", "5")
+    report = project.report(*SAME, *options)
+    assert workers.time - began < 6.5
+    assert any("--budget" in note for note in report["notes"])
+    assert 5 <= workers.started["steady", "head"] < 99
+    for (case, side), started in workers.started.items():
+        assert rows(report, case)["latency_p50"][side]["workers"] == started, "started in vain"
+
+
+@pytest.mark.parametrize("budget_s", [29, 31, 33])
+def test_no_round_begins_that_would_outlast_the_budget(
+    project: Project, workers: Simulated, budget_s: int
+) -> None:
+    project.commit("slow", **{"benchmarks/bench_slow.py": SLOW.replace("30", "3")})
+    began = workers.time
+    report = project.report(*SAME, "-k", "slow", "--budget", f"{budget_s}s", "--rounds", "99")
+    assert budget_s - 12 < workers.time - began < budget_s  # two sides of 3 s each, and the rest
+    measured = rows(report, "slow")["latency_p50"]["head"]["workers"]
+    assert workers.started["slow", "head"] == measured > 2
+
+
+def test_a_minimum_that_the_budget_cut_names_the_case(project: Project) -> None:
+    allow(project, most=9)
+    report = project.report(*SAME, "--budget", "2.5s", "--rounds", "9")
+    assert any("fewer rounds than the minimum" in note for note in report["notes"])
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(KeyboardInterrupt(), "Interrupted"), (OSError(28, "No space left"), "No space left")],
+)
+def test_what_ends_it_early_leaves_a_report_of_what_was_measured(
+    project: Project, workers: Simulated, error: BaseException, said: str
+) -> None:
+    def at_the_third(work: WorkOrder, number: int) -> None:
+        if number == 3:
+            raise error
+
+    workers.before = at_the_third
+    report = project.report(*SAME, code=3)
+    assert report["interrupted"]
+    assert any(said in note for note in report["notes"])
+    counted = {
+        rows(report, case)["latency_p50"]["head"]["workers"] for case in ("counting", "steady")
+    }
+    assert counted == {2}
+
+
+def test_a_side_that_fails_ends_its_case_alone(project: Project, workers: Simulated) -> None:
+    def fails(work: WorkOrder, number: int) -> tuple[str, str] | None:
+        failing = (work.case, work.side, number) == ("steady", "head", 2)
+        return ("RuntimeError", "boom") if failing else None
+
+    workers.before = fails
+    report = project.report(*SAME, code=3)
+    assert [(one["case"], one["side"], one["kind"]) for one in report["failures"]] == [
+        ("steady", "head", "RuntimeError")
+    ]
+    assert workers.started["steady", "base"] == 2
+    assert rows(report, "counting")["latency_p50"]["head"]["workers"] >= 5
+
+
+def test_one_that_takes_too_long_is_a_timeout_and_its_time_is_gone(
+    project: Project, workers: Simulated
+) -> None:
+    project.commit("slow", **{"benchmarks/bench_slow.py": SLOW})
+    began = workers.time
+    report = project.report(*SAME, "-k", "slow")
+    assert {(one["side"], one["kind"]) for one in report["failures"]} == {
+        ("base", "timeout"),
+        ("head", "timeout"),
+    }
+    assert workers.time - began >= 2 * 20
+
+
+def test_a_benchmarks_own_timeout_is_named(project: Project, workers: Simulated) -> None:
+    source = SLOW.replace("benchmark\n", "benchmark(timeout=7)\n")
+    project.commit("slow", **{"benchmarks/bench_slow.py": source})
+    report = project.report(*SAME, "-k", "slow")
+    assert {one["message"] for one in report["failures"]} == {
+        "no answer within 7 s: the benchmark's own `timeout`"
+    }
+    assert workers.started
+
+
+def test_no_room_for_both_sides_is_neithers_fault(project: Project, workers: Simulated) -> None:
+    alive: list[str] = []
+
+    def crowded(work: WorkOrder, number: int) -> tuple[str, str] | None:
+        alive.append(work.side)
+        return ("OutOfMemoryError", "CUDA out of memory") if len(alive) == 2 else None
+
+    workers.before = crowded
+    report = project.report(*SAME, "-k", "steady")
+    assert {(one["side"], one["kind"]) for one in report["failures"]} == {
+        ("base", "no_room_for_both"),
+        ("head", "no_room_for_both"),
+    }
+
+
+def test_fail_fast_measures_no_case_after_a_failure(project: Project, workers: Simulated) -> None:
+    workers.before = lambda work, _: ("RuntimeError", "boom") if work.side == "head" else None
+    report = project.report(*SAME, "--fail-fast", code=3)
+    assert sum(workers.started.values()) == 2
+    assert any("--fail-fast" in note for note in report["notes"])
+
+
+def test_a_side_that_has_no_memory_before_the_other_is_there_fails_alone(
+    project: Project, workers: Simulated
+) -> None:
+    started: list[str] = []
+
+    def first(work: WorkOrder, number: int) -> tuple[str, str] | None:
+        started.append(work.side)
+        return ("OutOfMemoryError", "out of memory") if len(started) == 1 else None
+
+    workers.before = first
+    report = project.report(*SAME, "-k", "steady")
+    assert [(one["side"], one["kind"]) for one in report["failures"]] == [
+        ("base", "OutOfMemoryError")
+    ]
+
+
+def test_a_side_that_has_no_memory_alone_either_is_to_blame(
+    project: Project, workers: Simulated
+) -> None:
+    large = "OutOfMemoryError", "out of memory"
+    workers.before = lambda work, _: large if work.side == "head" else None
+    report = project.report(*SAME, "-k", "steady", code=3)
+    assert [(one["side"], one["kind"]) for one in report["failures"]] == [
+        ("head", "OutOfMemoryError")
+    ]
+
+
+def test_a_budget_that_ends_in_a_set_up_is_no_fault_of_the_benchmarks(project: Project) -> None:
+    project.commit("slow", **{"benchmarks/bench_slow.py": SLOW})
+    report = project.report(*SAME, "-k", "slow", "--budget", "10s")
+    assert report["failures"] == []
+    assert any("budget ended" in note for note in report["notes"])
+
+
+def test_each_stage_has_the_whole_timeout(project: Project) -> None:
+    source = SLOW.replace("sleep(30)", "sleep(15)").replace(
+        "return int", "return lambda: time.sleep(15)"
+    )
+    project.commit("slow", **{"benchmarks/bench_slow.py": source})
+    report = project.report(*SAME, "-k", "slow", "--rounds", "2", "--budget", "2h")
+    assert report["failures"] == []
+    assert rows(report, "slow")["latency_p50"]["head"]["center"] == pytest.approx(15, rel=0.05)
