@@ -81,7 +81,7 @@ def measured(set_up: Callable[[], Callable[[], object]]) -> dict[str, float]:
         os.write(sink, json.dumps(dict(memory.peaks(0, call).values)).encode() + b"\n")
         signal.pause()
     os.close(sink)
-    with open(source, "rb") as answer:
+    with open(source, "rb") as answer:  # noqa: PTH123 (a descriptor)
         line = answer.readline()  # its pool has the other end, too
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)

@@ -20,11 +20,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "examples"))
 
-from demo import commit, git
+from demo import commit, git  # noqa: E402
 
 BENCHMARK = """\
-import sys
-import perfci
+import sys  # noqa: E402
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def tool():

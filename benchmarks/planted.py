@@ -22,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "examples"))
 
-from demo import commit, git
+from demo import commit, git  # noqa: E402
 
 MARKED = re.compile(r"( *)([-+]?)(!?)(?: |$)(.*)")
 

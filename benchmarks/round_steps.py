@@ -21,9 +21,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.observed import is_session, show
-from benchmarks.time_to_verdict import Stopwatch
-from benchmarks.verdict_cost import small
+from benchmarks.observed import is_session, show  # noqa: E402
+from benchmarks.time_to_verdict import Stopwatch  # noqa: E402
+from benchmarks.verdict_cost import small  # noqa: E402
 
 COMPARED = {"unchanged": ("same", "unchanged"), "8 % slower": ("unchanged", "slower")}
 AHEAD = (0, 1, 2)

@@ -23,12 +23,12 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "examples"))
 
-from demo import commit, git
+from demo import commit, git  # noqa: E402
 
 SERVER = HERE.parent / "tests" / "data" / "serving" / "serve.py"
 BENCHMARK = """\
-import sys
-import perfci
+import sys  # noqa: E402
+import perfci  # noqa: E402
 
 @perfci.benchmark(concurrency=[1, 4])
 def served(concurrency):

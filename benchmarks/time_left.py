@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
 sys.path.insert(0, str(ROOT))
 
-import demo
+import demo  # noqa: E402 (found by the path above)
 
-from benchmarks.time_left_kept import Kept, again, keep, looks, opened, row, write
+from benchmarks.time_left_kept import Kept, again, keep, looks, opened, row, write  # noqa: E402
 
 SAID = "PERFCI_TIME_LEFT"
 SESSIONS = {
@@ -35,7 +35,7 @@ SESSIONS = {
     "plain Python": ("main", "feature"),
 }
 PLAIN = """\
-import perfci
+import perfci  # noqa: E402
 from lib import work
 
 @perfci.benchmark(n=[1, 2, 3, 4, 5, 6])

@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "examples"))
 
-from demo import commit, git
+from demo import commit, git  # noqa: E402
 
 NOTE = "# Copyright of those who wrote it.\n# It says nothing of what follows.\n\n"
 

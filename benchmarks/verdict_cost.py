@@ -20,10 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
-from demo import build, commit, git
+from demo import build, commit, git  # noqa: E402
 
 BENCHMARK = """\
-import perfci
+import perfci  # noqa: E402
 import torch
 from library import model
 

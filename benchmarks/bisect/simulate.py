@@ -250,7 +250,7 @@ def _share(those: Iterable[bool]) -> str:
 HEAD = """\
 | noise | commits | change | not seen | answered | right where ≥ 95 % | right where ≥ 99 % | ranges | single commits wrong | a change missed | comparisons, median | 95 % | rounds, median | interval holds |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-"""
+"""  # noqa: E501
 
 
 def main() -> None:

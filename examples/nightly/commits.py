@@ -42,7 +42,7 @@ def {name}():
     return total
 '''
 _BENCHMARKS = """\
-import perfci
+import perfci  # noqa: E402
 from words import encoding, parsing, tokenising
 
 

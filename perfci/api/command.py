@@ -28,7 +28,7 @@ def command(
     *,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
-    input: str | bytes | None = None,
+    input: str | bytes | None = None,  # noqa: A002 (subprocess' own name of it)
     exit_codes: Sequence[int] = (0,),
     shell: bool = False,
 ) -> Work:
@@ -88,7 +88,7 @@ def all_of(value: object, *types: type) -> TypeGuard[Collection[object]]:
 def _file_of(content: str | bytes | None) -> IO[bytes] | None:
     if content is None:
         return None
-    file = tempfile.TemporaryFile()
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the work is there)
     file.write(content.encode() if isinstance(content, str) else content)
     file.flush()
     return file

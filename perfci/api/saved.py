@@ -85,7 +85,7 @@ def _is_weights_only(data: bytes) -> bool:
         return True
     try:
         torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except Exception:
+    except Exception:  # noqa: BLE001 - whatever it is, it isn't plain tensors
         return False
     return True
 

@@ -41,7 +41,7 @@ def check_mode(mode: str, where: str) -> None:
     if mode in MODES:
         return
     # Listing the backends imports Dynamo (0.6-1 s): only for what is no plain mode.
-    backends = tuple(torch._dynamo.list_backends(exclude_tags=()))
+    backends = tuple(torch._dynamo.list_backends(exclude_tags=()))  # noqa: SLF001
     if isinstance(mode, str) and mode.removeprefix(BACKEND_PREFIX) in backends:
         return
     known = [*MODES, *backends, *(BACKEND_PREFIX + name for name in backends)]

@@ -122,7 +122,7 @@ def prune(
     from perfci.commands.history import prune_history
 
     with _opened(history, config_path) as opened:
-        now = datetime.now(UTC)
+        now = datetime.now(UTC)  # noqa: TID251 (it is the one that reads the clock)
         pruned = prune_history(opened, now, keep_days=keep_days, near=near, dry_run=dry_run)
     verb = "would be" if dry_run else "were"
     for one in pruned:

@@ -79,10 +79,10 @@ _ANYWHERE = {"history", "trend", "report", "merge", "comment", "completion"}
 class _LazyGroup(click.Group):
     """Imports a command's module only when it is called: ``perfci --help`` stays quick."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
         if sys.platform != "linux" and cmd_name not in _ANYWHERE:
@@ -94,10 +94,10 @@ class _LazyGroup(click.Group):
         import importlib
 
         command = importlib.import_module(_COMMANDS[cmd_name]).command
-        assert isinstance(command, click.Command)
+        assert isinstance(command, click.Command)  # noqa: S101 (the table above says so)
         return with_common_options(command)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(_SUMMARIES.items()))
 
@@ -157,7 +157,7 @@ def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
         code = EXIT_OUTSIDE
     except OSError as error:
         code = _say_error(refusal(error))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (shown as a bug; Python's own exit code, 1, would say "regression")
         code = _say_error(_bug(error))
     code = code if isinstance(code, int) else 0
     be_quiet(on=False)

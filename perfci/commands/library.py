@@ -217,7 +217,7 @@ def _caller(
         return Caller(folder, token_allowed=allow_token)
     show = progress
 
-    def say(text: str, *, err: bool = False) -> None:
+    def say(text: str, *, err: bool = False) -> None:  # noqa: ARG001 (a notice is progress, too)
         show(text)
 
     def say_round(done: Progress) -> None:

@@ -54,7 +54,7 @@ def _inside(value: Any) -> str:
 
 def _duration(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError(value)
+        raise ValueError(value)  # noqa: TRY004 (the caller takes it for a wrong value)
     return parse_duration(str(value))
 
 
@@ -76,7 +76,7 @@ def _day(value: Any) -> str:
     if type(value) is date:
         return value.isoformat()
     if not isinstance(value, str):
-        raise ValueError(value)
+        raise ValueError(value)  # noqa: TRY004 (the caller takes it for a wrong value)
     return date.fromisoformat(value).isoformat()
 
 

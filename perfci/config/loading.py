@@ -217,7 +217,7 @@ def _require_no_circle(aliases: Mapping[str, str], place: Place) -> None:
         seen = {old}
         while new in aliases and new not in seen:
             seen.add(new)
-            new = aliases[new]
+            new = aliases[new]  # noqa: PLW2901 (the chain is followed)
         if new in seen:
             expected = "a name that isn't in its turn an alias of this one"
             raise place.key(old).wrong(expected, aliases[old])

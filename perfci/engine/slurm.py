@@ -70,7 +70,7 @@ class SlurmEngine:
             for number in plan.numbers
         }
 
-    def cancel(self, plan: Plan) -> None:
+    def cancel(self, plan: Plan) -> None:  # noqa: ARG002 (all jobs of the name are the plan's)
         """Cancel by name: also an array whose number was never read. Wait until none runs.
 
         OutsideError where Slurm doesn't take that: all may run on.

@@ -266,7 +266,7 @@ def within(do: Callable[[], T], most: float) -> T:
     def work() -> None:
         try:
             answer.set_result(do())
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (raised below, where it is waited for)
             answer.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()

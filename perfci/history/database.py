@@ -396,7 +396,7 @@ def _revision(connection: Connection) -> str | None:
     """Return the revision that the database says it has; None where it has no such table."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
-    found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalars().all()
+    found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalars().all()  # noqa: S608 (a constant)
     return str(found[0]) if len(found) == 1 else ""
 
 

@@ -137,7 +137,7 @@ def _center(metric: Metric, values: Sequence[float]) -> float:
     if metric.kind == "exact":
         return upper_median(values)
     center = summarise(values, logarithmic=not metric.absolute).center
-    assert center is not None
+    assert center is not None  # noqa: S101 (there are values, and all are finite)
     return center
 
 

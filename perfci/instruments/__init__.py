@@ -171,7 +171,7 @@ def in_worker(name: str) -> Instrument:
     except ModuleNotFoundError as error:
         absent = "it is not installed in the Python that measures"
         wrong = absent if error.name == name else str(error)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (anybody's code: whatever it raises is said)
         wrong = f"{type(error).__name__}: {error}"
     if not wrong:
         return _instrument(name, module, added=True)

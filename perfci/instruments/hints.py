@@ -101,7 +101,7 @@ def _watching(scene: Scene, seen: _Seen) -> Iterator[None]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     aten = torch.ops.aten
-    copies = (aten._to_copy.default, aten.copy_.default)
+    copies = (aten._to_copy.default, aten.copy_.default)  # noqa: SLF001 (an operator's name)
 
     class Watching(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(
@@ -111,10 +111,10 @@ def _watching(scene: Scene, seen: _Seen) -> Iterator[None]:
             name = getattr(func, "_schema", func).name
             if torch.Tag.pointwise in func.tags and name not in _COPIES:
                 seen.elementwise[name] += 1
-            seen.backward |= torch._C._current_autograd_node() is not None
+            seen.backward |= torch._C._current_autograd_node() is not None  # noqa: SLF001 (there is no other way)
             crosses = func in copies and result.device != args[-1].device
-            if crosses or func is aten._local_scalar_dense.default:
-                file, line, _ = scene.caller(sys._getframe(1))
+            if crosses or func is aten._local_scalar_dense.default:  # noqa: SLF001 (an operator's name)
+                file, line, _ = scene.caller(sys._getframe(1))  # noqa: SLF001 (there is no other way)
                 (seen.copies if crosses else seen.items)[file, line] += 1
             return result
 
@@ -138,11 +138,11 @@ def _counting_loads(seen: _Seen) -> Iterator[None]:
         seen.loads += 1
         return batch
 
-    loader._next_data = counted_load
+    loader._next_data = counted_load  # noqa: SLF001 (as above)
     try:
         yield
     finally:
-        loader._next_data = real
+        loader._next_data = real  # noqa: SLF001 (as above)
 
 
 def _keeps_graph(output: Any) -> bool:

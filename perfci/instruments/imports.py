@@ -62,15 +62,15 @@ class _ImportTimes:
         self._way: list[_Import] = []
         self._found: list[_Import] = []
         self._recorded: dict[str, Any] = {}
-        self._bootstrap: Any = importlib._bootstrap
-        self._real = self._bootstrap._find_and_load
+        self._bootstrap: Any = importlib._bootstrap  # noqa: SLF001
+        self._real = self._bootstrap._find_and_load  # noqa: SLF001
 
     def __enter__(self) -> dict[str, Any]:
-        self._bootstrap._find_and_load = self._timed
+        self._bootstrap._find_and_load = self._timed  # noqa: SLF001
         return self._recorded
 
     def __exit__(self, *_: object) -> None:
-        self._bootstrap._find_and_load = self._real
+        self._bootstrap._find_and_load = self._real  # noqa: SLF001
         self._recorded["modules"] = [self._row(one) for one in self._found]
 
     def _timed(self, name: str, import_: Any) -> Any:
@@ -110,7 +110,7 @@ class _ImportTimes:
         module whose import is under way: that is what can be changed. After set-up nearly all that
         runs is called by own code, which then says nothing.
         """
-        frame: FrameType | None = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (there is no other way)
         while frame and _is_importer(frame):
             frame = frame.f_back
         if frame is None:

@@ -60,7 +60,7 @@ def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
     def look() -> None:
         while not over.is_set():
             time.sleep(_INTERVAL_S)
-            frame: FrameType | None = sys._current_frames().get(thread)
+            frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 (there is no other way)
             now = time.time_ns()
             stack: list[tuple[CodeType, int]] = []
             while frame is not None and len(stack) < _DEEPEST:

@@ -278,7 +278,7 @@ def _concluded(plan: SessionPlan, case: Case, found: _Findings, moved: Sequence[
             hinted = tuple(map(one.told, one.hints(recorded["head"]))) if hinting else ()
             stacked = tuple(one.stacks(recorded["base"], recorded["head"]))
             _require_sound((*of_one, *hinted), stacked)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)
             found.untold[name] = f"what it recorded can't be read ({type(error).__name__})"
             continue
         differences += of_one

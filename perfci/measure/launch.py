@@ -108,7 +108,7 @@ class Executed:
                 start_new_session=True,
             )
         except OSError as error:
-            if not os.path.isdir(root):
+            if not os.path.isdir(root):  # noqa: PTH112 (a Path of a deleted folder is no use)
                 raise TreeDeleted(root) from error
             raise OutsideError(
                 "no-python",

@@ -100,7 +100,7 @@ class Guardian:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._process.stdin is not None
+        assert self._process.stdin is not None  # noqa: S101 (asked for above)
         self._process.stdin.close()
         self._process.wait()
 

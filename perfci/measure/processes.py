@@ -280,7 +280,7 @@ class StarterProcess:
         turns: int = -1,
     ) -> Worker:
         """Fork a worker that has ``environment`` besides the starter's. Raises TreeDeleted."""
-        if not os.path.isdir(order.root):
+        if not os.path.isdir(order.root):  # noqa: PTH112 (as in ``Executed``)
             raise TreeDeleted(order.root)
         return Worker(order, Pipes(partial(self.forked, environment), turns=turns), budget_end)
 

@@ -330,7 +330,7 @@ class Slot:
     @property
     def living(self) -> Worker:
         """The worker of a slot that has no result yet."""
-        assert self.worker is not None
+        assert self.worker is not None  # noqa: S101 (a slot without a worker has a result)
         return self.worker
 
     def await_ready(self, gpu: GpuWatches) -> None:

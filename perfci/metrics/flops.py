@@ -46,7 +46,7 @@ class Flops(Collector):
             return _missing(f"a call takes more than {_LONGEST_CALL_S:g} s")
         try:
             flops, dtype = _counted(call)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (whatever a mode around strangers' operators raises)
             said = " ".join(f"{type(error).__name__}: {error}".split())
             return _missing(f"torch's counter failed: {said[:200]}")
         return Reading({"flops": flops}, remarks=self._share(flops, dtype)) if flops else NOTHING

@@ -152,7 +152,7 @@ def shape_of(kind: type) -> type[msgspec.Struct]:
     return msgspec.defstruct(
         kind.__name__,
         [
-            (name, of) if name in needed else (name, Union[of, msgspec.UnsetType], msgspec.UNSET)
+            (name, of) if name in needed else (name, Union[of, msgspec.UnsetType], msgspec.UNSET)  # noqa: UP007 (made of values)
             for name, of in types.items()
         ],
         namespace={"__doc__": kind.__doc__},
@@ -166,7 +166,7 @@ def _type(hint: Any, limit: Limit) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     bounds: dict[str, Any] = {}
     if origin is UnionType:
-        hint = Union[tuple(_type(one, limit) for one in arguments)]
+        hint = Union[tuple(_type(one, limit) for one in arguments)]  # noqa: UP007 (made of values)
     elif origin is tuple:
         hint = GenericAlias(tuple, (_type(arguments[0], limit), ...))
         bounds = {"max_length": limit.most}

@@ -68,7 +68,7 @@ def _imported(name: str) -> tuple[Any, str]:
     """Import a library; what needs it, and can't have it, fails and says so by itself."""
     try:
         return importlib.import_module(name), ""
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (broken in any way: reported as a fact)
         absent = isinstance(error, ModuleNotFoundError) and error.name == name
         return None, "" if absent else ", which can't be imported"
 
@@ -106,7 +106,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
                 found = benchmarks_in(load(file, order.python_path))
             imports[_relative(file, order)] = replace(record.of(file), state=torch_state())
             cases += [case for benchmark in found for case in _cases(benchmark, file, order)]
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (user code: recorded, not hidden)
             failures.append(
                 Failure(
                     case=_relative(file, order),

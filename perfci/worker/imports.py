@@ -102,8 +102,8 @@ class ImportRecord:
             return
         for entry in sys.path:
             inside = isinstance(entry, str) and self._is_of_roots(f"{entry}/_")
-            if inside and any(os.path.exists(f"{entry}/{name}{end}") for end in ("", ".py")):
-                frame: FrameType | None = sys._getframe(1)
+            if inside and any(os.path.exists(f"{entry}/{name}{end}") for end in ("", ".py")):  # noqa: PTH110 (pathlib takes longer)
+                frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
                 while frame and _ASKS_FOR_OTHERS.search(frame.f_code.co_filename):
                     frame = frame.f_back
                 if frame and not self._is_of_roots(frame.f_code.co_filename):
@@ -138,8 +138,8 @@ class ImportRecord:
     def _imported(
         self,
         name: str,
-        globals: Mapping[str, Any] | None = None,
-        locals: Mapping[str, Any] | None = None,
+        globals: Mapping[str, Any] | None = None,  # noqa: A002 (the name that callers use)
+        locals: Mapping[str, Any] | None = None,  # noqa: A002
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
@@ -197,14 +197,14 @@ class ImportRecord:
             file, _, flags = arguments
             if (flags or 0) & os.O_WRONLY:
                 return
-            place = os.path.abspath(file)
+            place = os.path.abspath(file)  # noqa: PTH100 (as written: links are looked at later)
             inside = not file.endswith(_BYTECODE) and self._is_of_roots(place)
             if inside and not self._is_by_own_code():
                 asked.read[file] = None
 
     def _is_by_own_code(self) -> bool:
         """Whether own code calls what happens now, rather than a module that is being imported."""
-        frame: FrameType | None = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (there is no other way)
         while frame is not None:
             if frame.f_code.co_name == "_find_and_load":
                 return False
@@ -262,7 +262,7 @@ def torch_state() -> dict[str, str]:
     for name, read in _STATE.items():
         try:
             state[name] = str(read(torch))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (another version's torch: the same on both sides)
             state[name] = type(error).__name__
     return state
 
@@ -285,8 +285,8 @@ def use_own_places() -> None:
     """Let Inductor keep what it makes of C++ headers where this process would have put that."""
     codecache: Any = sys.modules.get("torch._inductor.codecache")
     if hasattr(codecache, "_HEADER_DIR"):
-        codecache._HEADER_DIR = f"{codecache.default_cache_dir()}/precompiled_headers"
-        codecache._HEADER_LOCK_DIR = f"{codecache._HEADER_DIR}/locks"
+        codecache._HEADER_DIR = f"{codecache.default_cache_dir()}/precompiled_headers"  # noqa: SLF001
+        codecache._HEADER_LOCK_DIR = f"{codecache._HEADER_DIR}/locks"  # noqa: SLF001
 
 
 def require_same_environment(before: Mapping[str, str]) -> None:

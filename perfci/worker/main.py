@@ -227,7 +227,7 @@ def _live(ends: Ends, serve: Callable[[WorkOrder, Channel, Stage], None]) -> NoR
     code = 0
     try:
         serve(order, channel, stage)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 (user code may raise anything: reported, not hidden)
         log(error)  # first: the parent cuts the log when it gets the message
         channel.send(
             "failed",
@@ -322,13 +322,13 @@ class _Recordings:
                 context = one.record(self._scene)
                 self._kept[one.name] = context.__enter__()
                 begun.append((one, context))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 (anything an instrument raises is said)
                 self._why[one.name] = _said(error)
         yield
         for one, context in reversed(begun):
             try:
                 context.__exit__(None, None, None)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 (as above)
                 self._why[one.name] = _said(error)
 
     def early(self, chosen: Iterable[Instrument]) -> None:
@@ -336,7 +336,7 @@ class _Recordings:
         for one in chosen:
             try:
                 self._kept[one.name] = one.record(self._scene)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 (as above)
                 self._why[one.name] = _said(error)
 
     def taken(self, one: Instrument) -> tuple[Recorded, str]:
@@ -346,7 +346,7 @@ class _Recordings:
             return ({} if why else self._kept.pop(one.name, {})), why
         try:
             return one.record(self._scene), ""
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (as above)
             return {}, _said(error)
 
 

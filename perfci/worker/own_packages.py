@@ -89,7 +89,7 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
         if normalised(one.metadata["Name"] or "") in project:
             found.add(_source(one))
     known = (f"{tree}{os.sep}", f"{checkout.rstrip(os.sep)}{os.sep}", *pythons)
-    folders = (f"{folder}{os.sep}" for folder in found if os.path.isdir(folder))
+    folders = (f"{folder}{os.sep}" for folder in found if os.path.isdir(folder))  # noqa: PTH112
     return tuple(sorted(folder for folder in folders if not folder.startswith(known)))
 
 
@@ -103,7 +103,7 @@ def importable(tree: str, checkout: str) -> dict[str, tuple[str, ...]]:
     found = {}
     for entry in dict.fromkeys(map(os.path.realpath, sys.path)):
         inside = f"{entry}{os.sep}"
-        if entry in standard or not os.path.isdir(entry) or inside.startswith(f"{tree}{os.sep}"):
+        if entry in standard or not os.path.isdir(entry) or inside.startswith(f"{tree}{os.sep}"):  # noqa: PTH112
             continue
         in_checkout = inside.startswith(f"{checkout.rstrip(os.sep)}{os.sep}")
         if in_checkout and not entry.endswith("-packages"):

@@ -233,7 +233,7 @@ def flush() -> None:
 def _text(error: BaseException) -> str:
     try:
         return str(error) or type(error).__name__
-    except Exception as second:
+    except Exception as second:  # noqa: BLE001 (a user's own __str__)
         return f"{type(error).__name__}, whose text can't be had ({type(second).__name__})"
 
 

@@ -33,7 +33,7 @@ from perfci.worker.protocol import Channel, Ends, flush, where_it_failed
 _LARGEST_REQUEST = 1 << 16
 _MOST_DESCRIPTORS = 16
 _DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
-TOKEN = "PERFCI_WORKER"
+TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
 """The variable by which the parent finds all that a worker started."""
 
 
@@ -76,7 +76,7 @@ def _import_each(names: Sequence[str]) -> str:
     for name in names:
         try:
             importlib.import_module(name)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (a library's: the parent is told)
             return f"{name}: {where_it_failed(error, ())}"
     return ""
 
@@ -205,12 +205,12 @@ def _place_of(variable: str) -> tuple[int, int] | None:
 
 def why_unfit(found: Sequence[Kind]) -> str:
     """Return why this process must not fork, or nothing."""
-    threads = len(os.listdir("/proc/self/task"))
+    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
     if threads > 1:
         return "its imports left threads running"
     for link in Path("/proc/self/fd").iterdir():
         try:
-            target = os.readlink(link)
+            target = os.readlink(link)  # noqa: PTH115 (a path that needs not exist)
         except OSError:  # the descriptor of this very listing
             continue
         if target.startswith(_DEVICES):

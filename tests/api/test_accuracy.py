@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from perfci.metrics.accuracy import (
+from perfci.metrics.accuracy import (  # noqa: E402
     AccuracyMismatch,
     AccuracyUnsupported,
     accuracy_loss,

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from tests.api import programs
+from tests.api import programs  # noqa: E402
 
 HERE = str(Path(__file__).parent)
 ROOT = str(Path(__file__).parents[2])
@@ -21,7 +21,7 @@ from dataclasses import asdict
 import torch, torch._dynamo
 from perfci.api.inference import inference_work
 from perfci.metrics.graphs.watch import GraphWatch
-from tests.api import programs
+from tests.api import programs  # noqa: E402
 
 def watched(name, mode, calls, root):
     function = getattr(programs, name)

@@ -3,12 +3,12 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves  # noqa: E402
 
-import perfci
-from perfci.api import torch_models
-from perfci.errors import BenchmarkError
-from perfci.metrics.accuracy import accuracy_loss
+import perfci  # noqa: E402
+from perfci.api import torch_models  # noqa: E402
+from perfci.errors import BenchmarkError  # noqa: E402
+from perfci.metrics.accuracy import accuracy_loss  # noqa: E402
 
 
 def model():

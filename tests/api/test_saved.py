@@ -8,10 +8,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from perfci.api.saved import saved_work
-from perfci.errors import BenchmarkError
-from perfci.metrics.accuracy import accuracy_loss
-from perfci.model.worker import SavedModel
+from perfci.api.saved import saved_work  # noqa: E402
+from perfci.errors import BenchmarkError  # noqa: E402
+from perfci.metrics.accuracy import accuracy_loss  # noqa: E402
+from perfci.model.worker import SavedModel  # noqa: E402
 
 
 class Touch:

@@ -9,15 +9,15 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-import perfci
-from perfci.api.inference import Shaped
-from perfci.errors import BenchmarkError
-from perfci.model.finding import Finding, found
-from tests.worker.driver import Bench
+import perfci  # noqa: E402
+from perfci.api.inference import Shaped  # noqa: E402
+from perfci.errors import BenchmarkError  # noqa: E402
+from perfci.model.finding import Finding, found  # noqa: E402
+from tests.worker.driver import Bench  # noqa: E402
 
 SOURCE = """\
 import torch
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def case():

@@ -3,9 +3,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-import perfci
-from perfci.errors import BenchmarkError
-from perfci.metrics.accuracy import accuracy_loss
+import perfci  # noqa: E402
+from perfci.errors import BenchmarkError  # noqa: E402
+from perfci.metrics.accuracy import accuracy_loss  # noqa: E402
 
 
 def model():

@@ -26,7 +26,7 @@ why = false
 """
 
 COUNTING = """\
-import perfci
+import perfci  # noqa: E402
 from lib import work
 
 @perfci.benchmark

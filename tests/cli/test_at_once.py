@@ -16,7 +16,7 @@ pytestmark = [
 ]
 DISTURBED = """\
 import os, random, time
-import perfci
+import perfci  # noqa: E402
 
 HERE = {folder!r}
 OWN = os.path.join(HERE, os.environ["PERFCI_SESSION"])

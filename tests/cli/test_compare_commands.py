@@ -8,8 +8,8 @@ from tests.builders.project import Project, rows
 
 pytestmark = pytest.mark.processes
 BENCHMARK = """\
-import sys
-import perfci
+import sys  # noqa: E402
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def tool():

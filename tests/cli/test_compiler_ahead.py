@@ -57,7 +57,7 @@ def test_a_mode_that_compiles_nothing_pays_for_no_compiler(project: Project) -> 
 
 
 COMPILES_WITHIN = """\
-import sys
+import sys  # noqa: E402
 import perfci, torch
 
 @perfci.benchmark

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.processes
 
 GOLDEN_REPORT = Path(__file__).parents[1] / "data" / "golden" / "report.json"
 SLOW = """\
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def steady():

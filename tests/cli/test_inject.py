@@ -7,7 +7,7 @@ import pytest
 from tests.builders.project import Project, rows
 
 STEADY = """\
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def steady():

@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         text = "" if answer is None else json.dumps(answer)
         return self._send(status, headers, text)
 
-    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _serve
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _serve  # noqa: N815 (http.server's names)
 
     def _fail(self, fault: Fault) -> None:
         if fault.status == _NO_ANSWER:

@@ -90,4 +90,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"x")
         self.receiver.outwaited = True
 
-    do_GET = do_POST
+    do_GET = do_POST  # noqa: N815 (http.server's names; how urllib would follow a redirect)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.processes
 
 GROUP = "perfci.instruments"
 CALLS = """
-import sys
+import sys  # noqa: E402
 
 from perfci.model.finding import Difference, Hint
 
@@ -62,7 +62,7 @@ def hints(head):
             yield Hint("calls", "many", {"name": name}, file, line)
 """
 BENCHMARK = """
-import perfci
+import perfci  # noqa: E402
 from lib import work
 
 @perfci.benchmark

@@ -22,7 +22,7 @@ from tests.worker.driver import Bench
 WITHIN_S = 30.0
 LEAVES_A_CHILD = """\
 import os, subprocess, time
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def fails():

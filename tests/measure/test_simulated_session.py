@@ -15,7 +15,7 @@ from tests.builders.simulated import Simulated
 
 SLOW = """\
 import time
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def slow():

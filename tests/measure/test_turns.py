@@ -28,11 +28,11 @@ pytestmark = pytest.mark.processes
 
 SOURCE = """\
 import gc
-import os
+import os  # noqa: E402
 import signal
-import sys
+import sys  # noqa: E402
 import time
-import perfci
+import perfci  # noqa: E402
 
 def dies():
     os.kill(os.getpid(), signal.SIGKILL)

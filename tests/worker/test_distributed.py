@@ -20,7 +20,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
 EXAMPLES = Path(__file__).parents[2] / "examples/distributed/benchmarks/bench_ranks.py"
 RANKS = """
 import multiprocessing, os, time
-import perfci
+import perfci  # noqa: E402
 import torch
 import torch.distributed as dist
 
@@ -46,7 +46,7 @@ def ranks(fail=""):
 @perfci.benchmark
 def case():
     return perfci.distributed(ranks, ranks=2, timeout={timeout}, args=({fail!r},), start_method={start!r})
-"""
+"""  # noqa: E501
 
 
 def source(fail: str = "", start: str = "fork", timeout: float = 60) -> str:

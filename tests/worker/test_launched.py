@@ -30,7 +30,7 @@ THREADS = {
 HERE = socket.gethostname()
 RANKS = """
 import os, socket, time
-import perfci
+import perfci  # noqa: E402
 import torch
 import torch.distributed as dist
 
@@ -56,7 +56,7 @@ def ranks(fail=""):
 @perfci.benchmark
 def case():
     return perfci.distributed(ranks, ranks=2, timeout={timeout}, args=({fail!r},), launcher={launcher!r})
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import torch
 from einops import rearrange, reduce, repeat
 
-import perfci
+import perfci  # noqa: E402
 
 
 @perfci.benchmark

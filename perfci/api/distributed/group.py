@@ -128,7 +128,7 @@ def _wrongs(
         return
     try:
         pickle.dumps(tuple(args))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (a user's own __reduce__ may raise anything: told)
         yield f"`args` can't be pickled: {error}"
 
 
@@ -143,7 +143,7 @@ def _can_be_split(words: str) -> bool:
 def _why_no_fork() -> str:
     """Return why this process must not fork: a fork keeps neither threads nor a device alive."""
     until = time.monotonic() + END_S
-    while len(os.listdir("/proc/self/task")) > 1:
+    while len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 (names are counted, not used)
         if time.monotonic() > until:
             return "the worker has more threads than one"
         time.sleep(0.005)  # the kernel may still list one that has ended

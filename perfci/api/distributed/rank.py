@@ -131,10 +131,10 @@ def _answer(
     """Answer with what is ``said`` of what ``act`` returns, or with what it raised."""
     try:
         made = act()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 (user code may raise anything: told, not hidden)
         when_ns = time.monotonic_ns()
         traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
-        sys.stderr.flush()
+        sys.stderr.flush()  # noqa: TID251 (a pipe that the worker drains)
         text = " ".join(f"{type(error).__name__}: {error}".split())
         channel.send(Raised(when_ns, text.removesuffix(":")[:500]))
         return None
@@ -187,7 +187,7 @@ class _Rank:
     def set_up(self) -> None:
         """Have the user's function make the step."""
         name = self._task.job.function
-        made = self._function(*pickle.loads(self._task.job.arguments))
+        made = self._function(*pickle.loads(self._task.job.arguments))  # noqa: S301 (its launcher's own)
         self._call = made.call if isinstance(made, Work) else made
         if not callable(self._call):
             raise TypeError(f"`{name}` returned {repr(made)[:80]}; return the step to call")

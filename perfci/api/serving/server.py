@@ -181,7 +181,7 @@ class Output:
     """Reads what a server prints, so that it never blocks, and keeps the end of it."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None
+        assert process.stdout is not None  # noqa: S101 (asked for above)
         self._descriptor = process.stdout.fileno()
         self._chunks: deque[bytes] = deque(maxlen=64)
         self._thread = threading.Thread(target=self._run, name="perfci-server", daemon=True)

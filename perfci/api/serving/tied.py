@@ -21,7 +21,7 @@ def main() -> None:
     if os.getppid() != int(parent):  # it died before
         return
     try:
-        os.execv(shutil.which(words[0]) or words[0], words)
+        os.execv(shutil.which(words[0]) or words[0], words)  # noqa: S606 (the user's own words)
     except OSError as error:
         os.write(2, f"{words[0]}: {error.strerror}\n".encode())
         sys.exit(_NOT_FOUND)

@@ -296,7 +296,7 @@ class _Search:
 
     @property
     def _sought(self) -> Sought:
-        assert self._state.sought is not None
+        assert self._state.sought is not None  # noqa: S101 (the ends are compared first)
         return self._state.sought
 
     def _require_same_environment(self, report: Report) -> None:

@@ -49,7 +49,7 @@ _OF_A_PACKAGE = '''\
 
 import {package}
 
-import perfci
+import perfci  # noqa: E402
 
 
 @perfci.benchmark(metrics=["import_time", "cold_start"])
@@ -73,7 +73,7 @@ _OF_A_MODEL = '''\
 
 import torch
 
-import perfci
+import perfci  # noqa: E402
 
 
 @perfci.benchmark(batch=[1, 16], mode=["eager"])

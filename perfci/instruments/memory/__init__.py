@@ -100,7 +100,7 @@ def _marking(scene: Scene, places: list[tuple[str, str, int, str]]) -> Iterator[
         def __torch_dispatch__(
             self, func: Any, _types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            file, line, function = scene.caller(sys._getframe(1))
+            file, line, function = scene.caller(sys._getframe(1))  # noqa: SLF001 (there is no other way)
             places.append((file, function[:_LONGEST], line, _text(scene, file, line)))
             with record_function(f"{_MARK}{len(places) - 1}"):
                 return func(*args, **(kwargs or {}))
@@ -157,7 +157,7 @@ def _held(scene: Scene) -> list[list[Any]]:
     found: dict[tuple[str, str, str, int], int] = defaultdict(int)
     seen: set[int] = set()
     for module in _modules():
-        for name, tensor in (*module._parameters.items(), *module._buffers.items()):
+        for name, tensor in (*module._parameters.items(), *module._buffers.items()):  # noqa: SLF001 (without its children's)
             if tensor is None or id(tensor) in seen:
                 continue
             seen.add(id(tensor))

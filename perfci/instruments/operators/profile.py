@@ -129,7 +129,7 @@ def _naming(scene: Scene, places: list[tuple[str, int, str]]) -> Iterator[None]:
         def __torch_dispatch__(
             self, func: Any, _types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            file, line, name = scene.caller(sys._getframe(1))
+            file, line, name = scene.caller(sys._getframe(1))  # noqa: SLF001 (traceback's way is ten times slower)
             text = linecache.getline(_path(scene, file), line).strip() if file else ""
             places.append((file, line, f"{name}: {text}"[:_LONGEST]))
             with record_function(f"{_MARK}{len(places) - 1}"):

@@ -116,8 +116,8 @@ def _namespace(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
         start_new_session=True,  # a Ctrl-C of the terminal's ends the session, not this
         bufsize=0,
     ) as holder:
-        assert holder.stdin is not None
-        assert holder.stdout is not None
+        assert holder.stdin is not None  # noqa: S101 (asked for above)
+        assert holder.stdout is not None  # noqa: S101
         try:
             enter = (nsenter, f"--user=/proc/{holder.pid}/ns/user", "--preserve-credentials", "--")
             yield enter if _is_ready(holder) and _holds(enter, plain) else ()
@@ -127,8 +127,8 @@ def _namespace(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
 
 def _is_ready(holder: subprocess.Popen[bytes]) -> bool:
     """Map every user and group to itself; return whether the kernel lets us."""
-    assert holder.stdin is not None
-    assert holder.stdout is not None
+    assert holder.stdin is not None  # noqa: S101
+    assert holder.stdout is not None  # noqa: S101
     try:
         holder.stdin.write(b"\n")
         if holder.stdout.read(1) != b"\n":  # refused: unshare has ended
@@ -177,9 +177,9 @@ def _known_obstacle(environment: Mapping[str, str]) -> Obstacle:
 
 def require_exec(launcher: Sequence[str], python: str, environment: Mapping[str, str]) -> None:
     """Raise UsageError where ``launcher`` doesn't become ``python`` with what it inherits."""
-    here = os.getcwd()
+    here = os.getcwd()  # noqa: PTH109 (compared with what the other process says)
     answers, end = os.pipe()
-    with open(answers, "rb") as answer:
+    with open(answers, "rb") as answer:  # noqa: PTH123 (a descriptor)
         try:
             process = subprocess.Popen(
                 [*launcher, python, "-c", _LAUNCHER_PROBE, str(end)],

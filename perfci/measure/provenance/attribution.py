@@ -100,7 +100,7 @@ def provenance_of(
     attributed = [
         (one, where, attribution.wrong(one, where))
         for one in events
-        if one.how not in _STATUS | LOOKS and not os.path.isdir(one.path)
+        if one.how not in _STATUS | LOOKS and not os.path.isdir(one.path)  # noqa: PTH112 (raises nothing)
         for where in ("process" if one.how in _OF_PROCESSES else place(one.path),)
     ]
     own = [one for one, where, _ in attributed if where == "own"]

@@ -135,7 +135,7 @@ class GraphWatch:
         try:
             import torch._logging
 
-            torch._logging.set_logs(graph_breaks=True, recompiles=True)
+            torch._logging.set_logs(graph_breaks=True, recompiles=True)  # noqa: SLF001
         except (ImportError, AttributeError, TypeError, ValueError) as error:
             self._why_unheard = f"this torch can't log graph breaks ({error})"
             return
@@ -247,7 +247,7 @@ class _Listener(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self.watch.hear(record)
-        except Exception:
+        except Exception:  # noqa: BLE001 - logging's own convention: it reports, torch goes on
             self.handleError(record)
 
 

@@ -1,6 +1,6 @@
 """Its output is on a device that perfci can't synchronise with."""
 import torch
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

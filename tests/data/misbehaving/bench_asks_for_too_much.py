@@ -1,6 +1,6 @@
 """Asks torch for a petabyte."""
 import torch
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

@@ -1,6 +1,6 @@
 """Closes every file descriptor, perfci's pipes too."""
-import os
-import perfci
+import os  # noqa: E402
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

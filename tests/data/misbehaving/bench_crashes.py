@@ -1,6 +1,6 @@
 """Crashes with a signal, as broken native code does."""
 import ctypes
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

@@ -1,6 +1,6 @@
 """Calls sys.exit in set-up."""
-import sys
-import perfci
+import sys  # noqa: E402
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

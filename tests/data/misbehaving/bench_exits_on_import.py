@@ -1,4 +1,4 @@
 """Calls sys.exit when it is imported."""
-import sys
+import sys  # noqa: E402
 
 sys.exit(3)

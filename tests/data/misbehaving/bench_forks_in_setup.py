@@ -1,6 +1,6 @@
 """Forks, and both processes come back."""
-import os
-import perfci
+import os  # noqa: E402
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

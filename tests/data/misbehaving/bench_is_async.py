@@ -1,5 +1,5 @@
 """Returns a coroutine function: calling it runs nothing."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

@@ -1,7 +1,7 @@
 """Is killed from outside, as the kernel does when memory ends."""
-import os
+import os  # noqa: E402
 import signal
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

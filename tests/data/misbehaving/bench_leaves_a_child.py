@@ -1,6 +1,6 @@
 """Leaves a process behind that detached itself."""
 import subprocess
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

@@ -1,8 +1,8 @@
 """Leaves a daemon behind: forked twice, in a session of its own."""
-import os
+import os  # noqa: E402
 import time
 from pathlib import Path
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

@@ -1,6 +1,6 @@
 """Ends the process itself, as if all were well."""
-import os
-import perfci
+import os  # noqa: E402
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

@@ -1,8 +1,8 @@
 """Closes every file descriptor, perfci's pipes too, and crashes a good while later."""
 import ctypes
-import os
+import os  # noqa: E402
 import time
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

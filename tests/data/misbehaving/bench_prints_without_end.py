@@ -1,6 +1,6 @@
 """Prints 100 MB in set-up, and goes on printing in every call."""
-import sys
-import perfci
+import sys  # noqa: E402
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

@@ -1,5 +1,5 @@
 """Raises before it returns its work."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

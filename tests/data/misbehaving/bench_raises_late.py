@@ -1,5 +1,5 @@
 """Works, until it doesn't."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

@@ -1,4 +1,4 @@
 """Raises when it is imported."""
-import perfci
+import perfci  # noqa: E402
 
 raise KeyError("no such configuration")

@@ -1,5 +1,5 @@
 """Returns the result instead of the callable."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

@@ -1,5 +1,5 @@
 """Forgets to return the callable."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

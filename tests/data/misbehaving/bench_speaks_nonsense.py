@@ -1,9 +1,9 @@
 """Speaks on perfci's own pipe, which is in its process like all else: never what a worker says."""
 
-import os
+import os  # noqa: E402
 import stat
 
-import perfci
+import perfci  # noqa: E402
 
 NONSENSE = {
     "brackets": b"[" * 500_000,

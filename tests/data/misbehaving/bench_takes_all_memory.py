@@ -1,5 +1,5 @@
 """Takes memory without end; `memory_limit` stops it."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def misbehaving():

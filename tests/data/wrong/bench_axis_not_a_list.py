@@ -1,5 +1,5 @@
 """An axis is one value."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark(batch=16)
 def wrong(batch):

@@ -1,5 +1,5 @@
 """The function doesn't take the axis."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark(batch=[1])
 def wrong(bathc=1):

@@ -1,5 +1,5 @@
 """A value's text can't be part of an id."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark(shape=[(1, 2)])
 def wrong(shape):

@@ -1,5 +1,5 @@
 """The name would break tables and paths."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark(name="a|b")
 def wrong():

@@ -1,5 +1,5 @@
 """The tags are one text."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark(tags="slow")
 def wrong():

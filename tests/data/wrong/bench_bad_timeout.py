@@ -1,5 +1,5 @@
 """The timeout is zero."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark(timeout=0)
 def wrong():

@@ -1,5 +1,5 @@
 """The decorator stands on a class, without parentheses."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 class Encoder:

@@ -1,5 +1,5 @@
 """An axis has no values."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark(batch=[])
 def wrong(batch):

@@ -1,5 +1,5 @@
 """The benchmark is a coroutine."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 async def wrong():

@@ -1,5 +1,5 @@
 """A parameter has neither an axis nor a default."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark
 def wrong(batch):

@@ -1,5 +1,5 @@
 """An axis has a value twice."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark(batch=[1, 1])
 def wrong(batch):

@@ -1,5 +1,5 @@
 """skip returns a truth value instead of a reason."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark(skip=lambda: True)
 def wrong():

@@ -1,5 +1,5 @@
 """thresholds names what is no metric."""
-import perfci
+import perfci  # noqa: E402
 
 @perfci.benchmark(thresholds={"latency": 0.1})
 def wrong():

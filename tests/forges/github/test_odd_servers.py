@@ -52,7 +52,7 @@ class OddServer:
                 except ConnectionError:
                     self.close_connection = True
 
-            do_GET = do_POST = do_PATCH = _serve
+            do_GET = do_POST = do_PATCH = _serve  # noqa: N815 (http.server's names)
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

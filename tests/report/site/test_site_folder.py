@@ -197,7 +197,7 @@ def test_a_real_killed_writers_folder_is_removed_by_the_next(tmp_path: Path) -> 
 
 
 WRITER = """
-import sys
+import sys  # noqa: E402
 from pathlib import Path
 from perfci.commands.site_folder import replace_folder
 print("ready", flush=True)

@@ -2,7 +2,7 @@
 
 import torch
 
-import perfci
+import perfci  # noqa: E402
 from zoo import Attention, Gate, Mixer
 
 

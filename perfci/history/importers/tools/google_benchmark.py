@@ -86,7 +86,7 @@ def recognised(plain: Any) -> bool:
     return isinstance(context, dict) and bool({"num_cpus", "library_build_type"} & context.keys())
 
 
-def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:
+def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:  # noqa: ARG001 (no companions)
     """Return the one run of a file."""
     file = fill(plain, _File, name, TOOL)
     gathering = Gathering(TOOL)

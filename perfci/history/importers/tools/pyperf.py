@@ -71,7 +71,7 @@ def recognised(plain: Any) -> bool:
     return all(isinstance(one, dict) and "runs" in one for one in benchmarks)
 
 
-def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:
+def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:  # noqa: ARG001 (no companions)
     """Return a run for each machine and Python that the file's benchmarks were measured on."""
     file = fill(plain, _File, name, TOOL)
     if not isinstance(file.version, (str, int)) or file.version not in _FORMATS:

@@ -51,7 +51,7 @@ def recognised(plain: Any) -> bool:
     return isinstance(plain, dict) and {"machine_info", "benchmarks"} <= plain.keys()
 
 
-def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:
+def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:  # noqa: ARG001 (no companions)
     """Return the one run of a file."""
     file = fill(plain, _File, name, TOOL)
     gathering = Gathering(TOOL)

@@ -313,7 +313,7 @@ class Watch:
         packages' metadata doesn't look at the rest. Nothing says what ``entries`` are asked for:
         Python's own walks ask what kind they are of, anybody else may ask for their sizes.
         """
-        frame = sys._getframe(4 if entries else 3)
+        frame = sys._getframe(4 if entries else 3)  # noqa: SLF001 (behind the hook)
         caller = frame.f_code.co_filename
         if caller.startswith("<frozen importlib"):
             return
@@ -344,7 +344,7 @@ class Watch:
 
 def _asks_if_it_exists() -> bool:
     """Whether Python's own ``os.path`` and ``pathlib`` ask for a file's kind, not for its size."""
-    frame = sys._getframe(1)
+    frame = sys._getframe(1)  # noqa: SLF001
     while frame.f_back is not None and frame.f_globals is globals():
         frame = frame.f_back
     while frame.f_back is not None and frame.f_globals.get("__name__") in _ASKERS:
