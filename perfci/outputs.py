@@ -1,19 +1,30 @@
-"""The files a command writes: seen to be writable before the work, and written after it."""
+"""The files and folders that a command writes: checked before the work, written after it."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import combinations
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from perfci.errors import OutsideError, UsageError
-from perfci.files import require_writable, write_file
+from perfci.files import folder_held, require_writable, write_file
 from perfci.model.report import Report
+from perfci.report.clean import clean_line
 
 STANDARD_OUTPUT = Path("-")
 """The output that a caller shows by itself: never a file of that name."""
+# The list of its own files that a site carries: what isn't on it is the user's, and never removed.
+MANIFEST = "perfci-site.txt"
+_BEGINNING = (
+    b"# perfci trend wrote the files below, and replaces this folder with its next report.\n"
+)
+_SHOWN = 3
+_WRITING, _REPLACED = ".writing-", ".replaced-"
 
 
 def files_of(outputs: Mapping[str, Path]) -> dict[str, Path]:
@@ -22,8 +33,6 @@ def files_of(outputs: Mapping[str, Path]) -> dict[str, Path]:
 
 
 # Outputs that would overwrite one another or the history: refused before anything is done.
-
-
 def require_distinct(
     outputs: Mapping[str, Path],
     history: Iterable[Path] = (),
@@ -116,3 +125,153 @@ def unwritable(path: Path, error: OSError, besides: str = "") -> OutsideError:
         f"{path} can't be written: {error.strerror or error}",
         f"Choose another path, or make room. {besides}".rstrip(),
     )
+
+
+def fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write ``files`` (paths with ``/``, and bytes) and their list into the empty ``folder``."""
+    made = {folder}
+    with (folder / MANIFEST).open("xb", buffering=0) as manifest:
+        manifest.write(_BEGINNING)
+        for name, content in files:
+            path = folder / name
+            manifest.write(os.fsencode(name) + b"\n")
+            if path.parent not in made:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                made.add(path.parent)
+            path.write_bytes(content)
+
+
+def foreign_files(folder: Path) -> Iterator[str]:
+    """Yield what is in ``folder`` and not on its list; folders end in ``/``, and stand for theirs.
+
+    Without a list all of it is foreign. OSError where it can't be looked through.
+    """
+    listed = _listed(folder)
+    folders = {str(parent) for name in listed for parent in PurePosixPath(name).parents}
+    yield from _foreign_files(folder, "", listed, folders)
+
+
+def _foreign_files(folder: Path, before: str, listed: set[str], folders: set[str]) -> Iterator[str]:
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        name = f"{before}{entry.name}"
+        if not entry.is_dir(follow_symlinks=False):
+            if name not in listed:
+                yield name
+        elif name in folders:
+            yield from _foreign_files(Path(entry.path), f"{name}/", listed, folders)
+        else:
+            yield f"{name}/"
+
+
+def _listed(folder: Path) -> set[str]:
+    manifest = folder / MANIFEST
+    if manifest.is_symlink() or not manifest.is_file():
+        return set()
+    with manifest.open("rb") as file:
+        first = file.readline()
+        if first != _BEGINNING:  # a full disk, or a kill, may have cut the first line short
+            return {MANIFEST} if _BEGINNING.startswith(first) else set()
+        return {MANIFEST, *(os.fsdecode(line.rstrip(b"\n")) for line in file)}
+
+
+def check_replaceable(folder: Path) -> None:
+    """UsageError where ``folder`` holds what no earlier report wrote there: it would be lost."""
+    with _disk_errors(folder):
+        if not folder.exists():
+            return
+        if not folder.is_dir():
+            raise UsageError("not-a-folder", f"{folder} is no folder", "Choose another.")
+        others = list(foreign_files(folder))
+        if others:
+            shown = ", ".join(clean_line(name, 80) for name in others[:_SHOWN])
+            more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+            raise UsageError(
+                "not-a-site",
+                f"{folder} holds other files than a report's own ({MANIFEST} lists those), "
+                f"and would be replaced: {shown}{more}",
+                "Choose a new folder for --html, or move those files out of that one.",
+            )
+
+
+def replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write ``files`` (paths with ``/``, and bytes) beside ``folder``, then put them in its place.
+
+    OutsideError where that can't be done; what was there before is then still there.
+    """
+    target = folder.resolve()
+    check_replaceable(target)
+    with _disk_errors(folder), _alone(target):
+        new = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_WRITING}"))
+        try:
+            fill(new, files)
+            new.chmod(0o755)  # mkdtemp's 0700 would keep a web server out
+            check_replaceable(target)  # once more: rendering takes a while
+            _swap(new, target)
+        except BaseException:
+            _remove(new)
+            raise
+
+
+def _swap(new: Path, target: Path) -> None:
+    """No call swaps two folders everywhere; between the two renames the folder is not there."""
+    if not target.exists():
+        new.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_REPLACED}"))
+    target.rename(old / target.name)
+    try:
+        new.rename(target)
+    except BaseException:
+        (old / target.name).rename(target)
+        old.rmdir()
+        raise
+    _recover(old, target)
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Hold the folder around ``target``; what killed writers left there is removed."""
+    with folder_held(target.parent):
+        for leftover in tuple(target.parent.iterdir()):
+            if leftover.name.startswith(f".{target.name}{_WRITING}"):
+                _remove(leftover)
+            elif leftover.name.startswith(f".{target.name}{_REPLACED}"):
+                _recover(leftover, target)
+        yield
+
+
+def _recover(leftover: Path, target: Path) -> None:
+    """Remove the old site, or put it back where its writer was killed between its two renames."""
+    old = leftover / target.name
+    if old.is_dir() and not target.exists():
+        old.rename(target)
+    _remove(old)
+    with suppress(OSError):  # there is something else in it
+        leftover.rmdir()
+
+
+def _remove(folder: Path) -> None:
+    """Remove a site that is no longer wanted; one that holds anything else is left where it is."""
+    if not folder.is_dir() or folder.is_symlink() or any(foreign_files(folder)):
+        return
+    with suppress(OSError):  # it stays, and is removed by the next report
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            elif entry.name != MANIFEST:  # last, or what is left after a kill would look foreign
+                entry.unlink()
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutsideError(
+            "unwritable",
+            f"the site can't be written to {folder}: {error.strerror or error}",
+            "Choose another folder, or make room; what was there before is intact.",
+        ) from error

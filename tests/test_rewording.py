@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import perfci.model.words as catalogue
-from perfci.cli.output import exit_code
+from perfci.cli.report import exit_code
 from perfci.model.case import Failure
 from perfci.model.finding import found
 from perfci.model.report import Comparison, Report

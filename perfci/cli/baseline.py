@@ -40,9 +40,8 @@ def update(
     A case that the time budget cut short is not stored.
     """
     from perfci.cli.caller import calling
-    from perfci.commands.baseline import update_baseline
     from perfci.commands.project import open_project
-    from perfci.commands.revisions import Asked
+    from perfci.commands.revisions import Asked, update_baseline
 
     asked = Asked(selection, python, log_folder=log_dir)
     with calling() as caller:
@@ -53,14 +52,14 @@ def update(
 
 
 @click.group("baseline", epilog="Example: perfci baseline update HEAD")
-def command() -> None:
+def baseline_command() -> None:
     """Update, list, show, diff or remove stored baselines."""
 
 
-command.add_command(update)
+baseline_command.add_command(update)
 
 
-@command.command("list", epilog="Example: perfci baseline list")
+@baseline_command.command("list", epilog="Example: perfci baseline list")
 @config_option
 def list_baselines(config_path: Path | None) -> None:
     """List the stored baselines, environment by environment."""
@@ -78,7 +77,7 @@ def list_baselines(config_path: Path | None) -> None:
             )
 
 
-@command.command("show", epilog="Example: perfci baseline show 'encoder[batch=1]'")
+@baseline_command.command("show", epilog="Example: perfci baseline show 'encoder[batch=1]'")
 @click.argument("case", shell_complete=cases)
 @click.option("--environment", "key", help="The environment's key (default: every one).")
 @config_option
@@ -108,7 +107,9 @@ def show(case: str, key: str | None, config_path: Path | None) -> None:
         raise _unknown(case, store)
 
 
-@command.command("diff", epilog="Example: perfci baseline diff ENVIRONMENT_A ENVIRONMENT_B")
+@baseline_command.command(
+    "diff", epilog="Example: perfci baseline diff ENVIRONMENT_A ENVIRONMENT_B"
+)
 @click.argument("first")
 @click.argument("second")
 @config_option
@@ -132,7 +133,9 @@ def diff(first: str, second: str, config_path: Path | None) -> None:
         )
 
 
-@command.command("remove", epilog="Example: perfci baseline remove ENVIRONMENT 'encoder[batch=1]'")
+@baseline_command.command(
+    "remove", epilog="Example: perfci baseline remove ENVIRONMENT 'encoder[batch=1]'"
+)
 @click.argument("environment")
 @click.argument("case", required=False, shell_complete=cases)
 @config_option

@@ -1,4 +1,4 @@
-"""``perfci comment``: leaves a report on its pull request or merge group. It wants a token."""
+"""``perfci comment`` and ``perfci on-demand``: reports and answers on a pull request."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from perfci.cli.options import config_option, posting_options
 from perfci.cli.printing import say
 from perfci.errors import EXIT_PASS
 from perfci.forges.step import FORGES
+from perfci.report.clean import clean_line
 
 
 @click.command(
@@ -79,7 +80,7 @@ from perfci.forges.step import FORGES
     help="An inconclusive verdict fails the check (default: `strict` of the configuration here).",
 )
 @config_option
-def command(
+def comment_command(
     files: tuple[Path, ...],
     forge: str | None,
     pull: int | None,
@@ -108,7 +109,7 @@ def command(
     PERFCI_GITLAB_TOKEN, on Forgejo FORGEJO_TOKEN): keep it away from the job that runs the pull
     request's code.
     """
-    from perfci.cli.output import exit_code, worst_code
+    from perfci.cli.report import exit_code, worst_code
     from perfci.commands.comment import CommentRequest, comment
 
     request = CommentRequest(
@@ -137,3 +138,26 @@ def command(
     if not exit_with_verdict:
         return EXIT_PASS
     return worst_code(exit_code(one, strict=commented.strict) for one in commented.reports)
+
+
+@click.command(
+    "on-demand",
+    epilog="Example: perfci on-demand, in a workflow `on: issue_comment`\n\n"
+    "Exit codes: 0 asked for or not; 2 usage; 4 GitHub or the disk failed.",
+)
+@posting_options
+def on_demand_command(
+    event_path: Path | None, repository: str | None, author: str | None, patience: float
+) -> None:
+    """Say whether a comment `/perfci -k EXPR` has its pull request measured, and what.
+
+    Where its author may write to the repository: leaves a reaction and an answer, and sets the
+    step's outputs number, comment, base, head and selection. Of anybody else's, and of any other
+    comment, it sets and leaves nothing; why is on standard error.
+    """
+    from perfci.commands.on_demand import OnDemandRequest, on_demand
+
+    found = on_demand(OnDemandRequest(event_path, repository, author, patience), say)
+    if found is not None:
+        sides = f"{found.base_sha} {found.head_sha}"
+        say(f"to measure: {sides} -k {clean_line(repr(found.selection), 400)}")

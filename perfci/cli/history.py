@@ -24,11 +24,11 @@ _ANY = click.Path(path_type=Path)
 
 
 @click.group("history", epilog="Example: perfci history stats")
-def command() -> None:
+def history_command() -> None:
     """Import, export, thin, look at and acknowledge what was recorded."""
 
 
-@command.command("import", epilog="Example: perfci history import .asv/results/ old.jsonl")
+@history_command.command("import", epilog="Example: perfci history import .asv/results/ old.jsonl")
 @click.argument("files", nargs=-1, required=True, type=_ANY)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing of what was left out.")
 @history_option
@@ -42,12 +42,12 @@ def import_files(
     recognised by what they hold. A run that is there already isn't added again.
     """
     from perfci.cli.caller import ProgressLine
-    from perfci.commands.history import Reading, importer
+    from perfci.commands.history import ImportProgress, importer
     from perfci.report.clean import clean_line
 
     progress = ProgressLine(quiet=quiet or is_quiet())
 
-    def watch(file: Path, reading: Reading) -> None:
+    def watch(file: Path, reading: ImportProgress) -> None:
         of = f"{reading.files:,} of {reading.of:,} files, " if reading.of else ""
         told = {"file": str(file), "runs": reading.runs, "files": reading.files, "of": reading.of}
         progress.count(f"{of}{counted(reading.runs, 'run')} of {file}", **told)
@@ -62,7 +62,7 @@ def import_files(
                 say(f"  {clean_line(line)}", err=True)
 
 
-@command.command("export", epilog="Example: perfci history export history.jsonl")
+@history_command.command("export", epilog="Example: perfci history export history.jsonl")
 @click.argument("file", required=False, type=_FILE)
 @click.option("--csv", "form", flag_value="csv", help="One line a point, for spreadsheets.")
 @click.option("--json", "form", flag_value="json", default="json", help="JSON lines (the default).")
@@ -92,7 +92,7 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
             write_export(lines(opened), file)
 
 
-@command.command("prune", epilog="Example: perfci history prune --keep-days 90 --dry-run")
+@history_command.command("prune", epilog="Example: perfci history prune --keep-days 90 --dry-run")
 @click.option(
     "--keep-days",
     type=click.IntRange(1),
@@ -131,7 +131,7 @@ def prune(
         say("The room they took is used again by what comes.")
 
 
-@command.command("stats", epilog="Example: perfci history stats")
+@history_command.command("stats", epilog="Example: perfci history stats")
 @history_option
 @config_option
 def stats(history: str | None, config_path: Path | None) -> None:
@@ -155,7 +155,9 @@ def stats(history: str | None, config_path: Path | None) -> None:
         say(f"  {clean_line(held)}")
 
 
-@command.command("acknowledge", epilog="Example: perfci history acknowledge 1a2b3c --note 'Meant.'")
+@history_command.command(
+    "acknowledge", epilog="Example: perfci history acknowledge 1a2b3c --note 'Meant.'"
+)
 @click.argument("change", metavar="ID")
 @click.option("--note", default="", help="Why it is accepted (default: as before).")
 @click.option("--undo", is_flag=True, help="Take an acknowledgement and its note back.")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from perfci.cli.printing import is_quiet, say, show
-from perfci.commands.init.github import ASKED_FOR, MOST_SHARDS, GitHubOptions
+from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, CiOptions
 from perfci.report.clean import clean_lines
 
 _NEXT = """
@@ -97,7 +97,7 @@ Under --with nightly: Build > Pipeline schedules, the variable PERFCI_NIGHTLY=tr
     metavar="NAME",
     help="Of several packages the one to measure: its name, or its folder.",
 )
-def command(
+def init_command(
     benchmarks: str,
     github: bool,
     gitlab: bool,
@@ -118,18 +118,18 @@ def command(
     comment, with --gitlab the pipeline that does; the options after them are about these. With
     --kubernetes a job that measures, made of --shards, --install and --image.
     """
-    from perfci.commands.init.gitlab import KubernetesOptions
-    from perfci.commands.init.init import initialise
+    from perfci.commands.init import initialise
+    from perfci.commands.pipelines import KubernetesOptions
     from perfci.measure.checkout.git import open_repository
     from perfci.notices import silent
 
-    options = GitHubOptions(
+    options = CiOptions(
         runner, shards, python_version, install, report_install, nightly_runner, more
     )
     pods = KubernetesOptions(shards, image, install) if kubernetes else None
-    of_pods = GitHubOptions(shards=shards, install=install)
+    of_pods = CiOptions(shards=shards, install=install)
     known = github or gitlab or (kubernetes and options == of_pods)
-    if options != GitHubOptions() and not known:
+    if options != CiOptions() and not known:
         raise click.UsageError("this is about workflows: add --github or --gitlab")
     told = silent if is_quiet() else say
     on_github, on_gitlab = (options if asked else None for asked in (github, gitlab))

@@ -21,8 +21,8 @@ from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.commands.bisect.request import Searched
-    from perfci.commands.nightly import Summary
+    from perfci.commands.bisect import ChangeSearch
+    from perfci.commands.nightly import NightSummary
     from perfci.model.run import GateOutcome, RecordedRun
 
 _FEW = 5
@@ -71,7 +71,7 @@ _FEW = 5
 @python_option
 @allow_token_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def command(
+def nightly_command(
     branch: str | None,
     wanted: str | None,
     last: int | None,
@@ -108,7 +108,7 @@ def command(
     return EXIT_NO_VERDICT if failed or summary.interrupted else EXIT_PASS
 
 
-def _show(summary: Summary) -> None:
+def _show(summary: NightSummary) -> None:
     from perfci.report.clean import clean_line
 
     subjects = {commit.sha: commit.subject for commit in summary.commits}
@@ -140,7 +140,7 @@ def _show(summary: Summary) -> None:
         say("nothing to record: every case of these commits is in the history")
 
 
-def _show_search(one: Searched) -> None:
+def _show_search(one: ChangeSearch) -> None:
     from perfci.report.bisection import render_bisection
     from perfci.report.clean import clean_line
 

@@ -67,7 +67,7 @@ def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[Comp
 def _known_cases() -> tuple[list[str], list[str]]:
     """Return benchmarks with tags, and the cases with parameters that were listed last."""
     from perfci.commands.project import cache_folder
-    from perfci.commands.recorder import Memory, Remembered
+    from perfci.commands.recorder import CaseMemory, RememberedCases
     from perfci.config.loading import load_config
     from perfci.errors import DamagedFile
     from perfci.measure.checkout.git import open_repository
@@ -78,9 +78,9 @@ def _known_cases() -> tuple[list[str], list[str]]:
     config = load_config(repository.root)
     files = files_in(repository.root, config.benchmarks, config.pattern)
     written = set(by_name(written_in(repository.root, files)))
-    kept = Remembered()
+    kept = RememberedCases()
     with suppress(DamagedFile):  # the next command that lists the cases writes it anew
-        kept = Memory(cache_folder(), repository).read()
+        kept = CaseMemory(cache_folder(), repository).read()
     names = sorted(written.union(name.partition("[")[0] for name in kept.names))
     return [*names, *kept.tags], [case for case in kept.names if "[" in case]
 

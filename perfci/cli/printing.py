@@ -143,7 +143,7 @@ def open_standard_files() -> None:
 
 
 @dataclass(slots=True)
-class Log:
+class JsonLog:
     """Which command is logged, and since when; none while ``command`` is empty."""
 
     command: str = ""
@@ -173,7 +173,7 @@ class Log:
         return line
 
 
-LOG = Log()
+LOG = JsonLog()
 """Of this process: its standard error is one, too."""
 
 

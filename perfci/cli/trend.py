@@ -12,7 +12,7 @@ from perfci.cli.options import config_option, duration, history_option, refs
 from perfci.cli.printing import is_quiet, say, show
 
 if TYPE_CHECKING:
-    from perfci.commands.notify import Notifications
+    from perfci.commands.trend import Notifications
     from perfci.trend.change import Trend
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -72,7 +72,7 @@ def notification_options(function: F) -> F:
 
 def notifications_of(options: dict[str, Any]) -> Notifications:
     """Take the options of ``notification_options`` out of a command's ``options``."""
-    from perfci.commands.notify import Notifications
+    from perfci.commands.trend import Notifications
     from perfci.forges.github import step
 
     return Notifications(
@@ -106,7 +106,7 @@ def notifications_of(options: dict[str, Any]) -> Notifications:
 @click.option("--no-remember", is_flag=True, help="What is new now stays new for the next report.")
 @notification_options
 @config_option
-def command(
+def trend_command(
     history: str | None,
     branch: str | None,
     html: Path | None,
@@ -172,8 +172,7 @@ def _check_places(
     history: Sequence[Path],
 ) -> None:
     """Fail before the history is read where something can't be written, or two places are one."""
-    from perfci.commands.site_folder import check_replaceable
-    from perfci.outputs import check_writable, require_distinct
+    from perfci.outputs import check_replaceable, check_writable, require_distinct
 
     written = {**{f"--{name}": path for name, path in outputs.items()}, **notifications.files()}
     require_distinct(written, history, {"--html": html} if html is not None else {})

@@ -14,13 +14,14 @@ from perfci.baselines.files import BaselineStore
 from perfci.commands.accepting import accepting
 from perfci.commands.compare import (
     BothSides,
+    OneSide,
     Request,
+    measure_alone,
     measure_both,
     selected_cases,
     written_on_head,
 )
 from perfci.commands.conclusion import burst_findings, worker_notes
-from perfci.commands.run import Alone, measure_alone
 from perfci.errors import PerfciError, UsageError, refusal
 from perfci.measure.machine.isolation import refuse_secrets
 from perfci.measure.opening import open_workplace
@@ -57,7 +58,7 @@ _LEAST_CONFIRMING_S = 10.0
 """A confirmation gets what head alone has left of the budget, and never less than this."""
 
 
-class NothingStored(UsageError):
+class NoBaseline(UsageError):
     """No case that would be measured has a baseline: a pass would mean nothing."""
 
 
@@ -102,7 +103,7 @@ def check(
 def require_stored(store: BaselineStore, folder: str) -> None:
     """Raise NothingStored where there is no baseline of any environment in ``folder``."""
     if not store.environments():
-        raise _nothing_stored(f"there are no baselines in {folder}/")
+        raise _no_baseline(f"there are no baselines in {folder}/")
 
 
 def _require_baselines(
@@ -117,15 +118,15 @@ def _require_baselines(
         return
     if not baselines:
         own, others = workplace.environments["head"].key, store.environments()
-        raise _nothing_stored(
+        raise _no_baseline(
             f"no baseline is of this environment, {own}; there are those of {', '.join(others[:3])}"
         )
     if request.selection and not workplace.failures(cases):
-        raise _nothing_stored(f"no case that -k {request.selection!r} selects has a baseline")
+        raise _no_baseline(f"no case that -k {request.selection!r} selects has a baseline")
 
 
-def _nothing_stored(what: str) -> NothingStored:
-    return NothingStored(
+def _no_baseline(what: str) -> NoBaseline:
+    return NoBaseline(
         "no-baseline",
         f"{what}: there is nothing to compare with",
         "`perfci baseline update` measures HEAD and stores it, to be committed; "
@@ -134,7 +135,7 @@ def _nothing_stored(what: str) -> NothingStored:
 
 
 def against_baselines(
-    alone: Alone,
+    alone: OneSide,
     written: Mapping[str, Written],
     baselines: Mapping[str, Baseline],
     policy: Policy,
@@ -212,11 +213,11 @@ def _base_side(baselines: Mapping[str, Baseline], head: Wanted) -> Side | None:
     if not baselines:
         return None
     newest = max(baselines.values(), key=lambda one: one.created_at)
-    return named(Side(rev="", sha=newest.sha, python=head.python))
+    return baseline_side(Side(rev="", sha=newest.sha, python=head.python))
 
 
 @dataclass(frozen=True, slots=True)
-class _Again:
+class _Confirmation:
     """What measuring again gave: both sides of each commit, of ``cases``; why others have none."""
 
     commits: tuple[BothSides, ...]
@@ -231,7 +232,7 @@ class _Again:
 
 def confirmed(
     around: Surroundings,
-    alone: Alone,
+    alone: OneSide,
     judged: Judged,
     suspected: Sequence[str],
     baselines: Mapping[str, Baseline],
@@ -259,7 +260,9 @@ def confirmed(
     return replace(measured, notes=notes, findings=findings), both
 
 
-def _joined_rows(judged: Judged, again: _Again, cases: Sequence[str], policy: Policy) -> Judged:
+def _joined_rows(
+    judged: Judged, again: _Confirmation, cases: Sequence[str], policy: Policy
+) -> Judged:
     """Return the rows of ``cases`` as they were measured again, and all others as they were."""
     measured = adjust([row for row in again.rows if row.case in cases], policy)
     said = f"{counted(len(cases), 'suspected case')} measured again, both sides in pairs."
@@ -283,14 +286,14 @@ def _joined_rows(judged: Judged, again: _Again, cases: Sequence[str], policy: Po
 
 
 def _joined(
-    measured: Measured, again: _Again, cases: Sequence[str], rows: Sequence[Comparison]
+    measured: Measured, again: _Confirmation, cases: Sequence[str], rows: Sequence[Comparison]
 ) -> Measured:
     """Return what was measured at first and again; ``cases`` are those whose new rows count."""
     commits = [one.measured for one in again.commits]
     parts = (measured, *commits)
     return replace(
         measured,
-        base=named(commits[0].base) if len(commits) == 1 else measured.base,
+        base=baseline_side(commits[0].base) if len(commits) == 1 else measured.base,
         failures=tuple(failure for one in parts for failure in one.failures),
         interrupted=again.interrupted or any(one.interrupted for one in parts),
         durations=_summed(parts),
@@ -321,7 +324,7 @@ def unconfirmed(judged: Judged, why: str) -> Judged:
 
 
 def notes_of_both(
-    alone: Alone, again: Sequence[BothSides]
+    alone: OneSide, again: Sequence[BothSides]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the notes of head alone, and those of measuring again, named as that.
 
@@ -338,7 +341,7 @@ def notes_of_both(
     return (*notes, *worker_notes(everything)), tuple(of_again)
 
 
-def findings_of_both(alone: Alone, again: Sequence[BothSides]) -> tuple[Finding, ...]:
+def findings_of_both(alone: OneSide, again: Sequence[BothSides]) -> tuple[Finding, ...]:
     """Return the findings of all workers: two counts would look like one note twice."""
     runs = (alone.run, *(run for both in again for run in both.runs))
     return burst_findings([output for run in runs for output in _outputs(run)])
@@ -353,7 +356,7 @@ def _without_workers(measured: Measured, outputs: Sequence[WorkerOutput]) -> tup
     return tuple(note for note in measured.notes if note not in of_workers)
 
 
-def named(side: Side | None) -> Side | None:
+def baseline_side(side: Side | None) -> Side | None:
     """Call a side what it is to a reader: the baseline's commit, whatever rev found it."""
     return side and replace(side, rev=f"baseline of {side.sha[:12]}")
 
@@ -364,7 +367,7 @@ def _measured_again(
     head: Wanted,
     request: Request,
     spent_s: float,
-) -> _Again:
+) -> _Confirmation:
     """Measure each commit's suspects beside head, within what the budget has left.
 
     Each session has log files of its own: rounds are counted from one again.
@@ -393,7 +396,7 @@ def _measured_again(
         interrupted = True
     if interrupted:
         why_not.append(ENDED_EARLY)
-    return _Again(tuple(commits), tuple(measured), tuple(why_not), interrupted)
+    return _Confirmation(tuple(commits), tuple(measured), tuple(why_not), interrupted)
 
 
 def _beside_head(around: Surroundings, sha: str, head: Wanted, request: Request) -> BothSides | str:
@@ -416,7 +419,7 @@ def _within(around: Surroundings, seconds: float) -> Surroundings:
 
 
 def _kept(
-    suspicion: Sequence[Comparison], again: _Again, rounds: int
+    suspicion: Sequence[Comparison], again: _Confirmation, rounds: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the cases measured again that stay suspicions: their new rows say less. And why.
 

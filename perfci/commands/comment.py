@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RequestedAnswer:
     """The answer to a comment on ``pull``, of the commit that was measured for it."""
 
     comment: int
@@ -80,14 +80,14 @@ class CommentRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Commented:
+class JudgedReports:
     """The reports as they were judged, and whether an inconclusive one fails the check."""
 
     reports: tuple[Report, ...]
     strict: bool
 
 
-def comment(request: CommentRequest, say: Say) -> Commented:
+def comment(request: CommentRequest, say: Say) -> JudgedReports:
     """Leave the reports as one comment and one check; ``say`` hears what became of each.
 
     What whoever measured said is not believed: every row is judged anew by the configuration of
@@ -142,7 +142,7 @@ def comment(request: CommentRequest, say: Say) -> Commented:
         written_body(request.body_file, reports, answer.head_sha)  # first: a token may be unusable
         with closing(connect()) as client:
             reports = post_answer(request, place, client, answer, reports, say)
-        return Commented(tuple(reports), policy.strict)
+        return JudgedReports(tuple(reports), policy.strict)
     wanted = find_wanted()
     head_sha = "" if isinstance(wanted, Nothing) else wanted.head_sha
     body = written_body(request.body_file, reports, head_sha)  # first: a token may be unusable
@@ -153,10 +153,10 @@ def comment(request: CommentRequest, say: Say) -> Commented:
             reports = post(
                 request, place, client, wanted, reports, body, say, judged, strict=policy.strict
             )
-    return Commented(tuple(reports), policy.strict)
+    return JudgedReports(tuple(reports), policy.strict)
 
 
-def _answer(request: CommentRequest) -> Answer | None:
+def _answer(request: CommentRequest) -> RequestedAnswer | None:
     from perfci.forges.github.event import full_sha
 
     if request.answer is None:
@@ -167,7 +167,7 @@ def _answer(request: CommentRequest) -> Answer | None:
             "--answer is given without --pull or --head-sha",
             "Name the pull request and the commit, as `perfci on-demand` set its outputs.",
         )
-    return Answer(request.answer, request.pull, full_sha(request.head_sha, "--head-sha"))
+    return RequestedAnswer(request.answer, request.pull, full_sha(request.head_sha, "--head-sha"))
 
 
 def _written_here(root: Path, config: Config) -> Mapping[str, Mapping[str, Written]]:
@@ -211,7 +211,7 @@ def _loaded(files: Sequence[Path], unreadable: str | None) -> list[Report]:
 def _judged(
     policy: Policy,
     written: Mapping[str, Mapping[str, Written]],
-    answer: Answer | None,
+    answer: RequestedAnswer | None,
     report: Report,
 ) -> Report:
     from perfci.verdict.enforcement import enforced, with_unreported

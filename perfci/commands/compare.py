@@ -1,4 +1,4 @@
-"""``compare``: both sides measured in pairs, decided, reported."""
+"""``compare`` and ``run``: revisions measured, in pairs or alone, up to a decided report."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perfci.commands.accepting import accepting
-from perfci.commands.conclusion import advised, conclude, run_of, with_session
-from perfci.commands.recorder import Memory
+from perfci.commands.conclusion import advised, conclude, judged_alone, run_of, with_session
+from perfci.commands.recorder import CaseMemory
 from perfci.config.loading import load_config
 from perfci.config.reading import nearest
 from perfci.errors import UsageError
 from perfci.measure.checkout.git import Resolved
+from perfci.measure.discovery import not_matching, without_benchmark
 from perfci.measure.opening import open_workplace
 from perfci.measure.plan import files_in
 from perfci.measure.progress import SessionResult
@@ -168,7 +169,7 @@ def _named(side: Resolved) -> str:
 def remember_cases(around: Surroundings, workplace: Workplace) -> None:
     """Keep which cases head has, for a shell that completes them."""
     with suppress(OSError):  # a full disk says so where something is lost by it
-        memory = Memory(around.cache, around.repository)
+        memory = CaseMemory(around.cache, around.repository)
         memory.keep_cases(workplace.found["head"].discovery.cases)
 
 
@@ -340,3 +341,56 @@ def measured_of(
 def now() -> str:
     """Return this moment as ISO 8601, to the second, in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")  # noqa: TID251 (it is the one that reads the clock)
+
+
+def run(
+    around: Surroundings, head: Wanted, request: Request, *, benchmarks_of: Resolved | None = None
+) -> tuple[Run, Report]:
+    """Measure ``head`` alone; return its run, and a report of its numbers without a comparison.
+
+    The benchmark files are its own, or those of ``benchmarks_of``.
+    """
+    with open_workplace(
+        around, (head,), request.log_folder, benchmarks_of=benchmarks_of
+    ) as workplace:
+        alone = measure_alone("run", workplace, request)
+    policy = around.config.policy
+    decided = decide_on(alone.measured, judged_alone(alone.result, policy), policy)
+    return alone.run, build_report(alone.measured, decided)
+
+
+@dataclass(frozen=True, slots=True)
+class OneSide:
+    """One side measured alone: which part of the cases, its run, and the rest of its report."""
+
+    part: Part
+    result: SessionResult
+    run: Run
+    measured: Measured
+
+
+def measure_alone(command: str, workplace: Workplace, request: Request) -> OneSide:
+    """Measure the selected cases of the workplace's only side, or a shard's part of them."""
+    part = selected_part(workplace, request)
+    result = workplace.measure(part.cases)
+    measured = measured_of(command, workplace, request, result, part)
+    run = run_of(result, "head", measured, measured.environment)
+    return OneSide(part, result, run, measured)
+
+
+def list_cases(
+    around: Surroundings, head: Wanted, selection: str
+) -> tuple[tuple[Case, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the cases that would be measured, a line for each file that failed, and notes.
+
+    The notes are on the configuration: how busy the machine is concerns no list.
+    """
+    with open_workplace(around, (head,)) as workplace:
+        remember_cases(around, workplace)
+        cases = selected_cases(workplace, Request(selection))
+        failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
+        notes = (
+            *without_benchmark(workplace.found, around.config.policy.thresholds),
+            *not_matching(workplace.plan),
+        )
+        return cases, failed, notes

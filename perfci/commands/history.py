@@ -44,7 +44,7 @@ CSV_BEGINNING = ",".join(_COLUMNS[:4]).encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportSummary:
     """What an import did: one line, and what was left out or assumed."""
 
     summary: str
@@ -52,7 +52,7 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ImportProgress:
     """How far an import is: ``runs`` read, from so many ``files`` ``of`` a folder's; else of 0."""
 
     runs: int
@@ -60,10 +60,12 @@ class Reading:
     of: int = 0
 
 
-Watch = Callable[[Reading], None]
+WatchImport = Callable[[ImportProgress], None]
 
 
-def importer(path: Path, watch: Watch = lambda _: None) -> Callable[[OpenHistory], Imported]:
+def importer(
+    path: Path, watch: WatchImport = lambda _: None
+) -> Callable[[OpenHistory], ImportSummary]:
     """Return what adds the content of ``path`` to a history; ``watch`` hears how far it is.
 
     PerfciError where it can't be read or is nothing to import: before a history is opened, which
@@ -115,20 +117,20 @@ def read_beginning(path: Path) -> bytes:
         return stack.enter_context(path.open("rb")).read(64)
 
 
-def _import_export(history: OpenHistory, path: Path, watch: Watch) -> Imported:
+def _import_export(history: OpenHistory, path: Path, watch: WatchImport) -> ImportSummary:
     from perfci.history.interchange import from_lines
 
     with path.open("rb") as lines:
         return add_records(history, _counted(from_lines(lines, str(path)), watch))
 
 
-def _counted(records: Iterable[Record], watch: Watch) -> Iterator[Record]:
+def _counted(records: Iterable[Record], watch: WatchImport) -> Iterator[Record]:
     for number, record in enumerate(records, start=1):
-        watch(Reading(number))
+        watch(ImportProgress(number))
         yield record
 
 
-def _import_sqlite(history: OpenHistory, path: Path, watch: Watch) -> Imported:
+def _import_sqlite(history: OpenHistory, path: Path, watch: WatchImport) -> ImportSummary:
     """Read a copy: the file may be another's, of an older revision, and not for us to change."""
     from perfci.history.database import copy_file
     from perfci.history.history import open_history
@@ -143,7 +145,7 @@ def _import_sqlite(history: OpenHistory, path: Path, watch: Watch) -> Imported:
             return add_records(history, _counted(other.records(), watch))
 
 
-def _import_foreign(history: OpenHistory, parts: Iterator[Foreign]) -> Imported:
+def _import_foreign(history: OpenHistory, parts: Iterator[Foreign]) -> ImportSummary:
     """Add what a file, or each file of a folder in turn, holds of another tool's runs."""
     tools: set[str] = set()
     notes: dict[str, None] = {}
@@ -158,7 +160,7 @@ def _import_foreign(history: OpenHistory, parts: Iterator[Foreign]) -> Imported:
 
     said = add_records(history, runs())
     what = f"{tools.pop()}, " if len(tools) == 1 else ""
-    return Imported(what + said.summary, (*notes, *left.lines()))
+    return ImportSummary(what + said.summary, (*notes, *left.lines()))
 
 
 class _LeftOut:
@@ -185,7 +187,7 @@ class _LeftOut:
         return (*shown, *([f"… and {rest:,} more left out"] if rest else ()))
 
 
-def add_records(history: OpenHistory, records: Iterable[Record]) -> Imported:
+def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummary:
     """Add records, some at a time: those of a whole history may not fit into memory.
 
     Where reading them fails, those before are added first.
@@ -211,7 +213,7 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> Imported:
         raise trouble
     old = runs - new
     known = f", {old} {'was' if old == 1 else 'were'} there already" if old else ""
-    return Imported(f"{counted(new, 'new run')}{known}")
+    return ImportSummary(f"{counted(new, 'new run')}{known}")
 
 
 def _recordable(records: Iterable[Record]) -> Iterator[Record]:
@@ -239,7 +241,7 @@ def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
     return some, None
 
 
-def _folder_parts(path: Path, watch: Watch) -> Iterator[Foreign]:
+def _folder_parts(path: Path, watch: WatchImport) -> Iterator[Foreign]:
     """Yield a file at a time: years of asv's results are hundreds of megabytes."""
     from perfci.history.importers.document import foreign_parts
 
@@ -263,7 +265,7 @@ def _folder_parts(path: Path, watch: Watch) -> Iterator[Foreign]:
     runs = 0
     for part in foreign_parts(names, content_of, path.name):
         runs += len(part.runs)
-        watch(Reading(runs, opened, len(names)))
+        watch(ImportProgress(runs, opened, len(names)))
         yield part
 
 
@@ -341,7 +343,7 @@ def write_export(lines: Iterable[Clean], file: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruneSummary:
     """How many of an environment's runs were removed, or would be."""
 
     environment: str
@@ -351,7 +353,7 @@ class Pruned:
 
 def prune_history(
     history: OpenHistory, now: datetime, *, keep_days: int, near: int, dry_run: bool
-) -> tuple[Pruned, ...]:
+) -> tuple[PruneSummary, ...]:
     """Remove what is older than ``keep_days`` and further than ``near`` commits from a change."""
     changes = history.known_changes()
     pruned = []
@@ -366,5 +368,5 @@ def prune_history(
         )
         if not dry_run:
             history.remove(gone)
-        pruned.append(Pruned(key, len(runs), len(gone)))
+        pruned.append(PruneSummary(key, len(runs), len(gone)))
     return tuple(pruned)

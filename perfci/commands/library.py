@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from perfci.measure.progress import Progress
     from perfci.model.report import Report
 
-Place = str | os.PathLike[str]
+PathName = str | os.PathLike[str]
 
 
 def compare(
     base: str = "main",
     head: str = "HEAD",
     *,
-    repository: Place = ".",
+    repository: PathName = ".",
     select: str = "",
     rounds: int | None = None,
     budget: float | str | None = None,
@@ -39,14 +39,14 @@ def compare(
     python: str | None = None,
     base_python: str | None = None,
     head_python: str | None = None,
-    config: Place | None = None,
+    config: PathName | None = None,
     inject: Mapping[str, float] | None = None,
     same: bool = False,
     everything: bool = False,
     why: bool | None = None,
     record: bool = False,
     history: str | None = None,
-    log_folder: Place | None = None,
+    log_folder: PathName | None = None,
     allow_token: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
@@ -82,18 +82,18 @@ def compare(
 def check(
     head: str = "HEAD",
     *,
-    repository: Place = ".",
+    repository: PathName = ".",
     confirm: bool = True,
     select: str = "",
     rounds: int | None = None,
     budget: float | str | None = None,
     seed: int | None = None,
     python: str | None = None,
-    config: Place | None = None,
+    config: PathName | None = None,
     inject: Mapping[str, float] | None = None,
     record: bool = False,
     history: str | None = None,
-    log_folder: Place | None = None,
+    log_folder: PathName | None = None,
     allow_token: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
@@ -112,7 +112,7 @@ def check(
     return measured.report
 
 
-def load(path_or_url: Place) -> Report | Baselines | History:
+def load(path_or_url: PathName) -> Report | Baselines | History:
     """Return what is stored at ``path_or_url``; each has ``to_frame()``.
 
     A ``Report`` from the JSON that ``--json`` wrote, in a file or at an ``https://`` address;
@@ -208,7 +208,7 @@ def _exported(path: Path) -> History:
 
 
 def _caller(
-    repository: Place, progress: Callable[[str], None] | None, *, allow_token: bool
+    repository: PathName, progress: Callable[[str], None] | None, *, allow_token: bool
 ) -> Caller:
     from perfci.commands.project import Caller
 
@@ -229,7 +229,7 @@ def _caller(
 
 def _project(
     caller: Caller,
-    config: Place | None,
+    config: PathName | None,
     rounds: int | None,
     budget: float | str | None,
     seed: int | None,
@@ -264,5 +264,5 @@ def _project(
     )
 
 
-def _path(place: Place | None) -> Path | None:
+def _path(place: PathName | None) -> Path | None:
     return None if place is None else Path(place)

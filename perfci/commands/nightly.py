@@ -12,21 +12,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perfci.commands.bisect.request import Searched, search_new
-from perfci.commands.compare import Request, compare, now, selected_cases
+from perfci.commands.bisect import ChangeSearch, search_new
+from perfci.commands.compare import Request, compare, now, run, selected_cases
 from perfci.commands.nightly_scope import (
     OF_THE_COMMIT,
     NightlyRequest,
-    Scope,
-    Task,
+    NightPlan,
+    NightScope,
     failed_run,
     find_scope,
     known_broken,
-    task_of,
+    plan_night,
     whole,
 )
 from perfci.commands.project import Project, require_own
-from perfci.commands.run import run
 from perfci.errors import MeasureError, PerfciError
 from perfci.history.history import OpenHistory, open_history
 from perfci.history.interchange import keeping
@@ -74,7 +73,7 @@ _SHARE_OF_SEARCHES = 0.3
 
 
 @dataclass(slots=True)
-class Summary:
+class NightSummary:
     """What a night did: ``left`` gaps had no time, ``taken`` are others', ``cut`` is interrupted.
 
     ``notes`` are those of the session that was ``interrupted``. ``commits`` are those that were
@@ -93,7 +92,7 @@ class Summary:
     commits: tuple[Commit, ...] = ()
     wall_s: float = 0.0
     budget_s: float = 0.0
-    searched: tuple[Searched, ...] = ()
+    searched: tuple[ChangeSearch, ...] = ()
 
     def require_progress(self) -> None:
         """MeasureError where not one case was done within the budget."""
@@ -107,9 +106,9 @@ class Summary:
             )
 
 
-def nightly(project: Project, request: NightlyRequest) -> Summary:
+def nightly(project: Project, request: NightlyRequest) -> NightSummary:
     """Measure what the history lacks of the requested commits, and record it."""
-    task = task_of(project, request)
+    task = plan_night(project, request)
     with open_history(project.history_place(request.history)) as history:
         require_own(history, project.config, project.root)
         began = project.caller.executor.now()
@@ -131,7 +130,7 @@ def nightly(project: Project, request: NightlyRequest) -> Summary:
     return summary
 
 
-def record_nights(around: Surroundings, history: OpenHistory, task: Task) -> Summary:
+def record_nights(around: Surroundings, history: OpenHistory, task: NightPlan) -> NightSummary:
     """Measure what ``history`` lacks of the task's commits, the newest first, within the budget.
 
     Each is recorded when it is done. PerfciError where not the commit is at fault but the
@@ -148,8 +147,8 @@ def record_nights(around: Surroundings, history: OpenHistory, task: Task) -> Sum
 class _Night:
     """One night in the works."""
 
-    def __init__(self, around: Surroundings, history: OpenHistory, task: Task) -> None:
-        self.summary = Summary()
+    def __init__(self, around: Surroundings, history: OpenHistory, task: NightPlan) -> None:
+        self.summary = NightSummary()
         self._around = around
         self._history = history
         self._task = task
@@ -193,7 +192,7 @@ class _Night:
             measurable = tuple(case for case in cases if not case.skip)
             return workplace.environments["head"], measurable
 
-    def _gaps(self, scope: Scope, commits: tuple[Commit, ...]) -> list[Gap]:
+    def _gaps(self, scope: NightScope, commits: tuple[Commit, ...]) -> list[Gap]:
         key, newest = scope.environment.key, self._newest.sha
         known = self._measured(key, failed=not self._task.retry_failed)
         if self._task.once_a_day and not self._measured_today(key):
@@ -212,7 +211,7 @@ class _Night:
         days = {one.measured_at[:10] for one in nights if one.sha == self._newest.sha}
         return self._began[:10] in days
 
-    def _fill(self, scope: Scope, gap: Gap) -> None:
+    def _fill(self, scope: NightScope, gap: Gap) -> None:
         """Measure one commit and record it, unless others do or there is no time."""
         within_s = time_for(gap, self._left_s(), slowest_case(self._took))
         if within_s is None:
@@ -227,7 +226,7 @@ class _Night:
             for still in self._gaps(scope, (commit,)):  # it may have been recorded since
                 self._measure(scope, commit, still, within_s)
 
-    def _measure(self, scope: Scope, commit: Commit, gap: Gap, within_s: float) -> None:
+    def _measure(self, scope: NightScope, commit: Commit, gap: Gap, within_s: float) -> None:
         self._around.shown.step(f"{commit.sha[:10]} {commit.subject}")
         wanted = tuple(case for case in scope.cases if case.id in gap.cases)
         started = self._around.executor.now()
@@ -252,7 +251,7 @@ class _Night:
             short = self.summary.cut if self.summary.interrupted else self.summary.left
             short.append(Gap(gap.sha, cut))
 
-    def _compare_with_itself(self, scope: Scope) -> None:
+    def _compare_with_itself(self, scope: NightScope) -> None:
         """Compare the newest commit with itself, once a day: what the gate says then is noise."""
         key, runner = scope.environment.key, self._task.runner
         done = (
@@ -296,7 +295,7 @@ class _Night:
             self.summary.notes = report.notes
 
     def _record_error(
-        self, scope: Scope, commit: Commit, wanted: tuple[Case, ...], error: PerfciError
+        self, scope: NightScope, commit: Commit, wanted: tuple[Case, ...], error: PerfciError
     ) -> None:
         """Record what every case of the commit ended with, where it is the commit's doing."""
         if error.slug == NO_TIME_TO_IMPORT:

@@ -20,7 +20,7 @@ from perfci.units import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class NightPlan:
     """What a night is asked for. ``commits`` are of one branch, the newest first.
 
     ``older`` are commits before them, which show the environment where none of them can be built.
@@ -48,7 +48,7 @@ class NightlyRequest:
 
     ``branch`` is the default one where it is empty; its ``last`` commits, or a range ``commits``
     instead of both. ``last_of_each_day`` leaves out all but each day's last (UTC). The other
-    fields are as in ``Task`` and ``Asked``.
+    fields are as in ``NightPlan`` and ``Asked``.
     """
 
     branch: str | None = None
@@ -68,7 +68,7 @@ class NightlyRequest:
 _OLDER = 5
 
 
-def task_of(project: Project, request: NightlyRequest) -> Task:
+def plan_night(project: Project, request: NightlyRequest) -> NightPlan:
     """Return the commits that are asked for, a few before them, and what they are measured with."""
     repository = project.repository
     last = request.commits.rpartition("..")[2] if request.commits else request.branch
@@ -79,7 +79,7 @@ def task_of(project: Project, request: NightlyRequest) -> Task:
     if request.last_of_each_day:
         kept = last_of_each_day({commit.sha: commit.committed_at for commit in chosen})
         chosen = tuple(commit for commit in chosen if commit.sha in kept)
-    return Task(
+    return NightPlan(
         commits=chosen,
         older=older,
         branch=branch_of(repository, rev),
@@ -173,7 +173,7 @@ _MOST_TRIED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NightScope:
     """The environment, the cases, and the commits that could not be opened to find these out."""
 
     environment: Environment
@@ -185,7 +185,7 @@ def find_scope(
     shas: Sequence[str],
     see: Callable[[str], tuple[Environment, tuple[Case, ...]]],
     known_broken: frozenset[str],
-) -> Scope:
+) -> NightScope:
     """Return what the first of ``shas`` shows that can be opened, tried by ``see``.
 
     One that is known to be broken here is not built again to find that out. One that had no time
@@ -203,7 +203,7 @@ def find_scope(
             if len(broken) == _MOST_TRIED:
                 break
         else:
-            return Scope(environment, cases, broken)
+            return NightScope(environment, cases, broken)
     hurried = next((one for one in broken.values() if one.slug == NO_TIME_TO_IMPORT), None)
     if hurried is not None:
         raise hurried

@@ -18,7 +18,7 @@ from perfci.report.clean import clean_line
 from perfci.report.links import NO_LINKS, Links, known_links
 
 if TYPE_CHECKING:
-    from perfci.commands.comment import Answer, CommentRequest
+    from perfci.commands.comment import CommentRequest, RequestedAnswer
     from perfci.forges.check import CheckContent, Posting
     from perfci.forges.forge import Forge
     from perfci.forges.github.event import MergeGroup, Nothing, Wanted
@@ -111,7 +111,7 @@ def post_answer(
     request: CommentRequest,
     place: Place,
     client: Forge,
-    answer: Answer,
+    answer: RequestedAnswer,
     reports: list[Report],
     say: Say,
 ) -> list[Report]:
@@ -144,7 +144,7 @@ def fail_the_answer(
     why: str,
     request: CommentRequest,
     place: Place,
-    answer: Answer,
+    answer: RequestedAnswer,
     connect: Callable[[], Forge],
     say: Say,
 ) -> None:

@@ -31,11 +31,8 @@ from perfci.outputs import check_writable
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from perfci.history.history import OpenHistory
     from perfci.history.interchange import Record
-    from perfci.measure.checkout.git import Repository
     from perfci.model.report import Report
 
 
@@ -99,7 +96,7 @@ class Project:
         check_writable(outputs, history_files(history, self.config, self.root))
 
 
-class Options(TypedDict, total=False):
+class ConfigOptions(TypedDict, total=False):
     """What the command line may lay over a configuration; None leaves it as it is."""
 
     rounds: int | None
@@ -111,7 +108,7 @@ class Options(TypedDict, total=False):
 
 
 def open_project(
-    caller: Caller, config_path: Path | None = None, **options: Unpack[Options]
+    caller: Caller, config_path: Path | None = None, **options: Unpack[ConfigOptions]
 ) -> Project:
     """Return the project around the caller's folder, with options laid over its configuration."""
     repository = open_repository(caller.folder)
@@ -142,7 +139,7 @@ def _as_text(folder: Path, what: str, advice: str) -> Path:
     return folder
 
 
-def configuration(root: Path, config_path: Path | None, **options: Unpack[Options]) -> Config:
+def configuration(root: Path, config_path: Path | None, **options: Unpack[ConfigOptions]) -> Config:
     """Return the configuration with the command line's options laid over it."""
     config = load_config(root, config_path)
     settings, strict = config.settings, options.get("strict")
@@ -257,7 +254,7 @@ def _trouble_with(*python: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class BranchOrder:
     """A branch by its ``name``, its commits (the oldest first), its tags, and what was odd.
 
     ``forge`` is the repository's page on the web, where the commits may be its own.
@@ -284,7 +281,7 @@ def repository_at(folder: Path) -> Repository | None:
 
 def branch_order(
     repository: Repository | None, wanted: str | None, recorded: Collection[str]
-) -> Branch:
+) -> BranchOrder:
     """Return the branch ``wanted`` (else the default one) as far as git can be believed.
 
     ``recorded`` are the commits in the history. A shallow clone, or one of another project,
@@ -292,7 +289,7 @@ def branch_order(
     """
     if repository is None:
         note = "There is no repository here: runs are in their recorded order, with no release."
-        return Branch(name=wanted or "", notes=(note,))
+        return BranchOrder(name=wanted or "", notes=(note,))
     from perfci.measure.checkout.commits import branch_of, commits, tags
     from perfci.measure.checkout.git import forge_of
     from perfci.trend.timelines import whole_commits
@@ -304,7 +301,7 @@ def branch_order(
             "This is a shallow clone: runs are in their recorded order, and no release is shown "
             "(`git fetch --unshallow`; actions/checkout: `fetch-depth: 0`)."
         )
-        return Branch(name=name, notes=(note,), forge=forge_of(repository))
+        return BranchOrder(name=name, notes=(note,), forge=forge_of(repository))
     order = tuple(commit.sha for commit in reversed(commits(repository, rev)))
     named = {sha for sha in recorded if sha}
     if named and named.isdisjoint(order) and not whole_commits(named, order):
@@ -312,8 +309,8 @@ def branch_order(
             f"None of the recorded commits is on {name} of this repository: runs are in their "
             "recorded order."
         )
-        return Branch(name=wanted or "", notes=(note,))
-    return Branch(name, order, tags(repository), forge=forge_of(repository))
+        return BranchOrder(name=wanted or "", notes=(note,))
+    return BranchOrder(name, order, tags(repository), forge=forge_of(repository))
 
 
 def _known(repository: Repository, wanted: str) -> str:

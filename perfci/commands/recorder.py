@@ -25,8 +25,7 @@ from perfci.notices import Say
 from perfci.units import counted, first_of
 
 if TYPE_CHECKING:
-    from perfci.measure.checkout.git import Repository, Resolved
-    from perfci.model.report import Report
+    from perfci.measure.checkout.git import Resolved
     from perfci.model.run import RecordedRun, Run
 
 # Changes of the working tree: refused where a commit is needed, and named where left out.
@@ -167,7 +166,7 @@ def _branch(repository: Repository, side: Resolved) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberedCases:
     """``failed`` has the metrics that regressed by case; none of a case, or file, that failed.
 
     ``names`` are the ids of the cases, ``tags`` theirs. ``asked`` is the last comparison and
@@ -181,18 +180,18 @@ class Remembered:
     at: str = ""
 
 
-class Memory:
+class CaseMemory:
     """The file of one repository; all its worktrees share it."""
 
     def __init__(self, cache: Path, repository: Repository) -> None:
         self.path = cache / repository.id / "remembered.json"
 
-    def read(self) -> Remembered:
+    def read(self) -> RememberedCases:
         """Return what is kept; nothing of it before the first. DamagedFile for anything else."""
         try:
             kept = json.loads(read_regular(self.path))
         except FileNotFoundError:
-            return Remembered()
+            return RememberedCases()
         except (OSError, ValueError) as error:
             raise self._damaged(str(error)) from error
         try:
@@ -219,7 +218,7 @@ class Memory:
         failed = failed_after(before.failed, report, whole=whole)
         self._write(replace(before, failed=failed, asked=asked, at=report.created_at))
 
-    def last_failed(self) -> Remembered:
+    def last_failed(self) -> RememberedCases:
         """Return what is kept. UsageError where nothing failed, or was compared yet."""
         kept = self.read()
         if kept.failed:
@@ -232,13 +231,13 @@ class Memory:
             "Leave out --last-failed to measure all cases.",
         )
 
-    def _before(self) -> Remembered:
+    def _before(self) -> RememberedCases:
         try:
             return self.read()
         except DamagedFile:  # it is written anew
-            return Remembered()
+            return RememberedCases()
 
-    def _write(self, kept: Remembered) -> None:
+    def _write(self, kept: RememberedCases) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         table = {
             "schema": _SCHEMA,
@@ -258,10 +257,10 @@ class Memory:
         )
 
 
-def _read(kept: Any) -> Remembered:
+def _read(kept: Any) -> RememberedCases:
     if kept["schema"] != _SCHEMA:
         raise ValueError(kept["schema"])
-    return Remembered(
+    return RememberedCases(
         _strings(kept["names"]),
         _strings(kept["tags"]),
         {str(case): _strings(metrics) for case, metrics in kept["failed"].items()},
@@ -296,7 +295,7 @@ def failed_after(
     return kept | dict.fromkeys(sorted(broken), ()) | now
 
 
-def taken_text(kept: Remembered) -> str:
+def taken_text(kept: RememberedCases) -> str:
     """Return which cases ``--last-failed`` takes, and from which comparison."""
     shown = first_of(list(kept.failed), 5)
     return f"--last-failed: {counted(len(kept.failed), 'case')} of {kept.asked}, {kept.at}: {shown}"

@@ -1,7 +1,9 @@
-"""``compare``, ``check`` and ``run`` of named revisions, up to the report and its recording."""
+"""Named revisions compared, checked, run or stored as a baseline, and their recording."""
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,23 +11,34 @@ from typing import TYPE_CHECKING
 
 from perfci.baselines.files import BaselineStore
 from perfci.commands.check import check
-from perfci.commands.compare import Request, compare_runs
+from perfci.commands.compare import Request, compare_runs, run
 from perfci.commands.project import cache_folder
-from perfci.commands.recorder import Memory, Remembered, recorder, say_what_is_left_out, taken_text
-from perfci.commands.run import run
-from perfci.errors import PerfciError, UsageError, refusal
+from perfci.commands.recorder import (
+    CaseMemory,
+    RememberedCases,
+    recorder,
+    require_commit,
+    say_what_is_left_out,
+    taken_text,
+)
+from perfci.errors import MeasureError, PerfciError, UsageError, refusal
 from perfci.files import require_writable
+from perfci.measure.selection import is_whole, least_workers
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.notices import Say
 from perfci.outputs import unwritable
+from perfci.report.clean import clean_line
+from perfci.units import counted
 
 if TYPE_CHECKING:
+    from perfci.baselines.baseline import Baseline
     from perfci.commands.project import Project
     from perfci.commands.recorder import Recorder
     from perfci.measure.checkout.git import Repository, Resolved
     from perfci.measure.workplace import Wanted
     from perfci.model.report import Report
-    from perfci.model.run import Run
+    from perfci.model.run import CaseRun, Run
+    from perfci.model.worker import MeasureSettings
     from perfci.verdict.shards import Shard
 
 _LAST = 20
@@ -71,7 +84,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RecordableReport:
     """A report, and where its runs are to be recorded."""
 
     report: Report
@@ -95,7 +108,7 @@ def compare_revisions(
     fail_fast: bool = False,
     same: bool = False,
     benchmarks_of: str | None = None,
-) -> Measured:
+) -> RecordableReport:
     """Measure both revisions side by side. ``same`` allows two sides that are one commit.
 
     Both run head's benchmark files, or those of ``benchmarks_of``.
@@ -125,8 +138,8 @@ def compare_revisions(
             require_writable(asked.traces / "trace.json")
         except OSError as error:
             raise unwritable(asked.traces, error) from error
-    memory = Memory(cache_folder(), project.repository)
-    failed = memory.last_failed() if asked.last_failed else Remembered()
+    memory = CaseMemory(cache_folder(), project.repository)
+    failed = memory.last_failed() if asked.last_failed else RememberedCases()
 
     def side(name: str, rev: str, own: str | None) -> Wanted:
         option = f"--{name}-python" if own else "--python"
@@ -151,10 +164,10 @@ def compare_revisions(
         project.surroundings(), base_side, head_side, request, project.caller.announce
     )
     _remember(memory, project, asked, report)
-    return Measured(_with_past(project, asked, report), runs, recording)
+    return RecordableReport(_with_past(project, asked, report), runs, recording)
 
 
-def _remember(memory: Memory, project: Project, asked: Asked, report: Report) -> None:
+def _remember(memory: CaseMemory, project: Project, asked: Asked, report: Report) -> None:
     """Keep which cases failed, of a report that can say so of code: no quick look, no A/A."""
     base, head = report.base, report.head
     same = base is not None and (base.sha, base.python) == (head.sha, head.python)
@@ -170,7 +183,9 @@ def _remember(memory: Memory, project: Project, asked: Asked, report: Report) ->
         )
 
 
-def check_revision(project: Project, head: str, asked: Asked, *, confirm: bool = True) -> Measured:
+def check_revision(
+    project: Project, head: str, asked: Asked, *, confirm: bool = True
+) -> RecordableReport:
     """Measure ``head`` against its environment's baseline. NothingStored where there is none."""
     project.check_outputs(asked.outputs, asked.history)
     resolved = project.repository.resolve(head)
@@ -183,16 +198,16 @@ def check_revision(project: Project, head: str, asked: Asked, *, confirm: bool =
         asked.request(),
         confirm=confirm,
     )
-    return Measured(_with_past(project, asked, report), (measured,), recording)
+    return RecordableReport(_with_past(project, asked, report), (measured,), recording)
 
 
-def run_revision(project: Project, rev: str, asked: Asked) -> Measured:
+def run_revision(project: Project, rev: str, asked: Asked) -> RecordableReport:
     """Measure ``rev`` alone."""
     project.check_outputs(asked.outputs, asked.history)
     head = project.side("head", rev, asked.python)
     recording = _recorder(project, asked, head.resolved)
     measured, report = run(project.surroundings(), head, asked.request())
-    return Measured(report, (measured,), recording)
+    return RecordableReport(report, (measured,), recording)
 
 
 def _recorder(project: Project, asked: Asked, *sides: Resolved) -> Recorder | None:
@@ -263,3 +278,96 @@ def with_past(
     past = (Past(key.case, key.metric, values) for key, values in newest.items())
     measured, decided = opened(report)
     return build_report(measured, replace(decided, past=tuple(past)))
+
+
+def update_baseline(project: Project, rev: str, asked: Asked, sessions: int = 1) -> BaselineUpdate:
+    """Measure ``rev`` so many ``sessions`` over, and store each when it is done.
+
+    MeasureError where a session is interrupted; those before it stay stored.
+    """
+    resolved = project.repository.resolve(rev)
+    require_commit(
+        project.repository,
+        resolved,
+        "dirty-baseline",
+        "a baseline belongs to a commit",
+        "update from a commit: perfci baseline update HEAD",
+    )
+    store = BaselineStore(project.root / project.config.baselines)
+    store.require_writable()
+    updated = BaselineUpdate(store, project.config.settings, project.caller.say)
+    wanted = project.side("head", rev, asked.python)
+    for number in range(1, sessions + 1):
+        request = asked.request()
+        if request.log_folder is not None and sessions > 1:
+            request = replace(request, log_folder=request.log_folder / f"session-{number}")
+        try:
+            measured, report = run(project.surroundings(), wanted, request)
+        except KeyboardInterrupt:
+            if number == 1:
+                raise
+            raise updated.interrupted() from None
+        updated.add(measured, report)
+    return updated
+
+
+@dataclass(slots=True)
+class BaselineUpdate:
+    """What sessions stored: the files, and the cases that were left out, and why."""
+
+    store: BaselineStore
+    settings: MeasureSettings
+    say: Say
+    written: dict[Path, None] = field(default_factory=dict)
+    left_out: dict[str, None] = field(default_factory=dict)
+
+    def add(self, measured: Run, report: Report) -> None:
+        """Store the cases that were measured whole. MeasureError where the session wasn't."""
+        for note in report.notes:
+            self.say(clean_line(note, 500), err=True)
+        if report.interrupted:
+            raise self.interrupted()
+        left_out = [f"failed {one.case}: {one.message}" for one in report.failures]
+        whole = []
+        for case in measured.cases:
+            if case.failures:
+                continue
+            if is_whole(case, self.settings):
+                whole.append(case)
+            else:
+                left_out.append(f"not stored {case.case.id}: {cut_short(case, self.settings)}")
+        if whole:
+            session_id = f"{measured.created_at}-{secrets.token_hex(4)}"
+            storable = replace(measured, cases=tuple(whole))
+            replaced = self.store.replaced_by(storable)
+            for path in self.store.save_run(storable, session_id):
+                if path not in self.written:
+                    old = replaced.get(path)
+                    self.say(f"stored {os.path.relpath(path)}{_replacing(old) if old else ''}")
+                    self.written[path] = None
+        for line in left_out:
+            if line not in self.left_out:
+                self.say(line, err=True)
+                self.left_out[line] = None
+
+    def interrupted(self) -> MeasureError:
+        """Return the error for a session that ended early."""
+        return MeasureError(
+            "interrupted",
+            "interrupted: what was measured until then is no baseline",
+            "Earlier sessions were stored." if self.written else "Nothing was stored.",
+        )
+
+
+def _replacing(old: Baseline) -> str:
+    return f" (replaces {counted(len(old.sessions), 'session')} of {old.sha[:12]})"
+
+
+def cut_short(measured: CaseRun, settings: MeasureSettings) -> str:
+    """Return how much of a case was measured, and what a compiled one needs beyond ``rounds``."""
+    least = least_workers(measured, settings)
+    said = f"the time was over after {len(measured.workers)} of {counted(least, 'worker')}"
+    if least == settings.rounds:
+        return said
+    cold = settings.compile_rounds
+    return f"{said} (`compile_rounds` = {cold}, and {least - cold} with a warm cache)"

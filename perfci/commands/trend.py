@@ -6,33 +6,135 @@ The history is loaded, put in the order of the branch's commits, and searched fo
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfci.commands.notify import Notifications
-from perfci.errors import OutsideError
+from perfci.errors import OutsideError, UsageError
+from perfci.files import require_writable, write_file
+from perfci.forges.github import step
 from perfci.notices import Say, silent
+from perfci.outputs import STANDARD_OUTPUT, unwritable
 from perfci.trend.change import Change, KnownChange, Trend
 
 if TYPE_CHECKING:
-    from perfci.commands.project import Branch
+    from perfci.commands.project import BranchOrder
     from perfci.config.loading import Config
+    from perfci.forges.github.issues import IssueClient
     from perfci.history.history import OpenHistory
     from perfci.measure.checkout.git import Repository
     from perfci.report.clean import Clean
     from perfci.trend.change import TrendSettings
     from perfci.trend.series import Distributions, LoadedHistory, SeriesKey
 
-
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s()<>|`\"\\]{0,1000}")
 RUNS_WITH_WORKERS = 14
 """Of so many newest runs of an environment the workers' own values go into the site."""
 _MOST_CHANGES = 200
 """Changes of which both runs' workers are looked up, however long ago they were."""
 _FIRST = "No change was reported before: of the older ones, none counts as new."
+_FEW = 300
+"""Series: below this, starting a second process takes longer than the analysis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notifications:
+    """Who is notified, and how. ``webhook`` is a secret; it is empty where none was given.
+
+    ``most_wait_s`` bounds all waits for GitHub. ``report_url`` is linked.
+    An ``openmetrics`` of ``-`` is the caller's to show.
+    """
+
+    openmetrics: Path | None = None
+    webhook: str = ""
+    github_issue: bool = False
+    repository: str | None = None
+    issue_author: str = "github-actions[bot]"
+    report_url: str = ""
+    most_wait_s: float = 120.0
+
+    def files(self) -> dict[str, Path]:
+        """Return the files that are written, by their options."""
+        return {"--openmetrics": self.openmetrics} if self.openmetrics is not None else {}
+
+    def check(self, *, remember: bool = True) -> None:
+        """Fail before anything is read where nobody could be notified afterwards.
+
+        Without ``remember``, what is new would be new again, and sent again, each time.
+        """
+        if not remember and (self.webhook or self.github_issue):
+            raise UsageError(
+                "notified-twice",
+                "--no-remember is given with --webhook or --github-issue",
+                "What is not remembered would be sent each time. Leave one of them out "
+                "(PERFCI_WEBHOOK= switches the webhook off).",
+            )
+        if self.report_url and not _ADDRESS.fullmatch(self.report_url):
+            raise UsageError(
+                "bad-address",
+                f"--report-url is {self.report_url!r}, no address that can be linked",
+                "Give it as in https://example.org/report, without blanks and brackets.",
+            )
+        if self.webhook:
+            from perfci.forges.webhook import require_webhook
+
+            require_webhook(self.webhook)
+        if self.github_issue:
+            self._client().close()
+        if self.openmetrics not in {None, STANDARD_OUTPUT}:
+            _with_disk_errors(require_writable, self.openmetrics)
+
+    def send(self, trend: Trend, say: Say) -> None:
+        """Notify everybody. OutsideError where one can't be reached: then remember nothing.
+
+        The webhook comes last: its message can't be taken back, and issues are found again.
+        """
+        if self.openmetrics not in {None, STANDARD_OUTPUT}:
+            from perfci.report.openmetrics import render_openmetrics
+
+            _with_disk_errors(write_file, self.openmetrics, render_openmetrics(trend))
+        if self.github_issue:
+            self._write_issues(trend, say)
+        if self.webhook:
+            self._send_message(trend, say)
+
+    def _write_issues(self, trend: Trend, say: Say) -> None:
+        from perfci.forges.github.issues import tell_issues
+
+        with closing(self._client()) as client:
+            outcomes = tell_issues(client, trend, self.issue_author, report_url=self.report_url)
+        for outcome in outcomes:
+            refused = outcome.kind == "refused"
+            before = "issue not written, the token may not: " if refused else ""
+            say(before + outcome.text, err=refused)
+
+    def _send_message(self, trend: Trend, say: Say) -> None:
+        from perfci.forges.webhook import MaybeDelivered, send, webhook_body
+
+        body = webhook_body(trend, report_url=self.report_url)
+        if body is None:
+            return
+        try:
+            send(self.webhook, body)
+        except MaybeDelivered as unsure:  # it may have arrived: not sent again
+            say(f"perfci: {unsure.message}. {unsure.advice}", err=True)
+        else:
+            say("sent what is new to the webhook")
+
+    def _client(self) -> IssueClient:
+        return step.issue_client(self.repository, self.most_wait_s)
+
+
+def _with_disk_errors(do: Callable[..., None], path: Path, *arguments: str) -> None:
+    """Do something with a file, or say that it can't be written."""
+    try:
+        do(path, *arguments)
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +196,7 @@ def report_trend(
 
 
 def _write(trend: Trend, workers: Distributions, request: TrendRequest) -> None:
-    from perfci.commands.site_folder import replace_folder
-    from perfci.outputs import files_of, write_files
+    from perfci.outputs import files_of, replace_folder, write_files
     from perfci.report.site.pages import render_site
 
     files = files_of(request.outputs)
@@ -120,7 +221,7 @@ def trend_text(form: str, trend: Trend) -> Clean:
 def trend_of(
     loaded: LoadedHistory,
     history: OpenHistory,
-    branch: Branch,
+    branch: BranchOrder,
     aliases: Mapping[str, str],
     *,
     now: str,
@@ -245,11 +346,7 @@ def _open(changes: Sequence[Change]) -> list[Change]:
 
 
 # The analysis on all cores: it is pure, and is handed the way in which its parts are mapped.
-
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-
-_FEW = 300
-"""Series: below this, starting a second process takes longer than the analysis."""
 
 
 @contextmanager

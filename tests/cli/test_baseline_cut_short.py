@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.commands.baseline import cut_short
+from perfci.commands.revisions import cut_short
 from perfci.model.run import CaseRun
 from perfci.model.worker import MeasureSettings
 from tests.cli.stepping_in import SteppedInto

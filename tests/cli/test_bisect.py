@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 
 from perfci.bisect.answer import NamedCommit
-from perfci.commands.bisect.answers import State, StateFile
-from perfci.commands.bisect.search import _Search
-from perfci.commands.bisect.targets import Commits
+from perfci.commands.bisect import CommitRange
+from perfci.commands.bisect_answers import SearchState, StateFile
+from perfci.commands.bisect_search import _Search
 from perfci.commands.explain import of_report
 from perfci.history.history import open_history
 from perfci.measure.journal import Interrupt
@@ -302,25 +302,25 @@ def test_one_signal_between_two_sessions_ends_the_search_with_what_is_known(
     asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
     sent, begun = [], []
 
-    def kept(file: StateFile, state: State) -> None:
+    def kept(file: StateFile, state: SearchState) -> None:
         write(file, state)
         if state.sought and not sent:
             sent.append(state)
             signal.raise_signal(signal.SIGTERM)
 
-    def side(commits: Commits, name: str, commit: NamedCommit) -> Wanted:
+    def side(commits: CommitRange, name: str, commit: NamedCommit) -> Wanted:
         begun.extend(sent)
         return of_commit(commits, name, commit)
 
     def looked(*_: Any, **__: Any) -> None:
         signal.raise_signal(signal.SIGTERM)
 
-    write, of_commit = StateFile.write, Commits.side
+    write, of_commit = StateFile.write, CommitRange.side
     if place == "between sessions":
         monkeypatch.setattr(StateFile, "write", kept)
-        monkeypatch.setattr(Commits, "side", side)
+        monkeypatch.setattr(CommitRange, "side", side)
     else:
-        monkeypatch.setattr("perfci.commands.bisect.search.explain_case", looked)
+        monkeypatch.setattr("perfci.commands.bisect_search.explain_case", looked)
     found = bisected(project, *asked, code=3)
     assert (found["ended"], begun) == ("interrupted", [])
     monkeypatch.undo()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.output import conclude, deliver, show_report
+from perfci.cli.report import conclude, deliver, show_report
 from perfci.errors import OutsideError
 from perfci.model.finding import stated
 from perfci.model.report import Verdict

@@ -7,16 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from perfci.commands.parts import AtOnce, Machine, decide, forget_answer, keep_answer, kept_answer
+from perfci.commands.shards import (
+    ConcurrentSpread,
+    MachineParts,
+    decide,
+    forget_answer,
+    keep_answer,
+    kept_answer,
+)
 
-TWO = Machine(((0,), (1,)), (), 1)
+TWO = MachineParts(((0,), (1,)), (), 1)
 
 
-def answer(count: int, hi: float) -> AtOnce:
-    return AtOnce(count, hi - 0.1, hi - 0.2, hi, 80, 3, "2026-11-23T00:00:00Z")
+def answer(count: int, hi: float) -> ConcurrentSpread:
+    return ConcurrentSpread(count, hi - 0.1, hi - 0.2, hi, 80, 3, "2026-11-23T00:00:00Z")
 
 
-def asked(number: int = 0, *answers: AtOnce, fit: int = 4) -> tuple[int, str]:
+def asked(number: int = 0, *answers: ConcurrentSpread, fit: int = 4) -> tuple[int, str]:
     by_count = {one.count: one for one in answers}
     return decide(number, most=8, fit=fit, found=by_count.get)
 

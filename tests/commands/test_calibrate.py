@@ -9,8 +9,8 @@ from random import Random
 
 from perfci.calibrate.calibration import Calibration
 from perfci.calibrate.noise import Pairs
-from perfci.commands.calibrate.calibrate import Facts, concluded
-from perfci.commands.calibrate.parts import Block, PartResults, Parts
+from perfci.commands.calibrate import CalibrationFacts, concluded
+from perfci.commands.calibrate_parts import CalibrationParts, PartResults, RoundBlock
 from perfci.config.loading import Config
 from perfci.measure.machine.quiet import CorePlan
 from perfci.model.case import Case, Failure
@@ -42,7 +42,7 @@ class Machine:
 
     def measure(
         self, what: str, cases: Sequence[Case], settings: MeasureSettings, quiet: Quiet, end: float
-    ) -> Block:
+    ) -> RoundBlock:
         self.asked.append((what, tuple(one.id for one in cases), settings, quiet))
         fit = int(max(0.0, end - self.time) / self.round_s / len(cases))
         rounds = min(settings.rounds, fit)
@@ -51,7 +51,7 @@ class Machine:
         if self.noisy_without and not getattr(quiet, self.noisy_without):
             noise *= 5.0
         slower = 1.0 if self.deaf else 1.0 + settings.inject.get("latency", 0.0)
-        return Block(
+        return RoundBlock(
             pairs=tuple(self._pairs(one, rounds, noise, slower) for one in cases),
             round_s={one.id: (self.round_s,) * rounds for one in cases if rounds},
             failures=tuple(
@@ -77,8 +77,10 @@ def _run(
     cases: tuple[Case, ...] = CASES,
 ) -> tuple[PartResults, Calibration]:
     config = config or Config()
-    found = Parts(machine.measure, config, CORES, machine.clock, budget).run(cases)
-    facts = Facts("now", Side("HEAD", "1" * 40, "python"), Environment("k", {}), 1.0, budget)
+    found = CalibrationParts(machine.measure, config, CORES, machine.clock, budget).run(cases)
+    facts = CalibrationFacts(
+        "now", Side("HEAD", "1" * 40, "python"), Environment("k", {}), 1.0, budget
+    )
     return found, concluded(found, cases, config, facts)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from perfci.commands.check import findings_of_both, notes_of_both
-from perfci.commands.compare import BothSides
+from perfci.commands.compare import BothSides, OneSide
 from perfci.commands.conclusion import burst_findings, worker_notes
-from perfci.commands.run import Alone
 from perfci.model.case import Case
 from perfci.model.report import Timing
 from perfci.model.run import CaseRun, Environment, Run, Side
@@ -39,7 +38,7 @@ def test_bursts_are_counted_over_both_measurements_and_a_note_of_both_is_made_on
     again = [run(5, "base"), run(2)]
     said = ("Another session is measuring.", "The budget was short.")
     both = BothSides((again[0], again[1]), measured(said, *again), Judged(()))
-    of_alone = Alone(Part(()), None, alone, own)  # type: ignore[arg-type]
+    of_alone = OneSide(Part(()), None, alone, own)  # type: ignore[arg-type]
     notes, of_again = notes_of_both(of_alone, [both, both])
     assert notes == (
         "Another session is measuring.",

@@ -7,13 +7,13 @@ import tomllib
 
 import pytest
 
-from perfci.commands.init.github import GitHubOptions
-from perfci.commands.init.init import initialise
+from perfci.commands.init import initialise
+from perfci.commands.workflows import CiOptions
 from perfci.measure.checkout.git import open_repository
 from perfci.notices import silent
 from tests.builders.project import Project
 
-OPTIONS = GitHubOptions(install=("pip install . perfci",), report_install=("pip install perfci",))
+OPTIONS = CiOptions(install=("pip install . perfci",), report_install=("pip install perfci",))
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ OPTIONS = GitHubOptions(install=("pip install . perfci",), report_install=("pip 
     ],
 )
 def test_a_virtual_environment_in_the_folder_is_what_measures(
-    project: Project, folder: str, github: GitHubOptions | None, python: str | None
+    project: Project, folder: str, github: CiOptions | None, python: str | None
 ) -> None:
     (project.folder / "pyproject.toml").unlink()
     (project.folder / folder / "bin").mkdir(parents=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
-from perfci.commands.calibrate.parts import TRIED
+from perfci.commands.calibrate_parts import TRIED
 from perfci.model.worker import Quiet
 from tests.docs.pages import page, section
 

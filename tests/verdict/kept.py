@@ -28,9 +28,8 @@ import pytest
 from perfci.baselines.baseline import Baseline, with_run
 from perfci.commands import check
 from perfci.commands.check import against_baselines
-from perfci.commands.compare import BothSides, Request
+from perfci.commands.compare import BothSides, OneSide, Request
 from perfci.commands.conclusion import conclude, judged_alone, run_of, with_session
-from perfci.commands.run import Alone
 from perfci.config.loading import Config
 from perfci.measure.discovery import Discovered
 from perfci.measure.progress import CaseState, SessionResult
@@ -288,11 +287,11 @@ def _alone(kept: Kept) -> Report:
     return _report(_measured(kept, result, "run"), judged_alone(result, default_policy()))
 
 
-def _checked(kept: Kept, sessions: int) -> tuple[Alone, Judged]:
+def _checked(kept: Kept, sessions: int) -> tuple[OneSide, Judged]:
     result = _result(kept, ("head",))
     measured = _measured(kept, result, "check")
     run = run_of(result, "head", measured, ENVIRONMENT)
-    alone = Alone(Part(tuple(one.case for one in kept.cases)), result, run, measured)
+    alone = OneSide(Part(tuple(one.case for one in kept.cases)), result, run, measured)
     baselines = _stored(kept, sessions)
     return alone, against_baselines(alone, {}, baselines, default_policy(), "")
 
@@ -315,7 +314,7 @@ def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
     return baselines
 
 
-def _confirmed(kept: Kept, alone: Alone, judged: Judged) -> Report:
+def _confirmed(kept: Kept, alone: OneSide, judged: Judged) -> Report:
     around = _Around(
         Config(),
         repository=SimpleNamespace(resolve=lambda sha: sha),

@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-from perfci.commands.init.files import WORKFLOWS
-from perfci.commands.init.github import REQUIREMENTS
+from perfci.commands.workflows import REQUIREMENTS, WORKFLOWS
 from tests.builders.project import Project
 from tests.workflows.examples import parsed
 from tests.workflows.locking import LOCK

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfci.commands.init.files import render_workflow
+from perfci.commands.workflows import render_workflow
 from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, to_lines
 from perfci.model.run import RecordedRun

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from perfci.cli.nightly import command
+from perfci.cli.nightly import nightly_command
 from perfci.measure.workplace import Surroundings
 from tests.builders.branch import Branch, away_from_midnight, measured
 from tests.builders.project import Project
@@ -118,7 +118,7 @@ def test_the_tip_may_take_all_of_the_budget(
     monkeypatch.setenv("PERFCI_CACHE_DIR", str(branch.project.cache))
     monkeypatch.setattr("perfci.commands.nightly.run", measured_with)
     arguments = ["--history", str(branch.history), "--budget", "10h", "--quiet"]
-    assert command.main(arguments, standalone_mode=False) == 3
+    assert nightly_command.main(arguments, standalone_mode=False) == 3
     (budget_s,) = given
     assert budget_s > 9 * 3600
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.commands.site_folder import MANIFEST, check_replaceable, replace_folder
 from perfci.errors import OutsideError, UsageError
+from perfci.outputs import MANIFEST, check_replaceable, replace_folder
 
 
 def files(text: str) -> Iterator[tuple[str, bytes]]:
@@ -176,7 +176,7 @@ def test_folders_that_only_have_a_leftovers_name_stay(tmp_path: Path, name: str)
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from perfci.commands.site_folder import replace_folder
+from perfci.outputs import replace_folder
 
 def files():
     yield "data/one.js", b"half"
@@ -199,7 +199,7 @@ def test_a_real_killed_writers_folder_is_removed_by_the_next(tmp_path: Path) -> 
 WRITER = """
 import sys  # noqa: E402
 from pathlib import Path
-from perfci.commands.site_folder import replace_folder
+from perfci.outputs import replace_folder
 print("ready", flush=True)
 replace_folder(Path(sys.argv[1]), [("index.html", b"second")])
 """

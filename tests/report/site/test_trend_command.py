@@ -78,11 +78,11 @@ class Recorded:
 
     def trend(self, *arguments: str) -> dict[str, Any]:
         """Run the command in this process and return its JSON."""
-        from perfci.cli.trend import command
+        from perfci.cli.trend import trend_command
 
         path = self.project.folder.parent / "trend.json"
         given = ["--history", str(self.history), "--json", str(path), *arguments]
-        command.main(given, standalone_mode=False)
+        trend_command.main(given, standalone_mode=False)
         return json.loads(path.read_bytes())
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from perfci.calibrate.calibration import Calibration, DefaultSession, Spent
 from perfci.calibrate.promise import PROMISED_METRIC
 from perfci.calibrate.suggestions import suggest
-from perfci.commands.calibrate.parts import SAME_END, PartResults, Parts, in_workplace
+from perfci.commands.calibrate_parts import SAME_END, CalibrationParts, PartResults, in_workplace
 from perfci.commands.compare import Request, now, selected_cases
 from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
 from perfci.measure.opening import open_workplace
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class CalibrationFacts:
     """What a calibration says beside the numbers. Times in s."""
 
     created_at: str
@@ -81,7 +81,7 @@ def calibrate_commit(
     here = replace(around, config=limited)
     with open_workplace(here, sides, request.log_folder) as workplace:
         cases = selected_cases(workplace, request)
-        parts = Parts(
+        parts = CalibrationParts(
             measure=in_workplace(workplace, workplace.budget_end),
             config=config,
             cores=workplace.plan.cores,
@@ -95,7 +95,7 @@ def calibrate_commit(
             found,
             cases,
             config,
-            Facts(
+            CalibrationFacts(
                 created_at=now(),
                 side=next(s.side for s in workplace.plan.sides if s.name == "head"),
                 environment=workplace.environments["head"],
@@ -109,7 +109,7 @@ def calibrate_commit(
 
 
 def concluded(
-    found: PartResults, cases: Sequence[Case], config: Config, facts: Facts
+    found: PartResults, cases: Sequence[Case], config: Config, facts: CalibrationFacts
 ) -> Calibration:
     """Return the calibration: what was found, what to change, and what can't be relied on."""
     settings, seen = config.settings, found.calibrated.seen
@@ -121,7 +121,7 @@ def concluded(
         comparisons=found.calibrated.comparisons,
     )
     own = {(case.benchmark, metric) for case in cases for metric in case.thresholds}
-    untrusted = tuple(_why_untrusted(found))
+    untrusted = tuple(_untrusted_reasons(found))
     return Calibration(
         perfci_version=VERSION,
         created_at=facts.created_at,
@@ -186,7 +186,7 @@ def _cut(found: PartResults, cases: Sequence[Case], config: Config) -> list[str]
     return notes
 
 
-def _why_untrusted(found: PartResults) -> list[str]:
+def _untrusted_reasons(found: PartResults) -> list[str]:
     """Return why nobody should rely on this calibration; empty for none."""
     reasons = []
     if found.interrupted:

@@ -1,7 +1,8 @@
-"""``perfci bisect``: which commit of a range made a case slower, or faster."""
+"""``perfci bisect`` and ``perfci explain``: which commit, and what in it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,12 +15,17 @@ from perfci.cli.options import (
     metrics,
     python_option,
     refs,
+    refs_or_files,
     select_option,
 )
 from perfci.cli.printing import say, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_UNMEASURED = (
+    "perfci: nothing was measured, so times that differ by less than twice are left out: "
+    "`perfci compare` measures them, and says why a case moved."
+)
 
 
 @click.command(
@@ -53,7 +59,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--restart", is_flag=True, help="Forget what an earlier start measured.")
 @click.option("--json", "json_path", type=_FILE, help="Write the answer here.")
 @click.option("-q", "--quiet", is_flag=True, help="Show the answer only; no progress.")
-def command(
+def bisect_command(
     wanted: str,
     history: str | None,
     config_path: Path | None,
@@ -75,7 +81,7 @@ def command(
     With --package, the releases of a dependency are compared, each in an environment of its own.
     """
     from perfci.cli.caller import calling
-    from perfci.commands.bisect.request import BisectRequest, bisect
+    from perfci.commands.bisect import BisectRequest, bisect
     from perfci.commands.project import open_project
     from perfci.outputs import STANDARD_OUTPUT, write_files
     from perfci.report.bisection import render_bisection, render_bisection_json
@@ -95,3 +101,67 @@ def command(
     if printed:
         show(render_bisection_json(bisection))
     return EXIT_PASS if bisection.is_answered else EXIT_NO_VERDICT
+
+
+@click.command(
+    "explain",
+    epilog="Example: perfci explain main HEAD -k encoder\n\n"
+    "Exit codes: 0 done, 2 usage, 3 no benchmark could be run, 4 git or disk.",
+)
+@click.argument("report_or_base", metavar="REPORT|BASE", shell_complete=refs_or_files)
+@click.argument("head", default="", shell_complete=refs)
+@select_option
+@config_option
+@python_option
+@allow_token_option
+@click.option(
+    "--within",
+    "within_s",
+    type=duration,
+    default="30s",
+    show_default=True,
+    help="Time for the instruments of a case, beside its own run time.",
+)
+@click.option(
+    "--trace",
+    "traces",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write Chrome traces of both sides, which Perfetto opens.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+def explain_command(
+    report_or_base: str,
+    head: str,
+    selection: str,
+    config_path: Path | None,
+    python: str | None,
+    within_s: float,
+    traces: Path | None,
+    quiet: bool,
+) -> int:
+    """Look for what differs inside of cases, between BASE and HEAD or the sides of a REPORT.
+
+    Both sides run again, in fresh processes under instruments; nothing is measured and no verdict
+    given. Of a report, only cases that moved are looked at. HEAD defaults to the working tree.
+    """
+    from perfci.cli.caller import calling
+    from perfci.commands.explain import ExplainRequest, explain, of_report
+    from perfci.commands.project import open_project
+    from perfci.report.rows import why_lines
+
+    path = Path(report_or_base)
+    if not head and path.is_file():
+        request = of_report(path, selection, python, within_s)
+    else:
+        request = ExplainRequest(report_or_base, head or ".", selection, python, within_s)
+    request = replace(request, traces=traces)
+    with calling(quiet=quiet) as caller:
+        found = explain(open_project(caller, config_path), request)
+    for why in found:
+        say(why.case)
+        for line in why_lines(why):
+            say(f"  {line}")
+    if request.rows is None and not all(why.differences for why in found):
+        say(_UNMEASURED, err=True)
+    return EXIT_PASS

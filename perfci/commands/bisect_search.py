@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from perfci.bisect.answer import Bisection, Culprit, Ended, NamedCommit, moved_row
 from perfci.bisect.posterior import Answer
 from perfci.bisect.search import Question
-from perfci.commands.bisect.answers import (
-    Range,
-    Sought,
-    State,
+from perfci.commands.bisect_answers import (
+    SearchedRange,
+    SearchState,
+    SoughtMetric,
     StateFile,
     answer_of,
     changes_of,
@@ -23,14 +23,13 @@ from perfci.commands.bisect.answers import (
     moved_most,
     next_confirmation,
     next_of,
+    no_answer_reason,
     ran_out,
     result_of,
     state_file,
     threshold_of,
-    why_no_answer,
-    with_whys,
+    with_explanations,
 )
-from perfci.commands.bisect.targets import Places
 from perfci.commands.compare import Request, compare, selected_cases
 from perfci.commands.nightly_scope import OF_THE_COMMIT
 from perfci.commands.project import Project
@@ -46,7 +45,7 @@ from perfci.units import counted, format_change, format_value
 from perfci.verdict.policy import Policy
 
 if TYPE_CHECKING:
-    from perfci.commands.project import Project
+    from perfci.commands.bisect import SearchRange
     from perfci.model.report import Report
 
 OF_THE_RELEASE = frozenset({"release-not-installed"})
@@ -58,7 +57,7 @@ WHY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchOptions:
     """What is searched for: a metric of a case (its id, or what ``selection`` selects).
 
     What moved most where several are meant. ``expected`` is the ratio of bad to good that somebody
@@ -75,17 +74,17 @@ class Asked:
     expected: float | None = None
 
 
-def search(project: Project, places: Places, asked: Asked) -> Bisection:
+def search(project: Project, places: SearchRange, asked: SearchOptions) -> Bisection:
     """Search, going on where an earlier start ended. MeasureError where nothing moved."""
     started = project.caller.executor.now()
     with state_file(_folder(project), *_identity(project, places, asked)) as file:
         if asked.restart:
             file.forget()
-        state = file.read() or State((places.whole,))
+        state = file.read() or SearchState((places.whole,))
         return _Search(project, places, asked, file, state, started).run()
 
 
-def is_begun(project: Project, places: Places, asked: Asked) -> bool:
+def is_begun(project: Project, places: SearchRange, asked: SearchOptions) -> bool:
     """Say whether an earlier start kept something of this search."""
     with state_file(_folder(project), *_identity(project, places, asked)) as file:
         return file.read() is not None
@@ -95,13 +94,13 @@ def _folder(project: Project) -> Path:
     return project.surroundings().cache / project.repository.id / "bisect"
 
 
-def _identity(project: Project, places: Places, asked: Asked) -> tuple[str, ...]:
+def _identity(project: Project, places: SearchRange, asked: SearchOptions) -> tuple[str, ...]:
     # by another configuration, what was built, skipped or measured is another
     configuration = repr(project.config)
     return *places.identity, asked.selection, asked.case, asked.metric, configuration
 
 
-class _Enough(Exception):
+class _SearchEnded(Exception):
     """The search ends here, and the same command goes on."""
 
     def __init__(self, ended: Ended) -> None:
@@ -115,10 +114,10 @@ class _Search:
     def __init__(
         self,
         project: Project,
-        places: Places,
-        asked: Asked,
+        places: SearchRange,
+        asked: SearchOptions,
         file: StateFile,
-        state: State,
+        state: SearchState,
         started: float,
     ) -> None:
         self._project = project
@@ -139,7 +138,7 @@ class _Search:
         for step in (self._search_ranges, self._confirm, self._explain):
             try:
                 step()
-            except _Enough as enough:
+            except _SearchEnded as enough:
                 ended = enough.ended
             except KeyboardInterrupt:
                 if self._state.sought is None:
@@ -180,9 +179,9 @@ class _Search:
             if report.interrupted:
                 raise MeasureError("nothing-compared", "the ends were not compared: interrupted")
             if any(ran_out(report, one.case) for one in report.results):
-                raise _Enough("budget")
+                raise _SearchEnded("budget")
             raise _nothing_moved(report, whole, metric)
-        sought = Sought(
+        sought = SoughtMetric(
             row.case,
             row.metric,
             row.unit,
@@ -196,7 +195,7 @@ class _Search:
         self._keep(0, replace(whole, search=replace(whole.search, answers=(answer,))), sought)
         self._notify(0, question, answer)
         if report.interrupted:
-            raise _Enough("interrupted")
+            raise _SearchEnded("interrupted")
 
     def _narrow_down(self, number: int) -> None:
         """Ask until nothing is left to ask in one range."""
@@ -249,20 +248,20 @@ class _Search:
             answer = Answer(question.position, 0.0, 0.0, 1.0, report.timing.rounds, question.base)
         if answer is None:
             if report.interrupted:
-                raise _Enough("interrupted")
+                raise _SearchEnded("interrupted")
             if ran_out(report, sought.case):
-                raise _Enough("budget")
-            self._skip(number, question.position, why_no_answer(report, row))
+                raise _SearchEnded("budget")
+            self._skip(number, question.position, no_answer_reason(report, row))
             return
         search = replace(searched.search, answers=(*searched.search.answers, answer))
         self._keep(number, replace(searched, search=search))
         self._notify(number, question, answer)
         if report.interrupted:
-            raise _Enough("interrupted")
+            raise _SearchEnded("interrupted")
 
     def _report(
         self,
-        searched: Range,
+        searched: SearchedRange,
         question: Question,
         request: Request,
         policy: Policy,
@@ -272,7 +271,7 @@ class _Search:
         began = self._project.caller.executor.now()
         left = self._left_s() - reserve_s
         if left <= 0.0:
-            raise _Enough("budget")
+            raise _SearchEnded("budget")
         around = self._project.surroundings()
         settings = around.config.settings
         rounds = max(settings.rounds, DECIDING_ROUNDS)  # fewer carry no interval: no answer
@@ -286,7 +285,7 @@ class _Search:
         except PerfciError as error:
             if error.slug != NO_TIME_TO_IMPORT:
                 raise
-            raise _Enough("budget") from error
+            raise _SearchEnded("budget") from error
         finally:
             took_s = self._project.caller.executor.now() - began
             self._longest_s = max(self._longest_s, took_s)
@@ -295,7 +294,7 @@ class _Search:
         return self._asked.budget_s - (self._project.caller.executor.now() - self._started)
 
     @property
-    def _sought(self) -> Sought:
+    def _sought(self) -> SoughtMetric:
         assert self._state.sought is not None  # noqa: S101 (the ends are compared first)
         return self._state.sought
 
@@ -316,7 +315,9 @@ class _Search:
         commit = searched.at(position)
         self._say(f"{commit.short}  skipped: {why}")
 
-    def _keep(self, number: int, searched: Range, sought: Sought | None = None) -> None:
+    def _keep(
+        self, number: int, searched: SearchedRange, sought: SoughtMetric | None = None
+    ) -> None:
         ranges = list(self._state.ranges)
         ranges[number] = searched
         self._state = replace(
@@ -347,7 +348,7 @@ class _Search:
                 "Raise --budget, or choose fewer cases with -k.",
             )
         found = result_of(self._state, self._sought, ended, self._places.package)
-        return with_whys(found, self._state)
+        return with_explanations(found, self._state)
 
     def _explain(self) -> None:
         """Look into the culprits of a search that has its answer, in the time that is left."""
@@ -357,9 +358,9 @@ class _Search:
             if newest not in self._state.whys:
                 measuring_begins()
                 if (left_s := self._left_s()) <= 0.0:
-                    raise _Enough("budget")
+                    raise _SearchEnded("budget")
                 within_s = min(WHY_S, left_s)
-                why = why_of(self._project, self._places, found, culprit, within_s)
+                why = explain_culprit(self._project, self._places, found, culprit, within_s)
                 self._state = replace(self._state, whys={**self._state.whys, newest: why})
                 self._file.write(self._state)
 
@@ -369,7 +370,7 @@ def _environment_of_good(report: Report) -> str:
     return (report.base_environment or report.environment).key
 
 
-def _nothing_moved(report: Report, whole: Range, metric: str) -> PerfciError:
+def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciError:
     if metric and not any(row.metric == metric for row in report.results):
         known = sorted({row.metric for row in report.results})
         return UsageError(
@@ -392,8 +393,8 @@ def _nothing_moved(report: Report, whole: Range, metric: str) -> PerfciError:
     )
 
 
-def why_of(
-    project: Project, places: Places, found: Bisection, culprit: Culprit, within_s: float
+def explain_culprit(
+    project: Project, places: SearchRange, found: Bisection, culprit: Culprit, within_s: float
 ) -> Why:
     """Return what differs inside of the case between a culprit and what was before it.
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from perfci.commands.init.files import require_folder
-from perfci.commands.init.github import GitHubOptions, workflows
-from perfci.commands.init.gitlab import KubernetesOptions, job, pipeline
+from perfci.commands.pipelines import KubernetesOptions, gitlab_pipeline, kubernetes_job
+from perfci.commands.workflows import CiOptions, github_workflows, require_folder
 from perfci.config.loading import OWN_FILE, PROJECT_FILE
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
@@ -88,10 +87,10 @@ def feed_forward(batch, mode):
 def initialise(
     repository: Repository,
     benchmarks: str,
-    github: GitHubOptions | None,
+    github: CiOptions | None,
     say: Say,
     package: str = "",
-    gitlab: GitHubOptions | None = None,
+    gitlab: CiOptions | None = None,
     kubernetes: KubernetesOptions | None = None,
 ) -> None:
     """Write what isn't there yet; ``say`` hears what was written and what kept.
@@ -107,16 +106,16 @@ def initialise(
     require_folder(root, Path(benchmarks))
     project = _parsed(root / PROJECT_FILE, _text(root / PROJECT_FILE))
     settled = _is_configured(root, project) and any(folder.glob("bench_*.py"))
-    measured = None if settled else the_package(root, project, package)
+    measured = None if settled else measured_package(root, project, package)
     python = own_python(root)
     # the jobs that the workflows make have an environment of their own
     keys = _PYTHON.format(path=python) if python and not (github or gitlab or kubernetes) else ""
     if measured and not measured.reached:
         keys += _PYTHON_PATH.format(folder=json.dumps(measured.folder, ensure_ascii=False))
     asked = [
-        *([workflows(repository, github)] if github else []),
-        *([pipeline(root, gitlab)] if gitlab else []),
-        *([job(repository, kubernetes)] if kubernetes else []),
+        *([github_workflows(repository, github)] if github else []),
+        *([gitlab_pipeline(root, gitlab)] if gitlab else []),
+        *([kubernetes_job(repository, kubernetes)] if kubernetes else []),
     ]
     for one in asked:
         one.require_places(root)
@@ -199,7 +198,7 @@ def _is_toml(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class ImportPackage:
     """What is imported: its name, and the folder of the repository that it lies in."""
 
     name: str
@@ -218,20 +217,24 @@ class Package:
         return (self.name, inside.as_posix(), self.folder, project)
 
 
-def the_package(root: Path, project: Mapping[str, Any], asked: str = "") -> Package | None:
+def measured_package(
+    root: Path, project: Mapping[str, Any], asked: str = ""
+) -> ImportPackage | None:
     """Return the package to measure, ``project`` being ``root``'s pyproject.toml; None of none.
 
     The one that is ``asked`` for by its name or folder, else the one with the project's name, else
     the only one: at the root, in `src`, or, of a monorepo, in a folder with a pyproject.toml, or in
     its `src`. UsageError, which names them, where several could be meant, or none is it.
     """
-    found = [Package(name, folder) for folder in _folders(root) for name in _in(root / folder)]
+    found = [
+        ImportPackage(name, folder) for folder in _folders(root) for name in _in(root / folder)
+    ]
     if asked:
         wanted = asked.strip("/").removeprefix("./")
         meant = [one for one in found if wanted in one.places]
         if len(meant) != 1:
             what = "means several packages" if meant else "is no package"
-            raise _which(f"--package {asked} {what}", meant or found)
+            raise _ambiguous_package(f"--package {asked} {what}", meant or found)
         return meant[0]
     table = project.get("project", {})
     named = str(table.get("name", "")) if isinstance(table, dict) else ""
@@ -242,11 +245,11 @@ def the_package(root: Path, project: Mapping[str, Any], asked: str = "") -> Pack
         if len(some) == 1:
             return some[0]
     if found:
-        raise _which("this repository has several packages", same or near or found)
+        raise _ambiguous_package("this repository has several packages", same or near or found)
     return None
 
 
-def _which(what: str, found: Sequence[Package]) -> UsageError:
+def _ambiguous_package(what: str, found: Sequence[ImportPackage]) -> UsageError:
     if not found:
         advice = "Leave --package out: the first benchmark is of a model of its own then."
         return UsageError("which-package", f"{what}: no package is found here", advice)
@@ -257,7 +260,7 @@ def _which(what: str, found: Sequence[Package]) -> UsageError:
     return UsageError("which-package", f"{what}: there are {shown}", advice)
 
 
-def first_benchmark(root: Path, package: Package | None) -> str:
+def first_benchmark(root: Path, package: ImportPackage | None) -> str:
     """Return the text of a benchmark that runs as it is: of the package, where there is one."""
     if package is None:
         return _OF_A_MODEL

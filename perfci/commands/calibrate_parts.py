@@ -67,13 +67,13 @@ class PartResults:
 
 
 @dataclass(slots=True)
-class Parts:
+class CalibrationParts:
     """Measures the parts; ``end`` is on the scale of ``clock``. Used once.
 
     ``scale`` is how many times the cases measured here a session has: promises are for those.
     """
 
-    measure: Measure
+    measure: MeasureBlock
     config: Config
     cores: CorePlan
     clock: Callable[[], float]
@@ -224,10 +224,10 @@ class Parts:
         end: float,
         *,
         slow_down: float = 0.0,
-    ) -> Block:
+    ) -> RoundBlock:
         began = self.clock()
         if self._interrupted or not cases or began >= end:
-            return Block(())
+            return RoundBlock(())
         cold_starts = None if part == "same" else 0
         settings = slowed(_of_rounds(self.config.settings, rounds, cold_starts), slow_down)
         block = self.measure(what, cases, settings, quiet, end)
@@ -243,7 +243,7 @@ class Parts:
         return [case for case in cases if case.id not in broken]
 
 
-def _starting_s(block: Block) -> float:
+def _starting_s(block: RoundBlock) -> float:
     """Return what a sweep takes besides its cases' rounds: starters are in one round of each."""
     beyond = sum(sum(times) - median(times) * len(times) for times in block.round_s.values())
     return max(0.0, beyond / max(map(len, block.round_s.values()), default=1))
@@ -278,7 +278,7 @@ def _joined(first: Pairs, second: Pairs) -> Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RoundBlock:
     """What one block of rounds gave; ``round_s`` has the time of each round by case."""
 
     pairs: tuple[Pairs, ...]
@@ -289,11 +289,11 @@ class Block:
     notes: tuple[str, ...] = ()
 
 
-Measure = Callable[[str, Sequence[Case], MeasureSettings, Quiet, float], Block]
+MeasureBlock = Callable[[str, Sequence[Case], MeasureSettings, Quiet, float], RoundBlock]
 """Measures cases with such settings until such a time; the text says what for."""
 
 
-def in_workplace(workplace: Workplace, end: float) -> Measure:
+def in_workplace(workplace: Workplace, end: float) -> MeasureBlock:
     """Return what measures blocks in ``workplace``; all of them end at ``end`` at the latest."""
     done = 0
 
@@ -303,9 +303,9 @@ def in_workplace(workplace: Workplace, end: float) -> Measure:
         settings: MeasureSettings,
         quiet: Quiet,
         block_end: float,
-    ) -> Block:
+    ) -> RoundBlock:
         nonlocal done
-        watch = _Watch(workplace, what, done, end)
+        watch = _BlockProgress(workplace, what, done, end)
         plan = workplace.plan
         cores = plan.cores if quiet.pin else CorePlan((), (), plan.cores.threads)
         changed = replace(
@@ -318,7 +318,7 @@ def in_workplace(workplace: Workplace, end: float) -> Measure:
         with _where_it_may_run(plan, pinned=quiet.pin):
             result = changed.measure(cases)
         done += result.rounds
-        return Block(
+        return RoundBlock(
             pairs=tuple(
                 Pairs(state.case, tuple(state.outputs["base"]), tuple(state.outputs["head"]))
                 for state in result.states
@@ -333,7 +333,7 @@ def in_workplace(workplace: Workplace, end: float) -> Measure:
     return measure
 
 
-class _Watch:
+class _BlockProgress:
     """Shows progress in the whole calibration's terms, and notes how long each round took."""
 
     def __init__(self, workplace: Workplace, what: str, done: int, end: float) -> None:

@@ -1,7 +1,8 @@
-"""``perfci calibrate``: what this machine sees."""
+"""``perfci calibrate`` and ``perfci doctor``: what this machine sees, and what disturbs it."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,13 +14,16 @@ from perfci.cli.caller import allow_token_option
 from perfci.cli.options import (
     config_option,
     duration,
+    launcher_option,
     python_option,
     refs,
     select_option,
     showing_options,
 )
-from perfci.cli.printing import is_coloured, say, show
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
+from perfci.cli.printing import is_coloured, is_quiet, say, show, styled
+from perfci.config.loading import Config
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
+from perfci.report.clean import clean_styled, one_line
 from perfci.units import counted
 from perfci.verdict.shards import MOST_SHARDS
 
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
 _BUDGET_S = 165.0
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("STOP", "red")}
 
 
 @click.command(
@@ -56,7 +61,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--json", "json_path", type=_FILE, help="Write the calibration file here.")
 @click.option("--markdown", type=_FILE, help="Write a summary, for a wiki page or an issue.")
 @showing_options
-def command(
+def calibrate_command(
     rev: str,
     config_path: Path | None,
     selection: str,
@@ -77,7 +82,7 @@ def command(
     a slow-down of the size that is promised is then injected to test the promise.
     """
     from perfci.cli.caller import calling
-    from perfci.commands.calibrate.calibrate import calibrate
+    from perfci.commands.calibrate import calibrate
     from perfci.commands.project import open_project
     from perfci.commands.revisions import Asked
     from perfci.outputs import STANDARD_OUTPUT, write_files
@@ -123,9 +128,9 @@ def _see_at_once(
 ) -> int:
     """Measure whether ``count`` sessions disturb each other, and say what that decides."""
     from perfci.cli.caller import calling, token_allowed
-    from perfci.commands.calibrate.concurrent import calibrate_at_once
-    from perfci.commands.parts import MOST_RATIO
+    from perfci.commands.concurrent import calibrate_at_once
     from perfci.commands.project import open_project
+    from perfci.commands.shards import MOST_RATIO
 
     options = [str(word) for pair in given.items() if pair[1] not in (None, "") for word in pair]
     if token_allowed():
@@ -164,3 +169,44 @@ def _rendered(form: str, calibration: Calibration) -> Clean:
     if form == "json":
         return render_calibration_json(calibration)
     return clean_lines(render_calibration_markdown(calibration))
+
+
+@click.command("doctor", epilog="Example: perfci doctor --python .venv/bin/python")
+@config_option
+@python_option
+@launcher_option
+def doctor_command(config_path: Path | None, python: str | None, launcher: str | None) -> int:
+    """Look at this machine and say what makes measurements worse or impossible, and what to do.
+
+    Exits with 3 when measuring is impossible. With -q only what isn't as it should be.
+    """
+    from perfci.cli.caller import root_here
+    from perfci.commands.project import cache_folder, configuration, named_python
+    from perfci.measure.machine.doctor import examine
+
+    root = root_here()
+    try:
+        config = configuration(root, config_path, launcher=launcher)
+    except UsageError:  # a configuration that can't be read is one of the findings
+        config = Config()
+    chosen = named_python(python, config.python, root, config.launcher)
+    findings = examine(chosen, cache_folder(), dict(os.environ), root, config_path, config.launcher)
+    for finding in findings:
+        if finding.level == "ok" and is_quiet():
+            continue
+        text, color = _MARKS[finding.level]
+        mark = styled(f"{text:>5}", fg=color)
+        show(clean_styled(f"{mark}  {one_line(f'{finding.subject}: {finding.found}')}\n"))
+        if finding.advice:
+            say(f"       → {finding.advice}")
+    stops = sum(finding.level == "impossible" for finding in findings)
+    worse = sum(finding.level == "worse" for finding in findings)
+    if is_quiet():
+        return EXIT_NO_VERDICT if stops else EXIT_PASS
+    say("")
+    say(
+        f"{stops} make measuring impossible, {worse} make it worse."
+        if stops or worse
+        else "This machine is ready."
+    )
+    return EXIT_NO_VERDICT if stops else EXIT_PASS

@@ -1,51 +1,154 @@
-"""What a search runs over: commits, releases of a package, or a change of the trend."""
+"""``bisect``: a range of commits or releases, or a change of the trend, and its search."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
 
-from perfci.bisect.answer import NamedCommit
+from perfci.bisect.answer import Bisection, NamedCommit
 from perfci.bisect.search import Search
-from perfci.commands.bisect.answers import Range
+from perfci.commands.bisect_answers import SearchedRange
+from perfci.commands.bisect_search import SearchOptions, is_begun, search
+from perfci.commands.compare import now
 from perfci.commands.project import Project
-from perfci.errors import UsageError
+from perfci.errors import MeasureError, OutsideError, PerfciError, UsageError
 from perfci.measure.checkout.commits import commit_of, commits, parents_of
 from perfci.measure.checkout.environments import Releases
 from perfci.measure.checkout.git import Repository, Resolved
 from perfci.measure.workplace import Wanted
 from perfci.trend.change import Change, Trend
 
-if TYPE_CHECKING:
-    from perfci.commands.project import Project
-
+NO_TIME = "no time"
 _SHOWN = 8
 _SHORTEST = 4
 
 
-class Places(Protocol):
-    """What a search runs over, from good to bad: commits, or releases of a package.
+@dataclass(frozen=True, slots=True)
+class BisectRequest:
+    """What is asked for: ``wanted`` is a range ``GOOD..BAD``, or the id of a change of ``trend``.
 
-    ``identity`` names it in the cache folder; ``package`` is empty for commits. ``benchmarks_of``
-    is the commit whose benchmark files all run.
+    ``selection`` and ``metric`` narrow down what is searched for in a range; a change has its own.
+    ``history`` is where the change is. With ``package`` the range is of its releases. The other
+    fields are as in ``SearchOptions``.
     """
 
-    package: str
-    whole: Range
-    identity: tuple[str, ...]
-    benchmarks_of: Resolved
-
-    def side(self, name: str, commit: NamedCommit) -> Wanted:
-        """Return a place as a side to measure."""
-        ...
-
-    def branches(self, sha: str, /) -> tuple[Range, ...]:
-        """Return the branches that a place merged."""
-        ...
+    wanted: str
+    selection: str = ""
+    metric: str = ""
+    python: str | None = None
+    budget_s: float = 3600.0
+    restart: bool = False
+    quiet: bool = False
+    history: str | None = None
+    package: str = ""
 
 
-class Commits:
+def bisect(project: Project, request: BisectRequest) -> Bisection:
+    """Search what is asked for, going on where an earlier start ended."""
+    case, metric, expected = "", request.metric, None
+    places: SearchRange
+    if ".." in request.wanted:
+        if request.package:
+            places = ReleaseRange(project, request.package, request.wanted, request.python)
+        else:
+            places = CommitRange(project, request.wanted, request.python)
+    else:
+        target = _target(project, request)
+        case, metric, expected = target.case, target.metric, target.ratio
+        places = CommitRange(project, target.commits, request.python)
+    asked = SearchOptions(
+        request.selection,
+        case,
+        metric,
+        request.budget_s,
+        request.restart,
+        request.quiet,
+        expected,
+    )
+    return search(project, places, asked)
+
+
+def _target(project: Project, request: BisectRequest) -> SearchTarget:
+    if request.package:
+        raise UsageError(
+            "bad-range",
+            f"{request.wanted!r} is no range of releases of {request.package}",
+            "Write OLDER..NEWER: perfci bisect --package torch 2.11..2.13.",
+        )
+    if request.selection or request.metric:
+        raise UsageError(
+            "change-and-case",
+            f"{request.wanted!r} is a change, which has its own case and metric",
+            "Leave out -k and --metric, or give a range GOOD..BAD.",
+        )
+    return target_of(change_of_history(project, request.wanted, request.history, now()))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSearch:
+    """A change of the trend and the answer of its search, or ``why_not``."""
+
+    change: Change
+    answer: Bisection | None = None
+    why_not: str = ""
+
+
+def search_new(
+    project: Project,
+    history: str | None,
+    environment: str,
+    *,
+    now: str,
+    budget_s: float,
+    python: str | None = None,
+) -> tuple[ChangeSearch, ...]:
+    """Search for the commits of new changes in this environment, within the budget.
+
+    The worst first, then those of which an earlier night had begun the search. Several changes of
+    one place are searched for once, as the worst of them. ``now`` is ISO 8601 in UTC.
+    """
+    end = project.caller.executor.now() + budget_s
+    found: list[ChangeSearch] = []
+    for change, new in _candidates(trend_of_history(project, history, now), environment):
+        try:
+            target = target_of(change)
+            places = CommitRange(project, target.commits, python)
+            left = end - project.caller.executor.now()
+            asked = SearchOptions(
+                "", target.case, target.metric, left, quiet=True, expected=target.ratio
+            )
+            if not new and not is_begun(project, places, asked):
+                continue
+            one = ChangeSearch(change, why_not=NO_TIME)
+            if left > 0.0:
+                one = ChangeSearch(change, search(project, places, asked))
+        except (MeasureError, UsageError, OutsideError) as error:
+            if isinstance(error, OutsideError) and error.slug != "search-running":
+                raise
+            one = ChangeSearch(change, why_not=_failure_reason(error))
+        found.append(one)
+        if one.answer is not None and one.answer.ended == "interrupted":
+            break
+    return tuple(found)
+
+
+def _failure_reason(error: PerfciError) -> str:
+    return NO_TIME if error.slug == "budget-too-short" else error.message
+
+
+def _candidates(trend: Trend, environment: str) -> Iterator[tuple[Change, bool]]:
+    """Yield the worst change of each open event of the code, and whether it is new."""
+    worst = [
+        one.changes[0]
+        for one in trend.events
+        if one.kind == "code" and one.environment == environment
+    ]
+    steps = [one for one in worst if one.kind == "step" and one.status in {"new", "known"}]
+    steps.sort(key=lambda one: (one.status != "new", not one.worse, -(one.cost or 0.0)))
+    yield from ((one, one.status == "new") for one in steps)
+
+
+class CommitRange:
     """The commits of ``GOOD..BAD``. All run the newest one's benchmark files."""
 
     package = ""
@@ -72,7 +175,7 @@ class Commits:
         """Return a commit as a side to measure."""
         return self._project.side(name, commit.sha, self._python)
 
-    def branches(self, sha: str) -> tuple[Range, ...]:
+    def branches(self, sha: str) -> tuple[SearchedRange, ...]:
         """Return the branches that a commit merged; none of one that is no merge."""
         first, *others = parents_of(self._project.repository, sha)
         found = []
@@ -84,7 +187,7 @@ class Commits:
         return tuple(found)
 
 
-def commits_of(repository: Repository, wanted: str, merged_by: str = "") -> Range:
+def commits_of(repository: Repository, wanted: str, merged_by: str = "") -> SearchedRange:
     """Return the commits of ``OLD..NEW`` by first parents, and the one before them."""
     found = commits(repository, wanted)
     before = parents_of(repository, found[-1].sha)
@@ -96,10 +199,10 @@ def commits_of(repository: Repository, wanted: str, merged_by: str = "") -> Rang
         )
     good = commit_of(repository, before[0])
     named = tuple(NamedCommit(one.sha, one.subject) for one in reversed(found))
-    return Range(NamedCommit(good.sha, good.subject), named, Search(len(named)), merged_by)
+    return SearchedRange(NamedCommit(good.sha, good.subject), named, Search(len(named)), merged_by)
 
 
-class ReleasesOf:
+class ReleaseRange:
     """The releases ``GOOD..BAD`` of a package, beneath one commit of the project."""
 
     def __init__(self, project: Project, package: str, wanted: str, python: str | None) -> None:
@@ -110,7 +213,7 @@ class ReleasesOf:
         # beside the cache: what lies in it is a tree of the project, and its code another side's
         folder = around.cache.with_name(f"{around.cache.name}-releases")
         self._releases = Releases(package, self._interpreter, folder, around.inherited)
-        self.whole = _range(package, wanted, self._releases.versions())
+        self.whole = _release_range(package, wanted, self._releases.versions())
         self.identity: tuple[str, ...] = (
             *(package, self.whole.good.sha, self.whole.commits[-1].sha),
             *(self.benchmarks_of.sha, self._interpreter),
@@ -120,13 +223,17 @@ class ReleasesOf:
         """Return the project with a release as a side to measure. MeasureError without a wheel."""
         return Wanted(name, self.benchmarks_of, self._releases.python_of(commit.sha))
 
-    def branches(self, _sha: str, /) -> tuple[Range, ...]:
+    def branches(self, _sha: str, /) -> tuple[SearchedRange, ...]:
         """Return nothing: a release merges none."""
         return ()
 
 
-def _range(package: str, wanted: str, versions: tuple[str, ...]) -> Range:
-    ends = [_place(package, one, versions) for one in wanted.split("..", 1)]
+SearchRange = CommitRange | ReleaseRange
+"""Commits or releases, from good to bad, as a search compares them."""
+
+
+def _release_range(package: str, wanted: str, versions: tuple[str, ...]) -> SearchedRange:
+    ends = [_release_index(package, one, versions) for one in wanted.split("..", 1)]
     if ends[0] >= ends[1]:
         raise UsageError(
             "empty-range",
@@ -134,12 +241,12 @@ def _range(package: str, wanted: str, versions: tuple[str, ...]) -> Range:
             "Write the older release first: 2.11..2.13.",
         )
     named = [NamedCommit(one, f"{package} {one}") for one in versions[ends[0] : ends[1] + 1]]
-    return Range(named[0], tuple(named[1:]), Search(len(named) - 1))
+    return SearchedRange(named[0], tuple(named[1:]), Search(len(named) - 1))
 
 
-def _place(package: str, given: str, versions: tuple[str, ...]) -> int:
+def _release_index(package: str, given: str, versions: tuple[str, ...]) -> int:
     for place, version in enumerate(versions):
-        if given == version or _same(given, version):
+        if given == version or _is_same_release(given, version):
             return place
     newest = ", ".join(reversed(versions[-_SHOWN:]))
     raise UsageError(
@@ -149,7 +256,7 @@ def _place(package: str, given: str, versions: tuple[str, ...]) -> int:
     )
 
 
-def _same(given: str, version: str) -> bool:
+def _is_same_release(given: str, version: str) -> bool:
     """Say whether 2.11 is 2.11.0 or 2.11.0+cpu."""
     given, version = (one.partition("+")[0] for one in (given, version))
     while given.endswith(".0"):
@@ -160,7 +267,7 @@ def _same(given: str, version: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SearchTarget:
     """One metric of one case, the range that moved it, and its new level ÷ its old one."""
 
     commits: str
@@ -169,7 +276,7 @@ class Target:
     ratio: float | None
 
 
-def target_of(change: Change) -> Target:
+def target_of(change: Change) -> SearchTarget:
     """Return what to search for. UsageError where no two commits are known between which it lies.
 
     The range is the one that holds the change with 95 % confidence, not the one that fits best.
@@ -183,7 +290,7 @@ def target_of(change: Change) -> Target:
             else f"the change {change.id} lies between runs whose commits are not known",
             "Give a range: perfci bisect GOOD..BAD -k CASE --metric METRIC.",
         )
-    return Target(f"{older}..{newer}", change.series.case, change.series.metric, change.ratio)
+    return SearchTarget(f"{older}..{newer}", change.series.case, change.series.metric, change.ratio)
 
 
 def change_named(given: str, changes: Sequence[Change]) -> Change:

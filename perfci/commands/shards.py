@@ -1,50 +1,54 @@
-"""``--engine``: ``compare`` and ``check`` in shards, submitted, waited for, and merged."""
+"""``--engine`` and ``merge``: a comparison in shards, gathered and decided as one report."""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from perfci.baselines.files import BaselineStore
 from perfci.commands.check import require_stored
-from perfci.commands.merge import MergedReport, merge_reports
 from perfci.commands.project import cache_folder, load_durations, load_report
 from perfci.commands.revisions import require_two_sides
 from perfci.engine.job import Gathered, JobFolder, gather
 from perfci.engine.local import LocalEngine
 from perfci.engine.plan import Engine, Plan, Slot, mark_of, slots, time_limit_s
 from perfci.engine.slurm import SlurmEngine, require_slurm, slurm_options
-from perfci.errors import DamagedFile, MeasureError, PerfciError, UsageError
+from perfci.errors import DamagedFile, MeasureError, OutsideError, PerfciError, UsageError
 from perfci.files import read_regular, write_file
 from perfci.measure.checkout.disk import take_if_free
 from perfci.measure.machine.hardware import physical_cores, visible_gpus
 from perfci.measure.machine.quiet import available_cores, plan_cores
 from perfci.model.codec import CodecError, decode, encode
-from perfci.outputs import check_writable
+from perfci.outputs import STANDARD_OUTPUT, check_writable, files_of, rendered, write_files
 from perfci.units import counted
+from perfci.verdict.merge import Merged, merge
 from perfci.verdict.shards import Shard
 from perfci.version import VERSION
 
 if TYPE_CHECKING:
     from perfci.commands.project import Project
     from perfci.measure.workplace import Wanted
+    from perfci.model.report import Report
+    from perfci.verdict.policy import Policy
 
 _PAUSE_S: Mapping[EngineName, float] = {"local": 0.5, "slurm": 5.0}
 MOST_RATIO = 1.25
 """A spread that is this much larger asks for 56 % more rounds to see the same change."""
+_KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
 
 EngineName = Literal["local", "slurm"]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class EngineOptions:
     """In how many ``shards`` a comparison is measured, and by which engine.
 
     ``at_once`` is how many of them a local engine runs at a time, 0 for as calibration allows.
@@ -63,7 +67,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class ShardReports:
     """The merged reports, one an environment; ``kept`` is a folder with what is still to do."""
 
     reports: tuple[MergedReport, ...]
@@ -74,12 +78,12 @@ def compare_in_parts(
     project: Project,
     base: str,
     head: str,
-    parts: Parts,
+    parts: EngineOptions,
     outputs: Mapping[str, Path],
     *,
     same: bool = False,
     benchmarks_of: str | None = None,
-) -> Collected:
+) -> ShardReports:
     """Measure ``base`` and ``head`` by ``parts``, and write the merged report to ``outputs``."""
     shas = commits(project, base, head, same=same)
     of = ("--benchmarks-of", project.repository.resolve(benchmarks_of).sha) if benchmarks_of else ()
@@ -87,8 +91,8 @@ def compare_in_parts(
 
 
 def check_in_parts(
-    project: Project, head: str, parts: Parts, outputs: Mapping[str, Path]
-) -> Collected:
+    project: Project, head: str, parts: EngineOptions, outputs: Mapping[str, Path]
+) -> ShardReports:
     """Measure ``head`` by ``parts`` against the stored baseline, and write the merged report.
 
     NothingStored where there is none; each shard confirms what it suspects by itself.
@@ -104,10 +108,10 @@ def check_in_parts(
 def _in_parts(
     project: Project,
     command: tuple[str, ...],
-    parts: Parts,
+    parts: EngineOptions,
     options: tuple[str, ...],
     outputs: Mapping[str, Path],
-) -> Collected:
+) -> ShardReports:
     check_writable(outputs)
     mark = mark_of(VERSION, parts.engine, str(project.root), command, parts.shards, options)
     folder = JobFolder((parts.folder or cache_folder() / "jobs" / mark).absolute())
@@ -159,7 +163,7 @@ def _plan(
     project: Project,
     folder: JobFolder,
     command: tuple[str, ...],
-    parts: Parts,
+    parts: EngineOptions,
     options: tuple[str, ...],
 ) -> Plan:
     by = ("--durations", str(parts.durations.absolute())) if parts.durations else ()
@@ -189,7 +193,7 @@ def _plan(
     )
 
 
-def _engine(project: Project, folder: JobFolder, parts: Parts, mark: str) -> Engine:
+def _engine(project: Project, folder: JobFolder, parts: EngineOptions, mark: str) -> Engine:
     if parts.engine == "slurm":
         require_slurm()
         return SlurmEngine(folder, f"perfci-{mark}", slurm_options(parts.sbatch))
@@ -235,8 +239,8 @@ def _collected(
     folder: JobFolder,
     gathered: Gathered,
     outputs: Mapping[str, Path],
-    parts: Parts,
-) -> Collected:
+    parts: EngineOptions,
+) -> ShardReports:
     early = {number for number, one in gathered.reports.items() if not _is_finished(one)}
     losses = dict.fromkeys(early, "was ended early")
     losses |= {one: "is missing" for one in plan.numbers if one not in gathered.reports}
@@ -262,11 +266,11 @@ def _collected(
         notes=notes,
     )
     if notes:
-        return Collected(merged, folder.path)
+        return ShardReports(merged, folder.path)
     folder.clear(plan)
     if parts.folder is None:
         shutil.rmtree(folder.path)
-    return Collected(merged, None)
+    return ShardReports(merged, None)
 
 
 def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
@@ -281,7 +285,7 @@ def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
 
 
 @dataclass(frozen=True, slots=True)
-class AtOnce:
+class ConcurrentSpread:
     """The spread of pairs of ``count`` sessions at once, ``ratio`` times that of one alone.
 
     ``lo`` and ``hi`` are the 95 % interval; ``pairs``, of ``cases``, were measured at once.
@@ -309,7 +313,7 @@ class AtOnce:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineParts:
     """What can be parted: physical ``cores`` and GPUs. ``workers`` is how many cores these take."""
 
     cores: tuple[tuple[int, ...], ...]
@@ -321,12 +325,12 @@ class Machine:
         return slots(self.cores, self.devices, workers=self.workers, at_once=at_once)
 
 
-def machine_of(project: Project) -> Machine:
+def machine_of(project: Project) -> MachineParts:
     """Return this machine as the project's sessions use it."""
     settings, pin = project.config.settings, project.config.quiet.pin
     available = available_cores()
     cores = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=pin)
-    return Machine(
+    return MachineParts(
         physical_cores(available),
         visible_gpus(os.environ),
         len(cores.workers) or cores.threads,
@@ -346,7 +350,7 @@ def chosen_parts(project: Project, asked: int, shards: int) -> tuple[tuple[Slot,
 
 
 def decide(
-    asked: int, *, most: int, fit: int, found: Callable[[int], AtOnce | None]
+    asked: int, *, most: int, fit: int, found: Callable[[int], ConcurrentSpread | None]
 ) -> tuple[int, str]:
     """Return how many measure at once, and why: as ``asked``, or as calibration allows.
 
@@ -368,28 +372,96 @@ def decide(
     return 1, ""
 
 
-def keep_answer(root: Path, machine: Machine, answer: AtOnce) -> None:
+def keep_answer(root: Path, machine: MachineParts, answer: ConcurrentSpread) -> None:
     """Keep what calibration found of so many parts of this machine, for the project at ``root``."""
-    path = _path(root, machine, answer.count)
+    path = _answer_path(root, machine, answer.count)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, encode(answer))
 
 
-def forget_answer(root: Path, machine: Machine, count: int) -> None:
+def forget_answer(root: Path, machine: MachineParts, count: int) -> None:
     """Forget what was found before: what fails when it is measured anew allows nothing."""
-    _path(root, machine, count).unlink(missing_ok=True)
+    _answer_path(root, machine, count).unlink(missing_ok=True)
 
 
-def kept_answer(root: Path, machine: Machine, count: int) -> AtOnce | None:
+def kept_answer(root: Path, machine: MachineParts, count: int) -> ConcurrentSpread | None:
     """Return what calibration found of ``count`` parts, or None; what can't be read is unknown."""
     try:
-        return decode(read_regular(_path(root, machine, count)), AtOnce)
+        return decode(read_regular(_answer_path(root, machine, count)), ConcurrentSpread)
     except (FileNotFoundError, CodecError):
         return None
 
 
-def _path(root: Path, machine: Machine, count: int) -> Path:
+def _answer_path(root: Path, machine: MachineParts, count: int) -> Path:
     """Machines may share a cache folder, and disturb each other's parts in ways of their own."""
     parts = [(one.cores, one.device) for one in machine.parts(count)]
     mark = mark_of(platform.node(), str(root), machine.workers, parts)
     return cache_folder() / "at-once" / f"{mark}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class MergedReport:
+    """One environment's report. ``incomplete``: a shard is missing.
+
+    ``outputs`` are its own files; ``shown`` are the texts that go to standard output, by format.
+    ``problem`` is why its files could not be written.
+    """
+
+    report: Report
+    incomplete: bool
+    outputs: Mapping[str, Path]
+    shown: Mapping[str, str]
+    problem: OutsideError | None
+
+
+def merge_reports(
+    files: Sequence[Path],
+    policy: Policy,
+    outputs: Mapping[str, Path],
+    *,
+    expect: int | None,
+    notes: Sequence[str] = (),
+) -> tuple[MergedReport, ...]:
+    """Join the reports in ``files``, decide by ``policy``, and write ``outputs``.
+
+    Of several environments each has its key before its files' suffixes. Nothing is written where
+    one of them can't be rendered. ``notes`` are added to each report's.
+    """
+    named = [(str(file), load_report(file)) for file in files]
+    merged = merge(named, policy, expect=expect, notes=notes)
+    each = [outputs if len(merged) == 1 else _of_environment(outputs, one) for one in merged]
+    for chosen in each:
+        check_writable(chosen)
+    # all before the first is written: no environment's report is there without the others'
+    texts = [rendered(one.report, chosen) for one, chosen in zip(merged, each, strict=True)]
+    return tuple(
+        _written(one, chosen, text) for one, chosen, text in zip(merged, each, texts, strict=True)
+    )
+
+
+def _written(
+    merged: Merged, outputs: Mapping[str, Path], texts: Mapping[Path, str]
+) -> MergedReport:
+    problem = None
+    try:
+        write_files({path: text for path, text in texts.items() if path != STANDARD_OUTPUT})
+    except OutsideError as error:
+        problem = error
+    shown = {name: texts[path] for name, path in outputs.items() if path == STANDARD_OUTPUT}
+    return MergedReport(merged.report, bool(merged.missing), outputs, shown, problem)
+
+
+def _of_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Path]:
+    """Name the environment in each file's name. A key that no perfci made is not made a path."""
+    key = merged.report.environment.key
+    if not _KEY.fullmatch(key):
+        raise DamagedFile(
+            "damaged-report",
+            f"a report's environment has a key that perfci doesn't make: {key!r}",
+            "Write the report again with --json.",
+        )
+    own = {
+        name: path.with_name(f"{path.stem}.{key}{path.suffix}")
+        for name, path in files_of(outputs).items()
+    }
+    return {**outputs, **own}

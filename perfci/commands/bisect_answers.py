@@ -107,7 +107,7 @@ def is_ratio(row: Comparison) -> bool:
     return row.difference is None and row.method != "exact"
 
 
-def answer_of(row: Comparison, question: Question, sought: Sought | None) -> Answer | None:
+def answer_of(row: Comparison, question: Question, sought: SoughtMetric | None) -> Answer | None:
     """Return what a row says of the commit, or None where it carries no interval."""
     log = is_ratio(row) if sought is None else sought.scale == "log"
     if log:
@@ -129,7 +129,7 @@ def answer_of(row: Comparison, question: Question, sought: Sought | None) -> Ans
     return Answer(question.position, change, se, row.df, rounds, question.base)
 
 
-def threshold_of(question: Question, sought: Sought) -> float:
+def threshold_of(question: Question, sought: SoughtMetric) -> float:
     """Return a question's margin as the threshold of the metric: a share, or an amount."""
     return math.expm1(question.margin) if sought.scale == "log" else question.margin
 
@@ -144,7 +144,7 @@ def ran_out(report: Report, case: str) -> bool:
     return 0 < max((row.base.workers for row in rows if row.base), default=0) < DECIDING_ROUNDS
 
 
-def why_no_answer(report: Report, row: Comparison | None) -> str:
+def no_answer_reason(report: Report, row: Comparison | None) -> str:
     """Return in words why a report says nothing of the commit."""
     for failure in report.failures:
         return f"{failure.kind}: {failure.message}"
@@ -153,7 +153,7 @@ def why_no_answer(report: Report, row: Comparison | None) -> str:
     return "; ".join(map(words, row.findings)) or "it can't be compared with the good commit"
 
 
-def next_of(state: State, searched: Range) -> Question | None:
+def next_of(state: SearchState, searched: SearchedRange) -> Question | None:
     """Return the next question of a range: of a merged branch, whether it moved at all."""
     if not searched.merged_by:
         return next_question(searched.search)
@@ -166,12 +166,12 @@ def next_of(state: State, searched: Range) -> Question | None:
     return next_question(searched.search) if _holds(whole, size) else None
 
 
-def next_confirmation(state: State, searched: Range) -> Question | None:
+def next_confirmation(state: SearchState, searched: SearchedRange) -> Question | None:
     """Return the next comparison of a found change with the commit before it, or None."""
     return confirmation(searched.search, changes_of(state, searched))
 
 
-def changes_of(state: State, searched: Range) -> tuple[Change, ...]:
+def changes_of(state: SearchState, searched: SearchedRange) -> tuple[Change, ...]:
     """Return a range's changes; none of a branch that didn't move as its merge did."""
     whole = searched.search.whole
     if not whole:
@@ -181,7 +181,9 @@ def changes_of(state: State, searched: Range) -> tuple[Change, ...]:
     return changes(searched.search)
 
 
-def result_of(state: State, sought: Sought, ended: Ended, package: str = "") -> Bisection:
+def result_of(
+    state: SearchState, sought: SoughtMetric, ended: Ended, package: str = ""
+) -> Bisection:
     """Return the answer that a state holds; ``package`` where its places are releases of one."""
     whole = state.ranges[0]
     change = whole.search.whole or 0.0
@@ -211,7 +213,9 @@ def result_of(state: State, sought: Sought, ended: Ended, package: str = "") -> 
     )
 
 
-def _culprits(state: State, searched: Range, sought: Sought) -> tuple[Culprit, ...]:
+def _culprits(
+    state: SearchState, searched: SearchedRange, sought: SoughtMetric
+) -> tuple[Culprit, ...]:
     """Return a range's culprits; where a merge is one whose branch moved, too, the branch's.
 
     Where it didn't, both sides together make the change: the merge itself.
@@ -225,7 +229,7 @@ def _culprits(state: State, searched: Range, sought: Sought) -> tuple[Culprit, .
     return tuple(found)
 
 
-def _size_of_merge(state: State, sha: str) -> float:
+def _size_of_merge(state: SearchState, sha: str) -> float:
     return next(
         change.size
         for one in state.ranges
@@ -239,7 +243,7 @@ def _holds(branch: float, merge: float) -> bool:
     return branch * merge > 0.0 and abs(branch) > abs(merge) / 2.0
 
 
-def _culprit(searched: Range, change: Change, sought: Sought) -> Culprit:
+def _culprit(searched: SearchedRange, change: Change, sought: SoughtMetric) -> Culprit:
     named = searched.commits[change.first - 1 : change.last]
     log = sought.scale == "log"
 
@@ -265,14 +269,14 @@ def _culprit(searched: Range, change: Change, sought: Sought) -> Culprit:
     )
 
 
-def with_whys(found: Bisection, state: State) -> Bisection:
+def with_explanations(found: Bisection, state: SearchState) -> Bisection:
     """Return an answer with what is known of why each culprit is one."""
     culprits = (replace(one, why=state.whys.get(one.commits[-1].sha)) for one in found.culprits)
     return replace(found, culprits=tuple(culprits))
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class SoughtMetric:
     """What is searched for. Its changes are logarithms of ratios, or differences."""
 
     case: str
@@ -284,7 +288,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class SearchedRange:
     """Commits by first parents, the oldest first, and how far the search in them is.
 
     ``good`` is the commit before the first; ``merged_by`` the merge whose branch they are, or
@@ -303,14 +307,14 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SearchState:
     """All that a search knows. ``sought`` is None until the ends were compared.
 
     ``whys`` are those of culprits, by the newest commit of each.
     """
 
-    ranges: tuple[Range, ...]
-    sought: Sought | None = None
+    ranges: tuple[SearchedRange, ...]
+    sought: SoughtMetric | None = None
     whys: Mapping[str, Why] = field(default_factory=dict)
 
 
@@ -320,10 +324,10 @@ class StateFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read(self) -> State | None:
+    def read(self) -> SearchState | None:
         """Return what an earlier start knew, or None. DamagedFile for what is no state."""
         try:
-            return decode(read_regular(self._path), State)
+            return decode(read_regular(self._path), SearchState)
         except FileNotFoundError:
             return None
         except (CodecError, OSError) as error:
@@ -333,7 +337,7 @@ class StateFile:
                 "Begin anew with --restart.",
             ) from error
 
-    def write(self, state: State) -> None:
+    def write(self, state: SearchState) -> None:
         """Keep ``state``. OutsideError where the disk is full."""
         with explaining(f"writing {self._path}"):
             write_file(self._path, encode(state))

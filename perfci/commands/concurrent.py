@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from perfci.calibrate.promise import PROMISED_METRIC
 from perfci.commands.compare import now
-from perfci.commands.parts import AtOnce, commits, forget_answer, keep_answer, machine_of
 from perfci.commands.project import cache_folder, load_report
+from perfci.commands.shards import ConcurrentSpread, commits, forget_answer, keep_answer, machine_of
 from perfci.engine.job import JobFolder, gather
 from perfci.engine.local import LocalEngine
 from perfci.engine.plan import Plan, Slot, mark_of
@@ -39,7 +39,7 @@ _PAUSE_S = 0.5
 
 def calibrate_at_once(
     project: Project, rev: str, count: int, options: Sequence[str], budget_s: float
-) -> AtOnce:
+) -> ConcurrentSpread:
     """Measure ``rev`` against itself in ``count`` parts of this machine; keep what that gave.
 
     ``options`` are those of each session's command.
@@ -134,7 +134,7 @@ class _Sessions:
         return reports
 
 
-def judged(count: int, *, alone: Sequence[Report], beside: Sequence[Report]) -> AtOnce:
+def judged(count: int, *, alone: Sequence[Report], beside: Sequence[Report]) -> ConcurrentSpread:
     """Return how the spread of each report of ``beside`` is to that of ``alone`` at its place.
 
     Both are of the same part of the machine. MeasureError where there are too few pairs to know.
@@ -153,7 +153,7 @@ def judged(count: int, *, alone: Sequence[Report], beside: Sequence[Report]) -> 
             "there are too few pairs to know a spread",
             "Raise --budget, or choose quick cases with -k.",
         )
-    return AtOnce(
+    return ConcurrentSpread(
         count,
         found.ratio,
         found.lo,

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.commands.init.files import NewFiles
-from perfci.commands.init.github import (
+from perfci.commands.workflows import (
     LABEL,
     PYTHON,
     REPORT_PYTHON,
     REQUIREMENTS,
-    GitHubOptions,
+    CiOptions,
+    NewFiles,
     caveat_of_install,
     commands_of,
     fit,
@@ -40,7 +40,7 @@ JOB = Path("perfci-job.yaml")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
 
 
-def pipeline(root: Path, options: GitHubOptions) -> NewFiles:
+def gitlab_pipeline(root: Path, options: CiOptions) -> NewFiles:
     """Return the pipeline's files; UsageError where one can't be made of the options.
 
     They are files that the project's own includes, so that there is only one line to add for each
@@ -48,8 +48,8 @@ def pipeline(root: Path, options: GitHubOptions) -> NewFiles:
     """
     _require_known(options)
     nightly = "nightly" not in options.left_out
-    said = _said(root, options, nightly=nightly)
-    from perfci.commands.init.files import workflow_template
+    said = _template_values(root, options, nightly=nightly)
+    from perfci.commands.workflows import workflow_template
     from perfci.report.templates import read_template
 
     texts = {PIPELINE: workflow_template("gitlab.yml.j2").render(said)}
@@ -66,7 +66,7 @@ def pipeline(root: Path, options: GitHubOptions) -> NewFiles:
     return NewFiles(texts, caveat, {ROOT_FILE: included})
 
 
-def _require_known(options: GitHubOptions) -> None:
+def _require_known(options: CiOptions) -> None:
     for one in options.more:
         if one != "nightly":
             raise UsageError(
@@ -82,9 +82,9 @@ def _require_known(options: GitHubOptions) -> None:
         )
 
 
-def _said(root: Path, options: GitHubOptions, *, nightly: bool) -> Mapping[str, object]:
+def _template_values(root: Path, options: CiOptions, *, nightly: bool) -> Mapping[str, object]:
     """Return what the templates ask for."""
-    from perfci.commands.init.files import HISTORY_BRANCH
+    from perfci.commands.workflows import HISTORY_BRANCH
 
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     python = fit(PYTHON, options.python or here, "--python-version")
@@ -103,7 +103,7 @@ def _said(root: Path, options: GitHubOptions, *, nightly: bool) -> Mapping[str, 
     }
 
 
-def _report_install(options: GitHubOptions) -> tuple[str, ...]:
+def _report_install(options: CiOptions) -> tuple[str, ...]:
     given = options.report_install or locked_install(FOLDER.as_posix())
     return commands_of(given, "--report-install")
 
@@ -117,14 +117,14 @@ class KubernetesOptions:
     install: tuple[str, ...] = ()
 
 
-def job(repository: Repository, options: KubernetesOptions) -> NewFiles:
+def kubernetes_job(repository: Repository, options: KubernetesOptions) -> NewFiles:
     """Return the job; UsageError where it can't be made of the options."""
     caveat = "" if options.install else caveat_of_install("The pods install it")
     return NewFiles({JOB: _job(repository, options)}, caveat)
 
 
 def _job(repository: Repository, options: KubernetesOptions) -> str:
-    from perfci.commands.init.files import workflow_template
+    from perfci.commands.workflows import workflow_template
 
     address = forge_of(repository)
     if not address:
