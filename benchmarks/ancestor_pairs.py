@@ -34,7 +34,7 @@ WAYS = ("prepared", "unprepared", "starters", "beside another")
 METRICS = ("latency_p50", "cold_start", "import_time")
 KERNELS = """\
 import torch
-import perfci  # noqa: E402
+import perfci
 
 
 @perfci.benchmark(metrics=["latency_p50", "cold_start", "import_time"])

@@ -23,8 +23,8 @@ sys.path.insert(0, str(HERE.parent / "examples"))
 from demo import commit, git  # noqa: E402
 
 BENCHMARK = """\
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 
 @perfci.benchmark
 def tool():

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 BENCHMARK = """
-import perfci  # noqa: E402
+import perfci
 import torch
 
 WIDTH = 2048

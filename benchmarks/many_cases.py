@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 import torch
 
 

@@ -40,7 +40,7 @@ quiet.fork = {fork}
 """
 LIBRARY = "TIMES = {times}  # {remark}\n"
 WORKS = """\
-import perfci  # noqa: E402
+import perfci
 import torch
 from library import TIMES
 

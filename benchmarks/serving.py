@@ -27,8 +27,8 @@ from demo import commit, git  # noqa: E402
 
 SERVER = HERE.parent / "tests" / "data" / "serving" / "serve.py"
 BENCHMARK = """\
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 
 @perfci.benchmark(concurrency=[1, 4])
 def served(concurrency):

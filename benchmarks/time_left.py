@@ -35,7 +35,7 @@ SESSIONS = {
     "plain Python": ("main", "feature"),
 }
 PLAIN = """\
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark(n=[1, 2, 3, 4, 5, 6])

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "examples"))
 from demo import build, commit, git  # noqa: E402
 
 BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 import torch
 from library import model
 

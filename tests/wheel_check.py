@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "templates" / "workflows" / "perfci-requirements.txt"
 RENDER = """
 from pathlib import Path
-import perfci  # noqa: E402
+import perfci
 from perfci.report.exporters import named
 from perfci.model.report import Report, Timing, Verdict
 from perfci.model.run import Environment, Side

@@ -42,7 +42,7 @@ def {name}():
     return total
 '''
 _BENCHMARKS = """\
-import perfci  # noqa: E402
+import perfci
 from words import encoding, parsing, tokenising
 
 

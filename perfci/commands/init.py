@@ -48,7 +48,7 @@ _OF_A_PACKAGE = '''\
 
 import {package}
 
-import perfci  # noqa: E402
+import perfci
 
 
 @perfci.benchmark(metrics=["import_time", "cold_start"])
@@ -72,7 +72,7 @@ _OF_A_MODEL = '''\
 
 import torch
 
-import perfci  # noqa: E402
+import perfci
 
 
 @perfci.benchmark(batch=[1, 16], mode=["eager"])

@@ -21,7 +21,7 @@ from dataclasses import asdict
 import torch, torch._dynamo
 from perfci.api.inference import inference_work
 from perfci.metrics.graphs.watch import GraphWatch
-from tests.api import programs  # noqa: E402
+from tests.api import programs
 
 def watched(name, mode, calls, root):
     function = getattr(programs, name)

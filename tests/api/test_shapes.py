@@ -17,7 +17,7 @@ from tests.worker.driver import Bench  # noqa: E402
 
 SOURCE = """\
 import torch
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def case():

@@ -287,7 +287,7 @@ def test_a_file_too_large_for_a_baseline_is_not_read(store: BaselineStore) -> No
 
 
 _WRITER = """
-import sys  # noqa: E402
+import sys
 from pathlib import Path
 from perfci.baselines.files import BaselineStore
 from tests.baselines.runs import run

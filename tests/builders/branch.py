@@ -23,7 +23,7 @@ timeout = 20
 budget = "60s"
 """
 BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark

@@ -26,7 +26,7 @@ why = false
 """
 
 COUNTING = """\
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark

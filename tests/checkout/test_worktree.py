@@ -190,7 +190,7 @@ def test_a_tree_that_cannot_be_removed_is_noted_and_costs_no_results(
 
 
 _SESSIONS = """\
-import sys  # noqa: E402
+import sys
 from pathlib import Path
 from perfci.measure.checkout.git import open_repository
 from perfci.measure.checkout.worktrees import Worktrees

@@ -17,21 +17,21 @@ from tests.builders.project import QUICK, Done, Project
 
 LIBRARY = "def due():\n    pass\n"
 EXPIRING = """\
-import os  # noqa: E402
+import os
 
 def due():
     if os.path.exists(os.environ["STEP_IN"] + "/expired"):
         raise RuntimeError("expired")
 """
 _BENCHMARKS = """\
-import os  # noqa: E402
+import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import lib
-import perfci  # noqa: E402
+import perfci
 
 FOLDER = Path(os.environ["STEP_IN"])
 TWO_SIGNALS = "kill -INT {0}; sleep 0.3; kill -TERM {0}"  # at once, a thread may get both

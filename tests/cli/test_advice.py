@@ -145,7 +145,7 @@ def test_what_base_cannot_import_is_one_failed_row_a_case(project: Project) -> N
 
 
 TWO = """\
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark

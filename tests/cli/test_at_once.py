@@ -16,7 +16,7 @@ pytestmark = [
 ]
 DISTURBED = """\
 import os, random, time
-import perfci  # noqa: E402
+import perfci
 
 HERE = {folder!r}
 OWN = os.path.join(HERE, os.environ["PERFCI_SESSION"])

@@ -16,11 +16,11 @@ from tests.builders.project import Done, Project, rows
 pytestmark = pytest.mark.processes
 
 SPOILS_SCRATCH = """\
-import os  # noqa: E402
+import os
 import shutil
 from pathlib import Path
 
-import perfci  # noqa: E402
+import perfci
 
 
 @perfci.benchmark

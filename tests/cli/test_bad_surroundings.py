@@ -185,7 +185,7 @@ def test_a_python_that_is_none(small: Project) -> None:
 
 
 OTHER = """\
-import perfci  # noqa: E402
+import perfci
 from other import work
 
 @perfci.benchmark

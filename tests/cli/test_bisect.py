@@ -27,7 +27,7 @@ from tests.builders.simulated import Simulated
 from tests.schemas import schemas
 
 BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark
@@ -36,7 +36,7 @@ def counting():
 """
 COUNTED = """\
 import lib
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def counted():
@@ -469,7 +469,7 @@ def test_a_change_of_the_trend_is_searched_for_between_its_commits(project: Proj
 
 MODEL = "def forward(x):\n    return sum(x for one in range({}))\n"
 NET = """\
-import perfci  # noqa: E402
+import perfci
 from model import forward
 
 @perfci.benchmark(metrics=["latency_p50"])

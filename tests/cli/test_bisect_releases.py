@@ -14,7 +14,7 @@ from tests.builders.wheels import wheel
 from tests.schemas import schemas
 
 BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 import quarry
 
 @perfci.benchmark

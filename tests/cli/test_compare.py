@@ -13,8 +13,8 @@ import pytest
 from tests.builders.project import Project, assert_ends, rows
 
 TELLS_ITS_PYTHON = """\
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 
 @perfci.benchmark
 def work():

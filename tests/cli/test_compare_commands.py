@@ -8,8 +8,8 @@ from tests.builders.project import Project, rows
 
 pytestmark = pytest.mark.processes
 BENCHMARK = """\
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 
 @perfci.benchmark
 def tool():

@@ -9,7 +9,7 @@ from tests.builders.project import Project, rows
 pytestmark = [pytest.mark.processes, pytest.mark.torch, pytest.mark.slow]
 CORES = "cores = 2\nthreads = 1\n"
 RANKS = """\
-import perfci  # noqa: E402
+import perfci
 import torch
 import torch.distributed as dist
 

@@ -15,8 +15,8 @@ from tests.builders.project import QUICK, Project, assert_ends, rows
 pytestmark = pytest.mark.processes
 SERVER = (Path(__file__).parent.parent / "data" / "serving" / "serve.py").read_text()
 BENCHMARK = """\
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 
 @perfci.benchmark
 def slower_prefill():

@@ -57,7 +57,7 @@ def test_a_mode_that_compiles_nothing_pays_for_no_compiler(project: Project) -> 
 
 
 COMPILES_WITHIN = """\
-import sys  # noqa: E402
+import sys
 import perfci, torch
 
 @perfci.benchmark

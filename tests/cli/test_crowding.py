@@ -16,7 +16,7 @@ CARD = """\
 import fcntl
 from pathlib import Path
 
-import perfci  # noqa: E402
+import perfci
 from lib import fits
 
 class OutOfMemoryError(RuntimeError):

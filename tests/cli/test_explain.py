@@ -52,8 +52,8 @@ def forward(x):
     return y.sum()
 """
 BENCHMARK = """\
-import os  # noqa: E402
-import perfci  # noqa: E402
+import os
+import perfci
 import torch
 from model import forward
 

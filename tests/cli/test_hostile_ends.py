@@ -19,7 +19,7 @@ pytestmark = pytest.mark.processes
 
 GOLDEN_REPORT = Path(__file__).parents[1] / "data" / "golden" / "report.json"
 SLOW = """\
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def steady():

@@ -13,7 +13,7 @@ from tests.builders.project import Project
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
 BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 import tinylib
 
 @perfci.benchmark

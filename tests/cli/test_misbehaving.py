@@ -40,7 +40,7 @@ def prepare():
 call = die = wait = prepare
 """
 UNSOUND = """\
-import os  # noqa: E402
+import os
 import signal
 import time
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.builders.project import Project, rows
 
 SKIPPED = """\
-import perfci  # noqa: E402
+import perfci
 import lib
 
 @perfci.benchmark(skip=lambda: None if hasattr(lib, "work") else "no work")

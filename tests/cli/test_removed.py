@@ -10,7 +10,7 @@ from tests.builders.project import Project
 
 FILE = "benchmarks/bench_many.py"
 MANY = """\
-import perfci  # noqa: E402
+import perfci
 from perfci import benchmark as measured
 
 @perfci.benchmark
@@ -26,7 +26,7 @@ def dropped():
     return int
 """
 LATER = """\
-import perfci  # noqa: E402
+import perfci
 from perfci import benchmark as measured
 
 @perfci.benchmark
@@ -95,7 +95,7 @@ def test_a_file_that_head_broke_is_not_said_to_be_removed(many: Project) -> None
 
 POINTS = """\
 import lib
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(mode=lib.MODES)
 def work(mode):
@@ -116,7 +116,7 @@ def test_a_point_of_an_axis_that_one_side_alone_has_is_new_or_removed(project: P
 
 
 LIMITED = """\
-import perfci  # noqa: E402
+import perfci
 import lib
 
 GATED = ["latency_p50", "peak_host_memory"]

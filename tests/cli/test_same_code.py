@@ -10,7 +10,7 @@ from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
 
 BENCHMARK = """\
 from pathlib import Path
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark
@@ -81,7 +81,7 @@ def test_a_change_of_prose_alone_is_no_finding(settled: Project) -> None:
 
 WRITING = """\
 from pathlib import Path
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark
@@ -122,7 +122,7 @@ LATER = """\
 import threading
 import time
 from pathlib import Path
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 def read():

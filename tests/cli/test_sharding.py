@@ -15,7 +15,7 @@ from tests.builders.simulated import Simulated
 
 FILE = "benchmarks/bench_many.py"
 MANY = """\
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark
@@ -31,7 +31,7 @@ def elsewhere():
     return int
 """
 DROPPED = """\
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def dropped():
@@ -290,7 +290,7 @@ def test_a_check_can_be_sharded(slowed: Project, folder: Path) -> None:
 
 
 ONE_OF_MANY = """\
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.processes
 
 TELLS_ITS_PARENTS = """\
 import os, time
-import perfci  # noqa: E402
+import perfci
 
 time.sleep(0.1)  # stands for the import of torch
 IMPORTED_BY = os.getpid()
@@ -38,7 +38,7 @@ LEAVES_A_THREAD = APART.replace(
 
 KILLS_ITS_PARENT = """\
 import os, signal
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def deadly():
@@ -90,11 +90,11 @@ def test_a_side_that_sets_a_variable_as_it_is_imported_has_starters_of_its_own(
 
 
 SETS_BY_ORDER = """\
-import sys  # noqa: E402
+import sys
 EARLY = "torch" in sys.modules
-import os  # noqa: E402
+import os
 import torch
-import perfci  # noqa: E402
+import perfci
 
 if EARLY:
     torch.set_default_dtype(torch.float64)
@@ -167,7 +167,7 @@ def test_a_benchmark_that_kills_its_parent_harms_no_other(project: Project) -> N
 
 WAVERS = """\
 import os, time
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def wavers():

@@ -37,8 +37,8 @@ KEY = "here-1a2b"
 BAD_FILE = "bench_##[error]\x1b]0;t\x07\u202e.py"
 
 BENCHMARKS = f"""\
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 
 BAD = {BAD!r}
 print(BAD, flush=True)

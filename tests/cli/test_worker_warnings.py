@@ -12,7 +12,7 @@ from tests.verdict.workers import worker
 pytestmark = pytest.mark.processes
 
 UNCHECKED = """\
-import perfci  # noqa: E402
+import perfci
 from perfci.api.definition import Work
 
 Odd = type("<img src=x>\\n::error::@everyone", (), {})

@@ -185,8 +185,8 @@ def test_what_is_nothing_of_ours_is_refused_by_name(tmp_path: Path) -> None:
 
 
 _ALONE = """
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 heavy = {"msgspec", "numpy", "pandas", "click", "git", "sqlalchemy", "requests"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 import pkgutil

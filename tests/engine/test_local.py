@@ -93,7 +93,7 @@ def test_what_has_reported_is_not_run_again(tmp_path: Path) -> None:
 
 
 SUBMITTER = """\
-import sys  # noqa: E402
+import sys
 from dataclasses import replace
 from pathlib import Path
 from tests.engine.test_local import run, shell

@@ -130,7 +130,7 @@ def test_an_array_is_not_taken_for_submitted_where_the_controller_is_away_at_fir
 
 
 SUBMITTER = """\
-import sys  # noqa: E402
+import sys
 from pathlib import Path
 from tests.engine.test_slurm import run, shell
 folder = Path(sys.argv[1])

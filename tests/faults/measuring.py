@@ -26,8 +26,8 @@ from tests.faults.kills import left_running
 from tests.faults.scenarios import HISTORY, records
 
 _BENCHMARKS = """\
-import os  # noqa: E402
-import perfci  # noqa: E402
+import os
+import perfci
 from lib import work
 
 def seen(name):

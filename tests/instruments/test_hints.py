@@ -141,7 +141,7 @@ def test_a_copy_between_host_and_device_is_said_with_its_line() -> None:
 
 
 _BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 import torch
 
 @perfci.benchmark

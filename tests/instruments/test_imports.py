@@ -29,7 +29,7 @@ print(json.dumps(recorded))
 """
 _BUSY = "import time; ended = time.perf_counter() + {}\nwhile time.perf_counter() < ended: pass\n"
 _BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 from model import work
 
 @perfci.benchmark

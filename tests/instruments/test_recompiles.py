@@ -68,7 +68,7 @@ def test_a_guard_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
 
 
 _BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 import model
 
 @perfci.benchmark

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.processes
 
 GROUP = "perfci.instruments"
 CALLS = """
-import sys  # noqa: E402
+import sys
 
 from perfci.model.finding import Difference, Hint
 
@@ -62,7 +62,7 @@ def hints(head):
             yield Hint("calls", "many", {"name": name}, file, line)
 """
 BENCHMARK = """
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark

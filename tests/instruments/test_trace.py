@@ -34,7 +34,7 @@ except Exception as error:
     print(error)
 """
 _BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 import torch
 
 @perfci.benchmark(batch=[1])

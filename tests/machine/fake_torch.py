@@ -27,7 +27,7 @@ def get_num_threads():
     return 1
 """
 CUDA = """\
-import os  # noqa: E402
+import os
 from time import perf_counter
 from types import SimpleNamespace
 

@@ -19,8 +19,8 @@ from tests.builders.project import Project, rows
 
 HIDDEN = """\
 import ctypes
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 
 @perfci.benchmark
 def hidden():

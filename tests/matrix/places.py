@@ -22,7 +22,7 @@ def told(markers):
 
 _TOP = """\
 import {package}
-import perfci  # noqa: E402
+import perfci
 {metric}
 @perfci.benchmark(metrics=["latency_p50"])
 def top():
@@ -30,7 +30,7 @@ def top():
 """
 
 _INSIDE = """\
-import perfci  # noqa: E402
+import perfci
 {metric}
 @perfci.benchmark(metrics=["latency_p50"])
 def inside():
@@ -42,9 +42,9 @@ def inside():
 _CHILD = """\
 import json
 import subprocess
-import sys  # noqa: E402
+import sys
 
-import perfci  # noqa: E402
+import perfci
 {metric}
 @perfci.benchmark(metrics=["latency_p50"])
 def child():
@@ -56,7 +56,7 @@ _SPAWN = """\
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-import perfci  # noqa: E402
+import perfci
 {metric}
 CODE = "__import__('importlib').import_module('{package}').markers()"
 

@@ -41,16 +41,16 @@ MARKERS_FROM = {
 
 _FILE = """\
 import importlib.resources
-import os  # noqa: E402
+import os
 import pkgutil
 import runpy
 import subprocess
-import sys  # noqa: E402
+import sys
 from importlib.metadata import entry_points
 from multiprocessing import get_context
 from pathlib import Path
 
-import perfci  # noqa: E402
+import perfci
 
 SOURCE = {source!r}
 HERE = Path(__file__).parents[1]

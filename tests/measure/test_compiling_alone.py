@@ -7,7 +7,7 @@ import pytest
 from tests.builders.project import Project
 
 BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def compiling():

@@ -22,7 +22,7 @@ from tests.worker.driver import Bench
 WITHIN_S = 30.0
 LEAVES_A_CHILD = """\
 import os, subprocess, time
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def fails():

@@ -14,7 +14,7 @@ from tests.builders.simulated import Simulated
 BENCH = "benchmarks/bench_a.py"
 HELPER = "benchmarks/helper.py"
 STEADY = """\
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def steady():

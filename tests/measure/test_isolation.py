@@ -22,8 +22,8 @@ pytestmark = pytest.mark.processes
 NOBODY = 65534
 SPY = """\
 import json
-import os  # noqa: E402
-import perfci  # noqa: E402
+import os
+import perfci
 
 def read(pid, name):
     with open(f"/proc/{pid}/{name}", "rb") as file:

@@ -15,7 +15,7 @@ from tests.builders.simulated import Simulated
 
 SLOW = """\
 import time
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def slow():

@@ -28,11 +28,11 @@ pytestmark = pytest.mark.processes
 
 SOURCE = """\
 import gc
-import os  # noqa: E402
+import os
 import signal
-import sys  # noqa: E402
+import sys
 import time
-import perfci  # noqa: E402
+import perfci
 
 def dies():
     os.kill(os.getpid(), signal.SIGKILL)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.processes
 
 BENCHMARK = """\
 import torch
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def case():
@@ -32,7 +32,7 @@ def case():
 """
 ON_CARD = """\
 import torch
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def case():

@@ -64,7 +64,7 @@ def test_an_operator_that_the_counter_fails_on_costs_the_count_alone(bench: Benc
 
 
 BESIDE_TORCH = """
-import sys  # noqa: E402
+import sys
 import torch
 from perfci.metrics.flops import _counted
 

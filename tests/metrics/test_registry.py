@@ -18,7 +18,7 @@ pytestmark = pytest.mark.processes
 
 GROUP = "perfci.metrics"
 OPEN_FILES = """
-import os  # noqa: E402
+import os
 
 from perfci.metrics import Collector, Metric, Reading
 
@@ -48,7 +48,7 @@ def explain(moved):
         yield moved.because("open_files", "leak", "each call opens one, up to three")
 """
 BENCHMARK = """
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark(metrics=["latency_p50", "open_files", "latency_best"], {more})

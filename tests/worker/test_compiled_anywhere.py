@@ -84,7 +84,7 @@ def test_a_training_loop_that_loads_dynamo_and_compiles_nothing_is_not_compiled(
 
 
 LATE = """\
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def case():

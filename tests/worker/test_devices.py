@@ -25,7 +25,7 @@ pytestmark = pytest.mark.processes
 LANE = '''\
 """A device that torch doesn't know: its one lane is a thread, and a launch returns at once."""
 
-import os  # noqa: E402
+import os
 import threading
 import time
 from queue import Queue
@@ -97,7 +97,7 @@ def opened(name):
     return Lane()
 '''
 BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 import someones_lane
 
 @perfci.benchmark
@@ -246,9 +246,9 @@ def test_a_device_that_lacks_what_it_promises_is_refused(
 
 SIMULATED = """\
 import ctypes
-import os  # noqa: E402
+import os
 import torch
-import perfci  # noqa: E402
+import perfci
 from perfci.api.definition import Work
 from torch.utils import backend_registration as registration
 
@@ -296,7 +296,7 @@ def on_host():
 """
 DEAF = """\
 import torch
-import perfci  # noqa: E402
+import perfci
 from torch.utils import backend_registration as registration
 
 registration._setup_privateuseone_for_python_backend("deaf")

@@ -20,7 +20,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
 EXAMPLES = Path(__file__).parents[2] / "examples/distributed/benchmarks/bench_ranks.py"
 RANKS = """
 import multiprocessing, os, time
-import perfci  # noqa: E402
+import perfci
 import torch
 import torch.distributed as dist
 

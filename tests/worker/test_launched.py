@@ -30,7 +30,7 @@ THREADS = {
 HERE = socket.gethostname()
 RANKS = """
 import os, socket, time
-import perfci  # noqa: E402
+import perfci
 import torch
 import torch.distributed as dist
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.processes
 
 LEAVING = """
 import subprocess
-import perfci  # noqa: E402
+import perfci
 
 STARTED = []
 

@@ -19,7 +19,7 @@ from tests.worker.driver import Bench
 POLICY = default_policy()
 LOOPING = """\
 import torch
-import perfci  # noqa: E402
+import perfci
 
 def model(x):
     for _ in range(2):

@@ -14,7 +14,7 @@ METHODS = ("fork", "spawn", "forkserver")
 SPAWNED = METHODS[1:]
 POOL = """
 import multiprocessing
-import perfci  # noqa: E402
+import perfci
 
 class Doubler:
     def __call__(self, number):
@@ -48,7 +48,7 @@ def test_a_file_with_a_dot_in_its_name_is_imported_too(bench: Bench) -> None:
 
 
 LOADED = """
-import perfci  # noqa: E402
+import perfci
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -87,11 +87,11 @@ def test_torchs_own_processes_import_it_too_and_are_measured(bench: Bench) -> No
 
 HOLDING = """
 import multiprocessing
-import os  # noqa: E402
+import os
 import subprocess
-import sys  # noqa: E402
+import sys
 import time
-import perfci  # noqa: E402
+import perfci
 
 MIB = 1 << 20
 SIZE = 150 * MIB

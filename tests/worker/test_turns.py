@@ -15,10 +15,10 @@ from tests.worker.driver import Bench, Driver
 pytestmark = pytest.mark.processes
 
 SOURCE = """\
-import os  # noqa: E402
-import sys  # noqa: E402
+import os
+import sys
 import time
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(side=["A", "B"])
 def case(side):

@@ -16,7 +16,7 @@ from perfci.model.worker import SavedModel
 from tests.worker.driver import Bench
 
 AXES = """\
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(batch=[1, 16], mode=["eager", "default"], tags=["quick"], timeout=3)
 def encoder(batch, mode):
@@ -27,7 +27,7 @@ def decoder(size):
     return lambda: None
 """
 NAMED = """\
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(name="{name}")
 def one():

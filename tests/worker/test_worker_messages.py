@@ -17,7 +17,7 @@ from perfci.worker.protocol import EXIT_PIPE_CLOSED, decode_order, encode
 from tests.worker.driver import Bench, other_python
 
 PLAIN = """\
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def case():
@@ -25,7 +25,7 @@ def case():
 """
 
 COUNTING = """\
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def case():
@@ -39,10 +39,10 @@ def case():
 
 CHILD = """\
 import subprocess, sys
-import perfci  # noqa: E402
+import perfci
 
 PIPES = '''
-import os  # noqa: E402
+import os
 folder = "/proc/self/fd"
 numbers = [n for n in os.listdir(folder) if os.path.lexists(f"{folder}/{n}")]
 links = {int(n): os.readlink(f"{folder}/{n}") for n in numbers}

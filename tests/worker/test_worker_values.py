@@ -98,7 +98,7 @@ def test_growth_over_setup_is_what_the_calls_need(bench: Bench) -> None:
 MAPPING = """
 import mmap
 import tempfile
-import perfci  # noqa: E402
+import perfci
 
 FILE = tempfile.TemporaryFile()
 FILE.write(b"1" * (40 << 20))
@@ -194,7 +194,7 @@ def test_garbage_is_not_collected_during_bursts_unless_asked(bench: Bench) -> No
 
 
 IN_A_CYCLE = """\
-import perfci  # noqa: E402
+import perfci
 
 alive = most = 0
 collected = []
@@ -269,7 +269,7 @@ def test_accuracy_is_measured_only_where_it_is_asked_for(bench: Bench) -> None:
 
 WRONG_WORK = """\
 import torch
-import perfci  # noqa: E402
+import perfci
 from perfci.api.definition import Work
 
 @perfci.benchmark

@@ -3,7 +3,7 @@
 import torch
 from einops import rearrange, reduce, repeat
 
-import perfci  # noqa: E402
+import perfci
 
 
 @perfci.benchmark

@@ -4,7 +4,7 @@ import torch
 from torchmetrics.functional.classification import multiclass_accuracy, multiclass_confusion_matrix
 from torchmetrics.functional.regression import mean_squared_error
 
-import perfci  # noqa: E402
+import perfci
 
 
 @perfci.benchmark

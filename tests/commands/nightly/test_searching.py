@@ -14,7 +14,7 @@ from tests.builders.recorded import recorded
 from tests.builders.simulated import Simulated
 
 BENCHMARK = """\
-import perfci  # noqa: E402
+import perfci
 from lib import work
 
 @perfci.benchmark

@@ -39,7 +39,7 @@ def test_the_tip_is_measured_and_compared_with_itself_once_a_day(branch: Branch)
 
 
 AT_MIDNIGHT = """\
-import sys  # noqa: E402
+import sys
 from perfci.commands import compare
 
 moments = iter(sys.argv.pop(1).split(","))

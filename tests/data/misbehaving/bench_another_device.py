@@ -1,6 +1,6 @@
 """Its output is on a device that perfci can't synchronise with."""
 import torch
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

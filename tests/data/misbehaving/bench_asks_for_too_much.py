@@ -1,6 +1,6 @@
 """Asks torch for a petabyte."""
 import torch
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

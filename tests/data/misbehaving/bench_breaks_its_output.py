@@ -1,6 +1,6 @@
 """Replaces the standard streams by something else, and fails."""
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 
 @perfci.benchmark
 def misbehaving():

@@ -1,6 +1,6 @@
 """Changes the directory: perfci's own paths must not depend on it."""
-import os  # noqa: E402
-import perfci  # noqa: E402
+import os
+import perfci
 
 @perfci.benchmark
 def well_behaved():

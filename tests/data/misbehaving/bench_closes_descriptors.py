@@ -1,6 +1,6 @@
 """Closes every file descriptor, perfci's pipes too."""
-import os  # noqa: E402
-import perfci  # noqa: E402
+import os
+import perfci
 
 @perfci.benchmark
 def misbehaving():

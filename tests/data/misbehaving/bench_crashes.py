@@ -1,6 +1,6 @@
 """Crashes with a signal, as broken native code does."""
 import ctypes
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

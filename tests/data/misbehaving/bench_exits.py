@@ -1,6 +1,6 @@
 """Calls sys.exit in set-up."""
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 
 @perfci.benchmark
 def misbehaving():

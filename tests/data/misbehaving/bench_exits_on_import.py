@@ -1,4 +1,4 @@
 """Calls sys.exit when it is imported."""
-import sys  # noqa: E402
+import sys
 
 sys.exit(3)

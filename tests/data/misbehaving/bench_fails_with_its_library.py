@@ -1,6 +1,6 @@
 """Does what its library does, which is another thing on each side."""
 import kind
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def in_setup():

@@ -1,6 +1,6 @@
 """Forks, and both processes come back."""
-import os  # noqa: E402
-import perfci  # noqa: E402
+import os
+import perfci
 
 @perfci.benchmark
 def misbehaving():

@@ -1,6 +1,6 @@
 """Gives metrics that are numbers, but none that can be computed with."""
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 
 @perfci.benchmark
 def enormous():

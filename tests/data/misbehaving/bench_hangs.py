@@ -1,6 +1,6 @@
 """Never comes back from set-up."""
 import time
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(timeout=2)
 def misbehaving():

@@ -1,5 +1,5 @@
 """Returns an async generator function: calling it runs nothing."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

@@ -1,5 +1,5 @@
 """Returns a coroutine function: calling it runs nothing."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

@@ -1,7 +1,7 @@
 """Is killed from outside, as the kernel does when memory ends."""
-import os  # noqa: E402
+import os
 import signal
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

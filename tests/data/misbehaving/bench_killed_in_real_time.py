@@ -1,6 +1,6 @@
 """Ends by a real-time signal, which has no name of its own."""
-import os  # noqa: E402
-import perfci  # noqa: E402
+import os
+import perfci
 
 @perfci.benchmark
 def misbehaving():

@@ -1,6 +1,6 @@
 """Leaves a process behind that detached itself."""
 import subprocess
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

@@ -1,8 +1,8 @@
 """Leaves a daemon behind: forked twice, in a session of its own."""
-import os  # noqa: E402
+import os
 import time
 from pathlib import Path
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

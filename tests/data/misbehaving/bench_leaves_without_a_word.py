@@ -1,6 +1,6 @@
 """Ends the process itself, as if all were well."""
-import os  # noqa: E402
-import perfci  # noqa: E402
+import os
+import perfci
 
 @perfci.benchmark
 def misbehaving():

@@ -1,8 +1,8 @@
 """Closes every file descriptor, perfci's pipes too, and crashes a good while later."""
 import ctypes
-import os  # noqa: E402
+import os
 import time
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

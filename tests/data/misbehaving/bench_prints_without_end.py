@@ -1,6 +1,6 @@
 """Prints 100 MB in set-up, and goes on printing in every call."""
-import sys  # noqa: E402
-import perfci  # noqa: E402
+import sys
+import perfci
 
 @perfci.benchmark
 def misbehaving():

@@ -1,5 +1,5 @@
 """Raises before it returns its work."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

@@ -1,5 +1,5 @@
 """Works, until it doesn't."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

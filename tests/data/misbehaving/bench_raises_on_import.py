@@ -1,4 +1,4 @@
 """Raises when it is imported."""
-import perfci  # noqa: E402
+import perfci
 
 raise KeyError("no such configuration")

@@ -1,5 +1,5 @@
 """Raises what can't be turned into text, with a `kind` that means something else."""
-import perfci  # noqa: E402
+import perfci
 
 class Unprintable(BaseException):
     kind = object()

@@ -1,5 +1,5 @@
 """Returns the result instead of the callable."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

@@ -1,5 +1,5 @@
 """Forgets to return the callable."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

@@ -1,9 +1,9 @@
 """Speaks on perfci's own pipe, which is in its process like all else: never what a worker says."""
 
-import os  # noqa: E402
+import os
 import stat
 
-import perfci  # noqa: E402
+import perfci
 
 NONSENSE = {
     "brackets": b"[" * 500_000,

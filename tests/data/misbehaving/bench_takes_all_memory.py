@@ -1,5 +1,5 @@
 """Takes memory without end; `memory_limit` stops it."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def misbehaving():

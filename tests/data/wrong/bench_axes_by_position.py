@@ -1,5 +1,5 @@
 """The axes are given by position."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark([1, 16])
 def wrong(batch):

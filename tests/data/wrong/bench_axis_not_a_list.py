@@ -1,5 +1,5 @@
 """An axis is one value."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(batch=16)
 def wrong(batch):

@@ -1,5 +1,5 @@
 """The function doesn't take the axis."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(batch=[1])
 def wrong(bathc=1):

@@ -1,5 +1,5 @@
 """A value's text can't be part of an id."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(shape=[(1, 2)])
 def wrong(shape):

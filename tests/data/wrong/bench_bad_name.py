@@ -1,5 +1,5 @@
 """The name would break tables and paths."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(name="a|b")
 def wrong():

@@ -1,5 +1,5 @@
 """The tags are one text."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(tags="slow")
 def wrong():

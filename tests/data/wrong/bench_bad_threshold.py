@@ -1,5 +1,5 @@
 """A threshold is below zero."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(thresholds={"latency_p50": -0.1})
 def wrong():

@@ -1,5 +1,5 @@
 """The timeout is zero."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(timeout=0)
 def wrong():

@@ -1,5 +1,5 @@
 """An axis has no values."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(batch=[])
 def wrong(batch):

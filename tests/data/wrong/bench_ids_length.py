@@ -1,5 +1,5 @@
 """There are fewer ids than values."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(ids={"batch": ["one"]}, batch=[1, 16])
 def wrong(batch):

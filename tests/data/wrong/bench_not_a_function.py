@@ -1,5 +1,5 @@
 """The decorator stands on a class."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark()
 class Encoder:

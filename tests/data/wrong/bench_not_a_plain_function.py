@@ -1,5 +1,5 @@
 """The benchmark is a coroutine."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 async def wrong():

@@ -1,5 +1,5 @@
 """A parameter has neither an axis nor a default."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark
 def wrong(batch):

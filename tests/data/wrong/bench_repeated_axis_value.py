@@ -1,5 +1,5 @@
 """An axis has a value twice."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(batch=[1, 1])
 def wrong(batch):

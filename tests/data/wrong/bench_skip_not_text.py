@@ -1,5 +1,5 @@
 """skip returns a truth value instead of a reason."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(skip=lambda: True)
 def wrong():

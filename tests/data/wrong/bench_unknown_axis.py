@@ -1,5 +1,5 @@
 """ids names an axis that there isn't."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(ids={"bathc": ["one"]}, batch=[1])
 def wrong(batch):

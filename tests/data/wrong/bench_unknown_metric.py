@@ -1,5 +1,5 @@
 """metrics names what is no metric."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(metrics=["latency_p5"])
 def wrong():

@@ -1,5 +1,5 @@
 """thresholds names what is no metric."""
-import perfci  # noqa: E402
+import perfci
 
 @perfci.benchmark(thresholds={"latency": 0.1})
 def wrong():

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.processes
 HEADER = """\
 import ctypes, os, subprocess
 from pathlib import Path
-import perfci  # noqa: E402
+import perfci
 
 ROOT = Path(__file__).resolve().parent.parent
 C = ctypes.CDLL(None)

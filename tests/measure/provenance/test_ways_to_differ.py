@@ -20,7 +20,7 @@ HEADER = """\
 import ctypes, glob, importlib.metadata, importlib.resources, importlib.util, mmap, os, pkgutil
 import site, socket, sqlite3, subprocess, sys
 from pathlib import Path
-import perfci  # noqa: E402
+import perfci
 
 C = ctypes.CDLL(None)
 

@@ -197,7 +197,7 @@ def test_a_real_killed_writers_folder_is_removed_by_the_next(tmp_path: Path) -> 
 
 
 WRITER = """
-import sys  # noqa: E402
+import sys
 from pathlib import Path
 from perfci.outputs import replace_folder
 print("ready", flush=True)

@@ -2,7 +2,7 @@
 
 import torch
 
-import perfci  # noqa: E402
+import perfci
 from zoo import Attention, Gate, Mixer
 
 
