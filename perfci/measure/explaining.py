@@ -274,8 +274,10 @@ def _concluded(plan: SessionPlan, case: Case, found: _Findings, moved: Sequence[
     for name, recorded in found.recorded.items():
         one = _everyones()[name]
         try:
-            of_one = tuple(map(one.told, one.differences(recorded["base"], recorded["head"])))
-            hinted = tuple(map(one.told, one.hints(recorded["head"]))) if hinting else ()
+            of_one = tuple(
+                map(one.as_reported, one.differences(recorded["base"], recorded["head"]))
+            )
+            hinted = tuple(map(one.as_reported, one.hints(recorded["head"]))) if hinting else ()
             stacked = tuple(one.stacks(recorded["base"], recorded["head"]))
             _require_sound((*of_one, *hinted), stacked)
         except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from perfci.api.definition import Work
 from perfci.clock import monotonic_ns
 from perfci.errors import Unusable
-from perfci.instruments import Instrument, Recorded, Scene, in_worker
+from perfci.instruments import Instrument, Recorded, RecordingScene, in_worker
 from perfci.metrics import use
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.model.run import WRONG_CODE
@@ -242,7 +242,7 @@ def _live(ends: Ends, serve: Callable[[WorkOrder, Channel, Stage], None]) -> NoR
 
 def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
     """Run the order's case, nothing of it timed, and record what its instruments see."""
-    scene = Scene(order)
+    scene = RecordingScene(order)
     chosen = {name: in_worker(name) for name in order.instruments}
     all_of_them = tuple(chosen.values())
     recordings = _Recordings(scene)
@@ -308,7 +308,7 @@ def _record_as_ordered(
 class _Recordings:
     """What was recorded; an instrument that fails leaves the case and the others alone."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: RecordingScene) -> None:
         self._scene = scene
         self._kept: dict[str, dict[str, Any]] = {}
         self._why: dict[str, str] = {}

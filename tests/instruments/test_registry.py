@@ -172,11 +172,11 @@ OTHERS = replace(
 )
 def test_what_no_report_can_hold_is_refused(odd: Difference | Hint) -> None:
     with pytest.raises((TypeError, ValueError, KeyError)):
-        OTHERS.told(odd)
+        OTHERS.as_reported(odd)
 
 
 def test_words_of_others_are_cut_and_are_under_their_own_name() -> None:
-    told = OTHERS.told(Difference("memory", "c", {"n": "x"}))
+    told = OTHERS.as_reported(Difference("memory", "c", {"n": "x"}))
     assert (told.instrument, words(told)) == ("someones", "x" * 500)
     own: Instrument = instruments()["memory"]
-    assert own.told(Hint("memory", "x")) == Hint("memory", "x")
+    assert own.as_reported(Hint("memory", "x")) == Hint("memory", "x")
