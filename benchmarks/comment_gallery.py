@@ -25,8 +25,8 @@ from perfci.model.finding import Reason, found, stated
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.model.words import words
+from perfci.report.exporters.markdown import render_comment
 from perfci.report.links import known_links
-from perfci.report.markdown import render_comment
 from perfci.stats.t_tests import t_quantile, two_sided_p
 from perfci.verdict.decision import failed_finding
 from perfci.verdict.policy import standard_error

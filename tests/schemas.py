@@ -19,7 +19,7 @@ from perfci.config.keys import Keys, MetricTable
 from perfci.metrics import METRICS, families
 from perfci.model.case import Metric
 from perfci.model.report import Report
-from perfci.report.limits import shape_of
+from perfci.report.reading import shape_of
 from perfci.version import BISECTION_SCHEMA, REPORT_SCHEMA
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"

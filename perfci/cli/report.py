@@ -110,11 +110,13 @@ def show_report(report: Report, *, verbose: bool, quiet: bool, err: bool = False
 def verdict_line(report: Report) -> Clean:
     """Return the verdict and its reasons, on one line."""
     from perfci.report.clean import clean_line, clean_lines
-    from perfci.report.outline import headline, injected_text
+    from perfci.report.outline import headline, injected_text, outline
 
     alone = report.is_one_sided
     reasons = () if alone else report.verdict.reasons
-    said = "; ".join(filter(None, (injected_text(report), *(reasons or (headline(report),)))))
+    said = "; ".join(
+        filter(None, (injected_text(report), *(reasons or (headline(outline(report)),))))
+    )
     line = f"{'run' if alone else report.verdict.status}: {said}"
     return clean_lines(clean_line(line, 2000) + "\n")
 

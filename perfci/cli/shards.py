@@ -322,7 +322,7 @@ def merge_command(
     from perfci.commands.project import configuration
     from perfci.commands.shards import merge_reports
     from perfci.report.clean import clean_line
-    from perfci.report.outline import headline
+    from perfci.report.outline import headline, outline
 
     policy = configuration(root_here(), config_path, strict=strict).policy
     codes = []
@@ -333,7 +333,7 @@ def merge_command(
             problems.append(one.problem)
         elif not one.shown:
             say(str(one.outputs["json"]))
-        said = f"{one.report.verdict.status}: {headline(one.report)}"
+        said = f"{one.report.verdict.status}: {headline(outline(one.report))}"
         say(f"perfci: {clean_line(said, 600)}", err=True)
         codes.append(merged_code(one, strict=policy.strict))
     if problems:

@@ -199,7 +199,7 @@ def written_body(
     body_file: Path, reports: Sequence[Report], head_sha: str, links: Links = NO_LINKS
 ) -> str:
     """Write the comment's text, and return it."""
-    from perfci.report.markdown import render_comment
+    from perfci.report.exporters.markdown import render_comment
 
     body = render_comment(reports, head_sha=head_sha, links=links)
     try:
@@ -214,7 +214,7 @@ def write_page(page_file: Path | None, reports: Sequence[Report]) -> None:
     """Write the reports' pages, as they were judged: each after the first with its number."""
     if page_file is None:
         return
-    from perfci.report.page import render_page
+    from perfci.report.exporters.html import render as render_page
 
     for number, report in enumerate(reports, 1):
         name = page_file.stem if number == 1 else f"{page_file.stem}-{number}"

@@ -11,8 +11,8 @@ from typing import Literal
 from perfci.model.report import Report
 from perfci.report.annotations import Annotation, annotations_of
 from perfci.report.clean import clean_line, escape
-from perfci.report.markdown import cut
-from perfci.report.outline import headline
+from perfci.report.outline import headline, outline
+from perfci.report.templates import cut
 from perfci.units import counted
 
 NAME = "perfci"
@@ -133,7 +133,7 @@ def verdict_title(reports: Sequence[Report]) -> str:
     worst = min(reports, key=lambda report: _WORST_FIRST.index(report.verdict.status))
     halves = "".join(f"{one}: " for one in _halves(worst))
     many = f" (worst of {counted(len(reports), 'environment')})" if len(reports) > 1 else ""
-    said = f"{halves}{worst.verdict.status}: {headline(worst)}"
+    said = f"{halves}{worst.verdict.status}: {headline(outline(worst))}"
     return clean_line(said, _LONGEST_TITLE - len(many)) + many
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from perfci.forges.github.event import PULL_REQUEST, Nothing, Term, Wanted, same_name
 from perfci.report.clean import clean_line
-from perfci.report.markdown import MARKER
+from perfci.report.exporters.markdown import MARKER
 
 
 @dataclass(frozen=True, slots=True)

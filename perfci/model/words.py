@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perfci.model.finding import IN_WORDS, Finding, Reason
+from perfci.model.status import traits
 from perfci.units import counted, format_change, format_interval, format_share, format_value
 
 # Pieces of a sentence.
@@ -262,7 +263,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         f"`accept` names {case} {metric}, which "
         + (
             f"did not regress ({status}): the line can go once it is merged"
-            if status in {"improved", "unchanged", "removed"}
+            if traits(status).settled
             else f"was not decided ({status.replace('_', ' ')}): the line may be needed yet"
         )
     ),

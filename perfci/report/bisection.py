@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shlex
 
-import msgspec
-
 from perfci.bisect.answer import Bisection, Culprit, moved_row, short_name
 from perfci.model.codec import to_plain
-from perfci.report.clean import Clean, clean_json, clean_line
-from perfci.report.report_json import encodable
+from perfci.report.clean import Clean, clean_line
+from perfci.report.exporters.json import json_text
 from perfci.report.rows import first_line
 from perfci.units import counted, format_change, format_value
 
@@ -24,9 +22,7 @@ def render_bisection_json(bisection: Bisection) -> Clean:
         {**one, "replay": replay(culprit, bisection)}
         for one, culprit in zip(plain["culprits"], bisection.culprits, strict=True)
     ]
-    ordered = {"schema": plain.pop("schema"), **plain, "culprits": culprits}
-    encoded = msgspec.json.encode(encodable(ordered))
-    return clean_json(msgspec.json.format(encoded, indent=2).decode() + "\n")
+    return json_text({"schema": plain.pop("schema"), **plain, "culprits": culprits})
 
 
 def render_bisection(bisection: Bisection) -> list[Clean]:

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-import msgspec
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -15,10 +14,9 @@ from rich.text import Text
 from perfci.calibrate.calibration import Calibration, Seen, SettingTrial, Suggestion
 from perfci.config.loading import PROJECT_FILE
 from perfci.model.codec import to_plain
-from perfci.report.clean import Clean, Safe, clean_json, clean_line, clean_prose, clean_styled
-from perfci.report.markdown import LIMIT, cut, markdown_environment
-from perfci.report.report_json import encodable
-from perfci.report.templates import read_template
+from perfci.report.clean import Clean, Safe, clean_line, clean_prose, clean_styled
+from perfci.report.exporters.json import json_text
+from perfci.report.templates import LIMIT, cut, markdown_environment, read_template
 from perfci.report.terminal import text_console, wrapped
 from perfci.units import counted, format_change, format_duration, format_share, format_value
 
@@ -261,9 +259,7 @@ def _range(values: Sequence[float | None]) -> str:
 def render_calibration_json(calibration: Calibration) -> Clean:
     """Return the calibration as JSON. CodecError on a number that isn't finite."""
     plain = to_plain(calibration)
-    ordered = {"schema": plain.pop("schema"), **plain}
-    encoded = msgspec.json.encode(encodable(ordered))
-    return clean_json(msgspec.json.format(encoded, indent=2).decode() + "\n")
+    return json_text({"schema": plain.pop("schema"), **plain})
 
 
 def writable(suggestions: Sequence[Suggestion]) -> tuple[Suggestion, ...]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import pairwise
+from typing import TypeVar
 
+from perfci.instruments import words as difference_words
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.finding import MOST_STACK_S
-from perfci.model.report import Comparison, Estimate, Report
+from perfci.model.finding import MOST_STACK_S, Difference, Finding, Hint, Reason
+from perfci.model.report import Comparison, Estimate, Report, Verdict
+from perfci.model.words import reason_words, words
 from perfci.report.limits import LONGEST_NAME
 from perfci.report.outline import gates
-from perfci.report.report_words import why_unsayable, why_untellable
 from perfci.report.row_checks import why_untrue
 from perfci.stats.t_tests import CONFIDENCE
 from perfci.verdict.decision import failed_on_base, new_cases, was_answered
@@ -280,3 +282,33 @@ def _disordered(*numbers: Named) -> Iterator[str]:
     for (name, value), (other, bound) in pairwise(known):
         if value - bound > _SLACK * max(abs(value), abs(bound)):
             yield f"{name} is {value:g}, above {other}, which is {bound:g}"
+
+
+def why_unsayable(findings: Comparison | Verdict | Report) -> str:
+    """Return what is wrong with the findings of an untrusted report, or nothing."""
+    if isinstance(findings, Verdict):
+        return _first(reason_words, findings.findings)
+    caveat = (findings.caveat,) if isinstance(findings, Comparison) and findings.caveat else ()
+    return _first(words, (*findings.findings, *caveat))
+
+
+def why_untellable(report: Report) -> str:
+    """Return what is wrong with the whys of an untrusted report, or nothing."""
+    differences = (one for why in report.why for one in why.differences)
+    return _first(difference_words, differences) or _first(
+        difference_words, (one for why in report.why for one in why.hints)
+    )
+
+
+_Sayable = TypeVar("_Sayable", Finding, Reason, Difference, Hint)
+
+
+def _first(say: Callable[[_Sayable], str], findings: Iterable[_Sayable]) -> str:
+    for finding in findings:
+        try:
+            say(finding)
+        except KeyError:
+            return f"the finding {finding.code!r} isn't known, or lacks an argument"
+        except (TypeError, ValueError, ArithmeticError):
+            return f"the finding {finding.code!r} has other arguments"
+    return ""

@@ -1,20 +1,18 @@
 """How much a report may hold: the one table that reading and writing both keep to.
 
-A report can come from a job that ran a stranger's code. What no measurement gives in such an
-amount is refused; perfci's own reports are cut to fit.
+A report can come from a job that ran untrusted code. Reading refuses what exceeds the table.
+perfci's own reports are cut to fit.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from types import GenericAlias, MappingProxyType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from types import MappingProxyType
+from typing import Any, Literal, get_type_hints
 
-import msgspec
-
-from perfci.model.report import MOST_VALUES, ModeMatrix, ShapeTable
+from perfci.model.report import MOST_VALUES
 from perfci.model.worker import MOST_FIRST_CALLS
 
 MOST_BYTES = 16 << 20
@@ -24,11 +22,11 @@ LONGEST_NAME = 300
 Keep = Literal["start", "end", "name"]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Limit:
     """The most characters of a text, and the most entries of a list or mapping.
 
-    ``keep`` is what stays of a text that is cut; a ``name`` also stays distinct from other names.
+    ``keep`` is the part that stays of a text that is cut. A ``name`` also stays unlike other names.
     """
 
     text: int = 300
@@ -36,7 +34,6 @@ class Limit:
     keep: Keep = "start"
 
 
-_OTHERWISE = Limit()
 _NAME = Limit(LONGEST_NAME, keep="name")
 _METRIC = Limit(100, keep="name")
 _PATH = Limit(4_096, keep="end")
@@ -111,73 +108,13 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Environment.facts": Limit(1_000, most=200),
     }
 )
-"""By ``Class.field``. A field that isn't here has ``Limit()``, a new one too."""
-
-
-_BESIDE: Mapping[str, Mapping[str, Any]] = {
-    "Report": {"modes": tuple[ModeMatrix, ...], "shapes": tuple[ShapeTable, ...]},
-    "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str, "replay": str},
-    "Verdict": {"reasons": tuple[str, ...]},
-    "Difference": {"text": str},
-    "Hint": {"text": str},
-}
-"""What a file has beside a record's fields, all made of these: words, what to blame, tables."""
+"""By ``Class.field``. A field that isn't here, as a new one, has ``Limit()``."""
 
 
 @cache
 def fields_of(kind: type) -> Mapping[str, tuple[Any, Limit]]:
     """Return the types and limits of a record's fields."""
     return {
-        name: (hint, LIMITS.get(f"{kind.__name__}.{name}", _OTHERWISE))
+        name: (hint, LIMITS.get(f"{kind.__name__}.{name}", Limit()))
         for name, hint in get_type_hints(kind).items()
     }
-
-
-@cache
-def shape_of(kind: type) -> type[msgspec.Struct]:
-    """Return what JSON of the record ``kind`` may be, as msgspec decodes it: within the limits.
-
-    A field that needs no value may be absent, and so may findings: a file from before there were
-    any says it in words.
-    """
-    needed = {
-        one.name
-        for one in dataclasses.fields(kind)
-        if one.default is one.default_factory is dataclasses.MISSING and one.name != "findings"
-    }
-    types = {name: _type(hint, limit) for name, (hint, limit) in fields_of(kind).items()}
-    for name, hint in _BESIDE.get(kind.__name__, {}).items():
-        types[name] = _type(hint, LIMITS.get(f"{kind.__name__}.{name}", _OTHERWISE))
-    needed.add("reasons")
-    return msgspec.defstruct(
-        kind.__name__,
-        [
-            (name, of) if name in needed else (name, Union[of, msgspec.UnsetType], msgspec.UNSET)  # noqa: UP007 (made of values)
-            for name, of in types.items()
-        ],
-        namespace={"__doc__": kind.__doc__},
-        frozen=True,
-        kw_only=True,
-        forbid_unknown_fields=True,
-    )
-
-
-def _type(hint: Any, limit: Limit) -> Any:
-    origin, arguments = get_origin(hint), get_args(hint)
-    bounds: dict[str, Any] = {}
-    if origin is UnionType:
-        hint = Union[tuple(_type(one, limit) for one in arguments)]  # noqa: UP007 (made of values)
-    elif origin is tuple:
-        hint = GenericAlias(tuple, (_type(arguments[0], limit), ...))
-        bounds = {"max_length": limit.most}
-    elif origin is Mapping:
-        name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
-        hint = GenericAlias(dict, (name, _type(arguments[1], limit)))
-        bounds = {"max_length": limit.most}
-    elif hint is str:
-        bounds = {"max_length": limit.text}
-    elif hint is int:
-        bounds = {"ge": -LARGEST_WHOLE, "le": LARGEST_WHOLE}
-    elif dataclasses.is_dataclass(hint):
-        hint = shape_of(hint)  # type: ignore[arg-type]
-    return Annotated[hint, msgspec.Meta(**bounds)] if bounds else hint

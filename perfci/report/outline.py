@@ -1,4 +1,4 @@
-"""What of a report is said first, what next, and what is folded: the same in every format."""
+"""The order in which every format tells a report: what is said first, next, and folded."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from perfci.report.rows import change_text, size
 from perfci.units import counted, format_share
 from perfci.verdict.decision import lost_metrics
 
-# Which failures a reader is shown beside the rows, and which of them are one and the same.
-
+_MOST_NAMES = 5
 _IN_TREE = re.compile(r"(?<![^\s\"'`])[^\s\"'`]*/(?:trees|builds)/[^/\s\"'`][^\s\"'`]*")
 _TREE = re.compile(r"/(?:trees|builds)(?=/[^/])")
 _NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
@@ -27,9 +26,9 @@ _NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
 
 
 def shown_failures(report: Report) -> tuple[Failure, ...]:
-    """Return the failures to show; one that both sides had alike is ``base and head``'s.
+    """Return the failures to show. One that both sides share is of ``base and head``.
 
-    A case that failed on base only is a ``new`` row, which says why: it isn't shown again.
+    A case that failed on base only is a ``new`` row, which says why, and isn't shown again.
     """
     new = {row.case for row in report.results if row.status == "new"}
     shown: dict[tuple[str, ...], Failure] = {}
@@ -47,8 +46,8 @@ def shown_failures(report: Report) -> tuple[Failure, ...]:
 
 def likeness(failure: Failure) -> tuple[str, ...]:
     """Return what is alike in two failures that a reader would act on in the same way."""
-    said = map(_without_places, (failure.message, failure.log_tail))
-    return (failure.case, failure.stage, failure.kind, *said)
+    texts = map(_without_places, (failure.message, failure.log_tail))
+    return (failure.case, failure.stage, failure.kind, *texts)
 
 
 @lru_cache(4096)
@@ -57,12 +56,12 @@ def _without_places(text: str) -> str:
     return _NUMBER.sub("0", _IN_TREE.sub(_without_tree, text))
 
 
-def _without_tree(found: re.Match[str]) -> str:
+def _without_tree(match: re.Match[str]) -> str:
     """Return a word of a log without the folder that perfci made, and all before it.
 
     Two passes, each linear: one expression for both tried every place a word could begin at.
     """
-    word = found[0]
+    word = match[0]
     *_, last = (0, *(tree.end() for tree in _TREE.finditer(word)))
     if not last:
         return word
@@ -72,12 +71,13 @@ def _without_tree(found: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A report's rows by what a reader does with them; every row stands in exactly one.
+    """A report's rows by what a reader does with them. Every row stands in exactly one group.
 
-    ``unseen`` are undecided ones that fail nothing; ``same_code`` what is unchanged in cases that
-    were not measured further for that.
+    ``unseen`` are undecided rows that fail nothing. ``same_code`` are unchanged rows of cases that
+    were not measured further, because both sides are the same code.
     """
 
+    report: Report
     moved: tuple[Comparison, ...]
     undecided: tuple[Comparison, ...]
     unseen: tuple[Comparison, ...]
@@ -90,20 +90,8 @@ class Outline:
     cases: int
 
 
-_LAST: list[tuple[Report, Outline]] = []
-
-
 def outline(report: Report) -> Outline:
-    """Sort the rows. What moved comes worst first; all else keeps the report's order.
-
-    Of the last report it is kept: a comment asks eleven times, and may have 15,000 rows.
-    """
-    if not _LAST or _LAST[0][0] is not report:
-        _LAST[:] = [(report, _outline(report))]
-    return _LAST[0][1]
-
-
-def _outline(report: Report) -> Outline:
+    """Sort the rows. What moved comes worst first. Everything else keeps the report's order."""
     groups: dict[Group, list[Comparison]] = {name: [] for name in get_args(Group)}
     for row in report.results:
         groups[traits(row.status).group].append(row)
@@ -111,6 +99,7 @@ def _outline(report: Report) -> Outline:
     unchanged, undecided = groups["unchanged"], groups["undecided"]
     same_code = {row.case for row in unchanged if row.method == "same_code"}
     return Outline(
+        report=report,
         moved=tuple(sorted(moved, key=_rank)),
         undecided=tuple(row for row in undecided if gates(row)),
         unseen=tuple(row for row in undecided if not gates(row)),
@@ -126,54 +115,64 @@ def _outline(report: Report) -> Outline:
     )
 
 
-def headline(report: Report) -> str:
+def headline(rows: Outline) -> str:
     """Return the one thing that matters, without the status word."""
-    found = outline(report)
-    cases = counted(found.cases, "case")
-    reasons = report.verdict.findings
+    report, reasons = rows.report, rows.report.verdict.findings
     if report.is_one_sided:
-        failed = {failure.case for failure in report.failures}
-        measured = counted(len({row.case for row in report.results if row.head} - failed), "case")
-        said = f"; {len(failed)} failed" if failed else ""
-        return f"{measured} measured, nothing compared{said}"
+        return _measured(report)
     match report.verdict.status:
         case "fail":
-            worst = [row for row in found.moved if row.status == "regressed" and gates(row)]
-            moved = len({row.case for row in worst})
-            text = f"{counted(len(worst), 'regression')} in {moved} of {cases}"
-            if worst:
-                which = "" if len(worst) == 1 else "worst "
-                text += f": {which}{worst[0].case} {worst[0].metric} {change_text(worst[0])}"
-            return text
+            return _regressions(rows)
         case "pass":
-            compared = {row.case for row in report.results} - _one_sided(found)
-            also = _also(found, lost_metrics(report.results), len(report.skipped))
-            passed = f"{_passed(compared, set(report.same_code))}{also}"
+            passed = f"{_passed(rows)}{_also(rows)}"
             if reasons and reasons[0].code == NOTHING_EXERCISED:
                 return f"{reason_words(reasons[0])}; {passed}"
             return passed
         case _:
+            if not reasons:
+                return f"no verdict on {counted(rows.cases, 'case')}"
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-            return _deciding(report, reasons[0]) + more if reasons else f"no verdict on {cases}"
+            return _deciding(report, reasons[0]) + more
+
+
+def _measured(report: Report) -> str:
+    failed = {failure.case for failure in report.failures}
+    measured = counted(len({row.case for row in report.results if row.head} - failed), "case")
+    failures = f"; {len(failed)} failed" if failed else ""
+    return f"{measured} measured, nothing compared{failures}"
+
+
+def _regressions(rows: Outline) -> str:
+    gating = [row for row in rows.moved if row.status == "regressed" and gates(row)]
+    regressed = len({row.case for row in gating})
+    text = f"{counted(len(gating), 'regression')} in {regressed} of {counted(rows.cases, 'case')}"
+    if not gating:
+        return text
+    worst = gating[0]
+    which = "" if len(gating) == 1 else "worst "
+    return f"{text}: {which}{worst.case} {worst.metric} {change_text(worst)}"
 
 
 def _deciding(report: Report, reason: Reason) -> str:
-    """Return the deciding reason; a failure's message stands below, with what was printed."""
+    """Return the deciding reason. A failure's message stands below, with what was printed."""
     broken = (
-        f"{one.case} failed on {one.side} in {one.stage}"
-        for one in shown_failures(report)
-        if one.case == reason.case
+        f"{failure.case} failed on {failure.side} in {failure.stage}"
+        for failure in shown_failures(report)
+        if failure.case == reason.case
     )
     return next(broken, None) or reason_words(reason)
 
 
-def _passed(compared: set[str], same: set[str]) -> str:
-    """A case that ran the same code on both sides can't regress: that is no finding."""
-    alike, others = compared & same, compared - same
+def _passed(rows: Outline) -> str:
+    """Return how many cases did not regress. Those that ran the same code can't, and are apart."""
+    report = rows.report
+    compared = {row.case for row in report.results} - _one_sided(rows)
+    alike = compared & set(report.same_code)
+    others = compared - alike
     same_text = f"nothing that ran differs in {counted(len(alike), 'case')}" if alike else ""
     if others or not alike:
-        found = f"no regression in {counted(len(others), 'case')}"
-        return f"{found}; {same_text}" if same_text else found
+        text = f"no regression in {counted(len(others), 'case')}"
+        return f"{text}; {same_text}" if same_text else text
     return same_text
 
 
@@ -182,8 +181,8 @@ def unseen_text(rows: Sequence[Comparison]) -> str:
     by_metric: dict[str, list[Comparison]] = {}
     for row in rows:
         by_metric.setdefault(row.metric, []).append(row)
-    said = [_unseen(metric, found) for metric, found in by_metric.items()]
-    return f"{'; '.join(said)}. More `--rounds` show smaller changes." if said else ""
+    texts = [_unseen(metric, of_metric) for metric, of_metric in by_metric.items()]
+    return f"{'; '.join(texts)}. More `--rounds` show smaller changes." if texts else ""
 
 
 def _unseen(metric: str, rows: Sequence[Comparison]) -> str:
@@ -192,9 +191,9 @@ def _unseen(metric: str, rows: Sequence[Comparison]) -> str:
     return f"{metric} in {counted(len(rows), 'case')}{seen}"
 
 
-def same_code_cases(report: Report) -> tuple[str, ...]:
+def same_code_cases(rows: Outline) -> tuple[str, ...]:
     """Return the cases that are unchanged because both sides are the same code."""
-    return tuple(dict.fromkeys(row.case for row in outline(report).same_code))
+    return tuple(dict.fromkeys(row.case for row in rows.same_code))
 
 
 def same_code_text(report: Report) -> str:
@@ -231,19 +230,20 @@ def part_text(report: Report) -> str:
     )
 
 
-def other_reasons(report: Report) -> tuple[str, ...]:
+def other_reasons(rows: Outline) -> tuple[str, ...]:
     """Return the verdict's reasons that neither the headline nor a row already gives."""
-    found = outline(report)
-    listed = {(row.case, row.metric) for row in (*found.moved, *found.undecided)}
+    report = rows.report
+    listed = {(row.case, row.metric) for row in (*rows.moved, *rows.undecided)}
     failed = {failure.case for failure in report.failures}
     reasons = report.verdict.findings
     stated = bool(reasons) and reasons[0].code == NOTHING_EXERCISED
     if report.verdict.status in {"error", "inconclusive"} or stated:
         reasons = reasons[1:]
     return tuple(
-        reason_words(one)
-        for one in reasons
-        if (one.case, one.metric) not in listed and (one.case not in failed or one.code in WARNS)
+        reason_words(reason)
+        for reason in reasons
+        if (reason.case, reason.metric) not in listed
+        and (reason.case not in failed or reason.code in WARNS)
     )
 
 
@@ -252,37 +252,32 @@ def gates(row: Comparison) -> bool:
     return row.gate == "fail" and not row.accepted
 
 
-def _also(found: Outline, lost: Sequence[Comparison], skipped: int) -> str:
-    """What a pass doesn't say: what got slower passes, too, where it was removed."""
-    improved = sum(row.status == "improved" for row in found.moved)
-    accepted = sum(row.accepted is not None for row in found.moved)
-    warned = sum(row.status == "regressed" for row in found.moved) - accepted
-    measured_no_more = {row.case for row in found.removed} & _one_sided(found)
-    new = {row.case for row in found.new}
-    parts = [
-        counted(number, what)
-        for number, what in (
-            (accepted, "accepted regression"),
-            (improved, "improvement"),
-            (warned, "warning"),
-            (len(measured_no_more), "removed case"),
-            (len(new), "new case"),
-            (skipped, "skipped case"),
-        )
-        if number
-    ]
-    if lost:
+def _also(rows: Outline) -> str:
+    """Return what a pass alone doesn't say: what got slower passes, too, where it was removed."""
+    improved = sum(row.status == "improved" for row in rows.moved)
+    accepted = sum(row.accepted is not None for row in rows.moved)
+    warned = sum(row.status == "regressed" for row in rows.moved) - accepted
+    counts = {
+        "accepted regression": accepted,
+        "improvement": improved,
+        "warning": warned,
+        "removed case": len({row.case for row in rows.removed} & _one_sided(rows)),
+        "new case": len({row.case for row in rows.new}),
+        "skipped case": len(rows.report.skipped),
+    }
+    parts = [counted(number, what) for what, number in counts.items() if number]
+    if lost := lost_metrics(rows.report.results):
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
         which = f"{lost[0].case} {lost[0].metric}{more}"
         parts.append(f"{counted(len(lost), 'removed metric')} ({which})")
     return "; " + ", ".join(parts) if parts else ""
 
 
-def _one_sided(found: Outline) -> set[str]:
-    """Return the cases of which there is nothing but what one side alone has."""
-    compared = (*found.moved, *found.undecided, *found.unseen, *found.unchanged, *found.same_code)
-    kept = {row.case for row in (*compared, *found.informative, *found.not_comparable)}
-    return {row.case for row in (*found.removed, *found.new)} - kept
+def _one_sided(rows: Outline) -> set[str]:
+    """Return the cases of which one side alone has anything."""
+    compared = (*rows.moved, *rows.undecided, *rows.unseen, *rows.unchanged, *rows.same_code)
+    kept = {row.case for row in (*compared, *rows.informative, *rows.not_comparable)}
+    return {row.case for row in (*rows.removed, *rows.new)} - kept
 
 
 def _is_loud(row: Comparison) -> bool:
@@ -291,15 +286,11 @@ def _is_loud(row: Comparison) -> bool:
     return traits(row.status).group == "moved" and row.gate != "info"
 
 
-def _rank(row: Comparison) -> tuple[int, float]:
-    if row.status == "regressed":
-        return (0 if gates(row) else 2, -size(row))
-    return (1 if row.status == "failed" else 3, -size(row))
-
-
-# What ran on each side.
-
-_MOST_NAMES = 5
+def _rank(row: Comparison) -> tuple[int, bool, float]:
+    """Order rows by their status, then size. A regression that fails nothing follows failures."""
+    fails_nothing = row.status == "regressed" and not gates(row)
+    rank = traits("failed").rank if fails_nothing else traits(row.status).rank
+    return (rank, fails_nothing, -size(row))
 
 
 def ran_lines(report: Report) -> tuple[str, ...]:
@@ -315,7 +306,7 @@ def _ran_text(side: SideRan) -> str:
     if side.folders:
         parts.append(f"imported from {_some_of(side.folders)}")
     if side.compiled:
-        files = tuple(f"{one.file} ({one.sha256[:10]})" for one in side.compiled)
+        files = tuple(f"{module.file} ({module.sha256[:10]})" for module in side.compiled)
         parts.append(f"compiled: {_some_of(files)}")
     if side.outside:
         parts.append(f"{counted(len(side.outside), 'file')} of no commit: {_some_of(side.outside)}")

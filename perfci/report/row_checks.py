@@ -48,7 +48,7 @@ def why_untrue(row: Comparison) -> Iterator[str]:
     """Yield what of ``row`` can't be true together."""
     yield from _of_the_metric(row)
     yield from _of_the_sessions(row)
-    for side in traits(row.status).without:
+    for side in traits(row.status).lacks:
         if getattr(row, side) is not None:
             yield f"it is `{row.status}`, and {side} has numbers"
     if row.method == "none":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,12 +16,14 @@ from perfci.model.case import Failure
 from perfci.model.report import Comparison, Report
 from perfci.model.status import traits
 from perfci.model.words import words
-from perfci.report import modes, shapes
+from perfci.report.case_tables import CaseTable, tables_by_mode, tables_by_shape
 from perfci.report.clean import Clean, clean_block, clean_line, clean_prose, clean_styled
 from perfci.report.outline import (
+    Outline,
     headline,
     injected_text,
     other_reasons,
+    outline,
     part_text,
     ran_lines,
     same_code_cases,
@@ -45,13 +47,18 @@ from perfci.report.rows import (
 from perfci.units import counted, format_duration, format_share
 from perfci.verdict.caveats import Cause, cause_of
 
-# A case's lines on a terminal, as cells first: their columns are as wide as all of them need.
-
 _ACCEPTED = "bold yellow"
 _INDENT = 2
 _GAP = "  "
 _UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[KMG]?i?B|GiB|min|h|%)(?![^\W_]))")
 _BOUND = "\N{NO-BREAK SPACE}"
+_VERDICT_STYLES = {
+    "pass": "bold green",
+    "fail": "bold red",
+    "inconclusive": "bold yellow",
+    "error": "bold red",
+}
+_LOG_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,78 @@ class Group:
     case: str
     lines: tuple[Line, ...]
     moved: bool
+
+
+def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = False) -> Clean:
+    """Return the report in ``width`` columns, with ANSI colours only where ``color`` is set.
+
+    ``verbose`` shows every comparison; without it a case in which nothing moved takes one line.
+    """
+    out = io.StringIO()
+    console = text_console(out, max(40, width), color=color)
+    for line in _lines(report, console.width, verbose=verbose):
+        console.print(line, overflow="fold")
+    return clean_styled(out.getvalue())  # once more: wrapping made new beginnings of lines
+
+
+def text_console(out: io.StringIO, width: int, *, color: bool) -> Console:
+    """Return a console that writes to ``out``, with ANSI colours only where ``color`` is set."""
+    return Console(
+        file=out,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        force_jupyter=False,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
+
+
+def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
+    rows = outline(report)
+    yield from styled(list(_case_lines(report, verbose=verbose)), width)
+    if not verbose and rows.same_code:
+        yield from _same_code(same_code_cases(rows), width)
+    yield from _tables(report, width, verbose=verbose)
+    yield from _skipped(report, width, verbose=verbose)
+    yield from _failures(shown_failures(report), width)
+    yield from _why(report, width, verbose=verbose)
+    yield from _notes(report, width)
+    if verbose:
+        for line in ran_lines(report):
+            yield from wrapped(clean_line(line, 600), 0, width, "dim")
+    yield Text()
+    yield from _verdict(rows, width)
+    yield from wrapped(_timing(report), 0, width, "dim")
+
+
+def _case_lines(report: Report, *, verbose: bool) -> Iterator[Line]:
+    """Yield the lines of every case, first of those in which something moved."""
+    failed = {failure.case for failure in report.failures}
+    rows_of: dict[str, list[Comparison]] = {}
+    for row in report.results:
+        # a failure is shown with its message, and what the same code keeps unchanged as a count
+        elsewhere = row.status == "failed" and row.case in failed
+        if not elsewhere and (verbose or row.method != "same_code"):
+            rows_of.setdefault(row.case, []).append(row)
+    build = partial(case_lines, same_code=frozenset(report.same_code))
+    groups = [
+        (alone_lines if report.is_one_sided else build)(case, rows, verbose=verbose)
+        for case, rows in rows_of.items()
+    ]
+    for group in sorted(groups, key=lambda group: not group.moved):
+        yield from group.lines
+        if verbose and (again := replay_of(report, group.case)):
+            style = traits("unchanged").style
+            yield Line("", extras=(f"again: {clean_line(again, 2000)}",), style=style)
+
+
+def _same_code(cases: Sequence[str], width: int) -> Iterator[Text]:
+    text = f"{counted(len(cases), 'case')} unchanged: the same code on both sides"
+    yield from wrapped(f"{text} ({clean_line(', '.join(cases), 300)})", 0, width, "dim")
 
 
 def case_lines(
@@ -170,7 +249,7 @@ def _compared(row: Comparison, cause: Cause, *, verbose: bool) -> Line:
         sides = side_text(row.head, row.unit)
     interval = _bracketed(clean_line(interval_text(row)).replace(" … ", "…").replace(" %", ""))
     quiet = row.status == "unchanged" and not verbose
-    said = (
+    remarks = (
         blame,
         _small_change(row) if quiet else _remark(row),
         statistics_text(row) if verbose else "",
@@ -183,7 +262,7 @@ def _compared(row: Comparison, cause: Cause, *, verbose: bool) -> Line:
             clean_line(sides),
             clean_line(change_text(row)),
         ),
-        (interval, "; ".join(one for one in said if one)),
+        (interval, "; ".join(filter(None, remarks))),
         _style(row),
     )
 
@@ -193,8 +272,9 @@ def _style(row: Comparison) -> str:
 
 
 def _small_change(row: Comparison) -> str:
-    """Return why a change that is significant, as its interval shows, is none of the verdict's."""
-    small = (one for one in row.findings if one.code in {"below-threshold", "small-effect"})
+    """Return why a change that is significant, as its interval shows, does not count."""
+    codes = {"below-threshold", "small-effect"}
+    small = (finding for finding in row.findings if finding.code in codes)
     return clean_prose("; ".join(map(words, small)), 400)
 
 
@@ -206,114 +286,20 @@ def _bracketed(text: str) -> str:
     return f"({text})" if text else ""
 
 
-# The console that terminal reports are laid out on: its text depends on its arguments alone.
-
-
-def text_console(out: io.StringIO, width: int, *, color: bool) -> Console:
-    """Return a console that writes to ``out``, with ANSI colours only where ``color`` is set."""
-    return Console(
-        file=out,
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        force_jupyter=False,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        _environ={},
-    )
-
-
-_VERDICT_STYLES = {
-    "pass": "bold green",
-    "fail": "bold red",
-    "inconclusive": "bold yellow",
-    "error": "bold red",
-}
-_LOG_LINES = 8
-
-
-def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = False) -> Clean:
-    """Return the report in ``width`` columns, with ANSI colours only where ``color`` is set.
-
-    ``verbose`` shows every comparison; without it a case in which nothing moved takes one line.
-    """
-    out = io.StringIO()
-    console = text_console(out, max(40, width), color=color)
-    for line in _lines(report, console.width, verbose=verbose):
-        console.print(line, overflow="fold")
-    return clean_styled(out.getvalue())  # once more: a line that was wrapped begins anew
-
-
-def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
-    alone = report.is_one_sided
-    failed = {failure.case for failure in report.failures}
-    same_code = () if verbose else same_code_cases(report)
-    rows_of = _by_case(
-        [row for row in report.results if not (row.status == "failed" and row.case in failed)]
-    )
-    for case in same_code:
-        rows_of[case] = [row for row in rows_of[case] if row.status != "unchanged"]
-    build = alone_lines if alone else partial(case_lines, same_code=frozenset(report.same_code))
-    groups = [build(case, rows, verbose=verbose) for case, rows in rows_of.items() if rows]
-    groups.sort(key=lambda group: not group.moved)
-    again = partial(replay_of, report) if verbose else lambda _: ""
-    yield from styled([line for group in groups for line in _with_replay(group, again)], width)
-    if same_code:
-        told = f"{counted(len(same_code), 'case')} unchanged: the same code on both sides"
-        yield from wrapped(f"{told} ({clean_line(', '.join(same_code), 300)})", 0, width, "dim")
-    yield from _tables(report, width, verbose=verbose)
-    yield from _skipped(report, width, verbose=verbose)
-    yield from _failures(shown_failures(report), width)
-    yield from _why(report, width, verbose=verbose)
-    yield from _notes(report, width)
-    if verbose:
-        for line in ran_lines(report):
-            yield from wrapped(clean_line(line, 600), 0, width, "dim")
-    yield Text()
-    yield from _verdict(report, width, alone=alone)
-    yield from wrapped(_timing(report), 0, width, "dim")
-
-
-def _with_replay(group: Group, again: Callable[[str], str]) -> Iterator[Line]:
-    """Yield a case's lines, and last what measures it again, where that is known."""
-    yield from group.lines
-    if line := again(group.case):
-        yield Line(
-            "", extras=(f"again: {clean_line(line, 2000)}",), style=traits("unchanged").style
-        )
-
-
-def _by_case(rows: Sequence[Comparison]) -> dict[str, list[Comparison]]:
-    found: dict[str, list[Comparison]] = {}
-    for row in rows:
-        found.setdefault(row.case, []).append(row)
-    return found
-
-
 def _tables(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
-    """A benchmark's modes and shapes; a guard goes to the end of its line, or underneath."""
-    for matrix in modes.shown(report, every=verbose):
-        lines = [Line("", tuple(map(clean_line, cells))) for cells in modes.table(matrix)]
-        yield from _table(modes.title(matrix), lines, modes.advice_text(matrix), width)
-    for of in shapes.shown(report, every=verbose):
-        (*heads, last), *rows = shapes.table(of)
-        guarded = last in shapes.TEXTS
-        lines = [
-            Line("", tuple(map(clean_line, cells[:-1])), (clean_line(cells[-1], 300),))
-            if guarded
-            else Line("", tuple(map(clean_line, cells)))
-            for cells in ((*heads, last), *rows)
-        ]
-        yield from _table(shapes.title(of), lines, shapes.advice_text(of), width)
+    """Yield a benchmark's modes and shapes. Words go to the end of their line, or underneath."""
+    by_mode = tables_by_mode(report, every=verbose)
+    for table in (*by_mode, *tables_by_shape(report, every=verbose)):
+        yield Text()
+        lines = (_table_line(table, cells) for cells in table.lines)
+        yield from styled([Line(clean_line(table.title)), *lines], width)
+        if table.advice:
+            yield from wrapped(clean_prose(table.advice, 600), _INDENT, width)
 
 
-def _table(title: str, lines: Sequence[Line], advice: str, width: int) -> Iterator[Text]:
-    yield Text()
-    yield from styled([Line(clean_line(title)), *lines], width)
-    if advice:
-        yield from wrapped(clean_prose(advice, 600), _INDENT, width)
+def _table_line(table: CaseTable, cells: Sequence[str]) -> Line:
+    clean = tuple(map(clean_line, cells))
+    return Line("", clean[:-1], clean[-1:]) if table.has_texts else Line("", clean)
 
 
 def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
@@ -343,38 +329,39 @@ def _failures(failures: Sequence[Failure], width: int) -> Iterator[Text]:
 
 
 def _why(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
-    found, explanations = whys(report), other_explanations(report)
-    silent = [one for one in report.why if one.untold and not one.differences]
-    if found or explanations or silent:
+    known, explanations = whys(report), other_explanations(report)
+    unknown = [why for why in report.why if why.untold and not why.differences]
+    if known or explanations or unknown:
         yield Text()
         yield Text("Why", "bold")
-    for why in found:
+    for why in known:
         place = f", {why.place}" if why.place else ""
         yield from wrapped(clean_prose(f"{why.case}: {why.text}{place}", 600), 2, width)
         for line in why.more if verbose else ():
             yield from wrapped(clean_prose(line, 600), 4, width, "dim")
-    for one in explanations:
-        place = f" ({one.file}:{one.line})" if one.file else ""
-        text = f"{one.case} {one.metric}: {one.text}{place}"
+    for cause in explanations:
+        place = f" ({cause.file}:{cause.line})" if cause.file else ""
+        text = f"{cause.case} {cause.metric}: {cause.text}{place}"
         yield from wrapped(clean_prose(text, 600), 2, width)
-    for why_not in silent:
-        for line in untold_lines(why_not):
-            yield from wrapped(clean_prose(f"{why_not.case}: {line}", 600), 2, width, "dim")
+    for silent in unknown:
+        for line in untold_lines(silent):
+            yield from wrapped(clean_prose(f"{silent.case}: {line}", 600), 2, width, "dim")
 
 
 def _notes(report: Report, width: int) -> Iterator[Text]:
     if report.notes:
         yield Text()
-    for one in report.notes:
-        yield from wrapped(f"note: {clean_prose(one, 600)}", 0, width, "dim")
+    for text in report.notes:
+        yield from wrapped(f"note: {clean_prose(text, 600)}", 0, width, "dim")
     if report.base_environment is not None:
         yield Text("note: base and head were measured in different environments", "yellow")
 
 
-def _verdict(report: Report, width: int, *, alone: bool) -> Iterator[Text]:
-    status = "run" if alone else report.verdict.status
-    style = "bold" if alone else _VERDICT_STYLES[report.verdict.status]
-    text = f"perfci: {status} — {clean_prose(headline(report), 600)}"
+def _verdict(rows: Outline, width: int) -> Iterator[Text]:
+    report = rows.report
+    status = "run" if report.is_one_sided else report.verdict.status
+    style = "bold" if report.is_one_sided else _VERDICT_STYLES[report.verdict.status]
+    text = f"perfci: {status} — {clean_prose(headline(rows), 600)}"
     yield from wrapped(text, 0, width, style)
     if injected := injected_text(report):
         yield from wrapped(clean_line(injected.upper(), 600), 2, width, "bold reverse yellow")
@@ -382,7 +369,7 @@ def _verdict(report: Report, width: int, *, alone: bool) -> Iterator[Text]:
         yield from wrapped(clean_line(part), 2, width, "bold reverse yellow")
     if alike := same_code_text(report):
         yield from wrapped(clean_prose(alike, 600), 2, width, "yellow")
-    for reason in other_reasons(report):
+    for reason in other_reasons(rows):
         yield from wrapped(clean_prose(reason, 600), 2, width)
 
 

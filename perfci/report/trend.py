@@ -11,17 +11,16 @@ from functools import cache
 from statistics import median
 from typing import Any
 
-import msgspec
 from jinja2 import Template
 
-from perfci.report.clean import Clean, clean_json, clean_line
-from perfci.report.markdown import LIMIT, cut, markdown_environment, tidy
-from perfci.report.report_json import encodable
+from perfci.report.clean import Clean, clean_line
+from perfci.report.exporters.json import json_text
 from perfci.report.site import words
 from perfci.report.site.catalogue import Standing, catalogue, standings
 from perfci.report.site.events import Moved, drift_rows, event_rows
 from perfci.report.site.pages import scope_text, tiles
 from perfci.report.site.words import sort_events
+from perfci.report.templates import LIMIT, cut, markdown_environment, tidy
 from perfci.trend.change import Change, Drift, Event, Replacement, Trend
 from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
 
@@ -138,11 +137,7 @@ def trend_json(trend: Trend) -> Clean:
         "releases": {sha: ", ".join(names) for sha, names in trend.releases.items()},
         "notes": list(trend.notes),
     }
-    try:  # numpy's numbers are not Python's
-        encoded = msgspec.json.encode(plain, enc_hook=float)
-    except UnicodeEncodeError:  # seldom, and to look at every text takes as long as all else
-        encoded = msgspec.json.encode(encodable(plain), enc_hook=float)
-    return clean_json(msgspec.json.format(encoded, indent=1).decode() + "\n")
+    return json_text(plain, indent=1)
 
 
 def _environment(timeline: Timeline) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.forges.github.conftest import HEAD, report_of
 from tests.forges.github.server import TOKEN, FakeGitHub
 from tests.forges.github.state import REPOSITORY, Pull

@@ -28,7 +28,7 @@ from perfci.measure.plan import SessionPlan
 from perfci.model.case import Case, Failure
 from perfci.model.finding import Difference, Stack
 from perfci.model.worker import WorkOrder
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
 from tests.report.examples import passing_report

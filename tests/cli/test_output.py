@@ -16,7 +16,7 @@ from perfci.cli.report import conclude, deliver, show_report
 from perfci.errors import OutsideError
 from perfci.model.finding import stated
 from perfci.model.report import Verdict
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Project
 from tests.report.examples import rich_report
 

@@ -11,7 +11,7 @@ import pytest
 from perfci.cli import main
 from perfci.errors import EXIT_OUTSIDE, EXIT_USAGE, OutsideError
 from perfci.model.run import Environment
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Project
 from tests.report.examples import hostile_report
 from tests.report.test_clean import commands

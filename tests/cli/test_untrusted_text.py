@@ -20,7 +20,7 @@ from perfci.cli.printing import rewrite
 from perfci.history.history import open_history
 from perfci.model.run import Environment
 from perfci.report.clean import clean_json, clean_styled
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from perfci.report.trend import trend_json
 from tests.baselines.runs import run
 from tests.builders.project import NOISE_PASSES, Project
@@ -277,6 +277,6 @@ def test_only_cleaning_makes_text_clean() -> None:
 def test_a_rich_report_is_printed_as_it_was(project: Project) -> None:
     project.write("r.json", render_json(rich_report()))
     done = project.perfci("report", "r.json", "--format", "markdown")
-    from perfci.report.markdown import render_markdown
+    from perfci.report.exporters.markdown import render as render_markdown
 
     assert done.out == render_markdown(rich_report())

@@ -14,7 +14,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT7
 
 from perfci.config.loading import parse_config
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests import schemas
 from tests.config.test_loading import EVERYTHING, WRONG
 from tests.docs.pages import page

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.docs.pages import page, section
 from tests.report.examples import rich_report
 

@@ -195,7 +195,7 @@ class Commenting(Subject):
     github: FakeGitHub | None = None
 
     def prepare(self, folder: Path) -> None:
-        from perfci.report.report_json import render_json
+        from perfci.report.exporters.json import render as render_json
         from tests.forges.github.conftest import HEAD, report_of
 
         folder.mkdir()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Done, Project
 from tests.forges.fake import TOKEN
 from tests.forges.github.conftest import HEAD, report_of

@@ -83,7 +83,7 @@ def _reported(content: bytes) -> None:
 
 
 def _exports() -> list[bytes]:
-    from perfci.history.importers import read_foreign
+    from perfci.history.importers.document import read_foreign
     from perfci.history.interchange import to_lines
 
     foreign = [read_foreign(one, "results.json", "2026-01-01T00:00:00+00:00") for one in _results()]
@@ -103,7 +103,7 @@ def _results() -> list[bytes]:
 
 
 def _foreign(content: bytes) -> None:
-    from perfci.history.importers import read_foreign
+    from perfci.history.importers.document import read_foreign
 
     read_foreign(content, "results.json", "2026-01-01T00:00:00+00:00")
 

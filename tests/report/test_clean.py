@@ -18,9 +18,10 @@ from perfci.report.clean import (
     no_commands,
     sentences,
 )
-from perfci.report.markdown import render_markdown
-from perfci.report.page import render_page
-from perfci.report.report_json import read_report, render_json
+from perfci.report.exporters.html import render as render_page
+from perfci.report.exporters.json import render as render_json
+from perfci.report.exporters.markdown import render as render_markdown
+from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal
 from tests.report.examples import FORMS, hostile_report, rendered, rich_report
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from perfci.report.clean import clean_block, clean_line, code, escape, fence
-from perfci.report.markdown import MARKER, render_markdown
+from perfci.report.exporters.markdown import MARKER
+from perfci.report.exporters.markdown import render as render_markdown
 from tests.report.examples import hostile_report
 from tests.report.hostile import NAMES
 from tests.report.rendered import Rendered, with_cmark_gfm, with_markdown_it

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.builders.project import NOISE_PASSES, Project
 from tests.plugins import install
 from tests.report.examples import rich_report

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.case import Failure
-from perfci.report.markdown import render_markdown
+from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.outline import likeness
 from perfci.report.terminal import render_terminal
 from tests.report.examples import bare, rich_report

@@ -9,7 +9,8 @@ import pytest
 
 from perfci.errors import DamagedFile
 from perfci.model.finding import IN_WORDS, found
-from perfci.report.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.reading import read_report
 from tests.report.examples import EAGER, TUNED, rendered, rich_report, row
 
 NEW = {"findings", "caveat"}

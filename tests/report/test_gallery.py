@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.comment_gallery import GOLDEN, SCENES, SCHEMES, WIDTHS, comment_of, page_of
-from perfci.report.markdown import LIMIT
-from perfci.report.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.reading import read_report
+from perfci.report.templates import LIMIT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

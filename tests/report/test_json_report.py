@@ -14,7 +14,8 @@ import pytest
 from perfci.errors import DamagedFile
 from perfci.model.codec import CodecError
 from perfci.model.report import Estimate
-from perfci.report.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.reading import read_report
 from perfci.stats.t_tests import t_quantile, two_sided_p
 from tests.report.examples import (
     EAGER,

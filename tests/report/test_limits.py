@@ -15,9 +15,9 @@ import pytest
 from perfci.errors import EXIT_OUTSIDE, DamagedFile
 from perfci.model.codec import from_plain
 from perfci.model.report import Report
+from perfci.report.exporters.json import render as render_json
 from perfci.report.limits import MOST_BYTES
-from perfci.report.report_json import read_report, render_json
-from perfci.report.report_words import without_words
+from perfci.report.reading import read_report, without_words
 from tests.builders.project import Project
 from tests.report.examples import FORMS, rendered, rich_report
 

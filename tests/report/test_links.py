@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from perfci.report.exporters.markdown import render_comment
 from perfci.report.links import known_links
-from perfci.report.markdown import render_comment
 from tests.report.examples import hostile_report, rich_report
 from tests.report.hostile import NAMES
 

@@ -9,8 +9,9 @@ import pytest
 
 from perfci.model.finding import Reason, stated
 from perfci.model.report import Report, Verdict
-from perfci.report.comment_rows import metric_words
-from perfci.report.markdown import LIMIT, cut, render_markdown
+from perfci.report.exporters.markdown import metric_words
+from perfci.report.exporters.markdown import render as render_markdown
+from perfci.report.templates import LIMIT, cut
 from tests.report.examples import (
     EAGER,
     alone_report,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from perfci.report.markdown import render_markdown
-from perfci.report.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.exporters.markdown import render as render_markdown
+from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal
 from tests.report.examples import row
 from tests.report.mode_reports import HELPS, alone, mode_comparison, mode_rows, mode_run

@@ -7,8 +7,8 @@ from dataclasses import replace
 from perfci.model.case import Failure
 from perfci.model.finding import Reason, found, stated
 from perfci.model.report import Verdict
-from perfci.report.markdown import render_markdown
-from perfci.report.outline import headline
+from perfci.report.exporters.markdown import render as render_markdown
+from perfci.report.outline import headline, outline
 from perfci.report.terminal import render_terminal
 from perfci.verdict.decision import decide, failed_finding
 from tests.report.examples import (
@@ -29,12 +29,12 @@ def failed(case: str) -> Failure:
 
 def test_a_run_counts_what_was_measured_and_what_failed_apart() -> None:
     report = replace(alone_report(), failures=(failed("x"), failed("y"), failed("y")))
-    assert headline(report) == "2 cases measured, nothing compared; 2 failed"
+    assert headline(outline(report)) == "2 cases measured, nothing compared; 2 failed"
 
 
 def test_a_case_that_failed_in_a_later_round_is_not_counted_as_measured() -> None:
     report = replace(alone_report(), failures=(failed(EAGER),))
-    assert headline(report) == "1 case measured, nothing compared; 1 failed"
+    assert headline(outline(report)) == "1 case measured, nothing compared; 1 failed"
 
 
 def test_what_failed_is_named_and_its_message_left_to_where_it_is_told() -> None:
@@ -44,20 +44,20 @@ def test_what_failed_is_named_and_its_message_left_to_where_it_is_told() -> None
         results=(),
         failures=(failed("x"),),
     )
-    assert headline(report) == "x failed on head in setup (and 1 more)"
+    assert headline(outline(report)) == "x failed on head in setup (and 1 more)"
     other = replace(report, verdict=Verdict("error", (stated("nothing was measured"),)))
-    assert headline(other) == "nothing was measured"
+    assert headline(outline(other)) == "nothing was measured"
 
 
 def test_a_pass_counts_what_was_compared_and_tells_what_was_removed_or_is_new() -> None:
     report = passing_report()
-    assert headline(report) == "no regression in 2 cases"
+    assert headline(outline(report)) == "no regression in 2 cases"
     renamed = (bare("b", "removed", "head hasn't got it"), bare("c", "new", "base hasn't got it"))
     report = replace(report, results=(*report.results, *renamed))
-    assert headline(report) == "no regression in 2 cases; 1 removed case, 1 new case"
+    assert headline(outline(report)) == "no regression in 2 cases; 1 removed case, 1 new case"
     better = row(TOKENS, "latency_p50", 31e-6, 26e-6, "improved")
     report = replace(report, results=(*report.results, bare("d", "removed", "gone"), better))
-    assert headline(report) == (
+    assert headline(outline(report)) == (
         "no regression in 3 cases; 1 improvement, 2 removed cases, 1 new case"
     )
 
@@ -69,11 +69,13 @@ def test_a_metric_that_head_no_longer_reports_is_named_in_the_headline_of_a_pass
     report = passing_report()
     one = replace(report, results=(*report.results, lost, informs, gone))
     said = "no regression in 2 cases; 1 removed case, 1 removed metric"
-    assert headline(one) == f"{said} ({EAGER} peak_host_memory)"
+    assert headline(outline(one)) == f"{said} ({EAGER} peak_host_memory)"
     skipping = replace(report, skipped={"slow": "today"})
-    assert headline(skipping) == "no regression in 2 cases; 1 skipped case"
+    assert headline(outline(skipping)) == "no regression in 2 cases; 1 skipped case"
     two = replace(one, results=(*one.results, replace(lost, metric="cold_start")))
-    assert headline(two).endswith(f"2 removed metrics ({EAGER} peak_host_memory and 1 more)")
+    assert headline(outline(two)).endswith(
+        f"2 removed metrics ({EAGER} peak_host_memory and 1 more)"
+    )
     # a case that reports nothing any more was measured for nothing
     only = decide((lost,), (), POLICY)
     assert (only.status, only.reasons[0]) == ("error", "nothing was measured")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.model.report import Past
-from perfci.report.markdown import render_markdown
+from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.rows import sparkline
 from tests.report.examples import rich_report
 from tests.report.rendered import with_markdown_it

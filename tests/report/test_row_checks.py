@@ -19,7 +19,8 @@ from perfci.metrics import METRICS, Ruling
 from perfci.model.case import Metric
 from perfci.model.finding import IN_WORDS, found
 from perfci.model.report import Comparison, Estimate, Report, Verdict
-from perfci.report.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.reading import read_report
 from perfci.report.row_checks import why_untrue
 from perfci.verdict.comparisons import compare_case, left_out, without_numbers
 from perfci.verdict.decision import decide

@@ -11,8 +11,9 @@ from perfci.model.case import Failure
 from perfci.model.finding import stated
 from perfci.model.report import Explanation, Report, Verdict
 from perfci.model.run import Environment
+from perfci.report.exporters.markdown import MARKER, render_comment
+from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.links import environment_names
-from perfci.report.markdown import MARKER, render_comment, render_markdown
 from perfci.report.terminal import render_terminal
 from tests.report.examples import (
     EAGER,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from perfci.report.markdown import render_markdown
-from perfci.report.page import render_page
-from perfci.report.report_json import read_report, render_json
+from perfci.report.exporters.html import render as render_page
+from perfci.report.exporters.json import render as render_json
+from perfci.report.exporters.markdown import render as render_markdown
+from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal
 from tests.report.mode_reports import alone
 from tests.report.shape_reports import CASE, GUARD, shape_comparison, shape_rows, shape_run

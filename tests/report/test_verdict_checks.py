@@ -16,7 +16,8 @@ from perfci.model.case import Failure
 from perfci.model.finding import IN_WORDS, found
 from perfci.model.report import Comparison, Definition, Estimate, Report, Verdict
 from perfci.model.run import Ran, SideRan
-from perfci.report.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.reading import read_report
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import adjust

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.model.report import Explanation
-from perfci.report.markdown import render_markdown
-from perfci.report.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.exporters.markdown import render as render_markdown
+from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal
 from tests.report.examples import EAGER, rendered, rich_report, why_of
 

@@ -38,7 +38,7 @@ from perfci.model.codec import decode, encode
 from perfci.model.report import Report, Timing, Verdict
 from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.worker import WorkerOutput
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import Judged, Measured, build_report, decide_on
 from perfci.verdict.enforcement import enforced

@@ -13,8 +13,8 @@ from perfci.forges.github.client import CommentAnswer
 from perfci.forges.github.event import Nothing, decode_event
 from perfci.forges.pull import Comment, Pull
 from perfci.report.clean import Safe, code, escape
+from perfci.report.exporters.markdown import MARKER
 from perfci.report.links import ADDRESS
-from perfci.report.markdown import MARKER
 
 USAGE = "/perfci accept CASE METRIC because WHY"
 USAGE_ON_DEMAND = "/perfci -k EXPR"

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from perfci.report.clean import clean_line
 from perfci.report.site import words
 from perfci.report.site.catalogue import WORDS, Benchmark, Catalogue, Standing, axes_of, shown
@@ -51,7 +49,9 @@ def script(kind: str, name: str, payload: Any) -> bytes:
 
 def literal(value: Any) -> bytes:
     """Return ``value`` as JSON that may stand in a script element of a page."""
-    encoded = msgspec.json.encode(value, enc_hook=float)  # numpy's numbers are not Python's
+    import msgspec
+
+    encoded: bytes = msgspec.json.encode(value, enc_hook=float)  # numpy's numbers are not Python's
     for character, spelled in _ENTITIES.items():
         encoded = encoded.replace(character, spelled)
     return encoded

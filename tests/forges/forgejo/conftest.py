@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfci.forges.http import Pace
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Done, Project
 from tests.forges.forgejo.server import REPOSITORY, TOKEN, FakeForgejo, Pull
 from tests.forges.github.conftest import BASE, HEAD, report_of

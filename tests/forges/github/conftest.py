@@ -16,7 +16,7 @@ from perfci.forges.http import Pace, RetryPolicy
 from perfci.model.case import Failure
 from perfci.model.report import Report, Verdict
 from perfci.model.run import Side
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from perfci.verdict.decision import decide, failure_rows
 from perfci.verdict.policy import default_policy
 from tests.builders.project import Done, Project

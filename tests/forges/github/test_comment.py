@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfci.forges.pull import Comment, Decision, decide
-from perfci.report.markdown import MARKER
+from perfci.report.exporters.markdown import MARKER
 
 BOT = "github-actions[bot]"
 BODY = f"{MARKER}\n**perfci: pass**\n"

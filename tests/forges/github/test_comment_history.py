@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perfci.history.history import open_history
 from perfci.model.run import Point
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.builders.recorded import recorded
 from tests.report.examples import rich_report
 

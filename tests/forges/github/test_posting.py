@@ -21,7 +21,7 @@ from perfci.forges.posting import (
 )
 from perfci.forges.pull import Pull, Several
 from perfci.model.report import Explanation
-from perfci.report.markdown import MARKER
+from perfci.report.exporters.markdown import MARKER
 from tests.forges.github import server, state
 from tests.forges.github.conftest import HEAD, MERGE, OLDER, QUICK, report_of
 from tests.forges.github.server import TOKEN, FakeGitHub, Fault, dropped, limited

@@ -10,7 +10,7 @@ import pytest
 
 from perfci.forges.gitlab import Client
 from perfci.forges.http import Pace, RetryPolicy
-from perfci.report.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Done, Project
 from tests.forges.github.conftest import BASE, HEAD, MERGE, report_of
 from tests.forges.gitlab.server import PROJECT, TOKEN, FakeGitLab, MergeRequest

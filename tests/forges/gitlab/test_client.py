@@ -12,7 +12,8 @@ from perfci.forges.gitlab import Client, is_of_a_fork, read_job
 from perfci.forges.http import Pace
 from perfci.forges.posting import leave_comment
 from perfci.report.clean import escape
-from perfci.report.markdown import MARKER, render_markdown
+from perfci.report.exporters.markdown import MARKER
+from perfci.report.exporters.markdown import render as render_markdown
 from tests.forges.fake import Fault
 from tests.forges.github.conftest import HEAD
 from tests.forges.gitlab.server import BOT, FakeGitLab

@@ -11,9 +11,10 @@ from perfci.model.case import Failure
 from perfci.model.report import Report
 from perfci.model.run import WRONG_CODE, Compiled, Ran, SideRan
 from perfci.report.clean import code
-from perfci.report.markdown import render_markdown
-from perfci.report.outline import headline, same_code_text
-from perfci.report.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.exporters.markdown import render as render_markdown
+from perfci.report.outline import headline, outline, same_code_text
+from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal
 from perfci.verdict.decision import decide, failure_rows
 from perfci.verdict.merge import joined_ran, joined_same_code
@@ -40,14 +41,14 @@ def test_a_pass_of_the_same_code_is_told_as_that_and_read_again() -> None:
     report = passing_report()
     cases = tuple(dict.fromkeys(one.case for one in report.results))
     alike = same(report, *cases)
-    assert headline(alike).startswith("nothing that ran differs in ")
+    assert headline(outline(alike)).startswith("nothing that ran differs in ")
     assert "no regression" not in render_terminal(alike, 100, color=False)
     assert "no regression" not in render_markdown(alike)
     assert "base ran tree aaaaaaaaaa, imported from src" in render_terminal(
         alike, 300, color=False, verbose=True
     )
-    assert "no regression in " in headline(same(report, cases[0]))
-    assert "nothing that ran differs in 1 case" in headline(same(report, cases[0]))
+    assert "no regression in " in headline(outline(same(report, cases[0])))
+    assert "nothing that ran differs in 1 case" in headline(outline(same(report, cases[0])))
     assert read_report(render_json(alike)) == alike
 
 

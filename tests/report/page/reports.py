@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.model.report import Comparison, Explanation, Past, Report
-from perfci.report.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.reading import read_report
 from tests.report.examples import DECODER, EAGER, TUNED, rich_report, row
 from tests.report.hostile import NAMES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfci.model.finding import Stack, Why
 from perfci.report.drawing import WIDTH, flame_of
-from perfci.report.page import render_page
+from perfci.report.exporters.html import render as render_page
 from tests.report.hostile import NAMES
 from tests.report.page.reports import drawn_report
 from tests.report.page.test_page import loads_nothing

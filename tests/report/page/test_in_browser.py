@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfci.model.report import Report
-from perfci.report.page import render_page
+from perfci.report.exporters.html import render as render_page
 from tests.lacking import needed
 from tests.report.conftest import Watched, axe_finds_nothing
 from tests.report.mode_reports import mode_comparison

@@ -15,7 +15,7 @@ from perfci.measure.selection import select
 from perfci.model.case import Case
 from perfci.model.report import Estimate, Report
 from perfci.report.clean import clean_line, clean_lines
-from perfci.report.page import render_page
+from perfci.report.exporters.html import render as render_page
 from perfci.report.rows import replay_command, selection_of
 from tests.report.examples import alone_report, passing_report, rich_report
 from tests.report.hostile import NAMES
