@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 
-from perfci.errors import OutsideError, UsageError
+from perfci.errors import OutsideError, UsageError, joined_error
 from perfci.files import folder_held, require_writable, write_file
 from perfci.model.report import Report
 from perfci.report.clean import clean_line
@@ -113,9 +113,7 @@ def write_files(files: Mapping[Path, str], besides: str = "") -> None:
         except OSError as error:
             problems.append(unwritable(path, error, besides))
     if problems:
-        raise OutsideError(
-            problems[0].slug, "; ".join(one.message for one in problems), problems[0].advice
-        )
+        raise joined_error(problems)
 
 
 def unwritable(path: Path, error: OSError, besides: str = "") -> OutsideError:

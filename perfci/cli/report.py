@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from perfci.cli.printing import discard, flush, is_coloured, is_quiet, say, show
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_REGRESSION, PerfciError, UsageError
+from perfci.errors import (
+    EXIT_NO_VERDICT,
+    EXIT_PASS,
+    EXIT_REGRESSION,
+    PerfciError,
+    UsageError,
+    joined_error,
+)
 from perfci.files import write_file
 from perfci.model.report import Report
 from perfci.outputs import STANDARD_OUTPUT, rendered, unwritable, write_files
@@ -56,12 +63,7 @@ def conclude(
         except PerfciError as error:
             failed.append(error)
     if failed:
-        first = failed[0]
-        raise type(first)(
-            first.slug,
-            "; ".join(error.message for error in failed),
-            "\n".join(error.advice for error in failed if error.advice),
-        ) from first
+        raise joined_error(failed) from failed[0]
 
 
 def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool, quiet: bool) -> None:

@@ -21,7 +21,7 @@ from perfci.cli.options import (
 )
 from perfci.cli.printing import is_quiet, is_terminal, say, say_red, show
 from perfci.cli.report import ExportingCommand
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, OutsideError
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, joined_error
 from perfci.model.case import Case
 from perfci.report.clean import clean_json, clean_line
 from perfci.units import counted, format_duration
@@ -337,9 +337,7 @@ def merge_command(
         say(f"perfci: {clean_line(said, 600)}", err=True)
         codes.append(merged_code(one, strict=policy.strict))
     if problems:
-        raise OutsideError(
-            problems[0].slug, "; ".join(one.message for one in problems), problems[0].advice
-        )
+        raise joined_error(problems)
     return worst_code(codes)
 
 

@@ -11,7 +11,7 @@ from perfci.commands.bisect_answers import SearchedRange
 from perfci.commands.bisect_search import SearchOptions, is_begun, search
 from perfci.commands.compare import now
 from perfci.commands.project import Project
-from perfci.errors import MeasureError, OutsideError, PerfciError, UsageError
+from perfci.errors import BudgetTooShort, MeasureError, NoHistory, SearchRunning, UsageError
 from perfci.measure.checkout.commits import commit_of, commits, parents_of
 from perfci.measure.checkout.environments import Releases
 from perfci.measure.checkout.git import Repository, Resolved
@@ -122,18 +122,14 @@ def search_new(
             one = ChangeSearch(change, why_not=NO_TIME)
             if left > 0.0:
                 one = ChangeSearch(change, search(project, places, asked))
-        except (MeasureError, UsageError, OutsideError) as error:
-            if isinstance(error, OutsideError) and error.slug != "search-running":
-                raise
-            one = ChangeSearch(change, why_not=_failure_reason(error))
+        except BudgetTooShort:
+            one = ChangeSearch(change, why_not=NO_TIME)
+        except (MeasureError, UsageError, SearchRunning) as error:
+            one = ChangeSearch(change, why_not=error.message)
         found.append(one)
         if one.answer is not None and one.answer.ended == "interrupted":
             break
     return tuple(found)
-
-
-def _failure_reason(error: PerfciError) -> str:
-    return NO_TIME if error.slug == "budget-too-short" else error.message
 
 
 def _candidates(trend: Trend, environment: str) -> Iterator[tuple[Change, bool]]:
@@ -327,8 +323,8 @@ def change_of_history(project: Project, given: str, place: str | None, at: str) 
     """Return a change of the project's history, as ``perfci trend`` finds it at this time."""
     try:
         changes = trend_of_history(project, place, at).changes
-    except UsageError as error:
-        if error.slug != "no-history" or place:
+    except NoHistory:
+        if place:
             raise
         changes = ()
     return change_named(given, changes)

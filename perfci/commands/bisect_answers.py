@@ -21,7 +21,7 @@ from perfci.bisect.search import (
     next_question,
     unseen,
 )
-from perfci.errors import DamagedFile, OutsideError
+from perfci.errors import DamagedFile, SearchRunning
 from perfci.files import read_regular, write_file
 from perfci.measure.checkout.disk import explaining, take_if_free
 from perfci.metrics import METRICS
@@ -356,7 +356,7 @@ def state_file(folder: Path, *identity: str) -> Iterator[StateFile]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = take_if_free(folder / f"{name}.lock")
     if lock is None:
-        raise OutsideError(
+        raise SearchRunning(
             "search-running",
             "another perfci searches the same range for the same change",
             "Wait until it has ended.",

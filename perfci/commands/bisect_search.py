@@ -31,10 +31,16 @@ from perfci.commands.bisect_answers import (
     with_explanations,
 )
 from perfci.commands.compare import Request, compare, selected_cases
-from perfci.commands.nightly_scope import OF_THE_COMMIT
 from perfci.commands.project import Project
-from perfci.errors import MeasureError, PerfciError, UsageError
-from perfci.measure.discovery import NO_TIME_TO_IMPORT
+from perfci.errors import (
+    BudgetTooShort,
+    MeasureError,
+    NoTimeToImport,
+    PerfciError,
+    ReleaseNotInstalled,
+    UnmeasurableCommit,
+    UsageError,
+)
 from perfci.measure.explaining import explain_case
 from perfci.measure.journal import measuring_begins
 from perfci.measure.opening import open_workplace
@@ -48,7 +54,6 @@ if TYPE_CHECKING:
     from perfci.commands.bisect import SearchRange
     from perfci.model.report import Report
 
-OF_THE_RELEASE = frozenset({"release-not-installed"})
 _LONGEST = 300
 _WHY_SHARE = 0.05
 """Of a budget this share is kept for looking inside, or ``WHY_S`` where that is less."""
@@ -234,9 +239,7 @@ class _Search:
         try:
             request = self._request((sought.case,))
             report = self._report(searched, question, request, policy, reserve_s)
-        except PerfciError as error:
-            if error.slug not in OF_THE_COMMIT | OF_THE_RELEASE:
-                raise
+        except (UnmeasurableCommit, ReleaseNotInstalled) as error:
             self._skip(number, question.position, error.message)
             return
         if question.base == 0:
@@ -282,9 +285,7 @@ class _Search:
         head = self._places.side("head", searched.at(question.position))
         try:
             return compare(replace(around, config=config), base, head, request)
-        except PerfciError as error:
-            if error.slug != NO_TIME_TO_IMPORT:
-                raise
+        except NoTimeToImport as error:
             raise _SearchEnded("budget") from error
         finally:
             took_s = self._project.caller.executor.now() - began
@@ -342,7 +343,7 @@ class _Search:
 
     def _result(self, ended: Ended) -> Bisection:
         if self._state.sought is None:
-            raise MeasureError(
+            raise BudgetTooShort(
                 "budget-too-short",
                 "the time ended before both ends were compared",
                 "Raise --budget, or choose fewer cases with -k.",

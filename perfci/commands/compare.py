@@ -13,7 +13,7 @@ from perfci.commands.conclusion import advised, conclude, judged_alone, run_of, 
 from perfci.commands.recorder import CaseMemory
 from perfci.config.loading import load_config
 from perfci.config.reading import nearest
-from perfci.errors import UsageError
+from perfci.errors import UnfitCommit, UsageError
 from perfci.measure.checkout.git import Resolved
 from perfci.measure.discovery import not_matching, without_benchmark
 from perfci.measure.opening import open_workplace
@@ -181,7 +181,7 @@ def selected_cases(workplace: Workplace, request: Request) -> tuple[Case, ...]:
         again = set(request.again)
         cases = tuple(case for case in cases if again & {case.id, case.file})
         if selected and not cases:
-            raise UsageError(
+            raise UnfitCommit(
                 "nothing-selected",
                 f"none of the cases that failed last is here any more: {first_of(request.again, 5)}"
                 if not request.selection
@@ -190,7 +190,7 @@ def selected_cases(workplace: Workplace, request: Request) -> tuple[Case, ...]:
             )
     if not cases:
         near = _nearest(workplace.cases(""), request.selection)
-        raise UsageError(
+        raise UnfitCommit(
             "nothing-selected",
             f"-k {request.selection!r} selects no case",
             f"{near}`perfci list` shows all cases.",

@@ -227,7 +227,7 @@ def _recordable(records: Iterable[Record]) -> Iterator[Record]:
                 require_recordable(one)
             except UsageError as error:
                 advice = "What stands before it was imported, and will not be there twice."
-                raise UsageError(error.slug, error.message, advice) from error
+                raise error.reworded(error.message, advice) from error
         yield one
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from perfci.commands.bisect import ChangeSearch, search_new
 from perfci.commands.compare import Request, compare, now, run, selected_cases
 from perfci.commands.nightly_scope import (
-    OF_THE_COMMIT,
     NightlyRequest,
     NightPlan,
     NightScope,
@@ -26,14 +25,13 @@ from perfci.commands.nightly_scope import (
     whole,
 )
 from perfci.commands.project import Project, require_own
-from perfci.errors import MeasureError, PerfciError
+from perfci.errors import BudgetTooShort, NoTimeToImport, PerfciError, UnmeasurableCommit
 from perfci.history.history import OpenHistory, open_history
 from perfci.history.interchange import keeping
 from perfci.history.records import outcome_of, recorded_run
 from perfci.measure.checkout.commits import Commit
 from perfci.measure.checkout.disk import explaining, take_if_free
 from perfci.measure.checkout.git import Resolved
-from perfci.measure.discovery import NO_TIME_TO_IMPORT
 from perfci.measure.opening import open_workplace
 from perfci.measure.workplace import Surroundings, Wanted
 from perfci.model.case import Case
@@ -97,7 +95,7 @@ class NightSummary:
     def require_progress(self) -> None:
         """MeasureError where not one case was done within the budget."""
         if not self.recorded and self.left and not self.interrupted:
-            raise MeasureError(
+            raise BudgetTooShort(
                 "budget-too-short",
                 f"not one case was done: {format_duration(self.wall_s)} went by, and what is left "
                 f"of the {format_duration(self.budget_s)} of --budget is too short for more",
@@ -237,9 +235,7 @@ class _Night:
                 Request(self._task.selection, only=gap.cases),
                 benchmarks_of=self._benchmarks_of(gap.sha),
             )
-        except PerfciError as error:
-            if error.slug not in OF_THE_COMMIT | {NO_TIME_TO_IMPORT}:
-                raise
+        except (UnmeasurableCommit, NoTimeToImport) as error:
             self._record_error(scope, commit, wanted, error)
             return
         self._took.append((len(gap.cases), self._around.executor.now() - started))
@@ -276,9 +272,7 @@ class _Night:
                     self._task.selection, only=cases, command="nightly", created_at=self._began
                 ),
             )
-        except PerfciError as error:
-            if error.slug != NO_TIME_TO_IMPORT:
-                raise
+        except NoTimeToImport:
             self.summary.no_time_for_same = True
             return
         self._end_where_cut_short(report)
@@ -298,7 +292,7 @@ class _Night:
         self, scope: NightScope, commit: Commit, wanted: tuple[Case, ...], error: PerfciError
     ) -> None:
         """Record what every case of the commit ended with, where it is the commit's doing."""
-        if error.slug == NO_TIME_TO_IMPORT:
+        if isinstance(error, NoTimeToImport):
             self.summary.left.append(Gap(commit.sha, tuple(case.id for case in wanted)))
             return
         side = Side(commit.sha, commit.sha, self._task.python)

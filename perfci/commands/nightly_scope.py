@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from perfci.commands.project import Project, interpreter
 from perfci.commands.recorder import runner_name
-from perfci.errors import MeasureError, PerfciError
+from perfci.errors import MeasureError, NoTimeToImport, PerfciError, UnbuiltCommit
 from perfci.measure.checkout.commits import Commit, branch_of, commits
-from perfci.measure.discovery import CUT_SHORT, NO_TIME_TO_IMPORT
+from perfci.measure.discovery import CUT_SHORT
 from perfci.measure.selection import is_whole
 from perfci.model.case import Case, Failure
 from perfci.model.report import Report
@@ -101,12 +101,8 @@ def plan_night(project: Project, request: NightlyRequest) -> NightPlan:
 
 # What is recorded of one commit of a night: whole cases, and why the others have no points.
 
-UNOPENED = frozenset({"build-failed", "no-benchmark-imports"})
-OF_THE_COMMIT = UNOPENED | {
-    *("wrong-benchmark", "duplicate-id", "nothing-selected"),
-    "installed-copy",  # its package lay elsewhere; of the newest commit it is the configuration's
-}
-"""Slugs of what the same commit would meet again tomorrow; a full disk is none of them."""
+_UNBUILT = frozenset({"build-failed", "no-benchmark-imports"})
+"""Slugs of ``UnbuiltCommit``, which are the kinds of recorded failures."""
 
 _LONGEST = 600
 
@@ -196,15 +192,13 @@ def find_scope(
     for sha in (sha for sha in shas if sha not in known_broken):
         try:
             environment, cases = see(sha)
-        except PerfciError as error:
-            if error.slug not in UNOPENED | {NO_TIME_TO_IMPORT}:
-                raise
+        except (UnbuiltCommit, NoTimeToImport) as error:
             broken[sha] = error
             if len(broken) == _MOST_TRIED:
                 break
         else:
             return NightScope(environment, cases, broken)
-    hurried = next((one for one in broken.values() if one.slug == NO_TIME_TO_IMPORT), None)
+    hurried = next((one for one in broken.values() if isinstance(one, NoTimeToImport)), None)
     if hurried is not None:
         raise hurried
     if broken:
@@ -226,4 +220,4 @@ def known_broken(failed: Sequence[tuple[str, Mapping[str, str]]]) -> frozenset[s
 
     ``failed`` has each run's kind of failure by case.
     """
-    return frozenset(sha for sha, kinds in failed if kinds and UNOPENED.issuperset(kinds.values()))
+    return frozenset(sha for sha, kinds in failed if kinds and _UNBUILT.issuperset(kinds.values()))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from perfci.config.loading import Config, load_config
-from perfci.errors import OutsideError, UsageError
+from perfci.errors import NoRepository, OutsideError, UsageError
 from perfci.files import expanded, read_regular
 from perfci.measure.checkout.git import Repository, open_repository
 from perfci.measure.executor import Executor, Processes
@@ -273,10 +273,8 @@ def repository_at(folder: Path) -> Repository | None:
 
     try:
         return open_repository(folder)
-    except UsageError as error:
-        if error.slug in {"not-a-repository", "bare-repository"}:
-            return None
-        raise
+    except NoRepository:
+        return None
 
 
 def branch_order(

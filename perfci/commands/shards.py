@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from perfci.verdict.policy import Policy
 
 _PAUSE_S: Mapping[EngineName, float] = {"local": 0.5, "slurm": 5.0}
+_ERROR_FIELDS = ("slug", "message", "advice")
 MOST_RATIO = 1.25
 """A spread that is this much larger asks for 56 % more rounds to see the same change."""
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
@@ -273,15 +274,23 @@ def _collected(
     return ShardReports(merged, None)
 
 
+class ShardsRefused(PerfciError):
+    """The error that every shard's process ended by, with its exit code."""
+
+    def __init__(self, slug: str, message: str, advice: str, exit_code: int) -> None:
+        super().__init__(slug, message, advice)
+        self.exit_code = exit_code
+
+
 def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
     """Return the error that all shards ended by, where it is the same one."""
     first, *others = (folder.error(number) for number in plan.numbers)
-    told = ("slug", "message", "advice")
-    if not first or any(one.get(name) != first[name] for one in others for name in told):
+    if not first or any(
+        other.get(name) != first[name] for other in others for name in _ERROR_FIELDS
+    ):
         return None
-    error = PerfciError(*(str(first[name]) for name in told))
-    error.exit_code = int(first["exit_code"])
-    return error
+    slug, message, advice = (str(first[name]) for name in _ERROR_FIELDS)
+    return ShardsRefused(slug, message, advice, int(first["exit_code"]))
 
 
 @dataclass(frozen=True, slots=True)

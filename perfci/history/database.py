@@ -19,7 +19,7 @@ from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, ins
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
-from perfci.errors import DamagedFile, OutsideError, UsageError
+from perfci.errors import DamagedFile, NoHistory, OutsideError, UsageError
 from perfci.files import expanded
 from perfci.history.schema import MIGRATION_LOCK, REVISION, VERSION_TABLE
 from perfci.history.trouble import damaged, is_lost, is_momentary, of_sqlite, translated
@@ -354,7 +354,7 @@ def _require_file(path: Path, *, create: bool) -> None:
             raise _missing(str(path))
         _make(path)
     if not path.is_file():
-        raise UsageError(
+        raise NoHistory(
             "no-history", f"{path} is no file", "Name a file, or one that doesn't exist yet."
         )
     try:
@@ -405,7 +405,7 @@ def _require_ours(connection: Connection, address: Address, *, create: bool) -> 
     if address.path is not None:
         tables = inspect(connection).get_table_names()
         held = f"it holds {', '.join(tables[:3])}" if tables else "it holds no tables"
-        raise UsageError(
+        raise NoHistory(
             "no-history",
             f"{address.path} is a SQLite database, and no history of perfci's: {held}",
             "Name another file.",
@@ -435,8 +435,8 @@ def _known() -> tuple[str, ...]:
     return tuple(f"{number:04}" for number in range(1, int(REVISION) + 1))
 
 
-def _missing(shown: str) -> UsageError:
-    return UsageError(
+def _missing(shown: str) -> NoHistory:
+    return NoHistory(
         "no-history",
         f"there is no history at {shown}",
         "`perfci run --record` begins one; --history, PERFCI_HISTORY or `history` in "

@@ -17,7 +17,14 @@ from pathlib import Path
 
 from perfci.config.loading import load_config
 from perfci.config.reading import nearest
-from perfci.errors import BenchmarkError, MeasureError, UsageError
+from perfci.errors import (
+    BenchmarkError,
+    NoTimeToImport,
+    UnbuiltCommit,
+    UnfitBenchmark,
+    UnfitCommit,
+    UsageError,
+)
 from perfci.measure.conversation import WorkerEnded, import_times
 from perfci.measure.executor import Executor
 from perfci.measure.plan import SessionPlan, SidePlan, files_in
@@ -27,8 +34,6 @@ from perfci.measure.selection import written_in
 from perfci.model.case import Case, Discovery, Failure, FileImports
 from perfci.model.worker import WorkOrder
 
-NO_TIME_TO_IMPORT = "no-time-to-import"
-"""The slug where the session had too little time to say whether a side's files import."""
 CUT_SHORT = "no_time"
 """The kind of failure of a file that had less than ``timeout``: it may well be a sound one."""
 _IMPORT_TIMES = 1 << 22
@@ -93,7 +98,9 @@ def _discovered(
     for failure in found.discovery.failures:
         if failure.kind in _USERS_ERRORS:
             what, _, advice = failure.message.partition("\n")
-            raise BenchmarkError(_USERS_ERRORS[failure.kind], what, advice)
+            broken = failure.kind == "broken_plugin"
+            error = BenchmarkError if broken else UnfitBenchmark
+            raise error(_USERS_ERRORS[failure.kind], what, advice)
     return found
 
 
@@ -265,8 +272,9 @@ def require_own_code(found: Mapping[str, Discovered], installed: Sequence[str]) 
         for one in (one for ran in side.ran for one in ran.wrong):
             if one.where == "copy" and one.name.partition(".")[0] in of_copies:
                 continue
-            slug = "installed-copy" if one.where == "copy" else "wrong-code"
-            raise UsageError(slug, described(one, name), one.advice)
+            if one.where == "copy":
+                raise UnfitCommit("installed-copy", described(one, name), one.advice)
+            raise UsageError("wrong-code", described(one, name), one.advice)
     for package in sorted({*installed, *of_copies}):
         files = {
             one.path
@@ -340,8 +348,8 @@ def require_cases(
         first = failures[0]
         cut = next((failure for failure in failures if failure.kind == CUT_SHORT), None)
         if cut is not None:
-            raise MeasureError(
-                NO_TIME_TO_IMPORT,
+            raise NoTimeToImport(
+                "no-time-to-import",
                 f"no benchmark file in {where} was imported in the time there was; {cut.case}: "
                 f"{cut.message}",
                 f"{cut.log_tail}\nRaise --budget (imports may take half of it); where an import "
@@ -357,7 +365,7 @@ def require_cases(
                 f"-m pip install {name}`, or name the Python that has it: `python` in "
                 "[tool.perfci], or --python"
             )
-        raise MeasureError(
+        raise UnbuiltCommit(
             "no-benchmark-imports",
             f"no benchmark file in {where} could be imported; {first.case}: {first.message}",
             "\n".join(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from perfci.errors import MeasureError, OutsideError, PerfciError, UsageError
+from perfci.errors import OutsideError, PerfciError, UnbuiltCommit, UsageError
 from perfci.measure.checkout.disk import disk_error
 from perfci.measure.checkout.git import Resolved
 from perfci.units import format_duration
@@ -174,7 +174,7 @@ def _failed(command: tuple[str, ...], trouble: str, log: Path) -> PerfciError:
     full = disk_error("building", tail)
     if full and full.slug == "disk-full":
         return OutsideError(full.slug, f"{message}\n{tail}", full.advice)
-    return MeasureError("build-failed", f"{message}\n{tail}".rstrip(), f"The whole log: {log}")
+    return UnbuiltCommit("build-failed", f"{message}\n{tail}".rstrip(), f"The whole log: {log}")
 
 
 def _tail(log: Path) -> str:

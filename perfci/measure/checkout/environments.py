@@ -11,7 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perfci.errors import MeasureError, OutsideError, PerfciError, UsageError
+from perfci.errors import (
+    MeasureError,
+    OutsideError,
+    PerfciError,
+    ReleaseNotInstalled,
+    UsageError,
+)
 from perfci.measure.checkout.build import Recipe
 from perfci.measure.checkout.disk import disk_error, explaining, take
 from perfci.units import format_duration
@@ -252,7 +258,7 @@ class Releases:
             return full
         lines = said.strip().splitlines() or ["no reason given"]
         errors = [one for one in lines if one.startswith("ERROR:")] or lines
-        return MeasureError(
+        return ReleaseNotInstalled(
             "release-not-installed",
             f"{self.package} can't be installed: {errors[-1].removeprefix('ERROR:').strip()}",
             "pip takes its index from its own settings: PIP_INDEX_URL, PIP_FIND_LINKS, pip.conf.",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from perfci.errors import OutsideError, PerfciError, UsageError
+from perfci.errors import NoRepository, OutsideError, PerfciError, UsageError
 from perfci.measure.checkout.disk import disk_error, explaining
 
 _SETTINGS = (
@@ -376,20 +376,20 @@ def open_repository(path: Path) -> Repository:
     is missing or refuses.
     """
     if not path.is_dir():
-        raise UsageError("not-a-repository", f"{path} is no folder", _CHANGE_FOLDER)
+        raise NoRepository("not-a-repository", f"{path} is no folder", _CHANGE_FOLDER)
     check_version()
     bare = attempt(path, "rev-parse", "--is-bare-repository")
     if bare.status != 0:
         raise _refused(path, bare.error) or failure(bare, "rev-parse")
     if bare.output == "true":
-        raise UsageError(
+        raise NoRepository(
             "bare-repository",
             f"{path} is in a bare repository, which has no working tree",
             "Clone it, and run perfci in the clone.",
         )
     inside = git(path, "rev-parse", "--is-inside-work-tree")
     if inside != "true":
-        raise UsageError("not-a-repository", f"{path} is inside a .git folder", _CHANGE_FOLDER)
+        raise NoRepository("not-a-repository", f"{path} is inside a .git folder", _CHANGE_FOLDER)
     root, git_dir, common_dir = (
         Path(git(path, "rev-parse", "--path-format=absolute", option)).resolve()
         for option in ("--show-toplevel", "--git-dir", "--git-common-dir")
@@ -405,7 +405,9 @@ def _refused(path: Path, said: str) -> PerfciError | None:
             f"If you trust it: git config --global --add safe.directory {path}",
         )
     if "not a git repository" in said:
-        return UsageError("not-a-repository", f"{path} is not in a git repository", _CHANGE_FOLDER)
+        return NoRepository(
+            "not-a-repository", f"{path} is not in a git repository", _CHANGE_FOLDER
+        )
     return None
 
 
