@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.options import cases, config_option, measuring_options, python_option, refs
+from perfci.cli.options import (
+    cases,
+    config_option,
+    measuring_options,
+    python_option,
+    refs,
+    split_options,
+)
 from perfci.cli.printing import is_quiet, say
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.units import counted, format_change, format_value
@@ -24,15 +31,8 @@ if TYPE_CHECKING:
 @click.option(
     "--sessions", type=click.IntRange(1, 10), default=1, help="Measure it so many times over."
 )
-@click.option("--log-dir", type=click.Path(file_okay=False, path_type=Path))
-def update(
-    rev: str,
-    selection: str,
-    python: str | None,
-    sessions: int,
-    log_dir: Path | None,
-    **options: Any,
-) -> int:
+@click.option("--log-dir", "log_folder", type=click.Path(file_okay=False, path_type=Path))
+def update(rev: str, sessions: int, **given: Any) -> int:
     """Measure REV (default: HEAD) and store it as this environment's baseline.
 
     Measuring the stored commit again adds a session to it; another commit replaces it, sessions
@@ -41,11 +41,11 @@ def update(
     """
     from perfci.cli.caller import calling
     from perfci.commands.project import open_project
-    from perfci.commands.revisions import Asked, update_baseline
+    from perfci.commands.revisions import update_baseline
 
-    asked = Asked(selection, python, log_folder=log_dir)
+    project_options, options = split_options(given)
     with calling() as caller:
-        updated = update_baseline(open_project(caller, **options), rev, asked, sessions)
+        updated = update_baseline(open_project(caller, **project_options), rev, options, sessions)
     if updated.written and not is_quiet():
         say("Commit these files: they are reviewed and merged like code.")
     return EXIT_NO_VERDICT if updated.left_out else EXIT_PASS

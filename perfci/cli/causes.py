@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -60,18 +61,7 @@ _UNMEASURED = (
 @click.option("--json", "json_path", type=_FILE, help="Write the answer here.")
 @click.option("-q", "--quiet", is_flag=True, help="Show the answer only; no progress.")
 def bisect_command(
-    wanted: str,
-    history: str | None,
-    config_path: Path | None,
-    selection: str,
-    metric: str,
-    package: str,
-    python: str | None,
-    budget_s: float,
-    seed: int | None,
-    restart: bool,
-    json_path: Path | None,
-    quiet: bool,
+    config_path: Path | None, seed: int | None, json_path: Path | None, quiet: bool, **given: Any
 ) -> int:
     """Find the commits of a range at which one case's metric changed, for the worse or better.
 
@@ -86,9 +76,7 @@ def bisect_command(
     from perfci.outputs import STANDARD_OUTPUT, write_files
     from perfci.report.bisection import render_bisection, render_bisection_json
 
-    request = BisectRequest(
-        wanted, selection, metric, python, budget_s, restart, quiet, history, package
-    )
+    request = BisectRequest(quiet=quiet, **given)
     with calling(quiet=quiet) as caller:
         project = open_project(caller, config_path, seed=seed)
         project.check_outputs({"json": json_path} if json_path else {})
@@ -133,12 +121,10 @@ def bisect_command(
 def explain_command(
     report_or_base: str,
     head: str,
-    selection: str,
     config_path: Path | None,
-    python: str | None,
-    within_s: float,
     traces: Path | None,
     quiet: bool,
+    **given: Any,
 ) -> int:
     """Look for what differs inside of cases, between BASE and HEAD or the sides of a REPORT.
 
@@ -152,9 +138,9 @@ def explain_command(
 
     path = Path(report_or_base)
     if not head and path.is_file():
-        request = of_report(path, selection, python, within_s)
+        request = of_report(path, **given)
     else:
-        request = ExplainRequest(report_or_base, head or ".", selection, python, within_s)
+        request = ExplainRequest(report_or_base, head or ".", **given)
     request = replace(request, traces=traces)
     with calling(quiet=quiet) as caller:
         found = explain(open_project(caller, config_path), request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -80,28 +81,7 @@ from perfci.report.clean import clean_line
     help="An inconclusive verdict fails the check (default: `strict` of the configuration here).",
 )
 @config_option
-def comment_command(
-    files: tuple[Path, ...],
-    forge: str | None,
-    pull: int | None,
-    head_sha: str,
-    event_path: Path | None,
-    repository: str | None,
-    author: str | None,
-    body_file: Path,
-    page_file: Path | None,
-    details: str,
-    unreadable: str | None,
-    check: bool,
-    patience: float,
-    history: str | None,
-    any_base: bool,
-    answer: int | None,
-    dry_run: bool,
-    exit_with_verdict: bool,
-    strict: bool | None,
-    config_path: Path | None,
-) -> int:
+def comment_command(exit_with_verdict: bool, **given: Any) -> int:
     """Leave the REPORTs (one an environment) as one comment and one check on their pull request.
 
     Which pull request that is comes from the event or --pull, never from a report; of a merge
@@ -112,29 +92,7 @@ def comment_command(
     from perfci.cli.report import exit_code, worst_code
     from perfci.commands.comment import CommentRequest, comment
 
-    request = CommentRequest(
-        root_here(),
-        files,
-        unreadable,
-        pull,
-        head_sha,
-        event_path,
-        repository,
-        author,
-        body_file,
-        check,
-        patience,
-        history,
-        any_base,
-        dry_run,
-        strict,
-        config_path,
-        page_file,
-        details,
-        forge,
-        answer,
-    )
-    commented = comment(request, say)
+    commented = comment(CommentRequest(root_here(), **given), say)
     if not exit_with_verdict:
         return EXIT_PASS
     return worst_code(exit_code(one, strict=commented.strict) for one in commented.reports)
@@ -146,9 +104,7 @@ def comment_command(
     "Exit codes: 0 asked for or not; 2 usage; 4 GitHub or the disk failed.",
 )
 @posting_options
-def on_demand_command(
-    event_path: Path | None, repository: str | None, author: str | None, patience: float
-) -> None:
+def on_demand_command(**given: Any) -> None:
     """Say whether a comment `/perfci -k EXPR` has its pull request measured, and what.
 
     Where its author may write to the repository: leaves a reaction and an answer, and sets the
@@ -157,7 +113,7 @@ def on_demand_command(
     """
     from perfci.commands.on_demand import OnDemandRequest, on_demand
 
-    found = on_demand(OnDemandRequest(event_path, repository, author, patience), say)
+    found = on_demand(OnDemandRequest(**given), say)
     if found is not None:
         sides = f"{found.base_sha} {found.head_sha}"
         say(f"to measure: {sides} -k {clean_line(repr(found.selection), 400)}")

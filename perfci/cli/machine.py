@@ -72,7 +72,7 @@ def calibrate_command(
     write_it: bool,
     json_path: Path | None,
     markdown: Path | None,
-    log_dir: Path | None,
+    log_folder: Path | None,
     verbose: bool,
     quiet: bool,
 ) -> int:
@@ -83,14 +83,14 @@ def calibrate_command(
     """
     from perfci.cli.caller import calling
     from perfci.commands.calibrate import calibrate
+    from perfci.commands.compare import MeasureOptions
     from perfci.commands.project import open_project
-    from perfci.commands.revisions import Asked
     from perfci.outputs import STANDARD_OUTPUT, write_files
 
     if write_it:
         say("perfci: --write is gone: paste the lines that are shown.", err=True)
-    asked = {"json": json_path, "markdown": markdown}
-    outputs = {name: path for name, path in asked.items() if path is not None}
+    paths = {"json": json_path, "markdown": markdown}
+    outputs = {name: path for name, path in paths.items() if path is not None}
     if at_once:
         if outputs:
             raise click.UsageError(
@@ -102,7 +102,7 @@ def calibrate_command(
         calibration = calibrate(
             open_project(caller, config_path, seed=seed),
             rev,
-            Asked(selection, python, outputs=outputs, log_folder=log_dir),
+            MeasureOptions(selection, python, outputs=outputs, log_folder=log_folder),
             budget,
             config_path,
         )

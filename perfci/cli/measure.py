@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from perfci.cli.options import (
     select_option,
     shard_options,
     showing_options,
+    split_options,
     strict_option,
 )
 from perfci.cli.printing import is_quiet, is_terminal, say, say_red, show
@@ -28,7 +29,6 @@ from perfci.cli.shards import PartedCommand, engine_options
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.model.case import Case
 from perfci.report.clean import clean_json, clean_line, clean_lines
-from perfci.verdict.shards import Shard
 
 
 @click.command(
@@ -92,26 +92,10 @@ from perfci.verdict.shards import Shard
 def compare_command(
     base: str,
     head: str,
-    python: str | None,
-    base_python: str | None,
-    head_python: str | None,
-    selection: str,
-    fail_fast: bool,
-    last_failed: bool,
-    everything: bool,
-    same: bool,
     benchmarks_of: str | None,
-    why: bool | None,
-    traces: Path | None,
-    shard: Shard | None,
-    durations_path: Path | None,
-    record: bool,
-    history: str | None,
-    outputs: Mapping[str, Path],
-    log_dir: Path | None,
     verbose: bool,
     quiet: bool,
-    **options: Any,
+    **given: Any,
 ) -> int:
     """Measure BASE and HEAD side by side and decide whether HEAD got worse.
 
@@ -119,30 +103,15 @@ def compare_command(
     changes. Your checkout is not touched.
     """
     from perfci.cli.caller import calling
-    from perfci.cli.report import conclude, durations_of_shard, exit_code
+    from perfci.cli.report import conclude
     from perfci.commands.project import open_project
-    from perfci.commands.revisions import Asked, compare_revisions
+    from perfci.commands.revisions import compare_revisions
 
-    durations = durations_of_shard(shard, durations_path)
-    asked = Asked(
-        selection, python, shard, durations, record, history, outputs, log_dir, everything, why,
-        traces, last_failed,
-    )  # fmt: skip
+    project_options, options = split_options(given)
     with calling(quiet=quiet) as caller:
-        project = open_project(caller, **options)
-        measured = compare_revisions(
-            project,
-            base,
-            head,
-            asked,
-            base_python=base_python,
-            head_python=head_python,
-            fail_fast=fail_fast,
-            same=same,
-            benchmarks_of=benchmarks_of,
-        )
-    conclude(measured, outputs, verbose=verbose, quiet=quiet)
-    return exit_code(measured.report, strict=project.config.policy.strict)
+        project = open_project(caller, **project_options)
+        measured = compare_revisions(project, base, head, options, benchmarks_of=benchmarks_of)
+    return conclude(measured, options.outputs, project.config, verbose=verbose, quiet=quiet)
 
 
 @click.command(
@@ -171,19 +140,11 @@ def compare_command(
 @showing_options
 def check_command(
     head: str,
-    python: str | None,
-    selection: str,
     no_confirm: bool,
     if_stored: bool,
-    shard: Shard | None,
-    durations_path: Path | None,
-    record: bool,
-    history: str | None,
-    outputs: Mapping[str, Path],
-    log_dir: Path | None,
     verbose: bool,
     quiet: bool,
-    **options: Any,
+    **given: Any,
 ) -> int:
     """Measure HEAD (default: the working tree) and decide against the stored baseline.
 
@@ -191,24 +152,22 @@ def check_command(
     in pairs before anything fails.
     """
     from perfci.cli.caller import calling
-    from perfci.cli.report import conclude, durations_of_shard, exit_code
+    from perfci.cli.report import conclude
     from perfci.commands.check import NoBaseline
     from perfci.commands.project import open_project
-    from perfci.commands.revisions import Asked, check_revision
+    from perfci.commands.revisions import check_revision
 
-    durations = durations_of_shard(shard, durations_path)
-    asked = Asked(selection, python, shard, durations, record, history, outputs, log_dir)
+    project_options, options = split_options(given)
     try:
         with calling(quiet=quiet) as caller:
-            project = open_project(caller, **options)
-            measured = check_revision(project, head, asked, confirm=not no_confirm)
+            project = open_project(caller, **project_options)
+            measured = check_revision(project, head, options, confirm=not no_confirm)
     except NoBaseline as nothing:
         if not if_stored:
             raise
         show(clean_lines(f"perfci: nothing was checked: {nothing.message}\n"), err=True)
         return EXIT_PASS
-    conclude(measured, outputs, verbose=verbose, quiet=quiet)
-    return exit_code(measured.report, strict=project.config.policy.strict)
+    return conclude(measured, options.outputs, project.config, verbose=verbose, quiet=quiet)
 
 
 @click.command(
@@ -219,32 +178,18 @@ def check_command(
 @python_option
 @record_options
 @showing_options
-def run_command(
-    rev: str,
-    python: str | None,
-    selection: str,
-    record: bool,
-    history: str | None,
-    outputs: Mapping[str, Path],
-    log_dir: Path | None,
-    verbose: bool,
-    quiet: bool,
-    **options: Any,
-) -> int:
+def run_command(rev: str, verbose: bool, quiet: bool, **given: Any) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
     from perfci.cli.caller import calling
-    from perfci.cli.report import conclude, exit_code
+    from perfci.cli.report import conclude
     from perfci.commands.project import open_project
-    from perfci.commands.revisions import Asked, run_revision
+    from perfci.commands.revisions import run_revision
 
-    asked = Asked(
-        selection, python, record=record, history=history, outputs=outputs, log_folder=log_dir
-    )
+    project_options, options = split_options(given)
     with calling(quiet=quiet) as caller:
-        project = open_project(caller, **options)
-        measured = run_revision(project, rev, asked)
-    conclude(measured, outputs, verbose=verbose, quiet=quiet)
-    return exit_code(measured.report, strict=project.config.policy.strict)
+        project = open_project(caller, **project_options)
+        measured = run_revision(project, rev, options)
+    return conclude(measured, options.outputs, project.config, verbose=verbose, quiet=quiet)
 
 
 @click.command("list", epilog="Example: perfci list -k 'encoder and not slow'")

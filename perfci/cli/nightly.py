@@ -37,13 +37,14 @@ _FEW = 5
 @click.argument("branch", required=False, shell_complete=refs)
 @click.option(
     "--commits",
-    "wanted",
     metavar="OLD..NEW",
     shell_complete=refs,
     help="Fill the gaps of these commits.",
 )
 @click.option("--last", type=click.IntRange(1), help="The tip, and the gaps of the last N commits.")
-@click.option("--nights", is_flag=True, help="Of each day (UTC) only its last commit.")
+@click.option(
+    "--nights", "last_of_each_day", is_flag=True, help="Of each day (UTC) only its last commit."
+)
 @history_option
 @click.option(
     "--budget",
@@ -71,36 +72,22 @@ _FEW = 5
 @python_option
 @allow_token_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def nightly_command(
-    branch: str | None,
-    wanted: str | None,
-    last: int | None,
-    history: str | None,
-    runner: str | None,
-    python: str | None,
-    config_path: Path | None,
-    seed: int | None,
-    quiet: bool,
-    **options: Any,
-) -> int:
+def nightly_command(config_path: Path | None, seed: int | None, quiet: bool, **given: Any) -> int:
     """Measure BRANCH's tip and record it; with --commits, fill the gaps of a range.
 
     BRANCH defaults to the default branch. The tip is measured once a day. A gap is a commit
     without a run in this environment, or a case that its run lacks. The newest come first, each
     is recorded when it is done, and nothing is measured twice: start it again after a kill.
     """
-    if wanted and (branch or last):
+    if given["commits"] and (given["branch"] or given["last"]):
         raise click.UsageError("--commits names the commits; leave out BRANCH and --last")
     from perfci.cli.caller import calling
     from perfci.commands.nightly import nightly
     from perfci.commands.nightly_scope import NightlyRequest
     from perfci.commands.project import open_project
 
-    request = NightlyRequest(
-        branch, wanted, last, options.pop("nights"), history, runner, python, **options
-    )
     with calling(quiet=quiet) as caller:
-        summary = nightly(open_project(caller, config_path, seed=seed), request)
+        summary = nightly(open_project(caller, config_path, seed=seed), NightlyRequest(**given))
     _show(summary)
     summary.require_progress()
     # an older commit that fails now, or lacks a new case, is news to nobody

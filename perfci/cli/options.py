@@ -7,19 +7,23 @@ benchmark files' source, and the cases that the last command which listed them k
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from perfci.cli.caller import allow_token_option
+from perfci.cli.printing import say
 from perfci.errors import PerfciError
 from perfci.model.worker import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard
+
+if TYPE_CHECKING:
+    from perfci.commands.compare import MeasureOptions
 
 _MOST = 500
 """More fit on no screen."""
@@ -213,7 +217,6 @@ record_options = _stack(
 posting_options = _stack(
     click.option(
         "--event",
-        "event_path",
         envvar="GITHUB_EVENT_PATH",
         type=click.Path(path_type=Path),
         help="The event of GitHub Actions (default: $GITHUB_EVENT_PATH).",
@@ -233,6 +236,7 @@ posting_options = _stack(
     ),
     click.option(
         "--patience",
+        "most_wait_s",
         type=duration,
         default="2m",
         show_default=True,
@@ -240,7 +244,30 @@ posting_options = _stack(
     ),
 )
 showing_options = _stack(
-    click.option("--log-dir", type=_FOLDER, help="Keep the session's log files here."),
+    click.option(
+        "--log-dir", "log_folder", type=_FOLDER, help="Keep the session's log files here."
+    ),
     click.option("-v", "--verbose", is_flag=True, help="Show every comparison."),
     click.option("-q", "--quiet", is_flag=True, help="Show the verdict only; no progress."),
 )
+
+PROJECT_OPTIONS = ("config_path", "rounds", "budget", "seed", "launcher", "strict", "inject")
+"""Options of commands that change the configuration, by their parameters' names."""
+
+
+def split_options(given: dict[str, Any]) -> tuple[dict[str, Any], MeasureOptions]:
+    """Return a command's options for ``open_project``, and those of its measurement."""
+    from perfci.commands.compare import MeasureOptions
+
+    durations = _shard_durations(given.get("shard"), given.pop("durations_path", None))
+    project = {name: given.pop(name) for name in PROJECT_OPTIONS if name in given}
+    return project, MeasureOptions(durations=durations, **given)
+
+
+def _shard_durations(part: Shard | None, path: Path | None) -> Mapping[str, float]:
+    """Return each case's time in the report by which ``--shard`` splits. UsageError without one."""
+    from perfci.commands.project import load_durations
+
+    if part is None and path is not None:
+        raise click.UsageError("--durations says how to split the cases: give --shard as well")
+    return load_durations(path, say)

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.printing import discard, flush, is_coloured, is_quiet, say, show
+from perfci.cli.printing import discard, flush, is_coloured, is_quiet, show
 from perfci.errors import (
     EXIT_NO_VERDICT,
     EXIT_PASS,
@@ -29,29 +29,24 @@ from perfci.outputs import STANDARD_OUTPUT, rendered, unwritable, write_files
 from perfci.report.clean import Clean
 
 if TYPE_CHECKING:
+    from perfci.commands.revisions import RecordableReport
+    from perfci.config.loading import Config
     from perfci.report.exporters import Format
-    from perfci.verdict.shards import Shard
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-class Deliverable(Protocol):
-    """What was measured: its report, and how to record it."""
-
-    @property
-    def report(self) -> Report:
-        """The report of it."""
-
-    def record(self, *, quiet: bool) -> None:
-        """Add its runs to the history, where that was asked for."""
-
-
 def conclude(
-    measured: Deliverable, outputs: Mapping[str, Path], *, verbose: bool, quiet: bool
-) -> None:
-    """Deliver the report, then record the runs: a file that can't be written loses no run.
+    measured: RecordableReport,
+    outputs: Mapping[str, Path],
+    config: Config,
+    *,
+    verbose: bool,
+    quiet: bool,
+) -> int:
+    """Deliver the report, then record the runs, and return the exit code.
 
-    PerfciError says of both what failed.
+    A file that can't be written loses no run. PerfciError names everything that failed.
     """
     failed: list[PerfciError] = []
     for step in (
@@ -64,6 +59,7 @@ def conclude(
             failed.append(error)
     if failed:
         raise joined_error(failed) from failed[0]
+    return exit_code(measured.report, strict=config.policy.strict)
 
 
 def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool, quiet: bool) -> None:
@@ -188,7 +184,7 @@ class FormatsCommand(click.Command):
         """Return the options as ``--help`` shows them: the formats' before the session's."""
         own = super().get_params(ctx)
         names = [one.name for one in self.params]
-        at = names.index("log_dir") if "log_dir" in names else len(names)
+        at = names.index("log_folder") if "log_folder" in names else len(names)
         return [*own[:at], *self.options, *own[at:]]
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -296,12 +292,3 @@ def report_command(file: Path, form: str, output: Path | None, verbose: bool) ->
         write_file(output, text)
     except OSError as error:
         raise unwritable(output, error) from error
-
-
-def durations_of_shard(shard: Shard | None, path: Path | None) -> Mapping[str, float]:
-    """Return by what ``--shard`` splits; a usage error where there is nothing to split."""
-    from perfci.commands.project import load_durations
-
-    if shard is None and path is not None:
-        raise click.UsageError("--durations says how to split the cases: give --shard as well")
-    return load_durations(path, say)

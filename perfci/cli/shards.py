@@ -12,6 +12,7 @@ import click
 
 from perfci.cli.caller import allow_token_option
 from perfci.cli.options import (
+    PROJECT_OPTIONS,
     config_option,
     durations_option,
     python_option,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _OWN_NAMES = ("engine", "shards", "at_once", "sbatch", "job_folder")
 _NOT_FORWARDED = {
-    *_OWN_NAMES, "shard", "durations_path", "benchmarks_of", "log_dir", "strict", "verbose",
+    *_OWN_NAMES, "shard", "durations_path", "benchmarks_of", "log_folder", "strict", "verbose",
     "quiet", "log_format",
 }  # fmt: skip
 """What is of the one who waits and merges, or is given to each shard in another way."""
@@ -109,7 +110,7 @@ def _engine_options(
         sbatch=own.get("sbatch", ()),
         folder=own.get("job_folder"),
         durations=given["durations_path"],
-        log_folder=given["log_dir"],
+        log_folder=given["log_folder"],
         options=_forwarded(context),
     )
 
@@ -165,8 +166,7 @@ def _measure_by_engine(
     from perfci.commands.shards import check_in_parts, compare_in_parts
 
     with calling(quiet=quiet) as caller:
-        names = ("config_path", "rounds", "budget", "seed", "strict", "inject", "launcher")
-        project = open_project(caller, **{name: given[name] for name in names})
+        project = open_project(caller, **{name: given[name] for name in PROJECT_OPTIONS})
         if base is None:
             collected = check_in_parts(project, head, parts, outputs)
         else:

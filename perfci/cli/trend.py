@@ -22,7 +22,6 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 _OPTIONS = (
     click.option(
         "--openmetrics",
-        "openmetrics_path",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Write the latest values and statuses for Prometheus.",
     ),
@@ -55,6 +54,7 @@ _OPTIONS = (
     ),
     click.option(
         "--patience",
+        "most_wait_s",
         type=duration,
         default=120.0,
         metavar="TIME",
@@ -70,20 +70,14 @@ def notification_options(function: F) -> F:
     return function
 
 
-def notifications_of(options: dict[str, Any]) -> Notifications:
-    """Take the options of ``notification_options`` out of a command's ``options``."""
+def notifications_of(**given: Any) -> Notifications:
+    """Return whom the options of ``notification_options`` notify."""
     from perfci.commands.trend import Notifications
     from perfci.forges.github import step
 
-    return Notifications(
-        openmetrics=options.pop("openmetrics_path"),
-        webhook=(options.pop("webhook") or "").strip(),
-        github_issue=options.pop("github_issue"),
-        repository=options.pop("repository"),
-        issue_author=options.pop("issue_author"),
-        report_url=options.pop("report_url") or step.run_url(),
-        most_wait_s=options.pop("patience"),
-    )
+    given["webhook"] = (given["webhook"] or "").strip()
+    given["report_url"] = given["report_url"] or step.run_url()
+    return Notifications(**given)
 
 
 @click.command("trend", epilog="Example: perfci trend --html site --markdown trend.md")
@@ -115,7 +109,7 @@ def trend_command(
     last_days: int | None,
     no_remember: bool,
     config_path: Path | None,
-    **options: Any,
+    **given: Any,
 ) -> None:
     """Say when, by how much, and between which commits each metric moved.
 
@@ -123,7 +117,7 @@ def trend_command(
     """
     asked = {"json": json_path, "markdown": markdown}
     outputs = {name: path for name, path in asked.items() if path is not None}
-    notifications = notifications_of(options)
+    notifications = notifications_of(**given)
     from datetime import UTC, datetime
 
     from perfci.commands.project import history_files, history_place, repository_at

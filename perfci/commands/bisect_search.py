@@ -30,7 +30,7 @@ from perfci.commands.bisect_answers import (
     threshold_of,
     with_explanations,
 )
-from perfci.commands.compare import Request, compare, selected_cases
+from perfci.commands.compare import MeasureOptions, compare, selected_cases
 from perfci.commands.project import Project
 from perfci.errors import (
     BudgetTooShort,
@@ -220,8 +220,8 @@ class _Search:
                 self._state = replace(self._state, ranges=(*self._state.ranges, *branches))
         self._file.write(self._state)
 
-    def _request(self, only: tuple[str, ...]) -> Request:
-        return Request(
+    def _request(self, only: tuple[str, ...]) -> MeasureOptions:
+        return MeasureOptions(
             self._asked.selection,
             only=only,
             command="bisect",
@@ -266,7 +266,7 @@ class _Search:
         self,
         searched: SearchedRange,
         question: Question,
-        request: Request,
+        request: MeasureOptions,
         policy: Policy,
         reserve_s: float,
     ) -> Report:
@@ -406,7 +406,7 @@ def explain_culprit(
     around = project.surroundings()
     try:
         with open_workplace(around, sides, benchmarks_of=places.benchmarks_of) as workplace:
-            cases = selected_cases(workplace, Request(only=(found.case,)))
+            cases = selected_cases(workplace, MeasureOptions(only=(found.case,)))
             (state,) = case_states(cases, ("base", "head"))
             project.caller.step(f"looking inside {after.short} …")
             return explain_case(

@@ -17,7 +17,7 @@ from perfci.calibrate.calibration import Calibration, DefaultSession, Spent
 from perfci.calibrate.promise import PROMISED_METRIC
 from perfci.calibrate.suggestions import suggest
 from perfci.commands.calibrate_parts import SAME_END, CalibrationParts, PartResults, in_workplace
-from perfci.commands.compare import Request, now, selected_cases
+from perfci.commands.compare import MeasureOptions, now, selected_cases
 from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
 from perfci.measure.opening import open_workplace
 from perfci.measure.workplace import Surroundings, Wanted
@@ -29,7 +29,6 @@ from perfci.version import VERSION
 
 if TYPE_CHECKING:
     from perfci.commands.project import Project
-    from perfci.commands.revisions import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +46,28 @@ class CalibrationFacts:
 
 
 def calibrate(
-    project: Project, rev: str, asked: Asked, budget_s: float, config_path: Path | None = None
+    project: Project,
+    rev: str,
+    options: MeasureOptions,
+    budget_s: float,
+    config_path: Path | None = None,
 ) -> Calibration:
     """Measure ``rev`` against itself for ``budget_s`` and return what this machine sees.
 
     ``config_path`` is the configuration's file where it is not one of the project's own.
     """
-    project.check_outputs(asked.outputs)
+    project.check_outputs(options.outputs)
     # what is there and is no file is an error of whoever reads it, not another file's turn
     found = (one for one in (OWN_FILE, PROJECT_FILE) if os.path.lexists(project.root / one))
     name = config_path.name if config_path else next(found, OWN_FILE)
-    side = project.side("head", rev, asked.python)
-    request = asked.request()
-    return calibrate_commit(project.surroundings(), side, request, budget_s, configuration=name)
+    side = project.side("head", rev, options.python)
+    return calibrate_commit(project.surroundings(), side, options, budget_s, configuration=name)
 
 
 def calibrate_commit(
     around: Surroundings,
     wanted: Wanted,
-    request: Request,
+    options: MeasureOptions,
     budget_s: float,
     *,
     configuration: str,
@@ -79,8 +81,8 @@ def calibrate_commit(
     limited = replace(config, settings=replace(config.settings, budget=budget_s))
     sides = tuple(replace(wanted, name=name) for name in ("base", "head"))
     here = replace(around, config=limited)
-    with open_workplace(here, sides, request.log_folder) as workplace:
-        cases = selected_cases(workplace, request)
+    with open_workplace(here, sides, options.log_folder) as workplace:
+        cases = selected_cases(workplace, options)
         parts = CalibrationParts(
             measure=in_workplace(workplace, workplace.budget_end),
             config=config,

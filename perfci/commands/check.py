@@ -14,8 +14,8 @@ from perfci.baselines.files import BaselineStore
 from perfci.commands.accepting import accepting
 from perfci.commands.compare import (
     BothSides,
+    MeasureOptions,
     OneSide,
-    Request,
     measure_alone,
     measure_both,
     selected_cases,
@@ -66,7 +66,7 @@ def check(
     around: Surroundings,
     head: Wanted,
     store: BaselineStore,
-    request: Request,
+    options: MeasureOptions,
     *,
     confirm: bool,
 ) -> tuple[Run, Report]:
@@ -78,25 +78,25 @@ def check(
     if not around.token_allowed:
         refuse_secrets(around.inherited, around.repository.root)
     require_stored(store, around.config.baselines)  # a damaged one is said here, too
-    with open_workplace(around, (head,), request.log_folder) as workplace:
+    with open_workplace(around, (head,), options.log_folder) as workplace:
         environment = workplace.environments["head"]
         baselines = {one.case: one for one in store.load_all(environment.key)}
-        _require_baselines(workplace, baselines, store, request)
-        alone = measure_alone("check", workplace, request)
+        _require_baselines(workplace, baselines, store, options)
+        alone = measure_alone("check", workplace, options)
         written = written_on_head(workplace)
     measured = replace(alone.measured, base=_base_side(baselines, head))
     alone = replace(alone, measured=measured)
-    judged = against_baselines(alone, written, baselines, policy, request.selection)
+    judged = against_baselines(alone, written, baselines, policy, options.selection)
     suspected = suspects(judged.rows, policy)
     if suspected and not confirm:
         judged = unconfirmed(judged, "measured against the stored baseline only")
     elif suspected and measured.interrupted:
         judged = unconfirmed(judged, ENDED_EARLY)
     elif suspected:
-        measured, judged = confirmed(around, alone, judged, suspected, baselines, head, request)
+        measured, judged = confirmed(around, alone, judged, suspected, baselines, head, options)
     asking = _asking_for_a_third(judged.rows, baselines, policy)
     judged = replace(judged, notes=(*judged.notes, *asking))
-    measured, judged = accepting(around, measured, judged, None, whole=request.is_whole)
+    measured, judged = accepting(around, measured, judged, None, whole=options.is_whole)
     return alone.run, build_report(measured, decide_on(measured, judged, policy))
 
 
@@ -107,13 +107,16 @@ def require_stored(store: BaselineStore, folder: str) -> None:
 
 
 def _require_baselines(
-    workplace: Workplace, baselines: Mapping[str, Baseline], store: BaselineStore, request: Request
+    workplace: Workplace,
+    baselines: Mapping[str, Baseline],
+    store: BaselineStore,
+    options: MeasureOptions,
 ) -> None:
     """Raise NothingStored where no selected case has a baseline, of whichever shard it is.
 
     A baseline whose benchmark is gone, and a file that can't be imported, are something to report.
     """
-    cases = selected_cases(workplace, request)
+    cases = selected_cases(workplace, options)
     if any(case.id in baselines for case in cases):
         return
     if not baselines:
@@ -121,8 +124,8 @@ def _require_baselines(
         raise _no_baseline(
             f"no baseline is of this environment, {own}; there are those of {', '.join(others[:3])}"
         )
-    if request.selection and not workplace.failures(cases):
-        raise _no_baseline(f"no case that -k {request.selection!r} selects has a baseline")
+    if options.selection and not workplace.failures(cases):
+        raise _no_baseline(f"no case that -k {options.selection!r} selects has a baseline")
 
 
 def _no_baseline(what: str) -> NoBaseline:
@@ -237,7 +240,7 @@ def confirmed(
     suspected: Sequence[str],
     baselines: Mapping[str, Baseline],
     head: Wanted,
-    request: Request,
+    options: MeasureOptions,
 ) -> tuple[Measured, Judged]:
     """Measure each suspect's baseline commit beside head; those rows replace the suspicion.
 
@@ -246,7 +249,7 @@ def confirmed(
     of_commit: dict[str, list[str]] = {}
     for case in suspected:
         of_commit.setdefault(baselines[case].sha, []).append(case)
-    again = _measured_again(around, of_commit, head, request, alone.measured.timing.wall_s)
+    again = _measured_again(around, of_commit, head, options, alone.measured.timing.wall_s)
     kept, why_kept = _kept(judged.rows, again, around.config.settings.rounds)
     cases = [case for case in again.cases if case not in kept]
     both = _joined_rows(judged, again, cases, around.config.policy)
@@ -365,7 +368,7 @@ def _measured_again(
     around: Surroundings,
     of_commit: Mapping[str, Sequence[str]],
     head: Wanted,
-    request: Request,
+    options: MeasureOptions,
     spent_s: float,
 ) -> _Confirmation:
     """Measure each commit's suspects beside head, within what the budget has left.
@@ -381,9 +384,9 @@ def _measured_again(
         for sha, cases in of_commit.items():
             left_s = around.config.settings.budget - (around.executor.now() - began)
             within = _within(around, max(_LEAST_CONFIRMING_S, left_s))
-            logs = request.log_folder and request.log_folder / f"confirming-{sha[:12]}"
-            asked = replace(request, only=tuple(cases), log_folder=logs)
-            one = _beside_head(within, sha, head, asked)
+            logs = options.log_folder and options.log_folder / f"confirming-{sha[:12]}"
+            suspects_alone = replace(options, only=tuple(cases), log_folder=logs)
+            one = _beside_head(within, sha, head, suspects_alone)
             if isinstance(one, str):
                 why_not.append(one)
                 continue
@@ -399,14 +402,16 @@ def _measured_again(
     return _Confirmation(tuple(commits), tuple(measured), tuple(why_not), interrupted)
 
 
-def _beside_head(around: Surroundings, sha: str, head: Wanted, request: Request) -> BothSides | str:
+def _beside_head(
+    around: Surroundings, sha: str, head: Wanted, options: MeasureOptions
+) -> BothSides | str:
     """Measure a baseline's commit beside head, or return why that can't be done."""
     try:
         resolved = around.repository.resolve(sha)
     except UsageError:
         return f"the baseline's commit {sha[:12]} isn't in this clone"
     try:
-        return measure_both(around, Wanted("base", resolved, head.python), head, request)
+        return measure_both(around, Wanted("base", resolved, head.python), head, options)
     except (PerfciError, OSError) as error:
         known = error if isinstance(error, PerfciError) else refusal(error)
         what = known.message.splitlines()[0]

@@ -32,32 +32,44 @@ from perfci.verdict.shards import Part, Shard, part_of
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What a command asks of a session, besides the configuration.
+class MeasureOptions:
+    """The options of a measurement, besides its revisions and the configuration.
 
-    ``everything``: cases of the same code on both sides are measured as any other.
-    ``only`` names cases by their ids, besides the user's ``selection``; empty for all. So does
-    ``again``, which has files, too: what failed last time and is asked for by ``--last-failed``.
-    ``shard`` asks for a part of what is selected, split by ``durations`` in s by case; None for the
-    whole.
-    The report is of ``command``, and of ``created_at``: the moment it is made where that is empty.
-    Both sides run head's benchmark files, or those of ``benchmarks_of``. ``why``: cases that moved
-    are looked into, and Chrome traces of them written into the folder ``traces``.
+    ``selection`` is the expression of ``-k``. ``shard`` is a part of the selected cases, split by
+    ``durations`` in s by case. ``everything`` measures cases of the same code on both sides as any
+    other. Recording in the ``history`` implies it. ``outputs`` are files that the caller writes.
+    They are refused before measuring where they can't be written. ``why`` looks into cases that
+    moved, by the configuration where it is None, and writes Chrome traces into ``traces``.
+    ``same`` allows both sides to be one commit. ``last_failed`` measures only cases that failed in
+    this repository's last comparison.
+
+    A command sets the other fields. ``only`` has the ids of the cases to measure, ``again`` ids
+    and files of cases that failed before. Empty means all. The report is of ``command`` and
+    ``created_at``, or of the moment it is made. Both sides run the benchmark files of
+    ``benchmarks_of``, or head's.
     """
 
     selection: str = ""
-    only: tuple[str, ...] = ()
-    again: tuple[str, ...] = ()
-    fail_fast: bool = False
-    everything: bool = False
-    log_folder: Path | None = None
+    python: str | None = None
+    base_python: str | None = None
+    head_python: str | None = None
     shard: Shard | None = None
     durations: Mapping[str, float] = field(default_factory=dict)
-    command: str = ""
+    record: bool = False
+    history: str | None = None
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    log_folder: Path | None = None
+    everything: bool = False
+    fail_fast: bool = False
+    last_failed: bool = False
+    same: bool = False
+    why: bool | None = None
+    traces: Path | None = None
+    only: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    command: str = "compare"
     created_at: str = ""
     benchmarks_of: Resolved | None = None
-    why: bool = False
-    traces: Path | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -74,25 +86,25 @@ class BothSides:
     judged: Judged
 
 
-def compare(around: Surroundings, base: Wanted, head: Wanted, request: Request) -> Report:
+def compare(around: Surroundings, base: Wanted, head: Wanted, options: MeasureOptions) -> Report:
     """Measure ``base`` and ``head`` in pairs and return the report with its verdict."""
-    return compare_runs(around, base, head, request)[1]
+    return compare_runs(around, base, head, options)[1]
 
 
 def compare_runs(
     around: Surroundings,
     base: Wanted,
     head: Wanted,
-    request: Request,
+    options: MeasureOptions,
     announce: Announce = unheard,
 ) -> tuple[tuple[Run, Run], Report]:
     """Measure both in pairs; return their runs (base's, head's), and the report.
 
     ``announce`` is told what will be measured and by when, before anything is.
     """
-    both = measure_both(around, base, head, request, announce)
+    both = measure_both(around, base, head, options, announce)
     measured, judged = accepting(
-        around, both.measured, both.judged, base.resolved, whole=request.is_whole
+        around, both.measured, both.judged, base.resolved, whole=options.is_whole
     )
     return both.runs, build_report(measured, decide_on(measured, judged, around.config.policy))
 
@@ -101,26 +113,26 @@ def measure_both(
     around: Surroundings,
     base: Wanted,
     head: Wanted,
-    request: Request,
+    options: MeasureOptions,
     announce: Announce = unheard,
 ) -> BothSides:
     """Measure both in pairs, and judge them."""
     with open_workplace(
-        around, (base, head), request.log_folder, benchmarks_of=request.benchmarks_of
+        around, (base, head), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
         remember_cases(around, workplace)
-        part = selected_part(workplace, request)
+        part = selected_part(workplace, options)
         announce(_announcement(base.resolved, head.resolved, part, around.config.settings))
         result = workplace.measure(
             part.cases,
-            fail_fast=request.fail_fast,
+            fail_fast=options.fail_fast,
             scale=part.scale,
-            everything=request.everything,
-            looks=request.why,
+            everything=options.everything or options.record,
+            looks=bool(options.why),
         )
-        new, gone = one_sided_points(workplace, request, part)
-        removed = (*removed_cases(workplace, request), *gone)
-        measured = measured_of(request.command or "compare", workplace, request, result, part)
+        new, gone = one_sided_points(workplace, options, part)
+        removed = (*removed_cases(workplace, options), *gone)
+        measured = measured_of(options.command, workplace, options, result, part)
         environments = workplace.environments
         measured_cases = {state.case.id for state in result.states if state.outputs["base"]}
         not_given = tuple(
@@ -140,8 +152,8 @@ def measure_both(
             around.config.policy,
             written_on_base(workplace),
         )
-        if request.why and not result.cut_short and not any(measured.injected.values()):
-            looked = workplace.explain(result.states, judged.rows, request.traces)
+        if options.why and not result.cut_short and not any(measured.injected.values()):
+            looked = workplace.explain(result.states, judged.rows, options.traces)
             judged = replace(judged, why=looked.why, notes=(*judged.notes, *looked.notes))
         return BothSides(
             (
@@ -173,26 +185,26 @@ def remember_cases(around: Surroundings, workplace: Workplace) -> None:
         memory.keep_cases(workplace.found["head"].discovery.cases)
 
 
-def selected_cases(workplace: Workplace, request: Request) -> tuple[Case, ...]:
+def selected_cases(workplace: Workplace, options: MeasureOptions) -> tuple[Case, ...]:
     """Return head's cases that are asked for; UsageError where there are none."""
-    selected = workplace.cases(request.selection)
-    cases = tuple(case for case in selected if not request.only or case.id in request.only)
-    if request.again:
-        again = set(request.again)
+    selected = workplace.cases(options.selection)
+    cases = tuple(case for case in selected if not options.only or case.id in options.only)
+    if options.again:
+        again = set(options.again)
         cases = tuple(case for case in cases if again & {case.id, case.file})
         if selected and not cases:
             raise UnfitCommit(
                 "nothing-selected",
-                f"none of the cases that failed last is here any more: {first_of(request.again, 5)}"
-                if not request.selection
-                else f"-k {request.selection!r} selects none of the cases that failed last",
+                f"none of the cases that failed last is here any more: {first_of(options.again, 5)}"
+                if not options.selection
+                else f"-k {options.selection!r} selects none of the cases that failed last",
                 "Leave out --last-failed.",
             )
     if not cases:
-        near = _nearest(workplace.cases(""), request.selection)
+        near = _nearest(workplace.cases(""), options.selection)
         raise UnfitCommit(
             "nothing-selected",
-            f"-k {request.selection!r} selects no case",
+            f"-k {options.selection!r} selects no case",
             f"{near}`perfci list` shows all cases.",
         )
     return cases
@@ -206,12 +218,12 @@ def _nearest(cases: Sequence[Case], selection: str) -> str:
     return f"Did you mean {listed([f'`{name}`' for name in meant])}? " if meant else ""
 
 
-def selected_part(workplace: Workplace, request: Request) -> Part:
+def selected_part(workplace: Workplace, options: MeasureOptions) -> Part:
     """Return what is measured here of the cases that are asked for: all, or a shard's part."""
-    asked = {case.id for case in selected_cases(workplace, request)}
-    selected = workplace.cases(request.selection)
+    asked = {case.id for case in selected_cases(workplace, options)}
+    selected = workplace.cases(options.selection)
     # split as if nothing were left out: a check confirms suspects in the shard that found them
-    return part_of(selected, request.shard, request.durations).only(asked)
+    return part_of(selected, options.shard, options.durations).only(asked)
 
 
 def reported_failures(workplace: Workplace, part: Part) -> tuple[Failure, ...]:
@@ -219,13 +231,13 @@ def reported_failures(workplace: Workplace, part: Part) -> tuple[Failure, ...]:
     return tuple(one for one in workplace.failures(part.whole) if part.reports(one.case))
 
 
-def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
+def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
     """Return the benchmarks that base's files have and head's no longer have, by their names.
 
     Both sides run head's files, so base's own are read and never imported. One that names no
     benchmark stands for itself, by its path, once it is gone. A selection names those it means.
     """
-    if request.only or request.again:
+    if options.only or options.again:
         return ()
     plan, head = workplace.plan, workplace.found["head"].discovery
     before = _on_base(workplace)
@@ -240,7 +252,7 @@ def removed_cases(workplace: Workplace, request: Request) -> tuple[str, ...]:
         if name not in kept and file not in broken
     }
     stand_ins = (Case(name, name, {}, file, 0, "") for name, file in sorted(gone.items()))
-    return tuple(case.id for case in select(stand_ins, request.selection))
+    return tuple(case.id for case in select(stand_ins, options.selection))
 
 
 def written_on_base(workplace: Workplace) -> Mapping[str, Written]:
@@ -275,43 +287,43 @@ def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
 
 
 def one_sided_points(
-    workplace: Workplace, request: Request, part: Part
+    workplace: Workplace, options: MeasureOptions, part: Part
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the cases that head's benchmark files give on head alone, and on base alone.
 
     An axis whose values come from the library, say, or a skip that asks it. Files that fail on a
     side are reported as failures.
     """
-    if request.only or request.again:
+    if options.only or options.again:
         return (), ()
     base, head = (workplace.found[name].discovery for name in ("base", "head"))
     broken = {failure.case for side in (base, head) for failure in side.failures}
     on_base = {case.id for case in base.cases}
     new = (case for case in part.whole if case.id not in on_base and not case.skip)
     measurable = {case.id for case in head.cases if not case.skip}
-    gone = (case for case in select(base.cases, request.selection) if case.id not in measurable)
+    gone = (case for case in select(base.cases, options.selection) if case.id not in measurable)
     return (
         tuple(case.id for case in new if case.file not in broken),
         tuple(case.id for case in gone if case.file not in broken and not case.skip),
     )
 
 
-def _left_out(workplace: Workplace, request: Request) -> tuple[str, ...]:
+def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
     """Return a note on the cases that the user's selection leaves out of the report."""
     everything = workplace.found["head"].discovery.cases
-    if request.again:
-        left = len(everything) - len(selected_cases(workplace, request))
+    if options.again:
+        left = len(everything) - len(selected_cases(workplace, options))
         return (f"--last-failed left out {left} of {counted(len(everything), 'case')}.",) * bool(
             left
         )
-    left = len(everything) - len(select(everything, request.selection))
-    if not left or request.only:
+    left = len(everything) - len(select(everything, options.selection))
+    if not left or options.only:
         return ()
-    return (f"-k {request.selection!r} left out {left} of {counted(len(everything), 'case')}.",)
+    return (f"-k {options.selection!r} left out {left} of {counted(len(everything), 'case')}.",)
 
 
 def measured_of(
-    command: str, workplace: Workplace, request: Request, result: SessionResult, part: Part
+    command: str, workplace: Workplace, options: MeasureOptions, result: SessionResult, part: Part
 ) -> Measured:
     """Return what the report of a session says beside its rows."""
     sides = {side.name: side.side for side in workplace.plan.sides}
@@ -319,13 +331,13 @@ def measured_of(
     head, base = environments["head"], environments.get("base")
     measured = Measured(
         command=command,
-        created_at=request.created_at or now(),
+        created_at=options.created_at or now(),
         base=sides.get("base"),
         head=sides["head"],
         environment=head,
         base_environment=base if base and base.key != head.key else None,
-        notes=(*workplace.notes, *_left_out(workplace, request)),
-        benchmarks_of=request.benchmarks_of.sha if request.benchmarks_of else "",
+        notes=(*workplace.notes, *_left_out(workplace, options)),
+        benchmarks_of=options.benchmarks_of.sha if options.benchmarks_of else "",
         injected=workplace.config.settings.inject,
         shard=str(part.shard or ""),
         split=part.split,
@@ -343,17 +355,12 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")  # noqa: TID251 (it is the one that reads the clock)
 
 
-def run(
-    around: Surroundings, head: Wanted, request: Request, *, benchmarks_of: Resolved | None = None
-) -> tuple[Run, Report]:
-    """Measure ``head`` alone; return its run, and a report of its numbers without a comparison.
-
-    The benchmark files are its own, or those of ``benchmarks_of``.
-    """
+def run(around: Surroundings, head: Wanted, options: MeasureOptions) -> tuple[Run, Report]:
+    """Measure ``head`` alone; return its run, and a report of its numbers without a comparison."""
     with open_workplace(
-        around, (head,), request.log_folder, benchmarks_of=benchmarks_of
+        around, (head,), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
-        alone = measure_alone("run", workplace, request)
+        alone = measure_alone("run", workplace, options)
     policy = around.config.policy
     decided = decide_on(alone.measured, judged_alone(alone.result, policy), policy)
     return alone.run, build_report(alone.measured, decided)
@@ -369,11 +376,11 @@ class OneSide:
     measured: Measured
 
 
-def measure_alone(command: str, workplace: Workplace, request: Request) -> OneSide:
+def measure_alone(command: str, workplace: Workplace, options: MeasureOptions) -> OneSide:
     """Measure the selected cases of the workplace's only side, or a shard's part of them."""
-    part = selected_part(workplace, request)
+    part = selected_part(workplace, options)
     result = workplace.measure(part.cases)
-    measured = measured_of(command, workplace, request, result, part)
+    measured = measured_of(command, workplace, options, result, part)
     run = run_of(result, "head", measured, measured.environment)
     return OneSide(part, result, run, measured)
 
@@ -387,7 +394,7 @@ def list_cases(
     """
     with open_workplace(around, (head,)) as workplace:
         remember_cases(around, workplace)
-        cases = selected_cases(workplace, Request(selection))
+        cases = selected_cases(workplace, MeasureOptions(selection))
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
         notes = (
             *without_benchmark(workplace.found, around.config.policy.thresholds),

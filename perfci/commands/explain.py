@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from perfci.commands.compare import Request, selected_cases
+from perfci.commands.compare import MeasureOptions, selected_cases
 from perfci.commands.project import Project, load_report
 from perfci.errors import UsageError
 from perfci.files import require_writable
@@ -81,7 +81,7 @@ def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
         moved.setdefault(row.case, []).append(row)
     files = project.repository.resolve(request.benchmarks_of) if request.benchmarks_of else None
     with open_workplace(project.surroundings(), sides, benchmarks_of=files) as workplace:
-        chosen = selected_cases(workplace, Request(request.selection))
+        chosen = selected_cases(workplace, MeasureOptions(request.selection))
         on_base = {case.id for case in workplace.found["base"].discovery.cases}
         for case in chosen:
             if case.id not in on_base:

@@ -58,23 +58,24 @@ def compare(
     ``why`` is ``--why``. ``progress`` is called with a line of text for each step, round and
     notice.
     """
-    from perfci.commands.revisions import Asked, compare_revisions
+    from perfci.commands.compare import MeasureOptions
+    from perfci.commands.revisions import compare_revisions
 
     caller = _caller(repository, progress, allow_token=allow_token)
     project = _project(caller, config, rounds, budget, seed, inject)
-    folder = _path(log_folder)
-    asked = Asked(
+    options = MeasureOptions(
         select,
         python,
+        base_python,
+        head_python,
         record=record,
         history=history,
-        log_folder=folder,
+        log_folder=_path(log_folder),
         everything=everything,
+        same=same,
         why=why,
     )
-    measured = compare_revisions(
-        project, base, head, asked, base_python=base_python, head_python=head_python, same=same
-    )
+    measured = compare_revisions(project, base, head, options)
     measured.record()
     return measured.report
 
@@ -102,12 +103,15 @@ def check(
     A suspicion is confirmed by measuring both commits side by side, unless not ``confirm``. The
     other arguments are those of ``compare``. UsageError ``no-baseline`` where nothing is stored.
     """
-    from perfci.commands.revisions import Asked, check_revision
+    from perfci.commands.compare import MeasureOptions
+    from perfci.commands.revisions import check_revision
 
     caller = _caller(repository, progress, allow_token=allow_token)
     project = _project(caller, config, rounds, budget, seed, inject)
-    asked = Asked(select, python, record=record, history=history, log_folder=_path(log_folder))
-    measured = check_revision(project, head, asked, confirm=confirm)
+    options = MeasureOptions(
+        select, python, record=record, history=history, log_folder=_path(log_folder)
+    )
+    measured = check_revision(project, head, options, confirm=confirm)
     measured.record()
     return measured.report
 

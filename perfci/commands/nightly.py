@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfci.commands.bisect import ChangeSearch, search_new
-from perfci.commands.compare import Request, compare, now, run, selected_cases
+from perfci.commands.compare import MeasureOptions, compare, now, run, selected_cases
 from perfci.commands.nightly_scope import (
     NightlyRequest,
     NightPlan,
@@ -186,7 +186,7 @@ class _Night:
             (self._wanted("head", sha),),
             benchmarks_of=self._benchmarks_of(sha),
         ) as workplace:
-            cases = selected_cases(workplace, Request(self._task.selection))
+            cases = selected_cases(workplace, MeasureOptions(self._task.selection))
             measurable = tuple(case for case in cases if not case.skip)
             return workplace.environments["head"], measurable
 
@@ -232,8 +232,11 @@ class _Night:
             measured, report = run(
                 self._within(within_s),
                 self._wanted("head", gap.sha),
-                Request(self._task.selection, only=gap.cases),
-                benchmarks_of=self._benchmarks_of(gap.sha),
+                MeasureOptions(
+                    self._task.selection,
+                    only=gap.cases,
+                    benchmarks_of=self._benchmarks_of(gap.sha),
+                ),
             )
         except (UnmeasurableCommit, NoTimeToImport) as error:
             self._record_error(scope, commit, wanted, error)
@@ -268,7 +271,7 @@ class _Night:
                 self._within(within_s),
                 self._wanted("base", self._newest.sha),
                 self._wanted("head", self._newest.sha),
-                Request(
+                MeasureOptions(
                     self._task.selection, only=cases, command="nightly", created_at=self._began
                 ),
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from perfci.baselines.files import BaselineStore
 from perfci.commands.check import check
-from perfci.commands.compare import Request, compare_runs, run
+from perfci.commands.compare import MeasureOptions, compare_runs, run
 from perfci.commands.project import cache_folder
 from perfci.commands.recorder import (
     CaseMemory,
@@ -39,48 +39,9 @@ if TYPE_CHECKING:
     from perfci.model.report import Report
     from perfci.model.run import CaseRun, Run
     from perfci.model.worker import MeasureSettings
-    from perfci.verdict.shards import Shard
 
 _LAST = 20
 _MOST_ROWS = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked of a measurement besides its revisions.
-
-    ``selection`` is what ``-k`` takes. ``shard`` asks for a part of the cases, split by
-    ``durations`` in s by case. ``everything``, and all that is recorded, is measured even where
-    both sides are the same code. ``record`` adds what was measured to the ``history``. ``outputs``
-    are the files that the caller is going to write: refused before measuring where they can't be.
-    ``why`` says whether cases that moved are looked into; None: as it is configured.
-    ``traces`` is the folder for Chrome traces of these. ``last_failed``: of the cases that failed
-    in this repository's last comparison, and no others.
-    """
-
-    selection: str = ""
-    python: str | None = None
-    shard: Shard | None = None
-    durations: Mapping[str, float] = field(default_factory=dict)
-    record: bool = False
-    history: str | None = None
-    outputs: Mapping[str, Path] = field(default_factory=dict)
-    log_folder: Path | None = None
-    everything: bool = False
-    why: bool | None = None
-    traces: Path | None = None
-    last_failed: bool = False
-
-    def request(self, *, fail_fast: bool = False) -> Request:
-        """Return the part of it that a session is asked for."""
-        return Request(
-            self.selection,
-            fail_fast=fail_fast,
-            everything=self.everything or self.record,
-            log_folder=self.log_folder,
-            shard=self.shard,
-            durations=self.durations,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +53,7 @@ class RecordableReport:
     recorder: Recorder | None
 
     def record(self, *, quiet: bool = False) -> None:
-        """Add the runs to the history, where that was asked for; after the report is delivered."""
+        """Add the runs to the history, where that was asked for. The report is delivered first."""
         if self.recorder is not None:
             self.recorder.record(self.runs, self.report, quiet=quiet)
 
@@ -101,80 +62,83 @@ def compare_revisions(
     project: Project,
     base: str,
     head: str,
-    asked: Asked,
+    options: MeasureOptions,
     *,
-    base_python: str | None = None,
-    head_python: str | None = None,
-    fail_fast: bool = False,
-    same: bool = False,
     benchmarks_of: str | None = None,
 ) -> RecordableReport:
     """Measure both revisions side by side. ``same`` allows two sides that are one commit.
 
     Both run head's benchmark files, or those of ``benchmarks_of``.
     """
-    if asked.shard and fail_fast:
+    _check_options(project, options)
+    memory = CaseMemory(cache_folder(), project.repository)
+    failed = memory.last_failed() if options.last_failed else RememberedCases()
+
+    def side(name: str, rev: str, own: str | None) -> Wanted:
+        option = f"--{name}-python" if own else "--python"
+        return project.side(name, rev, own or options.python, option)
+
+    base_side = side("base", base, options.base_python)
+    head_side = side("head", head, options.head_python)
+    if not options.same and not project.config.settings.inject:
+        require_two_sides(base_side, head_side)
+    sides = (base_side.resolved, head_side.resolved)
+    say_what_is_left_out(project.repository, project.caller.say, *sides)
+    recording = _recorder(project, options, *sides)
+    session_options = replace(
+        options,
+        why=bool(options.traces) or (project.config.why if options.why is None else options.why),
+        again=tuple(failed.failed),
+        benchmarks_of=project.repository.resolve(benchmarks_of) if benchmarks_of else None,
+    )
+    if options.last_failed:
+        project.caller.announce(taken_text(failed))
+    runs, report = compare_runs(
+        project.surroundings(), base_side, head_side, session_options, project.caller.announce
+    )
+    _remember(memory, project, options, report)
+    return RecordableReport(_with_past(project, options, report), runs, recording)
+
+
+def _check_options(project: Project, options: MeasureOptions) -> None:
+    """UsageError for options that exclude each other, OutsideError for unwritable outputs."""
+    if options.shard and options.fail_fast:
         raise UsageError(
             "shard-fail-fast",
             "--fail-fast ends the one shard that sees a regression: the others measure on, and "
             "their merge would lack the cases that it left out",
             "Choose one: --shard, or --fail-fast for a session of all cases.",
         )
-    if asked.shard and asked.last_failed:
+    if options.shard and options.last_failed:
         raise UsageError(
             "shard-last-failed",
             "--last-failed takes what failed on this machine, which the other shards don't know",
             "Choose one: --shard or --last-failed.",
         )
-    if asked.traces and asked.why is False:
+    if options.traces and options.why is False:
         raise UsageError(
             "trace-without-why",
             "--trace is of cases that are looked into, and with --no-why none is",
             "Leave --no-why out.",
         )
-    project.check_outputs(asked.outputs, asked.history)
-    if asked.traces:
+    project.check_outputs(options.outputs, options.history)
+    if options.traces:
         try:
-            require_writable(asked.traces / "trace.json")
+            require_writable(options.traces / "trace.json")
         except OSError as error:
-            raise unwritable(asked.traces, error) from error
-    memory = CaseMemory(cache_folder(), project.repository)
-    failed = memory.last_failed() if asked.last_failed else RememberedCases()
-
-    def side(name: str, rev: str, own: str | None) -> Wanted:
-        option = f"--{name}-python" if own else "--python"
-        return project.side(name, rev, own or asked.python, option)
-
-    base_side, head_side = side("base", base, base_python), side("head", head, head_python)
-    if not same and not project.config.settings.inject:
-        require_two_sides(base_side, head_side)
-    sides = (base_side.resolved, head_side.resolved)
-    say_what_is_left_out(project.repository, project.caller.say, *sides)
-    recording = _recorder(project, asked, *sides)
-    request = replace(
-        asked.request(fail_fast=fail_fast),
-        why=bool(asked.traces) or (project.config.why if asked.why is None else asked.why),
-        traces=asked.traces,
-        again=tuple(failed.failed),
-        benchmarks_of=project.repository.resolve(benchmarks_of) if benchmarks_of else None,
-    )
-    if asked.last_failed:
-        project.caller.announce(taken_text(failed))
-    runs, report = compare_runs(
-        project.surroundings(), base_side, head_side, request, project.caller.announce
-    )
-    _remember(memory, project, asked, report)
-    return RecordableReport(_with_past(project, asked, report), runs, recording)
+            raise unwritable(options.traces, error) from error
 
 
-def _remember(memory: CaseMemory, project: Project, asked: Asked, report: Report) -> None:
+def _remember(
+    memory: CaseMemory, project: Project, options: MeasureOptions, report: Report
+) -> None:
     """Keep which cases failed, of a report that can say so of code: no quick look, no A/A."""
     base, head = report.base, report.head
     same = base is not None and (base.sha, base.python) == (head.sha, head.python)
     quick = project.config.settings.rounds < DECIDING_ROUNDS
     if base is None or same or quick or report.injected:
         return
-    whole = not (asked.selection or asked.last_failed or asked.shard or report.interrupted)
+    whole = not (options.selection or options.last_failed or options.shard or report.interrupted)
     try:
         memory.keep_failed(report, asked=f"{base.rev} with {head.rev}", whole=whole)
     except OSError as error:
@@ -184,40 +148,40 @@ def _remember(memory: CaseMemory, project: Project, asked: Asked, report: Report
 
 
 def check_revision(
-    project: Project, head: str, asked: Asked, *, confirm: bool = True
+    project: Project, head: str, options: MeasureOptions, *, confirm: bool = True
 ) -> RecordableReport:
     """Measure ``head`` against its environment's baseline. NothingStored where there is none."""
-    project.check_outputs(asked.outputs, asked.history)
+    project.check_outputs(options.outputs, options.history)
     resolved = project.repository.resolve(head)
     say_what_is_left_out(project.repository, project.caller.say, resolved)
-    recording = _recorder(project, asked, resolved)
+    recording = _recorder(project, options, resolved)
     measured, report = check(
         project.surroundings(),
-        project.side("head", head, asked.python),
+        project.side("head", head, options.python),
         BaselineStore(project.root / project.config.baselines),
-        asked.request(),
+        options,
         confirm=confirm,
     )
-    return RecordableReport(_with_past(project, asked, report), (measured,), recording)
+    return RecordableReport(_with_past(project, options, report), (measured,), recording)
 
 
-def run_revision(project: Project, rev: str, asked: Asked) -> RecordableReport:
+def run_revision(project: Project, rev: str, options: MeasureOptions) -> RecordableReport:
     """Measure ``rev`` alone."""
-    project.check_outputs(asked.outputs, asked.history)
-    head = project.side("head", rev, asked.python)
-    recording = _recorder(project, asked, head.resolved)
-    measured, report = run(project.surroundings(), head, asked.request())
+    project.check_outputs(options.outputs, options.history)
+    head = project.side("head", rev, options.python)
+    recording = _recorder(project, options, head.resolved)
+    measured, report = run(project.surroundings(), head, options)
     return RecordableReport(report, (measured,), recording)
 
 
-def _recorder(project: Project, asked: Asked, *sides: Resolved) -> Recorder | None:
-    return recorder(project, asked.history, *sides) if asked.record else None
+def _recorder(project: Project, options: MeasureOptions, *sides: Resolved) -> Recorder | None:
+    return recorder(project, options.history, *sides) if options.record else None
 
 
-def _with_past(project: Project, asked: Asked, report: Report) -> Report:
-    if not (asked.record or asked.history or project.config.history):
+def _with_past(project: Project, options: MeasureOptions, report: Report) -> Report:
+    if not (options.record or options.history or project.config.history):
         return report
-    place = project.history_place(asked.history)
+    place = project.history_place(options.history)
     return with_past(report, place, project.repository, project.config.aliases, project.caller.say)
 
 
@@ -280,7 +244,9 @@ def with_past(
     return build_report(measured, replace(decided, past=tuple(past)))
 
 
-def update_baseline(project: Project, rev: str, asked: Asked, sessions: int = 1) -> BaselineUpdate:
+def update_baseline(
+    project: Project, rev: str, options: MeasureOptions, sessions: int = 1
+) -> BaselineUpdate:
     """Measure ``rev`` so many ``sessions`` over, and store each when it is done.
 
     MeasureError where a session is interrupted; those before it stay stored.
@@ -296,13 +262,15 @@ def update_baseline(project: Project, rev: str, asked: Asked, sessions: int = 1)
     store = BaselineStore(project.root / project.config.baselines)
     store.require_writable()
     updated = BaselineUpdate(store, project.config.settings, project.caller.say)
-    wanted = project.side("head", rev, asked.python)
+    wanted = project.side("head", rev, options.python)
     for number in range(1, sessions + 1):
-        request = asked.request()
-        if request.log_folder is not None and sessions > 1:
-            request = replace(request, log_folder=request.log_folder / f"session-{number}")
+        logs = options.log_folder
+        if logs is not None and sessions > 1:
+            logs = logs / f"session-{number}"
         try:
-            measured, report = run(project.surroundings(), wanted, request)
+            measured, report = run(
+                project.surroundings(), wanted, replace(options, log_folder=logs)
+            )
         except KeyboardInterrupt:
             if number == 1:
                 raise

@@ -41,8 +41,7 @@ def notifications(*arguments: str) -> Notifications:
     @click.command()
     @notification_options
     def command(**options: Any) -> None:
-        found.append(notifications_of(options))
-        assert options == {}
+        found.append(notifications_of(**options))
 
     command.main(list(arguments), standalone_mode=False)
     return found[0]
