@@ -1,4 +1,7 @@
-"""``@perfci.benchmark``: a function, its axes and its options, and the work that it returns."""
+"""``@perfci.benchmark``: a function, its axes and its options, and the work that it returns.
+
+Importing this never imports torch. ``inference`` and ``training_step`` do when they are called.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from perfci.errors import BenchmarkError
 from perfci.metrics import METRICS, Observer, Ranks
@@ -18,6 +21,9 @@ from perfci.metrics.own import ExtraMetric
 from perfci.model.case import NAME, Direction, Gate, Kind, Metric, why_unfit
 from perfci.model.finding import Finding
 from perfci.units import parse_share
+
+if TYPE_CHECKING:
+    import torch
 
 LABEL = re.compile(r"[A-Za-z0-9_.:+\-]{1,60}")
 _OPTIONS = ("name", "ids", "tags", "skip", "timeout", "thresholds", "metrics")
@@ -388,3 +394,69 @@ def metric(
             'threshold="5%", gate="fail"): a share and one of fail, warn, info.',
         )
     return ExtraMetric(made, measure)
+
+
+def inference(
+    model: Callable[..., Any],
+    *inputs: Any,
+    mode: str = "eager",
+    items: float | None = None,
+    device: str | torch.device | None = None,
+    compile_options: dict[str, Any] | None = None,
+    shapes: Sequence[Any] | None = None,
+    **keyword_inputs: Any,
+) -> Work:
+    """Return the work of one call ``model(*inputs, **keyword_inputs)`` without gradients.
+
+    ``mode`` is ``eager``, ``default``, ``reduce-overhead``, ``max-autotune`` or a
+    torch.compile backend's name; ``device`` defaults to a CUDA device where there is one;
+    model and inputs are moved there. ``items`` counts what one call handles (throughput). With
+    ``shapes`` (inputs, tuples of inputs, or shapes of the one input) a call is one of each.
+    """
+    from perfci.api.inference import inference_work
+
+    return inference_work(
+        model,
+        inputs,
+        keyword_inputs,
+        mode=mode,
+        items=items,
+        device=device,
+        compile_options=compile_options,
+        where=user_frame(),
+        shapes=shapes,
+    )
+
+
+def training_step(
+    model: Any,
+    inputs: Any,
+    target: Any = None,
+    *,
+    loss: Callable[..., Any] | None = None,
+    optimizer: Any = None,
+    mode: str = "eager",
+    items: float | None = None,
+    device: str | torch.device | None = None,
+    compile_options: dict[str, Any] | None = None,
+) -> Work:
+    """Return the work of one step: forward, loss, backward, and the optimizer's step.
+
+    ``inputs`` is a tensor or a tuple of positional inputs. ``loss(output, target)`` gives a
+    scalar; without it the model's output must be one. ``optimizer`` is an optimizer over
+    ``model``'s parameters, a callable that makes one from them, or None for SGD.
+    """
+    from perfci.api.training import training_work
+
+    return training_work(
+        model,
+        inputs,
+        target,
+        loss=loss,
+        optimizer=optimizer,
+        mode=mode,
+        items=items,
+        device=device,
+        compile_options=compile_options,
+        where=user_frame(),
+    )

@@ -22,7 +22,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from perfci.api.command import all_of
-from perfci.api.definition import Work
+from perfci.api.definition import Work, user_frame
 from perfci.api.distributed.launched import launch
 from perfci.api.distributed.member import (
     END_S,
@@ -50,25 +50,31 @@ BACKENDS, START_METHODS = ("gloo", "nccl"), ("spawn", "fork")
 _LONGEST_POLL_MS = 2**31 - 1
 
 
-def distributed_work(
-    function: Callable[..., Any],
+def distributed(
+    fn: Callable[..., Any],
     *,
     ranks: int,
-    backend: str,
-    args: Sequence[Any],
-    items: float | None,
-    timeout: float,
-    start_method: str,
-    launcher: str | Sequence[str],
-    where: str,
+    backend: str = "gloo",
+    args: Sequence[Any] = (),
+    items: float | None = None,
+    timeout: float = 120.0,
+    start_method: str = "spawn",
+    launcher: str | Sequence[str] = "",
 ) -> Work:
-    """Start the ranks, have each set up, and return the work of one step of all."""
-    wrongs = _wrongs(function, ranks, backend, args, items, timeout, start_method, launcher)
-    wrong = next(wrongs, "")
-    if wrong:
+    """Return the work of one step of ``ranks`` processes, from when all begin until the last ends.
+
+    Each rank has torchrun's environment and a process group of ``backend`` ("gloo" or "nccl"), and
+    calls ``fn(*args)``, a function of the benchmark's file, which returns its step. A set-up or a
+    step that takes more than ``timeout`` s fails. ``start_method`` "fork" spares the ranks their
+    imports, "spawn" is always possible. A ``launcher`` ("srun --overlap --nodes=2 --ntasks=4")
+    starts one process a rank, on any nodes. Raises BenchmarkError, with file and line, where it is
+    written wrongly.
+    """
+    wrongs = _wrongs(fn, ranks, backend, args, items, timeout, start_method, launcher)
+    if wrong := next(wrongs, ""):
         raise BenchmarkError(
             "bad-distributed",
-            f"{where}: perfci.distributed: {wrong}",
+            f"{user_frame()}: perfci.distributed: {wrong}",
             "Write perfci.distributed(train, ranks=2, backend='gloo'), where `train` is a function "
             "of the benchmark's file that sets up one rank and returns its step. What can't be "
             "sent to a rank as one of `args`, make in that function.",
@@ -77,11 +83,11 @@ def distributed_work(
     if not words and start_method == "fork" and (why := _why_no_fork()):
         raise Unusable(
             "rank_unforkable",
-            f"{where}: ranks can't be forked: {why}; write start_method='spawn'",
+            f"{user_frame()}: ranks can't be forked: {why}; write start_method='spawn'",
         )
     job = Job(
-        function.__module__,
-        function.__qualname__,
+        fn.__module__,
+        fn.__qualname__,
         pickle.dumps(tuple(args)),
         backend,
         ranks,

@@ -57,7 +57,7 @@ _NOT_PROVED = (AuthenticationError, AssertionError, EOFError, OSError)
 
 
 BOOTSTRAP = str(Path(__file__).parents[2] / "worker" / "bootstrap.py")
-_TIED = str(Path(__file__).parents[1] / "serving" / "tied.py")
+_TIED = str(Path(__file__).parents[1] / "tied.py")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,35 +29,38 @@ _PAUSE_S = 0.01
 _ANSWER_S = 2.0
 _LAST_LINES, _LONGEST_LINE = 10, 500
 _ERRORS = 400
-"""A status from here on is no answer of a server that is ready."""
+"""Lowest status with which a server isn't ready."""
 _STARTED: list[Server] = []
 _CHUNK = 1 << 16
 _LONGEST_EVENT_LINE = 1 << 20
 _SHOWN = 500
 _DIGITS = 18
 _BOM = "\ufeff".encode()
-"""What a stream of events may begin with."""
+"""Byte order mark, with which a stream of events may begin."""
 _DONE = b"[DONE]"
 _FIELDS = frozenset({b"data", b"event", b"id", b"retry", b""})
 """A line that begins with a colon is a comment."""
 _NO_TEXT = frozenset({"role"})
-"""What of a choice's ``delta`` isn't the model's."""
-
-
+"""Keys of a choice's ``delta`` that don't hold the model's text."""
 _TIED = str(Path(__file__).with_name("tied.py"))
 
 
-def started_server(
+def server(
     command: Sequence[str | os.PathLike[str]],
     *,
-    ready: str | None,
-    timeout: float,
-    cwd: str | os.PathLike[str] | None,
-    env: Mapping[str, str] | None,
+    ready: str | None = None,
+    timeout: float = 60.0,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Server:
-    """Start the server of ``perfci.server``. Unusable where it ends or isn't ready in time.
+    """Start a server for this side, and return it once it is ready. It ends with the worker.
 
-    So, too, where another one answers for it already: both sides would measure that one.
+    ``{port}`` in the command's words is a free port's number, which is ``PORT`` in its environment.
+    ``ready`` is a path or URL that answers, or text that it prints. Without it, the server is ready
+    when the port takes connections. ``timeout`` is in s.
+
+    Raises Unusable where the server ends or isn't ready in time, or where another one answers at
+    its URL already: both sides would measure that one.
     """
     if wrong := next(_wrongs(command, ready, timeout, cwd, env), ""):
         raise BenchmarkError(
@@ -84,7 +87,9 @@ def started_server(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    started = Server(f"http://{_HOST}:{port}", port, shlex.join(words), process, Output(process))
+    started = Server(
+        f"http://{_HOST}:{port}", port, shlex.join(words), process, ServerOutput(process)
+    )
     try:
         started.await_ready(_check(ready, started), timeout)
     except BaseException:
@@ -95,7 +100,7 @@ def started_server(
 
 
 def _wrongs(command: Any, ready: Any, timeout: Any, cwd: Any, env: Any) -> Iterator[str]:
-    """Yield what is wrong with the arguments, and what would be right."""
+    """Yield errors in the arguments, each with its correction."""
     if not all_of(command, str, os.PathLike) or "" in list(command)[:1]:
         yield f"the command is {command!r}; give a list: the program and its arguments"
     if ready is not None and not (isinstance(ready, str) and ready):
@@ -110,10 +115,10 @@ def _wrongs(command: Any, ready: Any, timeout: Any, cwd: Any, env: Any) -> Itera
 
 
 def _mark() -> dict[str, str]:
-    """Return the variable by which perfci ends a server's children that left its session.
+    """Return the variable by which perfci finds and ends a server's children.
 
-    The kernel ends the server itself with this process, but not what asked for a session of its
-    own. Outside of a session there is no mark, nor anybody to look for it.
+    The kernel ends the server itself with this process, but not children in a session of their own.
+    Outside of a measurement there is no mark.
     """
     token = os.environ.get("PERFCI_WORKER")
     return {"PERFCI_SERVER": token} if token else {}
@@ -121,37 +126,37 @@ def _mark() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Server:
-    """A server that runs: its ``url``, without a slash at the end, and its ``port``."""
+    """A running server. Its ``url`` has no slash at the end."""
 
     url: str
     port: int
     command: str
     _process: subprocess.Popen[bytes]
-    _output: Output
+    _output: ServerOutput
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Return its process id."""
         return self._process.pid
 
     @property
     def printed(self) -> str:
-        """What it printed last, as far as that is kept."""
+        """Return the end of its output, as far as it is kept."""
         return self._output.text()
 
     def await_ready(self, is_ready: Callable[[], bool], timeout: float) -> None:
-        """Wait until it is ready; Unusable where it ends, or isn't in time."""
+        """Wait until it is ready. Raises Unusable where it ends first, or isn't ready in time."""
         until = monotonic() + timeout
         while not is_ready():
             if ended := self.ended():
                 raise Unusable("server_ended", ended)
             if monotonic() > until:
-                said = f"`{self.command}` was not ready within {timeout:g} s"
-                raise Unusable("server_not_ready", f"{said}:\n{self._output.last_lines()}")
+                late = f"`{self.command}` was not ready within {timeout:g} s"
+                raise Unusable("server_not_ready", f"{late}:\n{self._output.last_lines()}")
             sleep(_PAUSE_S)
 
     def ended(self) -> str:
-        """Return how it ended, and its last lines; nothing while it runs."""
+        """Return how it ended, with its last lines, or an empty string while it runs."""
         code = self._process.poll()
         if code is None:
             return ""
@@ -164,21 +169,21 @@ class Server:
 
 
 def require_running() -> None:
-    """Raise Unusable where a server of this process has ended, whoever answered for it."""
-    for one in _STARTED:
-        if ended := one.ended():
-            said = f"requests were answered by something else, for the benchmark's server {ended}"
-            raise Unusable("server_ended", said)
+    """Raise Unusable where a server of this process has ended, even if its URL still answers."""
+    for started in _STARTED:
+        if ended := started.ended():
+            why = f"requests were answered by something else, for the benchmark's server {ended}"
+            raise Unusable("server_ended", why)
 
 
 def ended_servers() -> list[str]:
-    """Return how each server of this process has ended that does no longer run."""
+    """Return how each server of this process ended that no longer runs."""
     sleep(_PAUSE_S)  # its connections close a little before it can be waited for
-    return [said for one in _STARTED if (said := one.ended())]
+    return [ended for started in _STARTED if (ended := started.ended())]
 
 
-class Output:
-    """Reads what a server prints, so that it never blocks, and keeps the end of it."""
+class ServerOutput:
+    """Reads a server's output, so that the server never blocks, and keeps its end."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None  # noqa: S101 (asked for above)
@@ -188,16 +193,16 @@ class Output:
         self._thread.start()
 
     def text(self) -> str:
-        """Return what is kept."""
+        """Return the output that is kept."""
         return b"".join(self._chunks.copy()).decode("utf-8", "replace")
 
     def last_lines(self) -> str:
-        """Return the last lines, none of them long."""
+        """Return the last lines, each cut to a readable length."""
         lines = self.text().strip().splitlines()[-_LAST_LINES:]
-        return "\n".join(one[:_LONGEST_LINE] for one in lines) or "it printed nothing"
+        return "\n".join(line[:_LONGEST_LINE] for line in lines) or "it printed nothing"
 
     def wait(self) -> None:
-        """Let the reader catch up; children of the server may hold the pipe open."""
+        """Let the reader catch up. Children of the server may hold the pipe open."""
         self._thread.join(0.2)
 
     def _run(self) -> None:
@@ -206,7 +211,7 @@ class Output:
 
 
 def _check(ready: str | None, started: Server) -> Callable[[], bool]:
-    """Return what says whether the server is ready."""
+    """Return a function that returns whether the server is ready."""
     if ready is None:
         return lambda: _takes_connections(started.port)
     if ready.startswith("/") or _is_url(ready):
@@ -247,7 +252,7 @@ def _free_port() -> int:
 
 
 class Endpoint:
-    """Asks a URL; each call is one request, on a connection of its own."""
+    """A URL to request. Each call makes one request on its own connection."""
 
     def __init__(self, url: str, body: Any, headers: Mapping[str, str]) -> None:
         self.url = url
@@ -261,20 +266,19 @@ class Endpoint:
         self._headers = {"Accept": "text/event-stream", **kind, **headers}
 
     def __call__(self) -> Iterator[str]:
-        """Yield each token's event. Unusable for what is no whole stream of events."""
+        """Yield each token's event. Raises Unusable for anything but a whole stream of events."""
         connection = self._connect(*self._address)
         tokens = 0
         try:
             connection.request(self._method, self._target, self._body, self._headers)
             response = connection.getresponse()
             self._check(response)
-            for one in _payloads(response):
-                if _is_token(one):
+            for payload in _payloads(response):
+                if _is_token(payload):
                     tokens += 1
-                    yield one
+                    yield payload
         except (OSError, HTTPException) as error:
-            said = str(error) or type(error).__name__
-            what = f"failed after {tokens} tokens: {said}"
+            what = f"failed after {tokens} tokens: {str(error) or type(error).__name__}"
             raise self._failure("request_failed", what) from error
         except ValueError as error:
             raise self._failure("bad_stream", str(error)) from error
@@ -283,8 +287,8 @@ class Endpoint:
 
     def _check(self, response: HTTPResponse) -> None:
         if response.status != 200:
-            said = response.read(_SHOWN).decode("utf-8", "replace")
-            what = f"answered {response.status} {response.reason}:\n{said}"
+            body = response.read(_SHOWN).decode("utf-8", "replace")
+            what = f"answered {response.status} {response.reason}:\n{body}"
             raise self._failure("request_failed", what)
         kind = response.headers.get_content_type()
         if kind != "text/event-stream":
@@ -297,13 +301,13 @@ class Endpoint:
 def _payloads(response: HTTPResponse) -> Iterator[str]:
     """Yield each event's data, up to ``[DONE]`` or the body's end.
 
-    ValueError for what is no event, and for a body that was cut off: one that says no length ends
-    with the connection, whoever closed that, so its stream has to say that it is done.
+    Raises ValueError for anything but an event, and for a body that was cut off. A body without a
+    length ends with the connection, so its stream has to end with ``[DONE]``.
     """
     data: list[bytes] = []
     done = False
     for line in _lines(response):
-        if done:  # what is left is read all the same: the server has then ended this request
+        if done:  # the rest is read, so that the server has ended this request
             continue
         if not line:
             if data:
@@ -329,7 +333,7 @@ def _payloads(response: HTTPResponse) -> Iterator[str]:
 
 
 def _lines(response: HTTPResponse) -> Iterator[bytes]:
-    """Yield the lines of a body as they come, without their ends."""
+    """Yield the lines of a body as they arrive, without their ends."""
     length = response.headers["Content-Length"]
     if length and not response.chunked and not (length.isascii() and length.isdigit()):
         raise ValueError(f"sent the length {length[:80]!r}")
@@ -354,10 +358,10 @@ def _lines(response: HTTPResponse) -> Iterator[bytes]:
 
 
 def _is_token(payload: str) -> bool:
-    """Say whether an event carries a token.
+    """Return whether an event carries a token.
 
-    Not so of OpenAI's: the first, which only says whose turn it is, the last, which says why it is
-    the last, and counts. Anything else is one. ValueError for an error that the stream reports.
+    OpenAI's first event (the role), its last (the reason to stop) and its counts carry none. Any
+    other event does. Raises ValueError for an error that the stream reports.
     """
     if not payload.startswith("{"):
         return True

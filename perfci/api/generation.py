@@ -13,8 +13,8 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from perfci.api.definition import Work
-from perfci.api.serving.server import Endpoint, require_running
+from perfci.api.definition import Work, user_frame
+from perfci.api.server import Endpoint, require_running
 from perfci.clock import perf_counter
 from perfci.errors import BenchmarkError, Unusable
 from perfci.metrics import Reading
@@ -27,40 +27,49 @@ if TYPE_CHECKING:
 _OPEN_LOOP_REQUESTS = 16
 _NAMES = ", ".join(OBJECTIVES)
 _MOST_TOKENS = 1_000_000
-"""Of one request. More are a stream that never ends, which would take all memory first."""
+"""Limit of a request. A stream that never ends would take all memory."""
 _NO_STREAM = (str, bytes, list, tuple, dict)
-"""What can be gone through, but is there all at once."""
+"""Types that can be iterated but hold all their items at once."""
 
 
-def generation_work(
+def generate(
     stream: Callable[[], Any] | str,
     *,
-    body: Any,
-    headers: Mapping[str, str] | None,
-    concurrency: int,
-    requests: int | None,
-    rate: float | None,
-    seed: int,
-    objective: Mapping[str, float],
-    where: str,
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+    concurrency: int = 1,
+    requests: int | None = None,
+    rate: float | None = None,
+    seed: int = 0,
+    objective: Mapping[str, float] | None = None,
 ) -> Work:
-    """Return the work of ``perfci.generate``. BenchmarkError, at ``where``, for a wrong load."""
-    asked = _wrong_stream(stream, body, headers)
-    if wrong := next(chain(asked, _wrong_load(concurrency, requests, rate, seed, objective)), ""):
+    """Return the work of a load's requests for tokens, each consumed to its end.
+
+    ``stream()`` returns a generator or an async generator of tokens; a URL is asked for
+    server-sent events, with ``body`` as JSON by POST where there is one. Closed loop:
+    ``concurrency`` clients make ``requests`` in all (as many as clients). Open loop: ``requests``
+    (16) arrive at ``rate`` a second, at random times of ``seed``, the same in every call.
+    ``objective`` has the most, in s, that a request may take for the share that is ``goodput``.
+    """
+    wrongs = chain(
+        _wrong_stream(stream, body, headers),
+        _wrong_load(concurrency, requests, rate, seed, objective or {}),
+    )
+    if wrong := next(wrongs, ""):
         raise BenchmarkError(
             "bad-load",
-            f"{where}: perfci.generate: {wrong}",
+            f"{user_frame()}: perfci.generate: {wrong}",
             'Write perfci.generate(stream) or perfci.generate("http://127.0.0.1:8000/generate", '
             'body={"prompt": "…"}, concurrency=4): docs/serving.md.',
         )
     opened = Endpoint(stream, body, headers or {}) if isinstance(stream, str) else stream
     if rate is None:
         count = requests or concurrency
-        schedule = Schedule(count, clients=concurrency)
+        schedule = RequestSchedule(count, clients=concurrency)
     else:
         count = requests or _OPEN_LOOP_REQUESTS
-        schedule = Schedule(count, clients=count, arrivals=arrivals(rate, count, seed))
-    load = _Load(Loop(opened, schedule), Requests(dict(objective)))
+        schedule = RequestSchedule(count, clients=count, arrivals=arrivals(rate, count, seed))
+    load = _Load(RequestLoop(opened, schedule), Requests(dict(objective or {})))
     return Work(load, items=float(count), observer=load)
 
 
@@ -72,9 +81,9 @@ def arrivals(rate: float, count: int, seed: int) -> tuple[float, ...]:
 
 @dataclass(slots=True, eq=False)
 class _Load:
-    """Makes a call's requests; keeps what they were like."""
+    """Makes a call's requests and keeps their times."""
 
-    loop: Loop
+    loop: RequestLoop
     requests: Requests
 
     def __call__(self) -> None:
@@ -88,12 +97,12 @@ class _Load:
         self.requests = Requests(self.requests.objective)
 
     def reading(self) -> Reading:
-        """Return what the requests were like."""
+        """Return the metrics of the requests."""
         return self.requests.reading()
 
 
 def _wrong_stream(stream: Any, body: Any, headers: Any) -> Iterator[str]:
-    """Yield what is wrong with what is asked, and what would be right."""
+    """Yield errors in the stream and its request, each with its correction."""
     if not isinstance(stream, str):
         if not callable(stream):
             yield f"the stream is {stream!r}; give what returns a generator of tokens, or a URL"
@@ -113,7 +122,7 @@ def _wrong_stream(stream: Any, body: Any, headers: Any) -> Iterator[str]:
 def _wrong_load(
     concurrency: Any, requests: Any, rate: Any, seed: Any, objective: Any
 ) -> Iterator[str]:
-    """Yield what is wrong with how often it is asked, and what would be right."""
+    """Yield errors in the load, each with its correction."""
     if not _is_count(concurrency):
         yield f"`concurrency` is {concurrency!r}; give how many clients there are: 1 or more"
     if requests is not None and not _is_count(requests):
@@ -139,7 +148,7 @@ def _wrong_load(
 
 def _are_texts(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
-        isinstance(one, str) for one in (*value, *value.values())
+        isinstance(text, str) for text in (*value, *value.values())
     )
 
 
@@ -162,7 +171,7 @@ def _is_positive(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class RequestSchedule:
     """The requests of a call: ``clients`` make ``count``, each at its arrival where it has one."""
 
     count: int
@@ -171,32 +180,32 @@ class Schedule:
 
 
 @dataclass(slots=True)
-class Loop:
+class RequestLoop:
     """Opens streams by a schedule and consumes each to its end."""
 
     opened: Callable[[], Any]
-    schedule: Schedule
+    schedule: RequestSchedule
     _unused: list[Any] = field(default_factory=list)
     _asynchronous: bool | None = None
     _threads: ThreadPoolExecutor | None = None
     _runner: Runner | None = None
 
     def run(self) -> list[Request]:
-        """Make a call's requests; all have ended when it returns. Unusable for one that fails."""
+        """Make a call's requests to their ends. Raises Unusable for one that fails."""
         first = None
         if self._asynchronous is None:
             first = perf_counter()
-            self._unused.append(self.opened())  # what it gives decides how it is gone through
+            self._unused.append(self.opened())  # its type decides how streams are consumed
             self._asynchronous = _is_asynchronous(self._unused[0])
         if self._asynchronous:
             return self._in_event_loop()
         if self.schedule.clients == 1 and not self.schedule.arrivals:
             due = (first, *[None] * (self.schedule.count - 1))
-            return [self._request(one) for one in due]
+            return [self._request(moment) for moment in due]
         return self._in_threads()
 
     def _open(self) -> Any:
-        """Return a stream; the first was opened already."""
+        """Return a stream. The first was opened already."""
         try:
             return self._unused.pop()
         except IndexError:
@@ -228,9 +237,9 @@ class Loop:
         else:  # a client takes the next request as soon as it has the last token of one
             futures = [submit(self._request) for _ in range(self.schedule.count)]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-        for one in done:
-            one.result()
-        return [one.result() for one in futures]
+        for future in done:
+            future.result()
+        return [future.result() for future in futures]
 
     def _in_event_loop(self) -> list[Request]:
         import asyncio
@@ -249,7 +258,7 @@ class Loop:
             return list(await asyncio.gather(*waiting))
         numbers = iter(range(schedule.count))
         clients = [self._client(numbers) for _ in range(schedule.clients)]
-        return [one for made in await asyncio.gather(*clients) for one in made]
+        return [request for made in await asyncio.gather(*clients) for request in made]
 
     async def _client(self, numbers: Iterator[int]) -> list[Request]:
         return [await self._awaited(None) for _ in numbers]
