@@ -61,7 +61,12 @@ _UNMEASURED = (
 @click.option("--json", "json_path", type=_FILE, help="Write the answer here.")
 @click.option("-q", "--quiet", is_flag=True, help="Show the answer only; no progress.")
 def bisect_command(
-    config_path: Path | None, seed: int | None, json_path: Path | None, quiet: bool, **given: Any
+    wanted: str,
+    config_path: Path | None,
+    seed: int | None,
+    json_path: Path | None,
+    quiet: bool,
+    **given: Any,
 ) -> int:
     """Find the commits of a range at which one case's metric changed, for the worse or better.
 
@@ -71,16 +76,17 @@ def bisect_command(
     With --package, the releases of a dependency are compared, each in an environment of its own.
     """
     from perfci.cli.caller import calling
-    from perfci.commands.bisect import BisectRequest, bisect
+    from perfci.commands.bisect import bisect
+    from perfci.commands.bisect_search import BisectOptions
     from perfci.commands.project import open_project
     from perfci.outputs import STANDARD_OUTPUT, write_files
     from perfci.report.bisection import render_bisection, render_bisection_json
 
-    request = BisectRequest(quiet=quiet, **given)
+    options = BisectOptions(quiet=quiet, **given)
     with calling(quiet=quiet) as caller:
         project = open_project(caller, config_path, seed=seed)
         project.check_outputs({"json": json_path} if json_path else {})
-        bisection = bisect(project, request)
+        bisection = bisect(project, wanted, options)
     printed = json_path == STANDARD_OUTPUT
     if json_path and not printed:
         write_files({json_path: render_bisection_json(bisection)})

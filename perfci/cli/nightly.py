@@ -83,11 +83,11 @@ def nightly_command(config_path: Path | None, seed: int | None, quiet: bool, **g
         raise click.UsageError("--commits names the commits; leave out BRANCH and --last")
     from perfci.cli.caller import calling
     from perfci.commands.nightly import nightly
-    from perfci.commands.nightly_scope import NightlyRequest
+    from perfci.commands.nightly_scope import NightlyOptions
     from perfci.commands.project import open_project
 
     with calling(quiet=quiet) as caller:
-        summary = nightly(open_project(caller, config_path, seed=seed), NightlyRequest(**given))
+        summary = nightly(open_project(caller, config_path, seed=seed), NightlyOptions(**given))
     _show(summary)
     summary.require_progress()
     # an older commit that fails now, or lacks a new case, is news to nobody

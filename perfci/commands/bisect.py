@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfci.bisect.answer import Bisection, NamedCommit
 from perfci.bisect.search import Search
 from perfci.commands.bisect_answers import SearchedRange
-from perfci.commands.bisect_search import SearchOptions, is_begun, search
+from perfci.commands.bisect_search import BisectOptions, is_begun, search
 from perfci.commands.compare import now
 from perfci.commands.project import Project
 from perfci.errors import BudgetTooShort, MeasureError, NoHistory, SearchRunning, UsageError
@@ -23,65 +23,66 @@ _SHOWN = 8
 _SHORTEST = 4
 
 
-@dataclass(frozen=True, slots=True)
-class BisectRequest:
-    """What is asked for: ``wanted`` is a range ``GOOD..BAD``, or the id of a change of ``trend``.
+def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
+    """Search ``wanted``, going on where an earlier start ended.
 
-    ``selection`` and ``metric`` narrow down what is searched for in a range; a change has its own.
-    ``history`` is where the change is. With ``package`` the range is of its releases. The other
-    fields are as in ``SearchOptions``.
+    It is a range ``GOOD..BAD``, or the id of a change of the trend, which has its own case, metric
+    and commits.
     """
-
-    wanted: str
-    selection: str = ""
-    metric: str = ""
-    python: str | None = None
-    budget_s: float = 3600.0
-    restart: bool = False
-    quiet: bool = False
-    history: str | None = None
-    package: str = ""
-
-
-def bisect(project: Project, request: BisectRequest) -> Bisection:
-    """Search what is asked for, going on where an earlier start ended."""
-    case, metric, expected = "", request.metric, None
-    places: SearchRange
-    if ".." in request.wanted:
-        if request.package:
-            places = ReleaseRange(project, request.package, request.wanted, request.python)
-        else:
-            places = CommitRange(project, request.wanted, request.python)
-    else:
-        target = _target(project, request)
-        case, metric, expected = target.case, target.metric, target.ratio
-        places = CommitRange(project, target.commits, request.python)
-    asked = SearchOptions(
-        request.selection,
-        case,
-        metric,
-        request.budget_s,
-        request.restart,
-        request.quiet,
-        expected,
-    )
-    return search(project, places, asked)
+    if ".." in wanted:
+        searched: SearchRange = (
+            ReleaseRange(project, options.package, wanted, options.python)
+            if options.package
+            else CommitRange(project, wanted, options.python)
+        )
+        return search(project, searched, options)
+    _require_range(wanted, options)
+    change = change_of_history(project, wanted, options.history, now())
+    return search(project, *_search_of(project, change, options))
 
 
-def _target(project: Project, request: BisectRequest) -> SearchTarget:
-    if request.package:
+def _require_range(wanted: str, options: BisectOptions) -> None:
+    """UsageError for options that a change of the trend does not go with."""
+    if options.package:
         raise UsageError(
             "bad-range",
-            f"{request.wanted!r} is no range of releases of {request.package}",
+            f"{wanted!r} is no range of releases of {options.package}",
             "Write OLDER..NEWER: perfci bisect --package torch 2.11..2.13.",
         )
-    if request.selection or request.metric:
+    if options.selection or options.metric:
         raise UsageError(
             "change-and-case",
-            f"{request.wanted!r} is a change, which has its own case and metric",
+            f"{wanted!r} is a change, which has its own case and metric",
             "Leave out -k and --metric, or give a range GOOD..BAD.",
         )
-    return target_of(change_of_history(project, request.wanted, request.history, now()))
+
+
+def _search_of(
+    project: Project, change: Change, options: BisectOptions
+) -> tuple[SearchRange, BisectOptions]:
+    """Return the commits and the options of the search for what made a change.
+
+    UsageError where no two commits are known between which it lies. The range is the one that
+    holds the change with 95 % confidence, not the one that fits best.
+    """
+    older, newer = change.commits_within
+    if not older or not newer or change.same_commit:
+        raise UsageError(
+            "change-without-commits",
+            f"the change {change.id} lies between runs of one commit: no commit made it"
+            if change.same_commit
+            else f"the change {change.id} lies between runs whose commits are not known",
+            "Give a range: perfci bisect GOOD..BAD -k CASE --metric METRIC.",
+        )
+    return (
+        CommitRange(project, f"{older}..{newer}", options.python),
+        replace(
+            options,
+            case=change.series.case,
+            metric=change.series.metric,
+            expected=change.ratio,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,34 +95,24 @@ class ChangeSearch:
 
 
 def search_new(
-    project: Project,
-    history: str | None,
-    environment: str,
-    *,
-    now: str,
-    budget_s: float,
-    python: str | None = None,
+    project: Project, environment: str, options: BisectOptions, *, now: str
 ) -> tuple[ChangeSearch, ...]:
     """Search for the commits of new changes in this environment, within the budget.
 
     The worst first, then those of which an earlier night had begun the search. Several changes of
     one place are searched for once, as the worst of them. ``now`` is ISO 8601 in UTC.
     """
-    end = project.caller.executor.now() + budget_s
+    end = project.caller.executor.now() + options.budget_s
     found: list[ChangeSearch] = []
-    for change, new in _candidates(trend_of_history(project, history, now), environment):
+    for change, new in _candidates(trend_of_history(project, options.history, now), environment):
         try:
-            target = target_of(change)
-            places = CommitRange(project, target.commits, python)
-            left = end - project.caller.executor.now()
-            asked = SearchOptions(
-                "", target.case, target.metric, left, quiet=True, expected=target.ratio
-            )
-            if not new and not is_begun(project, places, asked):
+            left_s = end - project.caller.executor.now()
+            searched, narrowed = _search_of(project, change, replace(options, budget_s=left_s))
+            if not new and not is_begun(project, searched, narrowed):
                 continue
             one = ChangeSearch(change, why_not=NO_TIME)
-            if left > 0.0:
-                one = ChangeSearch(change, search(project, places, asked))
+            if left_s > 0.0:
+                one = ChangeSearch(change, search(project, searched, narrowed))
         except BudgetTooShort:
             one = ChangeSearch(change, why_not=NO_TIME)
         except (MeasureError, UsageError, SearchRunning) as error:
@@ -260,33 +251,6 @@ def _is_same_release(given: str, version: str) -> bool:
     while version.endswith(".0"):
         version = version[:-2]
     return given == version
-
-
-@dataclass(frozen=True, slots=True)
-class SearchTarget:
-    """One metric of one case, the range that moved it, and its new level ÷ its old one."""
-
-    commits: str
-    case: str
-    metric: str
-    ratio: float | None
-
-
-def target_of(change: Change) -> SearchTarget:
-    """Return what to search for. UsageError where no two commits are known between which it lies.
-
-    The range is the one that holds the change with 95 % confidence, not the one that fits best.
-    """
-    older, newer = change.commits_within
-    if not older or not newer or change.same_commit:
-        raise UsageError(
-            "change-without-commits",
-            f"the change {change.id} lies between runs of one commit: no commit made it"
-            if change.same_commit
-            else f"the change {change.id} lies between runs whose commits are not known",
-            "Give a range: perfci bisect GOOD..BAD -k CASE --metric METRIC.",
-        )
-    return SearchTarget(f"{older}..{newer}", change.series.case, change.series.metric, change.ratio)
 
 
 def change_named(given: str, changes: Sequence[Change]) -> Change:

@@ -62,36 +62,41 @@ WHY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """What is searched for: a metric of a case (its id, or what ``selection`` selects).
+class BisectOptions:
+    """The options of a search, besides what it runs over.
 
-    What moved most where several are meant. ``expected`` is the ratio of bad to good that somebody
-    else measured. ``restart`` forgets what an earlier start of the same search found. ``quiet``
-    says no answer on the way.
+    ``selection`` and ``metric`` narrow down what is searched for in a range. What moved most is
+    chosen where several cases or metrics are meant. A change of the trend sets ``case``, by its
+    id, and ``expected``, the ratio of bad to good that the trend saw. ``restart`` forgets what an
+    earlier start of the same search measured. ``quiet`` reports no answer on the way. With
+    ``package`` the range is of releases of that package. ``history`` is where a change is.
     """
 
     selection: str = ""
-    case: str = ""
     metric: str = ""
+    python: str | None = None
     budget_s: float = 3600.0
     restart: bool = False
     quiet: bool = False
+    history: str | None = None
+    package: str = ""
+    case: str = ""
     expected: float | None = None
 
 
-def search(project: Project, places: SearchRange, asked: SearchOptions) -> Bisection:
+def search(project: Project, places: SearchRange, options: BisectOptions) -> Bisection:
     """Search, going on where an earlier start ended. MeasureError where nothing moved."""
     started = project.caller.executor.now()
-    with state_file(_folder(project), *_identity(project, places, asked)) as file:
-        if asked.restart:
+    with state_file(_folder(project), *_identity(project, places, options)) as file:
+        if options.restart:
             file.forget()
         state = file.read() or SearchState((places.whole,))
-        return _Search(project, places, asked, file, state, started).run()
+        return _Search(project, places, options, file, state, started).run()
 
 
-def is_begun(project: Project, places: SearchRange, asked: SearchOptions) -> bool:
+def is_begun(project: Project, places: SearchRange, options: BisectOptions) -> bool:
     """Say whether an earlier start kept something of this search."""
-    with state_file(_folder(project), *_identity(project, places, asked)) as file:
+    with state_file(_folder(project), *_identity(project, places, options)) as file:
         return file.read() is not None
 
 
@@ -99,10 +104,10 @@ def _folder(project: Project) -> Path:
     return project.surroundings().cache / project.repository.id / "bisect"
 
 
-def _identity(project: Project, places: SearchRange, asked: SearchOptions) -> tuple[str, ...]:
+def _identity(project: Project, places: SearchRange, options: BisectOptions) -> tuple[str, ...]:
     # by another configuration, what was built, skipped or measured is another
     configuration = repr(project.config)
-    return *places.identity, asked.selection, asked.case, asked.metric, configuration
+    return *places.identity, options.selection, options.case, options.metric, configuration
 
 
 class _SearchEnded(Exception):
@@ -120,19 +125,19 @@ class _Search:
         self,
         project: Project,
         places: SearchRange,
-        asked: SearchOptions,
+        options: BisectOptions,
         file: StateFile,
         state: SearchState,
         started: float,
     ) -> None:
         self._project = project
         self._places = places
-        self._asked = asked
+        self._options = options
         self._file = file
         self._state = state
         self._started = started
         self._longest_s = 0.0
-        self._why_s = min(WHY_S, _WHY_SHARE * asked.budget_s)
+        self._why_s = min(WHY_S, _WHY_SHARE * options.budget_s)
 
     def run(self) -> Bisection:
         """Search the range, then the branches of merges that turn out to be culprits.
@@ -173,11 +178,11 @@ class _Search:
         """Compare both ends, and choose what moved most of what is asked for."""
         whole = self._state.ranges[0]
         question = Question(len(whole.commits), 0.0)
-        request = self._request((self._asked.case,) if self._asked.case else ())
+        request = self._request((self._options.case,) if self._options.case else ())
         policy = self._project.config.policy
-        metric = self._asked.metric
+        metric = self._options.metric
         if metric:
-            policy = gated(policy, metric, ends_threshold(policy, metric, self._asked.expected))
+            policy = gated(policy, metric, ends_threshold(policy, metric, self._options.expected))
         report = self._report(whole, question, request, policy, 0.0)
         row = moved_most(report, metric, policy.alpha)
         if row is None:
@@ -222,7 +227,7 @@ class _Search:
 
     def _request(self, only: tuple[str, ...]) -> MeasureOptions:
         return MeasureOptions(
-            self._asked.selection,
+            self._options.selection,
             only=only,
             command="bisect",
             benchmarks_of=self._places.benchmarks_of,
@@ -292,7 +297,7 @@ class _Search:
             self._longest_s = max(self._longest_s, took_s)
 
     def _left_s(self) -> float:
-        return self._asked.budget_s - (self._project.caller.executor.now() - self._started)
+        return self._options.budget_s - (self._project.caller.executor.now() - self._started)
 
     @property
     def _sought(self) -> SoughtMetric:
@@ -338,7 +343,7 @@ class _Search:
         self._say(f"{commit.short}  {size} against {base.short}, {rounds}  {commit.subject}")
 
     def _say(self, text: str) -> None:
-        if not self._asked.quiet:
+        if not self._options.quiet:
             self._project.caller.say(text, err=True)
 
     def _result(self, ended: Ended) -> Bisection:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfci.commands.bisect import ChangeSearch, search_new
+from perfci.commands.bisect_search import BisectOptions
 from perfci.commands.compare import MeasureOptions, compare, now, run, selected_cases
 from perfci.commands.nightly_scope import (
-    NightlyRequest,
+    NightlyOptions,
     NightPlan,
     NightScope,
     failed_run,
@@ -104,37 +105,38 @@ class NightSummary:
             )
 
 
-def nightly(project: Project, request: NightlyRequest) -> NightSummary:
+def nightly(project: Project, options: NightlyOptions) -> NightSummary:
     """Measure what the history lacks of the requested commits, and record it."""
-    task = plan_night(project, request)
-    with open_history(project.history_place(request.history)) as history:
+    plan = plan_night(project, options)
+    with open_history(project.history_place(options.history)) as history:
         require_own(history, project.config, project.root)
         began = project.caller.executor.now()
-        summary = record_nights(project.surroundings(), history, task)
+        summary = record_nights(project.surroundings(), history, plan)
         summary.wall_s = project.caller.executor.now() - began
-    if task.bisect and not summary.interrupted:
+    if plan.bisect and not summary.interrupted:
+        left_s = options.budget_s - summary.wall_s
         summary.searched = search_new(
             project,
-            request.history,
             summary.environment,
+            BisectOptions(
+                python=options.python, budget_s=left_s, quiet=True, history=options.history
+            ),
             now=now(),
-            budget_s=task.budget_s - summary.wall_s,
-            python=request.python,
         )
-        ends = [one.answer.ended for one in summary.searched if one.answer]
+        ends = [search.answer.ended for search in summary.searched if search.answer]
         summary.interrupted = "interrupted" in ends
-    summary.budget_s = task.budget_s
-    summary.commits = task.commits
+    summary.budget_s = options.budget_s
+    summary.commits = plan.commits
     return summary
 
 
-def record_nights(around: Surroundings, history: OpenHistory, task: NightPlan) -> NightSummary:
-    """Measure what ``history`` lacks of the task's commits, the newest first, within the budget.
+def record_nights(around: Surroundings, history: OpenHistory, plan: NightPlan) -> NightSummary:
+    """Measure what ``history`` lacks of the plan's commits, the newest first, within the budget.
 
     Each is recorded when it is done. PerfciError where not the commit is at fault but the
     surroundings; what was recorded until then stays.
     """
-    night = _Night(around, history, task)
+    night = _Night(around, history, plan)
     try:
         night.measure_all()
     except KeyboardInterrupt:
@@ -145,36 +147,38 @@ def record_nights(around: Surroundings, history: OpenHistory, task: NightPlan) -
 class _Night:
     """One night in the works."""
 
-    def __init__(self, around: Surroundings, history: OpenHistory, task: NightPlan) -> None:
+    def __init__(self, around: Surroundings, history: OpenHistory, plan: NightPlan) -> None:
         self.summary = NightSummary()
         self._around = around
         self._history = history
-        self._task = task
+        self._plan = plan
         self._began = now()
-        self._newest = around.repository.resolve(task.commits[0].sha)
-        self._end = self._around.executor.now() + task.budget_s
-        self._for_same = _SHARE_OF_SAME * task.budget_s if task.same else 0.0
+        self._newest = around.repository.resolve(plan.commits[0].sha)
+        self._end = self._around.executor.now() + plan.options.budget_s
+        self._for_same = _SHARE_OF_SAME * plan.options.budget_s if plan.options.same else 0.0
         self._took: list[tuple[int, float]] = []
 
     def measure_all(self) -> None:
         """Measure the newest commit, compare it with itself, and fill the other gaps."""
         failed = (
-            () if self._task.retry_failed else self._history.runs_without_points(self._task.runner)
+            ()
+            if self._plan.options.retry_failed
+            else self._history.runs_without_points(self._plan.runner)
         )
-        shas = [commit.sha for commit in (*self._task.commits, *self._task.older)]
+        shas = [commit.sha for commit in (*self._plan.commits, *self._plan.older)]
         scope = find_scope(shas, self._see, known_broken(failed))
         self.summary.environment = scope.environment.key
-        for commit in self._task.commits:
+        for commit in self._plan.commits:
             if error := scope.broken.get(commit.sha):
                 self._record_error(scope, commit, scope.cases, error)
-        todo = [gap for gap in self._gaps(scope, self._task.commits) if gap.sha not in scope.broken]
+        todo = [gap for gap in self._gaps(scope, self._plan.commits) if gap.sha not in scope.broken]
         if todo and todo[0].sha == self._newest.sha:
             # all the time it needs: one that leaves no fifth could not be compared with itself
             self._fill(scope, todo.pop(0))
         if not self.summary.interrupted:
             self._compare_with_itself(scope)
-        if self._task.bisect:  # they get what is left, and at least their share
-            self._end -= _SHARE_OF_SEARCHES * self._task.budget_s
+        if self._plan.bisect:  # they get what is left, and at least their share
+            self._end -= _SHARE_OF_SEARCHES * self._plan.options.budget_s
         for gap in todo:
             if self.summary.interrupted:
                 return
@@ -186,14 +190,14 @@ class _Night:
             (self._wanted("head", sha),),
             benchmarks_of=self._benchmarks_of(sha),
         ) as workplace:
-            cases = selected_cases(workplace, MeasureOptions(self._task.selection))
+            cases = selected_cases(workplace, MeasureOptions(self._plan.options.selection))
             measurable = tuple(case for case in cases if not case.skip)
             return workplace.environments["head"], measurable
 
     def _gaps(self, scope: NightScope, commits: tuple[Commit, ...]) -> list[Gap]:
         key, newest = scope.environment.key, self._newest.sha
-        known = self._measured(key, failed=not self._task.retry_failed)
-        if self._task.once_a_day and not self._measured_today(key):
+        known = self._measured(key, failed=not self._plan.options.retry_failed)
+        if self._plan.once_a_day and not self._measured_today(key):
             earlier = self._measured(key, failed=False)
             known -= {(sha, case) for sha, case in earlier if sha == newest}
         return list(gaps([one.sha for one in commits], [one.id for one in scope.cases], known))
@@ -220,7 +224,7 @@ class _Night:
             if not mine:
                 self.summary.taken.append(gap)
                 return
-            commit = next(one for one in self._task.commits if one.sha == gap.sha)
+            commit = next(one for one in self._plan.commits if one.sha == gap.sha)
             for still in self._gaps(scope, (commit,)):  # it may have been recorded since
                 self._measure(scope, commit, still, within_s)
 
@@ -233,7 +237,7 @@ class _Night:
                 self._within(within_s),
                 self._wanted("head", gap.sha),
                 MeasureOptions(
-                    self._task.selection,
+                    self._plan.options.selection,
                     only=gap.cases,
                     benchmarks_of=self._benchmarks_of(gap.sha),
                 ),
@@ -252,7 +256,7 @@ class _Night:
 
     def _compare_with_itself(self, scope: NightScope) -> None:
         """Compare the newest commit with itself, once a day: what the gate says then is noise."""
-        key, runner = scope.environment.key, self._task.runner
+        key, runner = scope.environment.key, self._plan.runner
         done = (
             one.same and one.environment == key and one.runner == runner
             for one in self._history.outcomes()
@@ -261,7 +265,7 @@ class _Night:
         measured = self._history.measured(key, failed=False)
         cases = tuple(one.id for one in scope.cases if (self._newest.sha, one.id) in measured)
         within_s = min(self._for_same, self._left_s(), self._around.config.settings.budget)
-        if not self._task.same or not cases or any(done):
+        if not self._plan.options.same or not cases or any(done):
             return
         if within_s <= 2 * len(cases) * (slowest_case(self._took) or 0.0):  # of two sides
             self.summary.no_time_for_same = True
@@ -272,7 +276,10 @@ class _Night:
                 self._wanted("base", self._newest.sha),
                 self._wanted("head", self._newest.sha),
                 MeasureOptions(
-                    self._task.selection, only=cases, command="nightly", created_at=self._began
+                    self._plan.options.selection,
+                    only=cases,
+                    command="nightly",
+                    created_at=self._began,
                 ),
             )
         except NoTimeToImport:
@@ -298,7 +305,7 @@ class _Night:
         if isinstance(error, NoTimeToImport):
             self.summary.left.append(Gap(commit.sha, tuple(case.id for case in wanted)))
             return
-        side = Side(commit.sha, commit.sha, self._task.python)
+        side = Side(commit.sha, commit.sha, self._plan.python)
         nothing = Run(side, scope.environment, now(), ())
         self._record(commit, failed_run(nothing, wanted, error))
 
@@ -308,9 +315,9 @@ class _Night:
         recorded = recorded_run(
             measured,
             source="nightly",
-            runner=self._task.runner,
+            runner=self._plan.runner,
             subject=commit.subject,
-            branch=self._task.branch,
+            branch=self._plan.branch,
             committed_at=commit.committed_at,
             position=commit.position,
         )
@@ -324,7 +331,7 @@ class _Night:
         return None if sha == self._newest.sha else self._newest
 
     def _wanted(self, name: str, sha: str) -> Wanted:
-        return Wanted(name, self._around.repository.resolve(sha), self._task.python)
+        return Wanted(name, self._around.repository.resolve(sha), self._plan.python)
 
     def _within(self, seconds: float) -> Surroundings:
         config = self._around.config

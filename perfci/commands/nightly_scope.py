@@ -20,35 +20,13 @@ from perfci.units import counted
 
 
 @dataclass(frozen=True, slots=True)
-class NightPlan:
-    """What a night is asked for. ``commits`` are of one branch, the newest first.
+class NightlyOptions:
+    """The options of ``nightly``.
 
-    ``older`` are commits before them, which show the environment where none of them can be built.
-    ``once_a_day`` measures the newest again where its last run is of an earlier day (UTC);
-    ``same`` compares it with itself once a day. A night is of the day on which it began.
-    ``runner`` is this machine's name. ``bisect`` searches for the commits of new changes.
-    """
-
-    commits: tuple[Commit, ...]
-    older: tuple[Commit, ...]
-    branch: str
-    python: str
-    runner: str
-    budget_s: float
-    selection: str = ""
-    once_a_day: bool = False
-    same: bool = True
-    retry_failed: bool = False
-    bisect: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NightlyRequest:
-    """What ``nightly`` is asked for, in the user's words.
-
-    ``branch`` is the default one where it is empty; its ``last`` commits, or a range ``commits``
-    instead of both. ``last_of_each_day`` leaves out all but each day's last (UTC). The other
-    fields are as in ``NightPlan`` and ``Asked``.
+    ``branch`` is the default one where it is empty. Its ``last`` commits are recorded, or a range
+    ``commits`` instead of both. ``last_of_each_day`` leaves out all but each day's last (UTC).
+    ``same`` compares the newest commit with itself once a day. ``bisect`` searches for the commits
+    of new changes, by the configuration where it is None.
     """
 
     branch: str | None = None
@@ -65,41 +43,53 @@ class NightlyRequest:
     bisect: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NightPlan:
+    """The commits of a night, the newest first, and what measures them.
+
+    ``older`` are commits before them, which show the environment where none of them can be built.
+    ``once_a_day`` measures the newest again where its last run is of an earlier day (UTC). A night
+    is of the day on which it began. ``runner`` is this machine's name.
+    """
+
+    options: NightlyOptions
+    commits: tuple[Commit, ...]
+    older: tuple[Commit, ...]
+    branch: str
+    python: str
+    runner: str
+    bisect: bool
+
+    @property
+    def once_a_day(self) -> bool:
+        """Return whether a branch's newest commit is meant, and no range."""
+        return self.options.commits is None
+
+
 _OLDER = 5
 
 
-def plan_night(project: Project, request: NightlyRequest) -> NightPlan:
-    """Return the commits that are asked for, a few before them, and what they are measured with."""
-    repository = project.repository
-    last = request.commits.rpartition("..")[2] if request.commits else request.branch
-    rev = last or repository.default_base() or "HEAD"
-    most = None if request.commits else request.last or 1
-    chosen = commits(repository, request.commits or rev, most=most)
+def plan_night(project: Project, options: NightlyOptions) -> NightPlan:
+    """Return the commits that are asked for, a few before them, and what measures them."""
+    repository, config = project.repository, project.config
+    newest = options.commits.rpartition("..")[2] if options.commits else options.branch
+    rev = newest or repository.default_base() or "HEAD"
+    most = None if options.commits else options.last or 1
+    chosen = commits(repository, options.commits or rev, most=most)
     older = commits(repository, chosen[-1].sha, most=1 + _OLDER)[1:]
-    if request.last_of_each_day:
+    if options.last_of_each_day:
         kept = last_of_each_day({commit.sha: commit.committed_at for commit in chosen})
         chosen = tuple(commit for commit in chosen if commit.sha in kept)
     return NightPlan(
-        commits=chosen,
-        older=older,
+        options,
+        chosen,
+        older,
         branch=branch_of(repository, rev),
-        python=interpreter(
-            request.python,
-            project.config.python,
-            project.root,
-            launcher=project.config.launcher,
-        ),
-        runner=request.runner or runner_name(),
-        budget_s=request.budget_s,
-        selection=request.selection,
-        once_a_day=request.commits is None,
-        same=request.same,
-        retry_failed=request.retry_failed,
-        bisect=project.config.bisect if request.bisect is None else request.bisect,
+        python=interpreter(options.python, config.python, project.root, launcher=config.launcher),
+        runner=options.runner or runner_name(),
+        bisect=config.bisect if options.bisect is None else options.bisect,
     )
 
-
-# What is recorded of one commit of a night: whole cases, and why the others have no points.
 
 _UNBUILT = frozenset({"build-failed", "no-benchmark-imports"})
 """Slugs of ``UnbuiltCommit``, which are the kinds of recorded failures."""
