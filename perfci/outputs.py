@@ -74,10 +74,10 @@ def _same(path: Path, other: Path) -> bool:
     if os.path.realpath(path) == os.path.realpath(other):
         return not path.exists() or path.is_file()
     try:
-        one, two = path.stat(), other.stat()
+        first, two = path.stat(), other.stat()
     except OSError:  # one isn't there or can't be reached, which the writing will say
         return False
-    return stat.S_ISREG(one.st_mode) and os.path.samestat(one, two)
+    return stat.S_ISREG(first.st_mode) and os.path.samestat(first, two)
 
 
 def _holds(folder: Path, path: Path) -> bool:
@@ -150,8 +150,8 @@ def foreign_files(folder: Path) -> Iterator[str]:
 
 
 def _foreign_files(folder: Path, before: str, listed: set[str], folders: set[str]) -> Iterator[str]:
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
+    with os.scandir(folder) as scanned:
+        entries = sorted(scanned, key=lambda entry: entry.name)
     for entry in entries:
         name = f"{before}{entry.name}"
         if not entry.is_dir(follow_symlinks=False):

@@ -69,12 +69,11 @@ def list_baselines(config_path: Path | None) -> None:
         say("No baselines yet; `perfci baseline update` stores the first.")
     for key in environments:
         say(key)
-        for one in store.load_all(key):
-            workers = sum(len(session.workers) for session in one.sessions)
-            say(
-                f"  {one.case}  commit {one.sha[:12]}  {counted(len(one.sessions), 'session')}, "
-                f"{counted(workers, 'worker')}  {one.created_at}"
-            )
+        for baseline in store.load_all(key):
+            sessions = counted(len(baseline.sessions), "session")
+            workers = counted(sum(len(session.workers) for session in baseline.sessions), "worker")
+            commit = f"commit {baseline.sha[:12]}"
+            say(f"  {baseline.case}  {commit}  {sessions}, {workers}  {baseline.created_at}")
 
 
 @baseline_command.command("show", epilog="Example: perfci baseline show 'encoder[batch=1]'")
@@ -124,8 +123,8 @@ def diff(first: str, second: str, config_path: Path | None) -> None:
                 f"there are no baselines of environment {key}",
                 f"Stored: {', '.join(known) or 'none'}",
             )
-    for name, (one, other) in store.differences(first, second).items():
-        say(f"{name}: {one} → {other}")
+    for name, (fact, other) in store.differences(first, second).items():
+        say(f"{name}: {fact} → {other}")
     for row in store.diff(first, second):
         say(
             f"{row.case}  {row.metric}: {format_value(row.first, row.unit)} → "
@@ -160,7 +159,7 @@ def _store(config_path: Path | None) -> BaselineStore:
 
 
 def _unknown(what: str, store: BaselineStore) -> UsageError:
-    known = [one.case for key in store.environments() for one in store.load_all(key)]
+    known = [baseline.case for key in store.environments() for baseline in store.load_all(key)]
     import difflib
 
     near = difflib.get_close_matches(what, known, n=1)

@@ -82,7 +82,7 @@ def calling(*, quiet: bool = False) -> Iterator[Caller]:
 def root_here() -> Path:
     """Return the repository around the current folder, or that folder; asks no git."""
     here = Path.cwd()
-    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
 
 
 # Progress on standard error: a line that updates on a terminal, one now and then in CI.
@@ -136,7 +136,7 @@ class ProgressLine:
             f"{format_duration(progress.elapsed_s)}{left}] {progress.case}"
         )
 
-    def count(self, text: str, **told: object) -> None:
+    def count(self, text: str, **fields: object) -> None:
         """Show how far something is that counts quickly; in a log as the event ``progress``.
 
         On a terminal ten times a second; else every 15 s, and in a log at once, too.
@@ -146,7 +146,7 @@ class ProgressLine:
         if self._quiet or (before is not None and now - before < every):
             return
         self._counted = now
-        if not log_event("progress", **told) and (self._terminal or before is not None):
+        if not log_event("progress", **fields) and (self._terminal or before is not None):
             self._show(text)
 
     def close(self) -> None:

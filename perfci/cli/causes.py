@@ -149,11 +149,11 @@ def explain_command(
         request = ExplainRequest(report_or_base, head or ".", **given)
     request = replace(request, traces=traces)
     with calling(quiet=quiet) as caller:
-        found = explain(open_project(caller, config_path), request)
-    for why in found:
+        explained = explain(open_project(caller, config_path), request)
+    for why in explained:
         say(why.case)
         for line in why_lines(why):
             say(f"  {line}")
-    if request.rows is None and not all(why.differences for why in found):
+    if request.rows is None and not all(why.differences for why in explained):
         say(_UNMEASURED, err=True)
     return EXIT_PASS

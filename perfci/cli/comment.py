@@ -95,7 +95,7 @@ def comment_command(exit_with_verdict: bool, **given: Any) -> int:
     commented = comment(CommentRequest(root_here(), **given), say)
     if not exit_with_verdict:
         return EXIT_PASS
-    return worst_code(exit_code(one, strict=commented.strict) for one in commented.reports)
+    return worst_code(exit_code(report, strict=commented.strict) for report in commented.reports)
 
 
 @click.command(
@@ -113,7 +113,7 @@ def on_demand_command(**given: Any) -> None:
     """
     from perfci.commands.on_demand import OnDemandRequest, on_demand
 
-    found = on_demand(OnDemandRequest(**given), say)
-    if found is not None:
-        sides = f"{found.base_sha} {found.head_sha}"
-        say(f"to measure: {sides} -k {clean_line(repr(found.selection), 400)}")
+    measuring = on_demand(OnDemandRequest(**given), say)
+    if measuring is not None:
+        sides = f"{measuring.base_sha} {measuring.head_sha}"
+        say(f"to measure: {sides} -k {clean_line(repr(measuring.selection), 400)}")

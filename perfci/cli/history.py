@@ -49,16 +49,16 @@ def import_files(
 
     def watch(file: Path, reading: ImportProgress) -> None:
         of = f"{reading.files:,} of {reading.of:,} files, " if reading.of else ""
-        told = {"file": str(file), "runs": reading.runs, "files": reading.files, "of": reading.of}
-        progress.count(f"{of}{counted(reading.runs, 'run')} of {file}", **told)
+        fields = {"file": str(file), "runs": reading.runs, "files": reading.files, "of": reading.of}
+        progress.count(f"{of}{counted(reading.runs, 'run')} of {file}", **fields)
 
-    found = [(file, importer(file, partial(watch, file))) for file in files]
+    imports = [(file, importer(file, partial(watch, file))) for file in files]
     with _opened(history, config_path, create=True) as opened, closing(progress):
-        for file, add_to in found:
-            said = add_to(opened)
+        for file, add_to in imports:
+            imported = add_to(opened)
             progress.close()
-            say(clean_line(f"{file}: {said.summary}"))
-            for line in () if quiet else said.details:
+            say(clean_line(f"{file}: {imported.summary}"))
+            for line in () if quiet else imported.details:
                 say(f"  {clean_line(line)}", err=True)
 
 
@@ -125,9 +125,10 @@ def prune(
         now = datetime.now(UTC)  # noqa: TID251 (it is the one that reads the clock)
         pruned = prune_history(opened, now, keep_days=keep_days, near=near, dry_run=dry_run)
     verb = "would be" if dry_run else "were"
-    for one in pruned:
-        say(f"{one.environment}: {one.removed} of {counted(one.runs, 'run')} {verb} removed")
-    if any(one.removed for one in pruned) and not (dry_run or is_quiet()):
+    for group in pruned:
+        runs = counted(group.runs, "run")
+        say(f"{group.environment}: {group.removed} of {runs} {verb} removed")
+    if any(group.removed for group in pruned) and not (dry_run or is_quiet()):
         say("The room they took is used again by what comes.")
 
 
@@ -139,20 +140,21 @@ def stats(history: str | None, config_path: Path | None) -> None:
     from perfci.report.clean import clean_line
 
     with _opened(history, config_path) as opened:
-        found = opened.statistics()
-    say(f"{found.where}  revision {found.revision}, {format_value(found.size, 'bytes')}")
+        total = opened.statistics()
+    say(f"{total.where}  revision {total.revision}, {format_value(total.size, 'bytes')}")
     say(
-        f"{counted(found.runs, 'run')}, {counted(found.points, 'point')}, "
-        f"{counted(found.outcomes, 'outcome')} of the gate, {counted(found.changes, 'change')} "
-        f"known ({found.acknowledged} acknowledged)"
+        f"{counted(total.runs, 'run')}, {counted(total.points, 'point')}, "
+        f"{counted(total.outcomes, 'outcome')} of the gate, {counted(total.changes, 'change')} "
+        f"known ({total.acknowledged} acknowledged)"
     )
-    for one in found.environments:
-        held = (
-            f"{counted(one.runs, 'run')} of {counted(one.commits, 'commit')}, {one.series} series, "
-            f"{one.oldest} to {one.newest}, on {', '.join(one.runners)}"
+    for group in total.environments:
+        content = (
+            f"{counted(group.runs, 'run')} of {counted(group.commits, 'commit')}, "
+            f"{group.series} series, {group.oldest} to {group.newest}, "
+            f"on {', '.join(group.runners)}"
         )
-        say(clean_line(one.key))
-        say(f"  {clean_line(held)}")
+        say(clean_line(group.key))
+        say(f"  {clean_line(content)}")
 
 
 @history_command.command(

@@ -131,9 +131,9 @@ def init_command(
     known = github or gitlab or (kubernetes and options == of_pods)
     if options != CiOptions() and not known:
         raise click.UsageError("this is about workflows: add --github or --gitlab")
-    told = silent if is_quiet() else say
-    on_github, on_gitlab = (options if asked else None for asked in (github, gitlab))
-    initialise(open_repository(Path.cwd()), benchmarks, on_github, told, package, on_gitlab, pods)
+    notify = silent if is_quiet() else say
+    on_github, on_gitlab = (options if wanted else None for wanted in (github, gitlab))
+    initialise(open_repository(Path.cwd()), benchmarks, on_github, notify, package, on_gitlab, pods)
     if is_quiet():
         return
     after = _NEXT_ON_GITHUB if github else _NEXT_ON_GITLAB if gitlab else _NEXT

@@ -137,9 +137,9 @@ def _see_at_once(
         options.append("--allow-token")
     with calling(quiet=quiet) as caller:
         project = open_project(caller, config_path)
-        found = calibrate_at_once(project, rev, count, options, budget_s)
-    say(f"{found}; {found.pairs} pairs of {counted(found.cases, 'case')}.")
-    if found.allowed:
+        spread = calibrate_at_once(project, rev, count, options, budget_s)
+    say(f"{spread}; {spread.pairs} pairs of {counted(spread.cases, 'case')}.")
+    if spread.allowed:
         say(f"--engine local measures {count} shards at once here.")
     else:
         say(

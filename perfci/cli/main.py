@@ -155,8 +155,8 @@ def _invoke(arguments: Sequence[str], executor: Executor | None) -> object:
 
 def _say_error(error: PerfciError) -> int:
     """Print what happened and what to do: both may quote untrusted names and logs."""
-    told = {"slug": error.slug, "message": error.message, "advice": error.advice}
-    if log_event("error", **told, exit_code=error.exit_code):
+    fields = {"slug": error.slug, "message": error.message, "advice": error.advice}
+    if log_event("error", **fields, exit_code=error.exit_code):
         return error.exit_code
     message = click.style(clean_lines(f"perfci: {error.message}"), fg="red")
     show(clean_styled(f"{message}\n"), err=True)

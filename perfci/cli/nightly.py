@@ -109,8 +109,8 @@ def _show(summary: NightSummary) -> None:
         say(_same(summary.outcome))
     if summary.no_time_for_same:
         say("the tip was not compared with itself: a fifth of the budget is too short")
-    for one in summary.searched:
-        _show_search(one)
+    for search in summary.searched:
+        _show_search(search)
     for gap, why in [
         *((gap, "interrupted") for gap in summary.cut),
         *((gap, "no time") for gap in summary.left),
@@ -127,16 +127,16 @@ def _show(summary: NightSummary) -> None:
         say("nothing to record: every case of these commits is in the history")
 
 
-def _show_search(one: ChangeSearch) -> None:
+def _show_search(search: ChangeSearch) -> None:
     from perfci.report.bisection import render_bisection
     from perfci.report.clean import clean_line
 
-    change = f"{one.change.id}  {one.change.series.case}  {one.change.series.metric}"
-    if one.answer is None:
-        say(clean_line(f"not found {change}: {one.why_not}", 300))
+    change = f"{search.change.id}  {search.change.series.case}  {search.change.series.metric}"
+    if search.answer is None:
+        say(clean_line(f"not found {change}: {search.why_not}", 300))
         return
     say(clean_line(f"bisected  {change}", 200))
-    for line in render_bisection(one.answer):
+    for line in render_bisection(search.answer):
         say(f"  {line}")
 
 
@@ -146,8 +146,8 @@ def _counts(run: RecordedRun) -> str:
 
 
 def _same(outcome: GateOutcome) -> str:
-    said = "a false alarm" if outcome.verdict == "fail" else "no alarm"
+    alarm = "a false alarm" if outcome.verdict == "fail" else "no alarm"
     return (
-        f"the tip against itself: {said} in {counted(outcome.comparisons, 'comparison')}, "
+        f"the tip against itself: {alarm} in {counted(outcome.comparisons, 'comparison')}, "
         f"{outcome.inconclusive} undecided"
     )

@@ -83,8 +83,8 @@ def _echo(text: str, *, err: bool) -> None:
     """Print. A closed or full standard error is passed over: files and exit code say the rest."""
     texts = LOG.messages(text) if err and LOG.command else (text,)
     with suppress(OSError) if err else nullcontext():
-        for one in texts:
-            click.echo(one, nl=False, err=err)
+        for line in texts:
+            click.echo(line, nl=False, err=err)
 
 
 def log_event(event: str, **fields: object) -> bool:
@@ -157,8 +157,8 @@ class JsonLog:
         """Return one event as a line of JSON."""
         clock = datetime.now(UTC)
         now = clock.isoformat(timespec="milliseconds")
-        told = {"time": now, "event": event, "command": self.command} | fields
-        return clean_json(json.dumps(told, ensure_ascii=False) + "\n")
+        record = {"time": now, "event": event, "command": self.command} | fields
+        return clean_json(json.dumps(record, ensure_ascii=False) + "\n")
 
     def messages(self, text: str) -> tuple[Clean, ...]:
         """Return an event for each line of what would have been printed."""
@@ -179,14 +179,14 @@ LOG = JsonLog()
 
 def with_common_options(command: click.Command) -> click.Command:
     """Return ``command`` with ``--log-format`` and ``-q``, and so each command of a group."""
-    quiet = next((one for one in command.params if "--quiet" in one.opts), None)
+    quiet = next((parameter for parameter in command.params if "--quiet" in parameter.opts), None)
     if quiet is None and not isinstance(command, click.Group):
         help_text = "Print what was asked for and errors only."
         quiet = click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, help=help_text)
         command.params.append(quiet)
     if quiet is not None:
         quiet.callback = _hushed
-    if not any("--log-format" in one.opts for one in command.params):
+    if not any("--log-format" in parameter.opts for parameter in command.params):
         command.params.append(
             click.Option(
                 ["--log-format"],
@@ -199,8 +199,8 @@ def with_common_options(command: click.Command) -> click.Command:
             )
         )
     if isinstance(command, click.Group):
-        for one in command.commands.values():
-            with_common_options(one)
+        for subcommand in command.commands.values():
+            with_common_options(subcommand)
     return command
 
 

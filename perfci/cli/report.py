@@ -112,10 +112,10 @@ def verdict_line(report: Report) -> Clean:
 
     alone = report.is_one_sided
     reasons = () if alone else report.verdict.reasons
-    said = "; ".join(
+    text = "; ".join(
         filter(None, (injected_text(report), *(reasons or (headline(outline(report)),))))
     )
-    line = f"{'run' if alone else report.verdict.status}: {said}"
+    line = f"{'run' if alone else report.verdict.status}: {text}"
     return clean_lines(clean_line(line, 2000) + "\n")
 
 
@@ -153,8 +153,8 @@ def exit_code(report: Report, *, strict: bool) -> int:
 
 def worst_code(codes: Iterable[int]) -> int:
     """A regression in one environment is a regression, whatever is unknown in others."""
-    found = set(codes)
-    return EXIT_REGRESSION if EXIT_REGRESSION in found else max(found)
+    distinct = set(codes)
+    return EXIT_REGRESSION if EXIT_REGRESSION in distinct else max(distinct)
 
 
 class FormatsCommand(click.Command):
@@ -167,7 +167,11 @@ class FormatsCommand(click.Command):
     def _found(self) -> tuple[dict[str, Format], list[UsageError]]:
         from perfci.report.exporters import formats
 
-        every = (option for one in self.params for option in (*one.opts, *one.secondary_opts))
+        every = (
+            option
+            for parameter in self.params
+            for option in (*parameter.opts, *parameter.secondary_opts)
+        )
         return formats({"help", *(option.lstrip("-") for option in every)})
 
     @property
@@ -183,7 +187,7 @@ class FormatsCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the options as ``--help`` shows them: the formats' before the session's."""
         own = super().get_params(ctx)
-        names = [one.name for one in self.params]
+        names = [parameter.name for parameter in self.params]
         at = names.index("log_folder") if "log_folder" in names else len(names)
         return [*own[:at], *self.options, *own[at:]]
 

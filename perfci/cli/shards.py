@@ -129,8 +129,8 @@ def _forwarded(context: click.Context) -> tuple[str, ...]:
         if option.is_flag:
             words.append(option.opts[0] if value else option.secondary_opts[0])
             continue
-        for one in value if option.multiple else (value,):
-            words += (option.opts[0], str(one))
+        for item in value if option.multiple else (value,):
+            words += (option.opts[0], str(item))
     return tuple(words)
 
 
@@ -173,19 +173,19 @@ def _measure_by_engine(
             collected = compare_in_parts(
                 project, base, head, parts, outputs, same=same, benchmarks_of=benchmarks_of
             )
-    for one in collected.reports:
-        show_report(one.report, verbose=verbose, quiet=quiet, err=bool(one.shown))
-        show_texts(shown_as(name, text) for name, text in one.shown.items())
+    for merged in collected.reports:
+        show_report(merged.report, verbose=verbose, quiet=quiet, err=bool(merged.shown))
+        show_texts(shown_as(name, text) for name, text in merged.shown.items())
     if collected.kept and not is_quiet():
         say(
             f"perfci: the same command measures what is missing; what is there: {collected.kept}",
             err=True,
         )
-    for one in collected.reports:
-        if one.problem is not None:
-            raise one.problem
+    for merged in collected.reports:
+        if merged.problem is not None:
+            raise merged.problem
     strict = project.config.policy.strict
-    return worst_code(merged_code(one, strict=strict) for one in collected.reports)
+    return worst_code(merged_code(merged, strict=strict) for merged in collected.reports)
 
 
 Shares = Sequence[Sequence[Case]]
@@ -327,23 +327,23 @@ def merge_command(
     policy = configuration(root_here(), config_path, strict=strict).policy
     codes = []
     problems = []
-    for one in merge_reports(files, policy, outputs, expect=expect):
-        show_texts(shown_as(name, text) for name, text in one.shown.items())
-        if one.problem is not None:
-            problems.append(one.problem)
-        elif not one.shown:
-            say(str(one.outputs["json"]))
-        said = f"{one.report.verdict.status}: {headline(outline(one.report))}"
-        say(f"perfci: {clean_line(said, 600)}", err=True)
-        codes.append(merged_code(one, strict=policy.strict))
+    for merged in merge_reports(files, policy, outputs, expect=expect):
+        show_texts(shown_as(name, text) for name, text in merged.shown.items())
+        if merged.problem is not None:
+            problems.append(merged.problem)
+        elif not merged.shown:
+            say(str(merged.outputs["json"]))
+        verdict = f"{merged.report.verdict.status}: {headline(outline(merged.report))}"
+        say(f"perfci: {clean_line(verdict, 600)}", err=True)
+        codes.append(merged_code(merged, strict=policy.strict))
     if problems:
         raise joined_error(problems)
     return worst_code(codes)
 
 
-def merged_code(one: MergedReport, *, strict: bool) -> int:
+def merged_code(merged: MergedReport, *, strict: bool) -> int:
     """Return the exit code of a merged report: one that lacks a shard never passes."""
     from perfci.cli.report import exit_code
 
-    code = exit_code(one.report, strict=strict)
-    return EXIT_NO_VERDICT if one.incomplete and code == EXIT_PASS else code
+    code = exit_code(merged.report, strict=strict)
+    return EXIT_NO_VERDICT if merged.incomplete and code == EXIT_PASS else code

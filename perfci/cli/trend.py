@@ -115,8 +115,8 @@ def trend_command(
 
     New is what no earlier `perfci trend` reported: the history remembers it.
     """
-    asked = {"json": json_path, "markdown": markdown}
-    outputs = {name: path for name, path in asked.items() if path is not None}
+    paths = {"json": json_path, "markdown": markdown}
+    outputs = {name: path for name, path in paths.items() if path is not None}
     notifications = notifications_of(**given)
     from datetime import UTC, datetime
 

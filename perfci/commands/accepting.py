@@ -46,7 +46,7 @@ def accepting(
         return measured, judged
     lines = with_authors(lines, around.repository.root)
     before = _on_base(around.repository, lines, base)
-    old = [line for line in lines if any(line.says_as(one) for one in before)]
+    old = [line for line in lines if any(line.says_as(earlier) for earlier in before)]
     fork = _is_of_a_fork(around.inherited)
     applied = accept(
         judged.rows,
@@ -77,10 +77,10 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
     The comments themselves are the record: nothing that a workflow stored is believed. A check of
     the head says since when its numbers could be read.
     """
-    asked = [(one, read_commands(one.body)) for one in client.comments(pull.number)]
-    asked = [(one, what) for one, what in asked if _asks_to_accept(what)]
+    commands = [(comment, read_commands(comment.body)) for comment in client.comments(pull.number)]
+    commands = [(comment, what) for comment, what in commands if _asks_to_accept(what)]
     runs = client.check_runs
-    if not asked:
+    if not commands:
         return ()
     if runs is None:
         why = f"{client.service.name} has no checks that say since when a commit has its numbers"
@@ -89,7 +89,7 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
     since = measured_since(runs, pull)
     allowed: dict[str, str] = {}
     lines = []
-    for comment, what in asked:
+    for comment, what in commands:
         who = clean_line(comment.author, 80)
         if isinstance(what, Misread):
             say(f"the command of {who} isn't read: {what.why}", err=True)
@@ -101,15 +101,15 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
             say(f"the command of {who} accepts nothing: {why}", err=True)
             continue
         lines += [
-            Acceptance(one.case, one.metric, one.because, f"@{who}")
-            for one in what
-            if not isinstance(one, Demand)
+            Acceptance(acceptance.case, acceptance.metric, acceptance.because, f"@{who}")
+            for acceptance in what
+            if not isinstance(acceptance, Demand)
         ]
     return tuple(lines)
 
 
 def _asks_to_accept(what: tuple[Asked | Demand, ...] | Misread) -> bool:
-    return isinstance(what, Misread) or any(not isinstance(one, Demand) for one in what)
+    return isinstance(what, Misread) or any(not isinstance(command, Demand) for command in what)
 
 
 def accepted_where_allowed(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:

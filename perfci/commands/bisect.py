@@ -103,36 +103,38 @@ def search_new(
     one place are searched for once, as the worst of them. ``now`` is ISO 8601 in UTC.
     """
     end = project.caller.executor.now() + options.budget_s
-    found: list[ChangeSearch] = []
+    searches: list[ChangeSearch] = []
     for change, new in _candidates(trend_of_history(project, options.history, now), environment):
         try:
             left_s = end - project.caller.executor.now()
             searched, narrowed = _search_of(project, change, replace(options, budget_s=left_s))
             if not new and not is_begun(project, searched, narrowed):
                 continue
-            one = ChangeSearch(change, why_not=NO_TIME)
+            result = ChangeSearch(change, why_not=NO_TIME)
             if left_s > 0.0:
-                one = ChangeSearch(change, search(project, searched, narrowed))
+                result = ChangeSearch(change, search(project, searched, narrowed))
         except BudgetTooShort:
-            one = ChangeSearch(change, why_not=NO_TIME)
+            result = ChangeSearch(change, why_not=NO_TIME)
         except (MeasureError, UsageError, SearchRunning) as error:
-            one = ChangeSearch(change, why_not=error.message)
-        found.append(one)
-        if one.answer is not None and one.answer.ended == "interrupted":
+            result = ChangeSearch(change, why_not=error.message)
+        searches.append(result)
+        if result.answer is not None and result.answer.ended == "interrupted":
             break
-    return tuple(found)
+    return tuple(searches)
 
 
 def _candidates(trend: Trend, environment: str) -> Iterator[tuple[Change, bool]]:
     """Yield the worst change of each open event of the code, and whether it is new."""
     worst = [
-        one.changes[0]
-        for one in trend.events
-        if one.kind == "code" and one.environment == environment
+        event.changes[0]
+        for event in trend.events
+        if event.kind == "code" and event.environment == environment
     ]
-    steps = [one for one in worst if one.kind == "step" and one.status in {"new", "known"}]
-    steps.sort(key=lambda one: (one.status != "new", not one.worse, -(one.cost or 0.0)))
-    yield from ((one, one.status == "new") for one in steps)
+    steps = [
+        change for change in worst if change.kind == "step" and change.status in {"new", "known"}
+    ]
+    steps.sort(key=lambda change: (change.status != "new", not change.worse, -(change.cost or 0.0)))
+    yield from ((change, change.status == "new") for change in steps)
 
 
 class CommitRange:
@@ -165,19 +167,19 @@ class CommitRange:
     def branches(self, sha: str) -> tuple[SearchedRange, ...]:
         """Return the branches that a commit merged; none of one that is no merge."""
         first, *others = parents_of(self._project.repository, sha)
-        found = []
+        branches = []
         for other in others:
             try:
-                found.append(commits_of(self._project.repository, f"{first}..{other}", sha))
+                branches.append(commits_of(self._project.repository, f"{first}..{other}", sha))
             except UsageError:  # a history of its own: nothing to compare its commits with
                 continue
-        return tuple(found)
+        return tuple(branches)
 
 
 def commits_of(repository: Repository, wanted: str, merged_by: str = "") -> SearchedRange:
     """Return the commits of ``OLD..NEW`` by first parents, and the one before them."""
-    found = commits(repository, wanted)
-    before = parents_of(repository, found[-1].sha)
+    newest_first = commits(repository, wanted)
+    before = parents_of(repository, newest_first[-1].sha)
     if not before:
         raise UsageError(
             "unrelated-commits",
@@ -185,7 +187,7 @@ def commits_of(repository: Repository, wanted: str, merged_by: str = "") -> Sear
             "Choose an older end that the newer one was made from.",
         )
     good = commit_of(repository, before[0])
-    named = tuple(NamedCommit(one.sha, one.subject) for one in reversed(found))
+    named = tuple(NamedCommit(commit.sha, commit.subject) for commit in reversed(newest_first))
     return SearchedRange(NamedCommit(good.sha, good.subject), named, Search(len(named)), merged_by)
 
 
@@ -220,14 +222,16 @@ SearchRange = CommitRange | ReleaseRange
 
 
 def _release_range(package: str, wanted: str, versions: tuple[str, ...]) -> SearchedRange:
-    ends = [_release_index(package, one, versions) for one in wanted.split("..", 1)]
+    ends = [_release_index(package, end, versions) for end in wanted.split("..", 1)]
     if ends[0] >= ends[1]:
         raise UsageError(
             "empty-range",
             f"{wanted} has no release of {package} after the older end",
             "Write the older release first: 2.11..2.13.",
         )
-    named = [NamedCommit(one, f"{package} {one}") for one in versions[ends[0] : ends[1] + 1]]
+    named = [
+        NamedCommit(version, f"{package} {version}") for version in versions[ends[0] : ends[1] + 1]
+    ]
     return SearchedRange(named[0], tuple(named[1:]), Search(len(named) - 1))
 
 
@@ -245,7 +249,7 @@ def _release_index(package: str, given: str, versions: tuple[str, ...]) -> int:
 
 def _is_same_release(given: str, version: str) -> bool:
     """Say whether 2.11 is 2.11.0 or 2.11.0+cpu."""
-    given, version = (one.partition("+")[0] for one in (given, version))
+    given, version = (name.partition("+")[0] for name in (given, version))
     while given.endswith(".0"):
         given = given[:-2]
     while version.endswith(".0"):
@@ -255,18 +259,22 @@ def _is_same_release(given: str, version: str) -> bool:
 
 def change_named(given: str, changes: Sequence[Change]) -> Change:
     """Return the change whose id is, or alone begins with, ``given``. UsageError for another."""
-    exact = [one for one in changes if one.id == given]
-    begin = [one for one in changes if one.id.startswith(given)] if len(given) >= _SHORTEST else []
-    found = exact or begin
-    if len(found) != 1:
+    exact = [change for change in changes if change.id == given]
+    begin = (
+        [change for change in changes if change.id.startswith(given)]
+        if len(given) >= _SHORTEST
+        else []
+    )
+    matching = exact or begin
+    if len(matching) != 1:
         raise UsageError(
             "bad-range",
-            f"{given!r} is the beginning of {len(found)} changes' ids"
-            if found
+            f"{given!r} is the beginning of {len(matching)} changes' ids"
+            if matching
             else f"{given!r} is no range of commits, and no change of the history has that id",
             "Write GOOD..BAD with both ends, as v1.2..main, or an id of `perfci trend`.",
         )
-    return found[0]
+    return matching[0]
 
 
 def trend_of_history(project: Project, place: str | None, at: str) -> Trend:

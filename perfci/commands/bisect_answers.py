@@ -46,8 +46,8 @@ def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy
     if own is None:
         own = metric_policy(METRICS[metric]) if metric in METRICS else None
     metrics = {
-        name: replace(policy.metrics.get(name) or metric_policy(one), gate="info")
-        for name, one in METRICS.items()
+        name: replace(policy.metrics.get(name) or metric_policy(known), gate="info")
+        for name, known in METRICS.items()
     }
     metrics[metric] = MetricPolicy(own.threshold if own else 0.05, "fail", "inconclusive")
     margins = {} if threshold is None else {metric: threshold}
@@ -139,7 +139,7 @@ def ran_out(report: Report, case: str) -> bool:
     if case in report.same_code or any(failure.case == case for failure in report.failures):
         return False
     rows = [row for row in report.results if row.case == case]
-    if any(one.code == "budget-ended" for row in rows for one in row.findings):
+    if any(finding.code == "budget-ended" for row in rows for finding in row.findings):
         return True
     return 0 < max((row.base.workers for row in rows if row.base), default=0) < DECIDING_ROUNDS
 
@@ -198,12 +198,14 @@ def result_of(
         difference=change if sought.scale == "difference" else None,
         culprits=_culprits(state, whole, sought),
         skipped=tuple(
-            SkippedCommit(one.at(position), one.why[str(position)])
-            for one in state.ranges
-            for position in one.search.skipped
+            SkippedCommit(searched.at(position), searched.why[str(position)])
+            for searched in state.ranges
+            for position in searched.search.skipped
         ),
-        comparisons=sum(len(one.search.answers) for one in state.ranges),
-        rounds=sum(answer.rounds for one in state.ranges for answer in one.search.answers),
+        comparisons=sum(len(searched.search.answers) for searched in state.ranges),
+        rounds=sum(
+            answer.rounds for searched in state.ranges for answer in searched.search.answers
+        ),
         ended=ended,
         package=package,
         unseen=tuple(
@@ -220,21 +222,25 @@ def _culprits(
 
     Where it didn't, both sides together make the change: the merge itself.
     """
-    found: list[Culprit] = []
+    culprits: list[Culprit] = []
     for change in changes_of(state, searched):
         sha = searched.at(change.last).sha
-        merged = (_culprits(state, one, sought) for one in state.ranges if one.merged_by == sha)
+        merged = (
+            _culprits(state, branch_range, sought)
+            for branch_range in state.ranges
+            if branch_range.merged_by == sha
+        )
         branch = next(filter(None, merged), ())
-        found += branch or (_culprit(searched, change, sought),)
-    return tuple(found)
+        culprits += branch or (_culprit(searched, change, sought),)
+    return tuple(culprits)
 
 
 def _size_of_merge(state: SearchState, sha: str) -> float:
     return next(
         change.size
-        for one in state.ranges
-        for change in changes_of(state, one)
-        if one.at(change.last).sha == sha
+        for searched in state.ranges
+        for change in changes_of(state, searched)
+        if searched.at(change.last).sha == sha
     )
 
 
@@ -269,10 +275,13 @@ def _culprit(searched: SearchedRange, change: Change, sought: SoughtMetric) -> C
     )
 
 
-def with_explanations(found: Bisection, state: SearchState) -> Bisection:
+def with_explanations(bisection: Bisection, state: SearchState) -> Bisection:
     """Return an answer with what is known of why each culprit is one."""
-    culprits = (replace(one, why=state.whys.get(one.commits[-1].sha)) for one in found.culprits)
-    return replace(found, culprits=tuple(culprits))
+    culprits = (
+        replace(culprit, why=state.whys.get(culprit.commits[-1].sha))
+        for culprit in bisection.culprits
+    )
+    return replace(bisection, culprits=tuple(culprits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ class _Search:
         if row is None:
             if report.interrupted:
                 raise MeasureError("nothing-compared", "the ends were not compared: interrupted")
-            if any(ran_out(report, one.case) for one in report.results):
+            if any(ran_out(report, row.case) for row in report.results):
                 raise _SearchEnded("budget")
             raise _nothing_moved(report, whole, metric)
         sought = SoughtMetric(
@@ -219,7 +219,7 @@ class _Search:
         searched = self._state.ranges[number]
         for change in changes_of(self._state, searched):
             sha = searched.at(change.last).sha
-            known = any(one.merged_by == sha for one in self._state.ranges)
+            known = any(branch.merged_by == sha for branch in self._state.ranges)
             if change.first == change.last and change.found and not known:
                 branches = self._places.branches(sha)
                 self._state = replace(self._state, ranges=(*self._state.ranges, *branches))
@@ -249,8 +249,8 @@ class _Search:
             return
         if question.base == 0:
             self._require_same_environment(report)
-        rows = (one for one in report.results if one.metric == sought.metric)
-        row = next((one for one in rows if one.case == sought.case), None)
+        rows = (row for row in report.results if row.metric == sought.metric)
+        row = next((row for row in rows if row.case == sought.case), None)
         answer = answer_of(row, question, sought) if row else None
         if sought.case in report.same_code:
             answer = Answer(question.position, 0.0, 0.0, 1.0, report.timing.rounds, question.base)
@@ -305,11 +305,11 @@ class _Search:
         return self._state.sought
 
     def _require_same_environment(self, report: Report) -> None:
-        if (found := _environment_of_good(report)) != self._sought.environment:
+        if (environment := _environment_of_good(report)) != self._sought.environment:
             raise MeasureError(
                 "another-environment",
                 "the search so far was measured in another environment "
-                f"({self._sought.environment}, now {found})",
+                f"({self._sought.environment}, now {environment})",
                 "Begin anew with --restart.",
             )
 
@@ -353,20 +353,20 @@ class _Search:
                 "the time ended before both ends were compared",
                 "Raise --budget, or choose fewer cases with -k.",
             )
-        found = result_of(self._state, self._sought, ended, self._places.package)
-        return with_explanations(found, self._state)
+        bisection = result_of(self._state, self._sought, ended, self._places.package)
+        return with_explanations(bisection, self._state)
 
     def _explain(self) -> None:
         """Look into the culprits of a search that has its answer, in the time that is left."""
-        found = result_of(self._state, self._sought, "done", self._places.package)
-        for culprit in found.culprits if found.is_answered else ():
+        bisection = result_of(self._state, self._sought, "done", self._places.package)
+        for culprit in bisection.culprits if bisection.is_answered else ():
             newest = culprit.commits[-1].sha
             if newest not in self._state.whys:
                 measuring_begins()
                 if (left_s := self._left_s()) <= 0.0:
                     raise _SearchEnded("budget")
                 within_s = min(WHY_S, left_s)
-                why = explain_culprit(self._project, self._places, found, culprit, within_s)
+                why = explain_culprit(self._project, self._places, bisection, culprit, within_s)
                 self._state = replace(self._state, whys={**self._state.whys, newest: why})
                 self._file.write(self._state)
 
@@ -400,7 +400,7 @@ def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciE
 
 
 def explain_culprit(
-    project: Project, places: SearchRange, found: Bisection, culprit: Culprit, within_s: float
+    project: Project, places: SearchRange, bisection: Bisection, culprit: Culprit, within_s: float
 ) -> Why:
     """Return what differs inside of the case between a culprit and what was before it.
 
@@ -411,7 +411,7 @@ def explain_culprit(
     around = project.surroundings()
     try:
         with open_workplace(around, sides, benchmarks_of=places.benchmarks_of) as workplace:
-            cases = selected_cases(workplace, MeasureOptions(only=(found.case,)))
+            cases = selected_cases(workplace, MeasureOptions(only=(bisection.case,)))
             (state,) = case_states(cases, ("base", "head"))
             project.caller.step(f"looking inside {after.short} …")
             return explain_case(
@@ -419,8 +419,8 @@ def explain_culprit(
                 workplace.executor,
                 state.case,
                 state.slug,
-                (moved_row(found, culprit),),
+                (moved_row(bisection, culprit),),
                 within_s=within_s,
             )
     except PerfciError as error:
-        return Why(found.case, untold={"": error.message})
+        return Why(bisection.case, untold={"": error.message})

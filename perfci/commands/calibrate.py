@@ -58,8 +58,8 @@ def calibrate(
     """
     project.check_outputs(options.outputs)
     # what is there and is no file is an error of whoever reads it, not another file's turn
-    found = (one for one in (OWN_FILE, PROJECT_FILE) if os.path.lexists(project.root / one))
-    name = config_path.name if config_path else next(found, OWN_FILE)
+    existing = (name for name in (OWN_FILE, PROJECT_FILE) if os.path.lexists(project.root / name))
+    name = config_path.name if config_path else next(existing, OWN_FILE)
     side = project.side("head", rev, options.python)
     return calibrate_commit(project.surroundings(), side, options, budget_s, configuration=name)
 
@@ -92,9 +92,9 @@ def calibrate_commit(
             scale=times_as_many(workplace.cases(""), cases),  # the user's gate measures all
         )
         known = {case.id for case in workplace.found["base"].discovery.cases}
-        found = parts.run([case for case in cases if not case.skip and case.id in known])
+        results = parts.run([case for case in cases if not case.skip and case.id in known])
         return concluded(
-            found,
+            results,
             cases,
             config,
             CalibrationFacts(
@@ -111,19 +111,19 @@ def calibrate_commit(
 
 
 def concluded(
-    found: PartResults, cases: Sequence[Case], config: Config, facts: CalibrationFacts
+    results: PartResults, cases: Sequence[Case], config: Config, facts: CalibrationFacts
 ) -> Calibration:
     """Return the calibration: what was found, what to change, and what can't be relied on."""
-    settings, seen = config.settings, found.calibrated.seen
+    settings, seen = config.settings, results.calibrated.seen
     session = DefaultSession(
         rounds=settings.rounds,
         max_rounds=settings.max_rounds,
         budget_s=settings.budget,
         alpha=config.policy.alpha,
-        comparisons=found.calibrated.comparisons,
+        comparisons=results.calibrated.comparisons,
     )
     own = {(case.benchmark, metric) for case in cases for metric in case.thresholds}
-    untrusted = tuple(_untrusted_reasons(found))
+    untrusted = tuple(_untrusted_reasons(results))
     return Calibration(
         perfci_version=VERSION,
         created_at=facts.created_at,
@@ -133,36 +133,36 @@ def concluded(
         spent=Spent(
             wall_s=facts.wall_s,
             budget_s=facts.budget_s,
-            same_s=found.part_s.get("same", 0.0),
-            settings_s=found.part_s.get("settings", 0.0),
-            promise_s=found.part_s.get("promise", 0.0),
-            rounds=found.rounds,
+            same_s=results.part_s.get("same", 0.0),
+            settings_s=results.part_s.get("settings", 0.0),
+            promise_s=results.part_s.get("promise", 0.0),
+            rounds=results.rounds,
         ),
         seen=seen,
-        false_alarms=found.calibrated.false_alarms,
-        settings=found.settings,
-        promise=found.promise,
+        false_alarms=results.calibrated.false_alarms,
+        settings=results.settings,
+        promise=results.promise,
         suggestions=()
         if untrusted
-        else suggest(seen, session, config.policy, found.sweep_s, own=frozenset(own)),
+        else suggest(seen, session, config.policy, results.sweep_s, own=frozenset(own)),
         configuration=facts.configuration,
-        failures=(*facts.failures, *found.failures),
-        notes=(*facts.notes, *found.notes, *_cut(found, cases, config)),
+        failures=(*facts.failures, *results.failures),
+        notes=(*facts.notes, *results.notes, *_cut(results, cases, config)),
         untrusted=untrusted,
     )
 
 
-def _cut(found: PartResults, cases: Sequence[Case], config: Config) -> list[str]:
+def _cut(results: PartResults, cases: Sequence[Case], config: Config) -> list[str]:
     """Say what the calibration did not look at, and why."""
     notes = []
-    if found.session.most < config.settings.max_rounds:
-        budget, most = format_duration(config.settings.budget), found.session.most
+    if results.session.most < config.settings.max_rounds:
+        budget, most = format_duration(config.settings.budget), results.session.most
         notes.append(f"The budget of {budget} allows {most} rounds a case, not `max_rounds`.")
-    if any(row.metric == PROMISED_METRIC and row.modes for row in found.calibrated.seen):
+    if any(row.metric == PROMISED_METRIC and row.modes for row in results.calibrated.seen):
         notes.append("No promise is tested, and no threshold suggested, where there are two modes.")
-    latency = [row for row in found.calibrated.seen if row.metric == PROMISED_METRIC]
+    latency = [row for row in results.calibrated.seen if row.metric == PROMISED_METRIC]
     known = {row.case for row in latency if row.spread is not None}
-    known |= {failure.case for failure in found.failures}
+    known |= {failure.case for failure in results.failures}
     few = [case.id for case in cases if not case.skip and case.id not in known]
     if few:
         names = ", ".join(few)
@@ -171,7 +171,7 @@ def _cut(found: PartResults, cases: Sequence[Case], config: Config) -> list[str]
         )
     passed = {
         row.metric
-        for row in found.calibrated.seen
+        for row in results.calibrated.seen
         if row.gate == "fail"
         and row.sees_threshold is False
         and config.policy.undecided(row.metric) == "pass"
@@ -182,26 +182,26 @@ def _cut(found: PartResults, cases: Sequence[Case], config: Config) -> list[str]
             f"An undecided {names} costs no verdict, so no rounds are suggested for it: a change "
             "too small to be seen passes."
         )
-    if found.promise.left_out and found.promise.status != "not_checked":
-        names = ", ".join(found.promise.left_out)
+    if results.promise.left_out and results.promise.status != "not_checked":
+        names = ", ".join(results.promise.left_out)
         notes.append(f"The promise was not tested, for want of time, on {names}.")
     return notes
 
 
-def _untrusted_reasons(found: PartResults) -> list[str]:
+def _untrusted_reasons(results: PartResults) -> list[str]:
     """Return why nobody should rely on this calibration; empty for none."""
     reasons = []
-    if found.interrupted:
+    if results.interrupted:
         reasons.append("interrupted before the end")
-    if not any(row.detectable is not None for row in found.calibrated.seen):
+    if not any(row.detectable is not None for row in results.calibrated.seen):
         reasons.append(
             "nothing was measured often enough to know a spread; raise --budget: "
             f"identical sides get the first {format_share(SAME_END)} of the time"
         )
-    if found.promise.status == "not_kept":
-        promised = format_share(found.promise.promised)
-        reasons.append(f"the promise to find {promised} was not kept: {found.promise.reason}")
-    alarms = [row for row in found.calibrated.seen if row.false_alarm and row.gate == "fail"]
+    if results.promise.status == "not_kept":
+        promised = format_share(results.promise.promised)
+        reasons.append(f"the promise to find {promised} was not kept: {results.promise.reason}")
+    alarms = [row for row in results.calibrated.seen if row.false_alarm and row.gate == "fail"]
     if alarms:
         names = ", ".join(f"{row.case} {row.metric}" for row in alarms)
         reasons.append(f"identical sides were called different: {names}")

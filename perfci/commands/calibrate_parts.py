@@ -104,10 +104,10 @@ class CalibrationParts:
         without, left_out = self._without(self._alive(cases), until(SETTINGS_END))
         self._same(self._alive(cases), _MORE_ROUNDS, until(SAME_END))
         broken = {failure.case for failure in self._failures}
-        sound = {case: one for case, one in self._pairs.items() if case not in broken}
+        sound = {case: pairs for case, pairs in self._pairs.items() if case not in broken}
         session = self._session()
         calibrated = calibrate(tuple(sound.values()), self.config.policy, session, self.scale)
-        trials = tuple(judge_setting(name, sound, found) for name, found in without)
+        trials = tuple(judge_setting(name, sound, pairs) for name, pairs in without)
         return PartResults(
             calibrated=calibrated,
             session=session,
@@ -123,9 +123,9 @@ class CalibrationParts:
 
     def _same(self, cases: Sequence[Case], rounds: int, end: float) -> None:
         block = self._block("identical sides", "same", cases, rounds, self.config.quiet, end)
-        for one in block.pairs:
-            before = self._pairs.get(one.case.id)
-            self._pairs[one.case.id] = _joined(before, one) if before else one
+        for pairs in block.pairs:
+            before = self._pairs.get(pairs.case.id)
+            self._pairs[pairs.case.id] = _joined(before, pairs) if before else pairs
         for case, times in block.round_s.items():
             # the first round compiles and reads files
             self._round_s.setdefault(case, median(times[1:] or times))
@@ -208,8 +208,10 @@ class CalibrationParts:
         )
         rows = {
             row.case: row
-            for one in block.pairs
-            for row in compare_case(one.case, one.base, one.head, self.config.policy, paired=True)
+            for pairs in block.pairs
+            for row in compare_case(
+                pairs.case, pairs.base, pairs.head, self.config.policy, paired=True
+            )
             if row.metric == PROMISED_METRIC
         }
         return judge_promise(plan, rows, alpha)
@@ -448,4 +450,4 @@ def _ordered(cases: Sequence[Case]) -> Sequence[Case]:
     for index, case in enumerate(cases):
         nth[case.benchmark] = nth.get(case.benchmark, 0) + 1
         ranked.append(((case.compiled, nth[case.benchmark], index), case))
-    return [case for _, case in sorted(ranked, key=lambda one: one[0])]
+    return [case for _, case in sorted(ranked, key=lambda pair: pair[0])]

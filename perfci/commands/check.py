@@ -80,7 +80,7 @@ def check(
     require_stored(store, around.config.baselines)  # a damaged one is said here, too
     with open_workplace(around, (head,), options.log_folder) as workplace:
         environment = workplace.environments["head"]
-        baselines = {one.case: one for one in store.load_all(environment.key)}
+        baselines = {baseline.case: baseline for baseline in store.load_all(environment.key)}
         _require_baselines(workplace, baselines, store, options)
         alone = measure_alone("check", workplace, options)
         written = written_on_head(workplace)
@@ -171,8 +171,8 @@ def against_baselines(
     explanations: list[Explanation] = []
     for case in alone.part.cases:
         if case.id in baselines and case.id in outputs:
-            mine = tuple(row for row in adjusted if row.case == case.id)
-            explanations += explain(case, baselines[case.id].outputs(), outputs[case.id], mine)
+            case_rows = tuple(row for row in adjusted if row.case == case.id)
+            explanations += explain(case, baselines[case.id].outputs(), outputs[case.id], case_rows)
     known = {case.id for case in alone.part.whole}
     gone = (case for case in baselines if case not in known and alone.part.reports(case))
     removed = () if selection else tuple(gone)
@@ -215,7 +215,7 @@ def _asking_for_a_third(
 def _base_side(baselines: Mapping[str, Baseline], head: Wanted) -> Side | None:
     if not baselines:
         return None
-    newest = max(baselines.values(), key=lambda one: one.created_at)
+    newest = max(baselines.values(), key=lambda baseline: baseline.created_at)
     return baseline_side(Side(rev="", sha=newest.sha, python=head.python))
 
 
@@ -230,7 +230,7 @@ class _Confirmation:
 
     @property
     def rows(self) -> tuple[Comparison, ...]:
-        return tuple(row for one in self.commits for row in one.judged.rows)
+        return tuple(row for both in self.commits for row in both.judged.rows)
 
 
 def confirmed(
@@ -268,23 +268,23 @@ def _joined_rows(
 ) -> Judged:
     """Return the rows of ``cases`` as they were measured again, and all others as they were."""
     measured = adjust([row for row in again.rows if row.case in cases], policy)
-    said = f"{counted(len(cases), 'suspected case')} measured again, both sides in pairs."
+    note = f"{counted(len(cases), 'suspected case')} measured again, both sides in pairs."
     return Judged(
         (
             *(row for row in judged.rows if row.case not in cases),
             *(replace(row, confirmed=True) for row in measured),
         ),
         (
-            *(one for one in judged.explanations if one.case not in cases),
+            *(explanation for explanation in judged.explanations if explanation.case not in cases),
             *(
-                each
-                for one in again.commits
-                for each in one.judged.explanations
-                if each.case in cases
+                explanation
+                for both in again.commits
+                for explanation in both.judged.explanations
+                if explanation.case in cases
             ),
         ),
-        (*judged.notes, *([said] if cases else [])),
-        tuple(each for one in again.commits for each in one.judged.why if each.case in cases),
+        (*judged.notes, *([note] if cases else [])),
+        tuple(why for both in again.commits for why in both.judged.why if why.case in cases),
     )
 
 
@@ -292,13 +292,13 @@ def _joined(
     measured: Measured, again: _Confirmation, cases: Sequence[str], rows: Sequence[Comparison]
 ) -> Measured:
     """Return what was measured at first and again; ``cases`` are those whose new rows count."""
-    commits = [one.measured for one in again.commits]
+    commits = [both.measured for both in again.commits]
     parts = (measured, *commits)
     return replace(
         measured,
         base=baseline_side(commits[0].base) if len(commits) == 1 else measured.base,
-        failures=tuple(failure for one in parts for failure in one.failures),
-        interrupted=again.interrupted or any(one.interrupted for one in parts),
+        failures=tuple(failure for part in parts for failure in part.failures),
+        interrupted=again.interrupted or any(part.interrupted for part in parts),
         durations=_summed(parts),
         not_measured={
             metric: why
@@ -308,9 +308,9 @@ def _joined(
         ran=joined_ran(parts),
         same_code=tuple(case for case in joined_same_code(commits) if case in cases),
         timing=Timing(
-            sum(one.timing.wall_s for one in parts),
-            sum(one.timing.measured_s for one in parts),
-            sum(one.timing.rounds for one in parts),
+            sum(part.timing.wall_s for part in parts),
+            sum(part.timing.measured_s for part in parts),
+            sum(part.timing.rounds for part in parts),
         ),
     )
 
@@ -334,13 +334,18 @@ def notes_of_both(
     What workers met is said once, of both.
     """
     own = _outputs(alone.run)
-    everything = [*own, *(one for both in again for run in both.runs for one in _outputs(run))]
+    everything = [
+        *own,
+        *(output for both in again for run in both.runs for output in _outputs(run)),
+    ]
     notes = _without_workers(alone.measured, own)
     of_again: dict[str, None] = {}
-    for one in again:
-        outputs = [output for run in one.runs for output in _outputs(run)]
-        said = _without_workers(one.measured, outputs)
-        of_again |= dict.fromkeys(f"measured again: {note}" for note in said if note not in notes)
+    for both in again:
+        outputs = [output for run in both.runs for output in _outputs(run)]
+        session_notes = _without_workers(both.measured, outputs)
+        of_again |= dict.fromkeys(
+            f"measured again: {note}" for note in session_notes if note not in notes
+        )
     return (*notes, *worker_notes(everything)), tuple(of_again)
 
 
@@ -386,13 +391,13 @@ def _measured_again(
             within = _within(around, max(_LEAST_CONFIRMING_S, left_s))
             logs = options.log_folder and options.log_folder / f"confirming-{sha[:12]}"
             suspects_alone = replace(options, only=tuple(cases), log_folder=logs)
-            one = _beside_head(within, sha, head, suspects_alone)
-            if isinstance(one, str):
-                why_not.append(one)
+            both = _beside_head(within, sha, head, suspects_alone)
+            if isinstance(both, str):
+                why_not.append(both)
                 continue
-            commits.append(one)
+            commits.append(both)
             measured += cases
-            if one.measured.interrupted:
+            if both.measured.interrupted:
                 interrupted = True
                 break
     except KeyboardInterrupt:  # while a commit was checked out or built; else there is a report
@@ -435,7 +440,9 @@ def _kept(
     kept: list[str] = []
     why: list[str] = []
     short: list[str] = []
-    on_base = failed_on_base(one for both in again.commits for one in both.measured.failures)
+    on_base = failed_on_base(
+        failure for both in again.commits for failure in both.measured.failures
+    )
     for case in again.cases:
         rows = [row for row in again.rows if row.case == case]
         if any(_is_decided(row, rounds) for row in rows):

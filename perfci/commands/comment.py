@@ -113,16 +113,20 @@ def comment(request: CommentRequest, say: Say) -> JudgedReports:
     connect = partial(place.client, request.repository, request.most_wait_s)
     try:
         loaded = _loaded(request.files, request.unreadable)
-        own = any(row.accepted for one in loaded for row in one.results) and _is_own(find_wanted)
+        own = any(row.accepted for report in loaded for row in report.results) and _is_own(
+            find_wanted
+        )
         lines = with_authors(config.accept, request.root)
-        loaded = [believed(one, own, lines, today(), policy) for one in loaded]
+        loaded = [believed(report, own, lines, today(), policy) for report in loaded]
 
         def judged(accepted: Sequence[Acceptance] = ()) -> list[Report]:
             held = [
-                accepted_here(one, accepted, policy, partial(_judged, policy, written, answer))
-                for one in loaded
+                accepted_here(report, accepted, policy, partial(_judged, policy, written, answer))
+                for report in loaded
             ]
-            held = [with_caveat(one, caveat_of_copies(one, config.installed)) for one in held]
+            held = [
+                with_caveat(report, caveat_of_copies(report, config.installed)) for report in held
+            ]
             if request.history:
                 held = _with_past(held, request.history, request.root, config, say)
             return held
@@ -179,7 +183,9 @@ def _written_here(root: Path, config: Config) -> Mapping[str, Mapping[str, Writt
 
 def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Policy:
     """Return ``policy`` with the thresholds that stand at the benchmarks, which go before it."""
-    own = {name: one.thresholds for name, one in written.items() if one.thresholds}
+    own = {
+        name: benchmark.thresholds for name, benchmark in written.items() if benchmark.thresholds
+    }
     configured = policy.thresholds
     both = {name: {**configured.get(name, {}), **own.get(name, {})} for name in {*configured, *own}}
     return replace(policy, thresholds=both)
@@ -216,10 +222,10 @@ def _judged(
 ) -> Report:
     from perfci.verdict.enforcement import enforced, with_unreported
 
-    reported = {name: one.metrics for name, one in by_name(written).items()}
+    reported = {name: benchmark.metrics for name, benchmark in by_name(written).items()}
     everywhere = {
-        file: [name for name, one in ones.items() if not one.conditional]
-        for file, ones in written.items()
+        file: [name for name, benchmark in benchmarks.items() if not benchmark.conditional]
+        for file, benchmarks in written.items()
     }
     if answer is not None:  # of the cases that were asked for
         return enforced(report, policy, reported)

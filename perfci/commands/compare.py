@@ -142,7 +142,11 @@ def measure_both(
         )
         failures = (*measured.failures, *not_given)
         absent = workplace.not_on_base(failures, part.whole, measured_cases)
-        failures = tuple(one for one in failures if one not in not_given or one.case not in absent)
+        failures = tuple(
+            failure
+            for failure in failures
+            if failure not in not_given or failure.case not in absent
+        )
         measured = replace(measured, failures=advised(failures, absent))
         judged = conclude(
             measured,
@@ -220,15 +224,17 @@ def _nearest(cases: Sequence[Case], selection: str) -> str:
 
 def selected_part(workplace: Workplace, options: MeasureOptions) -> Part:
     """Return what is measured here of the cases that are asked for: all, or a shard's part."""
-    asked = {case.id for case in selected_cases(workplace, options)}
+    selected_ids = {case.id for case in selected_cases(workplace, options)}
     selected = workplace.cases(options.selection)
     # split as if nothing were left out: a check confirms suspects in the shard that found them
-    return part_of(selected, options.shard, options.durations).only(asked)
+    return part_of(selected, options.shard, options.durations).only(selected_ids)
 
 
 def reported_failures(workplace: Workplace, part: Part) -> tuple[Failure, ...]:
     """Return those of discovery's failures that this part reports."""
-    return tuple(one for one in workplace.failures(part.whole) if part.reports(one.case))
+    return tuple(
+        failure for failure in workplace.failures(part.whole) if part.reports(failure.case)
+    )
 
 
 def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
@@ -282,7 +288,7 @@ def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
     if own is None:
         return written_in(root, files)
     files += files_in(root, own.benchmarks, own.pattern)
-    saved = {one.name: Written() for one in own.saved}
+    saved = {model.name: Written() for model in own.saved}
     return {**written_in(root, dict.fromkeys(files)), **({"": saved} if saved else {})}
 
 

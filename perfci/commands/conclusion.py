@@ -65,7 +65,7 @@ def with_session(
         measured,
         failures=(
             *failures,
-            *(failure for one in result.states for failure in one.failures),
+            *(failure for state in result.states for failure in state.failures),
             *result.failures,
         ),
         notes=(*measured.notes, *result.notes, *worker_notes(outputs)),
@@ -120,8 +120,8 @@ def conclude(
     explanations: list[Explanation] = []
     for state in result.states:
         base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
-        mine = tuple(row for row in adjusted if row.case == state.case.id)
-        explanations += explain(state.case, base, head, mine)
+        case_rows = tuple(row for row in adjusted if row.case == state.case.id)
+        explanations += explain(state.case, base, head, case_rows)
     return Judged(
         (
             *adjusted,
@@ -135,10 +135,10 @@ def advised(failures: Sequence[Failure], absent: Container[str]) -> tuple[Failur
     """Return ``failures``, those of base alone with what to do; ``absent`` are cases it lacks."""
     on_base = failed_on_base(failures)
     return tuple(
-        replace(one, message=f"{one.message}\n{_ON_BASE}")
-        if one.case in on_base and one.case not in absent
-        else one
-        for one in failures
+        replace(failure, message=f"{failure.message}\n{_ON_BASE}")
+        if failure.case in on_base and failure.case not in absent
+        else failure
+        for failure in failures
     )
 
 
@@ -232,7 +232,7 @@ def worker_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
 
     Of what disturbed them it has ``burst_findings``, too.
     """
-    of_bursts = (f"{words(one)}." for one in burst_findings(outputs))
+    of_bursts = (f"{words(finding)}." for finding in burst_findings(outputs))
     return (*of_bursts, *warning_notes(outputs))
 
 
@@ -270,7 +270,7 @@ def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
     for (warning, case), on in warned.items():
         place = 1 if len(on) > 1 else 0 if "head" in on else 2
         cases_of.setdefault((place, warning), []).append(case)
-    ranked = sorted(cases_of.items(), key=lambda one: one[0][0])
+    ranked = sorted(cases_of.items(), key=lambda item: item[0][0])
     notes = [
         f"{_named(cases)}{f', {_PLACES[place]}' if len(sides) > 1 else ''}: {warning}."
         for (place, warning), cases in ranked[:_MOST_NOTES]

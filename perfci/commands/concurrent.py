@@ -118,14 +118,16 @@ class _Sessions:
         )
         if gathered.cancelled:
             raise KeyboardInterrupt
-        if lacking := [gathered.ends[one] for one in plan.numbers if one not in gathered.reports]:
+        if lacking := [
+            gathered.ends[number] for number in plan.numbers if number not in gathered.reports
+        ]:
             raise MeasureError(
                 "no-session-reported",
                 f"of {what} there is no report: {lacking[0]}",
                 "Try `perfci compare HEAD HEAD --same`, which says more.",
             )
         reports = [load_report(gathered.reports[number]) for number in plan.numbers]
-        if failure := next((one for report in reports for one in report.failures), None):
+        if failure := next((failure for report in reports for failure in report.failures), None):
             raise MeasureError(
                 "case-failed",
                 f"of {what}, {failure.case} failed: {failure.message}",
@@ -141,13 +143,13 @@ def judged(count: int, *, alone: Sequence[Report], beside: Sequence[Report]) -> 
     """
     pairs = [
         (case, spread, other[case])
-        for one, reference in zip(beside, alone, strict=True)
+        for report, reference in zip(beside, alone, strict=True)
         for other in (_spreads(reference),)
-        for case, spread in _spreads(one).items()
+        for case, spread in _spreads(report).items()
         if case in other
     ]
-    found = spread_ratio([(spread, other) for _, spread, other in pairs])
-    if found is None:
+    ratio = spread_ratio([(spread, other) for _, spread, other in pairs])
+    if ratio is None:
         raise MeasureError(
             "too-few-pairs",
             "there are too few pairs to know a spread",
@@ -155,9 +157,9 @@ def judged(count: int, *, alone: Sequence[Report], beside: Sequence[Report]) -> 
         )
     return ConcurrentSpread(
         count,
-        found.ratio,
-        found.lo,
-        found.hi,
+        ratio.ratio,
+        ratio.lo,
+        ratio.hi,
         pairs=sum(spread.df + 1 for _, spread, _ in pairs),
         cases=len({case for case, _, _ in pairs}),
         created_at=now(),

@@ -92,10 +92,10 @@ def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
             for case in chosen
             if not case.skip and case.id in on_base and (request.rows is None or case.id in moved)
         )
-        found = []
+        explained = []
         for state in case_states(cases, ("base", "head")):
             project.caller.step(f"looking inside {state.case.id} …")
-            found.append(
+            explained.append(
                 explain_case(
                     workplace.plan,
                     workplace.executor,
@@ -108,4 +108,4 @@ def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
                     ),
                 )
             )
-        return tuple(found)
+        return tuple(explained)

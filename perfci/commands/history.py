@@ -158,9 +158,9 @@ def _import_foreign(history: OpenHistory, parts: Iterator[Foreign]) -> ImportSum
             left.add(part.skipped)
             yield from part.runs
 
-    said = add_records(history, runs())
+    added = add_records(history, runs())
     what = f"{tools.pop()}, " if len(tools) == 1 else ""
-    return ImportSummary(what + said.summary, (*notes, *left.lines()))
+    return ImportSummary(what + added.summary, (*notes, *left.lines()))
 
 
 class _LeftOut:
@@ -173,10 +173,10 @@ class _LeftOut:
     def add(self, skipped: Iterable[Skipped]) -> None:
         from perfci.trend.change import benchmark_of
 
-        for one in skipped:
-            key = benchmark_of(one.what), one.why
+        for left_out in skipped:
+            key = benchmark_of(left_out.what), left_out.why
             self._counts[key] += 1
-            self._first.setdefault(key, one.what)
+            self._first.setdefault(key, left_out.what)
 
     def lines(self) -> tuple[str, ...]:
         shown = [
@@ -200,13 +200,13 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummar
     trouble: PerfciError | None = None
     while trouble is None:
         some, trouble = _some(source)
-        batch = [one for one in some if isinstance(one, RecordedRun)]
+        batch = [record for record in some if isinstance(record, RecordedRun)]
         runs += len(batch)
         new += history.record(batch)
-        for one in some:
-            if isinstance(one, GateOutcome):
-                history.record_outcome(one)
-        history.remember([one for one in some if isinstance(one, KnownChange)])
+        for record in some:
+            if isinstance(record, GateOutcome):
+                history.record_outcome(record)
+        history.remember([record for record in some if isinstance(record, KnownChange)])
         if not some:
             break
     if trouble is not None:
@@ -221,14 +221,14 @@ def _recordable(records: Iterable[Record]) -> Iterator[Record]:
     from perfci.history.runs import require_recordable
     from perfci.model.run import RecordedRun
 
-    for one in records:
-        if isinstance(one, RecordedRun):
+    for record in records:
+        if isinstance(record, RecordedRun):
             try:
-                require_recordable(one)
+                require_recordable(record)
             except UsageError as error:
                 advice = "What stands before it was imported, and will not be there twice."
                 raise error.reworded(error.message, advice) from error
-        yield one
+        yield record
 
 
 def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
@@ -361,7 +361,7 @@ def prune_history(
         runs = history.runs(environment=key)
         gone = superfluous(
             runs,
-            [one for one in changes if one.series.environment == key],
+            [change for change in changes if change.series.environment == key],
             now=now,
             keep_days=keep_days,
             near=near,

@@ -112,13 +112,13 @@ def initialise(
     keys = _PYTHON.format(path=python) if python and not (github or gitlab or kubernetes) else ""
     if measured and not measured.reached:
         keys += _PYTHON_PATH.format(folder=json.dumps(measured.folder, ensure_ascii=False))
-    asked = [
+    forge_files = [
         *([github_workflows(repository, github)] if github else []),
         *([gitlab_pipeline(root, gitlab)] if gitlab else []),
         *([kubernetes_job(repository, kubernetes)] if kubernetes else []),
     ]
-    for one in asked:
-        one.require_places(root)
+    for files in forge_files:
+        files.require_places(root)
     _configure(root, folder.relative_to(root.resolve()).as_posix(), keys, say)
     _ignore(root, python, say)
     first = folder / "bench_first.py"
@@ -128,8 +128,8 @@ def initialise(
         folder.mkdir(parents=True, exist_ok=True)
         first.write_text(first_benchmark(root, measured), encoding="utf-8")
         say(f"wrote    {benchmarks}/bench_first.py")
-    for one in asked:
-        one.write(root, say)
+    for files in forge_files:
+        files.write(root, say)
 
 
 def _ignore(root: Path, python: str, say: Say) -> None:
@@ -149,12 +149,12 @@ def _configure(root: Path, benchmarks: str, keys: str, say: Say) -> None:
     if _is_configured(root, _parsed(path, text)):
         say("kept     the configuration that is there")
         return
-    mine = _CONFIGURATION.format(benchmarks=benchmarks, keys=keys)
-    both = text + ("\n" if text else "") + mine
+    own_table = _CONFIGURATION.format(benchmarks=benchmarks, keys=keys)
+    both = text + ("\n" if text else "") + own_table
     if "\r\n" in text:
         both = both.replace("\r\n", "\n").replace("\n", "\r\n")
     if not _is_toml(both):  # `tool` is an inline table: no other place may add to it
-        own.write_text(mine, encoding="utf-8")
+        own.write_text(own_table, encoding="utf-8")
         say(f"wrote    [tool.perfci] to a new {own.name}")
         return
     path.write_bytes(both.encode("utf-8"))
@@ -218,44 +218,44 @@ class ImportPackage:
 
 
 def measured_package(
-    root: Path, project: Mapping[str, Any], asked: str = ""
+    root: Path, project: Mapping[str, Any], named: str = ""
 ) -> ImportPackage | None:
     """Return the package to measure, ``project`` being ``root``'s pyproject.toml; None of none.
 
-    The one that is ``asked`` for by its name or folder, else the one with the project's name, else
+    The one that is ``named`` by its name or folder, else the one with the project's name, else
     the only one: at the root, in `src`, or, of a monorepo, in a folder with a pyproject.toml, or in
     its `src`. UsageError, which names them, where several could be meant, or none is it.
     """
-    found = [
+    packages = [
         ImportPackage(name, folder) for folder in _folders(root) for name in _in(root / folder)
     ]
-    if asked:
-        wanted = asked.strip("/").removeprefix("./")
-        meant = [one for one in found if wanted in one.places]
+    if named:
+        wanted = named.strip("/").removeprefix("./")
+        meant = [candidate for candidate in packages if wanted in candidate.places]
         if len(meant) != 1:
             what = "means several packages" if meant else "is no package"
-            raise _ambiguous_package(f"--package {asked} {what}", meant or found)
+            raise _ambiguous_package(f"--package {named} {what}", meant or packages)
         return meant[0]
     table = project.get("project", {})
-    named = str(table.get("name", "")) if isinstance(table, dict) else ""
-    own = re.sub(r"[-_.]+", "_", named).lower()
-    same = [one for one in found if one.name.lower() == own]
-    near = [one for one in found if one.reached]
-    for some in (same, near, found):
+    project_name = str(table.get("name", "")) if isinstance(table, dict) else ""
+    own = re.sub(r"[-_.]+", "_", project_name).lower()
+    same = [candidate for candidate in packages if candidate.name.lower() == own]
+    near = [candidate for candidate in packages if candidate.reached]
+    for some in (same, near, packages):
         if len(some) == 1:
             return some[0]
-    if found:
-        raise _ambiguous_package("this repository has several packages", same or near or found)
+    if packages:
+        raise _ambiguous_package("this repository has several packages", same or near or packages)
     return None
 
 
-def _ambiguous_package(what: str, found: Sequence[ImportPackage]) -> UsageError:
-    if not found:
+def _ambiguous_package(what: str, packages: Sequence[ImportPackage]) -> UsageError:
+    if not packages:
         advice = "Leave --package out: the first benchmark is of a model of its own then."
         return UsageError("which-package", f"{what}: no package is found here", advice)
-    names = [one.name for one in found]
-    shown = first_of([f"{one.name} (in {one.folder})" for one in found], 10)
-    example = found[0].name if names.count(found[0].name) == 1 else found[0].places[-1]
+    names = [package.name for package in packages]
+    shown = first_of([f"{package.name} (in {package.folder})" for package in packages], 10)
+    example = packages[0].name if names.count(packages[0].name) == 1 else packages[0].places[-1]
     advice = f"Name the one to measure: `perfci init --package {example}`."
     return UsageError("which-package", f"{what}: there are {shown}", advice)
 
@@ -289,7 +289,7 @@ def _folders(root: Path) -> Iterator[str]:
         for pattern in ("*/pyproject.toml", "*/*/pyproject.toml")
         for path in sorted(root.glob(pattern))[:_MOST_FOLDERS]
     ]
-    for folder in (part for one in apart for part in (one, one / "src")):
+    for folder in (part for project in apart for part in (project, project / "src")):
         inside = PurePosixPath(folder.relative_to(root))
         if folder.is_dir() and not any(part.startswith(".") for part in inside.parts):
             yield inside.as_posix()

@@ -183,7 +183,7 @@ def _baselines(folder: Path) -> Baselines:
             f"{folder} holds no baselines",
             "Name their folder, `baselines` by default, or a report's or history's file.",
         )
-    return Baselines(tuple(one for key in keys for one in store.load_all(key)))
+    return Baselines(tuple(baseline for key in keys for baseline in store.load_all(key)))
 
 
 def _history(place: str, shown: str) -> History:

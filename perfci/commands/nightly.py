@@ -61,8 +61,8 @@ def claimed(history: OpenHistory, cache: Path, environment: str, sha: str) -> It
         yield False
         return
     try:
-        with history.claim(environment, sha) as mine:
-            yield mine
+        with history.claim(environment, sha) as is_claimed:
+            yield is_claimed
     finally:
         lock.release(remove=True)
 
@@ -200,7 +200,9 @@ class _Night:
         if self._plan.once_a_day and not self._measured_today(key):
             earlier = self._measured(key, failed=False)
             known -= {(sha, case) for sha, case in earlier if sha == newest}
-        return list(gaps([one.sha for one in commits], [one.id for one in scope.cases], known))
+        return list(
+            gaps([commit.sha for commit in commits], [case.id for case in scope.cases], known)
+        )
 
     def _measured(self, environment: str, *, failed: bool) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) in the history; a renamed case under both of its names."""
@@ -210,7 +212,7 @@ class _Night:
 
     def _measured_today(self, environment: str) -> bool:
         nights = self._history.runs(environment=environment)
-        days = {one.measured_at[:10] for one in nights if one.sha == self._newest.sha}
+        days = {run.measured_at[:10] for run in nights if run.sha == self._newest.sha}
         return self._began[:10] in days
 
     def _fill(self, scope: NightScope, gap: Gap) -> None:
@@ -220,11 +222,11 @@ class _Night:
             self.summary.left.append(gap)
             return
         around = self._around
-        with claimed(self._history, around.cache, scope.environment.key, gap.sha) as mine:
-            if not mine:
+        with claimed(self._history, around.cache, scope.environment.key, gap.sha) as is_claimed:
+            if not is_claimed:
                 self.summary.taken.append(gap)
                 return
-            commit = next(one for one in self._plan.commits if one.sha == gap.sha)
+            commit = next(commit for commit in self._plan.commits if commit.sha == gap.sha)
             for still in self._gaps(scope, (commit,)):  # it may have been recorded since
                 self._measure(scope, commit, still, within_s)
 
@@ -258,12 +260,12 @@ class _Night:
         """Compare the newest commit with itself, once a day: what the gate says then is noise."""
         key, runner = scope.environment.key, self._plan.runner
         done = (
-            one.same and one.environment == key and one.runner == runner
-            for one in self._history.outcomes()
-            if one.created_at[:10] == self._began[:10]
+            outcome.same and outcome.environment == key and outcome.runner == runner
+            for outcome in self._history.outcomes()
+            if outcome.created_at[:10] == self._began[:10]
         )
         measured = self._history.measured(key, failed=False)
-        cases = tuple(one.id for one in scope.cases if (self._newest.sha, one.id) in measured)
+        cases = tuple(case.id for case in scope.cases if (self._newest.sha, case.id) in measured)
         within_s = min(self._for_same, self._left_s(), self._around.config.settings.budget)
         if not self._plan.options.same or not cases or any(done):
             return
@@ -294,7 +296,9 @@ class _Night:
 
     def _end_where_cut_short(self, report: Report) -> None:
         """A session that deleted its tree ends early, too, but the next commit can be measured."""
-        if report.interrupted and not any(one.kind == "deleted_tree" for one in report.failures):
+        if report.interrupted and not any(
+            failure.kind == "deleted_tree" for failure in report.failures
+        ):
             self.summary.interrupted = True
             self.summary.notes = report.notes
 

@@ -108,13 +108,15 @@ def whole(
     Each of ``wanted`` then has points or a failure, or is measured another time. A file that was
     given too little time to import says nothing of the commit.
     """
-    tried = {one.case.id for one in measured.cases}
+    tried = {case_run.case.id for case_run in measured.cases}
     return replace(
         measured,
         cases=tuple(
-            _brief(one) for one in measured.cases if one.failures or is_whole(one, settings)
+            _brief(case_run)
+            for case_run in measured.cases
+            if case_run.failures or is_whole(case_run, settings)
         ),
-        failures=tuple(_untried([one for one in wanted if one.id not in tried], report)),
+        failures=tuple(_untried([case for case in wanted if case.id not in tried], report)),
     )
 
 
@@ -143,9 +145,9 @@ def _untried(wanted: Sequence[Case], report: Report) -> Iterable[Failure]:
             yield replace(failure, case=case.id, message=_shortened(failure.message), log_tail="")
 
 
-def _brief(one: CaseRun) -> CaseRun:
-    failures = (replace(f, message=_shortened(f.message), log_tail="") for f in one.failures)
-    return replace(one, failures=tuple(failures))
+def _brief(case_run: CaseRun) -> CaseRun:
+    failures = (replace(f, message=_shortened(f.message), log_tail="") for f in case_run.failures)
+    return replace(case_run, failures=tuple(failures))
 
 
 def _shortened(message: str) -> str:
@@ -188,7 +190,7 @@ def find_scope(
                 break
         else:
             return NightScope(environment, cases, broken)
-    hurried = next((one for one in broken.values() if isinstance(one, NoTimeToImport)), None)
+    hurried = next((error for error in broken.values() if isinstance(error, NoTimeToImport)), None)
     if hurried is not None:
         raise hurried
     if broken:

@@ -61,8 +61,12 @@ def on_demand(request: OnDemandRequest, say: Say) -> Measuring | None:
         say(f"nothing is measured: {asking.reason}", err=True)
         return None
     read = read_commands(asking.comment.body)
-    asked = () if isinstance(read, Misread) else [one for one in read if isinstance(one, Demand)]
-    if not asked and not isinstance(read, Misread):
+    demands = (
+        ()
+        if isinstance(read, Misread)
+        else [command for command in read if isinstance(command, Demand)]
+    )
+    if not demands and not isinstance(read, Misread):
         say("nothing is measured: the comment doesn't ask for it", err=True)
         return None
     who = clean_line(asking.comment.author, 80)
@@ -72,7 +76,7 @@ def on_demand(request: OnDemandRequest, say: Say) -> Measuring | None:
         if isinstance(read, Misread):
             measuring: Measuring | str = read.why
         else:
-            selections = [one.selection for one in asked]
+            selections = [demand.selection for demand in demands]
             measuring = _measuring(client, asking, selections, permission)
         if isinstance(measuring, str):
             say(f"the command of {who} has nothing measured: {measuring}", err=True)

@@ -48,13 +48,13 @@ def gitlab_pipeline(root: Path, options: CiOptions) -> NewFiles:
     """
     _require_known(options)
     nightly = "nightly" not in options.left_out
-    said = _template_values(root, options, nightly=nightly)
+    values = _template_values(root, options, nightly=nightly)
     from perfci.commands.workflows import workflow_template
     from perfci.report.templates import read_template
 
-    texts = {PIPELINE: workflow_template("gitlab.yml.j2").render(said)}
+    texts = {PIPELINE: workflow_template("gitlab.yml.j2").render(values)}
     if nightly:
-        texts[NIGHTLY] = workflow_template("gitlab-nightly.yml.j2").render(said)
+        texts[NIGHTLY] = workflow_template("gitlab-nightly.yml.j2").render(values)
     included = {
         path.as_posix(): f"add to   {ROOT_FILE}: include: [local: {path.as_posix()}]"
         for path in texts
@@ -67,11 +67,11 @@ def gitlab_pipeline(root: Path, options: CiOptions) -> NewFiles:
 
 
 def _require_known(options: CiOptions) -> None:
-    for one in options.more:
-        if one != "nightly":
+    for workflow in options.more:
+        if workflow != "nightly":
             raise UsageError(
                 "not-on-gitlab",
-                f"--with {one} is about GitHub's workflows",
+                f"--with {workflow} is about GitHub's workflows",
                 "Leave it out; --with nightly is there for GitLab, too.",
             )
     if options.shards > _MOST_SHARDS:
@@ -88,7 +88,7 @@ def _template_values(root: Path, options: CiOptions, *, nightly: bool) -> Mappin
 
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     python = fit(PYTHON, options.python or here, "--python-version")
-    tags = [fit(LABEL, one, "--runner") for one in options.runner or ("gpu",)]
+    tags = [fit(LABEL, label, "--runner") for label in options.runner or ("gpu",)]
     return {
         "version": VERSION,
         "tags": tags,
@@ -98,7 +98,7 @@ def _template_values(root: Path, options: CiOptions, *, nightly: bool) -> Mappin
         "install": with_perfci(commands_of(options.install or project_install(root), "--install")),
         "report_install": _report_install(options),
         "nightly": nightly,
-        "nightly_tags": [list(one) for one in nightly_labels(options)] or [tags],
+        "nightly_tags": [list(labels) for labels in nightly_labels(options)] or [tags],
         "history_branch": HISTORY_BRANCH,
     }
 

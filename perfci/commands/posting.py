@@ -53,33 +53,33 @@ def post(
 
     file, dry_run = request.body_file, request.dry_run
     try:
-        found = find_pull(client, wanted)
-        if isinstance(found, (Nothing, Several)):
-            _leave_failure(client, place, found, say, wanted=request.check, dry_run=dry_run)
-            why = found.text if isinstance(found, Nothing) else found.reason
+        target = find_pull(client, wanted)
+        if isinstance(target, (Nothing, Several)):
+            _leave_failure(client, place, target, say, wanted=request.check, dry_run=dry_run)
+            why = target.text if isinstance(target, Nothing) else target.reason
             say(f"nothing posted: {why}", err=True)
             return reports
-        require_measured(client, [report.head.sha for report in reports], found)
-        if isinstance(found, Pull) and any(one.verdict.status == "fail" for one in reports):
-            accepted = accepted_where_allowed(client, found, say)
+        require_measured(client, [report.head.sha for report in reports], target)
+        if isinstance(target, Pull) and any(report.verdict.status == "fail" for report in reports):
+            accepted = accepted_where_allowed(client, target, say)
             reports = judged(accepted) if accepted else reports
     except Refused as failure:
         unsaid = _say_refused(failure.message, body, file, say)
         if unsaid is not None:
             raise unsaid from failure
         return reports
-    reports, links = _of_the_base(request, place, client, found, reports)
-    body = written_body(file, reports, found.head_sha, links)
+    reports, links = _of_the_base(request, place, client, target, reports)
+    body = written_body(file, reports, target.head_sha, links)
     write_page(request.page_file, reports)
     content = (
-        check_content(reports, body, place.run_url(), _posting_of(place, found), strict=strict)
+        check_content(reports, body, place.run_url(), _posting_of(place, target), strict=strict)
         if request.check
         else None
     )
-    if isinstance(found, MergeGroup):
-        _leave_check(client, found, content, body, file, say, dry_run=dry_run)
+    if isinstance(target, MergeGroup):
+        _leave_check(client, target, content, body, file, say, dry_run=dry_run)
     else:
-        _leave_both(client, found, content, body, file, request.author, say, dry_run=dry_run)
+        _leave_both(client, target, content, body, file, request.author, say, dry_run=dry_run)
     return reports
 
 
@@ -87,22 +87,22 @@ def _of_the_base(
     request: CommentRequest,
     place: Place,
     client: Forge,
-    found: Pull | MergeGroup,
+    target: Pull | MergeGroup,
     reports: Sequence[Report],
 ) -> tuple[list[Report], Links]:
     """Return the reports with what is to be said of their base, and where a comment may link."""
     from perfci.forges.forge import caveat_of_base
     from perfci.verdict.enforcement import with_caveat
 
-    known, held = {found.head_sha}, list(reports)
+    known, held = {target.head_sha}, list(reports)
     if not request.any_base:
-        caveats = [caveat_of_base(client, found, one) for one in reports]
+        caveats = [caveat_of_base(client, target, report) for report in reports]
         known |= {
-            one.base.sha
-            for one, caveat in zip(reports, caveats, strict=True)
-            if one.base and one.command == "compare" and not caveat
+            report.base.sha
+            for report, caveat in zip(reports, caveats, strict=True)
+            if report.base and report.command == "compare" and not caveat
         }
-        held = [with_caveat(*one) for one in zip(reports, caveats, strict=True)]
+        held = [with_caveat(*pair) for pair in zip(reports, caveats, strict=True)]
     repository = place.repository_url(request.repository)
     return held, known_links(repository, frozenset(known), request.details, place.addresses)
 
@@ -127,8 +127,8 @@ def post_answer(
     reports, links = _of_the_base(request, place, client, pull, reports)
     body = written_body(request.body_file, reports, pull.head_sha, links)
     write_page(request.page_file, reports)
-    asked = links.comment(answer.pull, answer.comment)
-    body = answered(body, answer.comment, asked)
+    link = links.comment(answer.pull, answer.comment)
+    body = answered(body, answer.comment, link)
     author = request.author or client.login()
     left = leave_answer(
         *(client, answer.pull, answer.comment, author, body), dry_run=request.dry_run
@@ -185,12 +185,12 @@ def fail_the_check(
         if isinstance(wanted, Nothing) or not wanted.head_sha:
             return None
         with closing(connect()) as client:
-            found = find_pull(client, wanted)
-            if isinstance(found, Nothing):
-                return Outcome("stale", found.text)
-            posting = _posting_of(place, found)
+            target = find_pull(client, wanted)
+            if isinstance(target, Nothing):
+                return Outcome("stale", target.text)
+            posting = _posting_of(place, target)
             content = unreadable_content(why, place.run_url(), posting)
-            return set_check(client, found.head_sha, content, dry_run=dry_run)
+            return set_check(client, target.head_sha, content, dry_run=dry_run)
     except PerfciError as another:
         return Outcome("refused", clean_line(another.message, 600))
 
@@ -226,28 +226,28 @@ def write_page(page_file: Path | None, reports: Sequence[Report]) -> None:
             raise unwritable(file, error, "Nothing was posted.") from error
 
 
-def _posting_of(place: Place, found: Pull | MergeGroup | Several) -> Posting:
+def _posting_of(place: Place, target: Pull | MergeGroup | Several) -> Posting:
     """Return what a check of ``found`` is of, and which attempt of a run sets it."""
     from perfci.forges.check import Posting
     from perfci.forges.pull import Pull
 
-    if isinstance(found, Pull):
-        return Posting(found.number, found.target, place.attempt(), found.term.sign)
+    if isinstance(target, Pull):
+        return Posting(target.number, target.target, place.attempt(), target.term.sign)
     return Posting(attempt=place.attempt())
 
 
 def _leave_failure(
-    client: Forge, place: Place, found: Nothing | Several, say: Say, *, wanted: bool, dry_run: bool
+    client: Forge, place: Place, target: Nothing | Several, say: Say, *, wanted: bool, dry_run: bool
 ) -> None:
     """Fail the check, where one is ``wanted``, of a commit that several pull requests have."""
     from perfci.forges.check import unreadable_content
     from perfci.forges.posting import set_check
     from perfci.forges.pull import Several
 
-    if not wanted or not isinstance(found, Several):
+    if not wanted or not isinstance(target, Several):
         return
-    content = unreadable_content(found.reason, place.run_url(), _posting_of(place, found))
-    say_outcome(set_check(client, found.head_sha, content, dry_run=dry_run), say)
+    content = unreadable_content(target.reason, place.run_url(), _posting_of(place, target))
+    say_outcome(set_check(client, target.head_sha, content, dry_run=dry_run), say)
 
 
 def _leave_both(

@@ -199,8 +199,8 @@ def interpreter(
         return sys.executable
     named = _of_repository(configured, root) if given is None else given
     shown = configured if given is None else given
-    found = shutil.which(str(expanded(named)))
-    if found is None:
+    executable = shutil.which(str(expanded(named)))
+    if executable is None:
         raise UsageError(
             "no-python",
             f"{shown} is not an executable Python",
@@ -209,7 +209,7 @@ def interpreter(
             else "It is `python` in the configuration: name the interpreter of the environment "
             "that has torch, or override it with --python.",
         )
-    python = str(Path(found).absolute())
+    python = str(Path(executable).absolute())
     trouble = _trouble_with(python)
     if trouble:
         raise _unfit(shown, trouble)
@@ -412,24 +412,26 @@ def take_over(own: Path, root: Path, say: Say) -> None:
         copy_file(shared, copy)
         with open_history(str(copy), create=False) as before:
             runs = before.runs()
-            mine = sum(run.sha in commits for run in runs)
-            if mine:
+            taken = sum(run.sha in commits for run in runs)
+            if taken:
                 with open_history(str(own)) as history:
                     add_records(history, _of(before, commits))
-    if mine:
-        said = f"took {mine} of {counted(len(runs), 'run')} over from {shared}, which was for all"
+    if taken:
+        result = (
+            f"took {taken} of {counted(len(runs), 'run')} over from {shared}, which was for all"
+        )
         rest = "--history with that file shows the others."
     else:
-        said = f"{shared}, which was for all repositories, has no run of this one's commits"
+        result = f"{shared}, which was for all repositories, has no run of this one's commits"
         rest = "--history with that file shows what it has."
-    say(f"perfci: {said}; it is left as it is. {rest}", err=True)
+    say(f"perfci: {result}; it is left as it is. {rest}", err=True)
 
 
 def _of(history: OpenHistory, commits: Collection[str]) -> Iterator[Record]:
     """Yield what ``history`` has of these commits: runs, outcomes and changes."""
     yield from (run for run in history.read() if run.sha in commits)
-    yield from (one for one in history.outcomes() if one.head_sha in commits)
-    yield from (one for one in history.known_changes() if one.sha_after in commits)
+    yield from (outcome for outcome in history.outcomes() if outcome.head_sha in commits)
+    yield from (change for change in history.known_changes() if change.sha_after in commits)
 
 
 def load_report(path: Path) -> Report:

@@ -95,8 +95,8 @@ class Recorder:
         ended = [outcome] if outcome is not None else []
         with keeping([*recorded, *ended], cache_folder()), open_history(self.place) as history:
             new = history.record(recorded)
-            for one in ended:
-                history.record_outcome(one)
+            for outcome in ended:
+                history.record_outcome(outcome)
             shown = history.shown
         if not quiet:
             self.say(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
@@ -270,7 +270,7 @@ def _read(kept: Any) -> RememberedCases:
 
 
 def _strings(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise TypeError
     return tuple(values)
 

@@ -192,14 +192,14 @@ def require_two_sides(base: Wanted, head: Wanted) -> None:
     """
     from perfci.measure.checkout.git import WORKING_TREE
 
-    one, other = base.resolved, head.resolved
-    if one.sha != other.sha or base.python != head.python:
+    commit = base.resolved
+    if commit.sha != head.resolved.sha or base.python != head.python:
         return
-    tree = WORKING_TREE in {one.rev, other.rev} and not one.dirty
+    tree = WORKING_TREE in {commit.rev, head.resolved.rev} and not commit.dirty
     clean = ", and the working tree has no changes" if tree else ""
     raise UsageError(
         "same-sides",
-        f"base and head are the same commit, {one.short}{clean}: there is nothing to compare",
+        f"base and head are the same commit, {commit.short}{clean}: there is nothing to compare",
         "Name another base, as in `perfci compare HEAD~1` or `perfci compare main`. To measure a "
         "commit against itself on purpose: `perfci calibrate`, or --same.",
     )
@@ -295,7 +295,7 @@ class BaselineUpdate:
             self.say(clean_line(note, 500), err=True)
         if report.interrupted:
             raise self.interrupted()
-        left_out = [f"failed {one.case}: {one.message}" for one in report.failures]
+        left_out = [f"failed {failure.case}: {failure.message}" for failure in report.failures]
         whole = []
         for case in measured.cases:
             if case.failures:
@@ -334,8 +334,8 @@ def _replacing(old: Baseline) -> str:
 def cut_short(measured: CaseRun, settings: MeasureSettings) -> str:
     """Return how much of a case was measured, and what a compiled one needs beyond ``rounds``."""
     least = least_workers(measured, settings)
-    said = f"the time was over after {len(measured.workers)} of {counted(least, 'worker')}"
+    text = f"the time was over after {len(measured.workers)} of {counted(least, 'worker')}"
     if least == settings.rounds:
-        return said
+        return text
     cold = settings.compile_rounds
-    return f"{said} (`compile_rounds` = {cold}, and {least - cold} with a warm cache)"
+    return f"{text} (`compile_rounds` = {cold}, and {least - cold} with a warm cache)"

@@ -215,7 +215,7 @@ def _as_begun(
     Another number of parts has other cores: they overlap with those where a shard still runs, and
     a shard of another number of cores is of another environment, which nothing merges with.
     """
-    if not {core for one in began for core in one.cores} <= set(available_cores()):
+    if not {core for slot in began for core in slot.cores} <= set(available_cores()):
         raise UsageError(
             "job-elsewhere",
             f"the shards in {folder.path} are measured on cores that this process may not use",
@@ -242,9 +242,9 @@ def _collected(
     outputs: Mapping[str, Path],
     parts: EngineOptions,
 ) -> ShardReports:
-    early = {number for number, one in gathered.reports.items() if not _is_finished(one)}
+    early = {number for number, report in gathered.reports.items() if not _is_finished(report)}
     losses = dict.fromkeys(early, "was ended early")
-    losses |= {one: "is missing" for one in plan.numbers if one not in gathered.reports}
+    losses |= {number: "is missing" for number in plan.numbers if number not in gathered.reports}
     notes = tuple(
         f"Shard {number} of {parts.shards} {losses[number]}: {gathered.ends[number]}."
         for number in sorted(losses)
@@ -346,30 +346,30 @@ def machine_of(project: Project) -> MachineParts:
     )
 
 
-def chosen_parts(project: Project, asked: int, shards: int) -> tuple[tuple[Slot, ...], str]:
+def chosen_parts(project: Project, requested: int, shards: int) -> tuple[tuple[Slot, ...], str]:
     """Return the parts of this machine for ``shards``, and why so many at once, in words."""
     machine = machine_of(project)
     count, why = decide(
-        asked,
+        requested,
         most=min(len(machine.cores), shards),
         fit=min(len(machine.parts(0)), shards),
-        found=lambda count: kept_answer(project.root, machine, count),
+        known=lambda count: kept_answer(project.root, machine, count),
     )
     return machine.parts(count), why
 
 
 def decide(
-    asked: int, *, most: int, fit: int, found: Callable[[int], ConcurrentSpread | None]
+    requested: int, *, most: int, fit: int, known: Callable[[int], ConcurrentSpread | None]
 ) -> tuple[int, str]:
-    """Return how many measure at once, and why: as ``asked``, or as calibration allows.
+    """Return how many measure at once, and why: as ``requested``, or as calibration allows.
 
     ``most`` is how many parts the machine can have, ``fit`` how many would have cores enough;
-    ``found`` returns what calibration said of a number.
+    ``known`` returns what calibration said of a number.
     """
-    if asked:
-        return asked, f"{counted(asked, 'shard')} at once, as --at-once says"
-    answers = [one for count in range(most, 1, -1) if (one := found(count))]
-    if allowed := next((one for one in answers if one.allowed), None):
+    if requested:
+        return requested, f"{counted(requested, 'shard')} at once, as --at-once says"
+    answers = [answer for count in range(most, 1, -1) if (answer := known(count))]
+    if allowed := next((answer for answer in answers if answer.allowed), None):
         return allowed.count, f"{allowed.count} shards at once: {allowed}"
     if answers:
         return 1, f"one shard at a time: {answers[-1]}"
@@ -403,7 +403,7 @@ def kept_answer(root: Path, machine: MachineParts, count: int) -> ConcurrentSpre
 
 def _answer_path(root: Path, machine: MachineParts, count: int) -> Path:
     """Machines may share a cache folder, and disturb each other's parts in ways of their own."""
-    parts = [(one.cores, one.device) for one in machine.parts(count)]
+    parts = [(slot.cores, slot.device) for slot in machine.parts(count)]
     mark = mark_of(platform.node(), str(root), machine.workers, parts)
     return cache_folder() / "at-once" / f"{mark}.json"
 
@@ -438,14 +438,17 @@ def merge_reports(
     """
     named = [(str(file), load_report(file)) for file in files]
     merged = merge(named, policy, expect=expect, notes=notes)
-    each = [outputs if len(merged) == 1 else _of_environment(outputs, one) for one in merged]
-    for chosen in each:
+    files_of_each = [
+        outputs if len(merged) == 1 else _of_environment(outputs, report) for report in merged
+    ]
+    for chosen in files_of_each:
         check_writable(chosen)
-    # all before the first is written: no environment's report is there without the others'
-    texts = [rendered(one.report, chosen) for one, chosen in zip(merged, each, strict=True)]
-    return tuple(
-        _written(one, chosen, text) for one, chosen, text in zip(merged, each, texts, strict=True)
-    )
+    # all are rendered before the first is written, so that no environment lacks its report
+    texts = [
+        rendered(report.report, chosen)
+        for report, chosen in zip(merged, files_of_each, strict=True)
+    ]
+    return tuple(map(_written, merged, files_of_each, texts))
 
 
 def _written(

@@ -282,15 +282,17 @@ def _renamed(
     """Return known changes under the names that their benchmarks and commits have today."""
     from perfci.trend.timelines import current_name, whole_commits
 
-    whole = whole_commits((sha for one in known for sha in (one.sha_before, one.sha_after)), order)
+    whole = whole_commits(
+        (sha for change in known for sha in (change.sha_before, change.sha_after)), order
+    )
     return tuple(
         replace(
-            one,
-            series=one.series._replace(case=current_name(one.series.case, aliases)),
-            sha_before=whole.get(one.sha_before, one.sha_before),
-            sha_after=whole.get(one.sha_after, one.sha_after),
+            change,
+            series=change.series._replace(case=current_name(change.series.case, aliases)),
+            sha_before=whole.get(change.sha_before, change.sha_before),
+            sha_after=whole.get(change.sha_after, change.sha_after),
         )
-        for one in known
+        for change in known
     )
 
 
@@ -298,25 +300,25 @@ def workers_of(trend: Trend, history: OpenHistory, aliases: Mapping[str, str]) -
     """Return the workers' values of the newest runs, and of the runs around open changes."""
     from perfci.trend.timelines import current_name, earlier_names
 
-    found: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
+    values_of: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
     newest = history.distributions(
         run.id for line in trend.timelines.values() for run in line.runs[-RUNS_WITH_WORKERS:]
     )
     # the newest name comes last, and so wins in a run that has both
     for key in sorted(newest, key=lambda key: key.case == current_name(key.case, aliases)):
         current = key._replace(case=current_name(key.case, aliases))
-        found.setdefault(current, {}).update(newest[key])
-    series = {one.key: one for one in trend.series}
+        values_of.setdefault(current, {}).update(newest[key])
+    series = {row.key: row for row in trend.series}
     for change in _open(trend.changes)[:_MOST_CHANGES]:
         rows = series[change.series].rows
         runs = trend.timelines[change.series.environment].runs
         both = [runs[int(rows[index])].id for index in (change.before, change.after)]
-        wanted = [run for run in both if run not in found.get(change.series, {})]
+        wanted = [run for run in both if run not in values_of.get(change.series, {})]
         if wanted:
             olds = earlier_names(change.series.case, aliases)
             values = history.values(change.series, wanted, earlier=olds)
-            found.setdefault(change.series, {}).update(values)
-    return found
+            values_of.setdefault(change.series, {}).update(values)
+    return values_of
 
 
 def seen(trend: Trend, now: str) -> tuple[KnownChange, ...]:

@@ -135,8 +135,8 @@ class CiOptions:
     @property
     def left_out(self) -> set[str]:
         """Which of ``ASKED_FOR`` nobody asked for; machines of nights ask for these."""
-        asked = {*self.more, *(["nightly"] if self.nightly_runner else [])}
-        return set(ASKED_FOR) - asked
+        requested = {*self.more, *(["nightly"] if self.nightly_runner else [])}
+        return set(ASKED_FOR) - requested
 
 
 def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
@@ -172,7 +172,7 @@ def _choices(repository: Repository, options: CiOptions) -> WorkflowChoices:
         branch=fit(_BRANCH, _default_branch(repository), "the default branch's name"),
         baselines=fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
         python=python,
-        runner=tuple(fit(LABEL, one, "--runner") for one in options.runner or _DEFAULT_RUNNER),
+        runner=tuple(fit(LABEL, label, "--runner") for label in options.runner or _DEFAULT_RUNNER),
         shards=options.shards,
         install=with_perfci(
             commands_of(options.install or project_install(repository.root), "--install")
@@ -189,8 +189,8 @@ def _choices(repository: Repository, options: CiOptions) -> WorkflowChoices:
 def nightly_labels(options: CiOptions) -> tuple[tuple[str, ...], ...]:
     """Return the labels of each machine of the nightly runs."""
     return tuple(
-        tuple(fit(LABEL, label.strip(), "--nightly-runner") for label in one.split(","))
-        for one in options.nightly_runner
+        tuple(fit(LABEL, label.strip(), "--nightly-runner") for label in machine.split(","))
+        for machine in options.nightly_runner
     )
 
 
@@ -373,7 +373,9 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         if choices.shards == 1
         else f"report-N.json (N: 1 to {choices.shards})",
         optional=False,  # the history: where nothing but a comment is to be had without it
-        nightly_runners=[_label_list(one) for one in choices.nightly_runners or (choices.runner,)],
+        nightly_runners=[
+            _label_list(labels) for labels in choices.nightly_runners or (choices.runner,)
+        ],
         history_branch=HISTORY_BRANCH,
         folder="merged" if choices.shards > 1 else "taken",
         commands=choices.install if name in MEASURING else choices.report_install,

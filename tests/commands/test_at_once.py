@@ -25,7 +25,7 @@ def answer(count: int, hi: float) -> ConcurrentSpread:
 
 def asked(number: int = 0, *answers: ConcurrentSpread, fit: int = 4) -> tuple[int, str]:
     by_count = {one.count: one for one in answers}
-    return decide(number, most=8, fit=fit, found=by_count.get)
+    return decide(number, most=8, fit=fit, known=by_count.get)
 
 
 def test_without_calibration_one_measures_and_how_to_know_more_is_said() -> None:
