@@ -70,7 +70,7 @@ def require_distinct(
 
 
 def _same(path: Path, other: Path) -> bool:
-    """Whether both are one file, there or not yet. A device or a pipe takes any number of texts."""
+    """Return whether both are one file. A device or a pipe takes any number of texts."""
     if os.path.realpath(path) == os.path.realpath(other):
         return not path.exists() or path.is_file()
     try:
@@ -105,7 +105,7 @@ def rendered(report: Report, outputs: Mapping[str, Path]) -> dict[Path, str]:
 
 
 def write_files(files: Mapping[Path, str], besides: str = "") -> None:
-    """Write every file; one that fails doesn't keep the others back, and each of those is named."""
+    """Write every file. The error names each that failed, after all were tried."""
     problems = []
     for path, text in files.items():
         try:
@@ -140,9 +140,9 @@ def fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 def foreign_files(folder: Path) -> Iterator[str]:
-    """Yield what is in ``folder`` and not on its list; folders end in ``/``, and stand for theirs.
+    """Yield the files in ``folder`` that its list lacks, and folders, which end in ``/``.
 
-    Without a list all of it is foreign. OSError where it can't be looked through.
+    Without a list all of it is foreign. OSError where the folder can't be read.
     """
     listed = _listed(folder)
     folders = {str(parent) for name in listed for parent in PurePosixPath(name).parents}
@@ -194,9 +194,9 @@ def check_replaceable(folder: Path) -> None:
 
 
 def replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write ``files`` (paths with ``/``, and bytes) beside ``folder``, then put them in its place.
+    """Write ``files`` (paths with ``/``, and bytes) next to ``folder``, then put them in its place.
 
-    OutsideError where that can't be done; what was there before is then still there.
+    OutsideError where that fails. The earlier content is then still there.
     """
     target = folder.resolve()
     check_replaceable(target)
@@ -213,7 +213,7 @@ def replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 def _swap(new: Path, target: Path) -> None:
-    """No call swaps two folders everywhere; between the two renames the folder is not there."""
+    """Replace the folder by two renames. No call swaps two folders on every system."""
     if not target.exists():
         new.rename(target)
         return
@@ -230,7 +230,7 @@ def _swap(new: Path, target: Path) -> None:
 
 @contextmanager
 def _alone(target: Path) -> Iterator[None]:
-    """Hold the folder around ``target``; what killed writers left there is removed."""
+    """Hold the folder around ``target``, and remove what killed writers left there."""
     with folder_held(target.parent):
         for leftover in tuple(target.parent.iterdir()):
             if leftover.name.startswith(f".{target.name}{_WRITING}"):
@@ -251,7 +251,7 @@ def _recover(leftover: Path, target: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a site that is no longer wanted; one that holds anything else is left where it is."""
+    """Remove an old site. A folder that holds anything else is left as it is."""
     if not folder.is_dir() or folder.is_symlink() or any(foreign_files(folder)):
         return
     with suppress(OSError):  # it stays, and is removed by the next report

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 def update(rev: str, sessions: int, **given: Any) -> int:
     """Measure REV (default: HEAD) and store it as this environment's baseline.
 
-    Measuring the stored commit again adds a session to it; another commit replaces it, sessions
-    and all. Have one, or three and more, best measured on different days: two see next to nothing.
-    A case that the time budget cut short is not stored.
+    Measuring the stored commit again adds a session to it. Another commit replaces it with all its
+    sessions. Store one session, or three and more, best measured on different days. With two, next
+    to nothing is decided. A case that the time budget cut short is not stored.
     """
     from perfci.cli.caller import calling
     from perfci.commands.project import open_project

@@ -40,7 +40,7 @@ allow_token_option = click.option(
 
 
 def token_allowed() -> bool:
-    """Return whether the command that is running may measure beside a token."""
+    """Return whether the running command may measure although a token is set."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_ALLOWED, False))
 
@@ -80,7 +80,7 @@ def calling(*, quiet: bool = False) -> Iterator[Caller]:
 
 
 def root_here() -> Path:
-    """Return the repository around the current folder, or that folder; asks no git."""
+    """Return the repository around the current folder, or that folder, without calling git."""
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
 
@@ -121,7 +121,7 @@ class ProgressLine:
             say(text, err=True)
 
     def __call__(self, progress: Progress) -> None:
-        """Show a round that begins; once, what looks worse so far."""
+        """Show a round that begins, and once what looks worse so far."""
         if progress.provisional and not self._quiet and not self._looked:
             self._looked = True
             self.close()
@@ -137,9 +137,10 @@ class ProgressLine:
         )
 
     def count(self, text: str, **fields: object) -> None:
-        """Show how far something is that counts quickly; in a log as the event ``progress``.
+        """Show the progress of something that counts quickly, in a log as the event ``progress``.
 
-        On a terminal ten times a second; else every 15 s, and in a log at once, too.
+        A terminal shows it ten times a second. Otherwise it is shown every 15 s, and in a log at
+        once.
         """
         now, before = time.monotonic(), self._counted
         every = _BLINK_S if self._terminal else _EVERY_S

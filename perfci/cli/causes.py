@@ -70,10 +70,10 @@ def bisect_command(
 ) -> int:
     """Find the commits of a range at which one case's metric changed, for the worse or better.
 
-    Commits are compared with GOOD until one is known by 95 %; those that can't be built or
-    imported are skipped. Each comparison is kept: start it again after a kill, and it goes on.
-    CHANGE-ID is a change that `perfci trend` names: its case, its metric and its commits.
-    With --package, the releases of a dependency are compared, each in an environment of its own.
+    Commits are compared with GOOD until one is known by 95 %. Commits that can't be built or
+    imported are skipped. Each comparison is kept, so the same command continues after a kill.
+    CHANGE-ID is a change that `perfci trend` names, with its case, its metric and its commits. With
+    --package, the releases of a dependency are compared, each in an environment of its own.
     """
     from perfci.cli.caller import calling
     from perfci.commands.bisect import bisect
@@ -134,8 +134,8 @@ def explain_command(
 ) -> int:
     """Look for what differs inside of cases, between BASE and HEAD or the sides of a REPORT.
 
-    Both sides run again, in fresh processes under instruments; nothing is measured and no verdict
-    given. Of a report, only cases that moved are looked at. HEAD defaults to the working tree.
+    Both sides run again, in fresh processes under instruments. Nothing is measured and no verdict
+    is given. Of a report, only cases that moved are looked at. HEAD defaults to the working tree.
     """
     from perfci.cli.caller import calling
     from perfci.commands.explain import ExplainRequest, explain, of_report

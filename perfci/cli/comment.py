@@ -82,12 +82,11 @@ from perfci.report.clean import clean_line
 )
 @config_option
 def comment_command(exit_with_verdict: bool, **given: Any) -> int:
-    """Leave the REPORTs (one an environment) as one comment and one check on their pull request.
+    """Leave the REPORTs, one per environment, as one comment and one check on their pull request.
 
-    Which pull request that is comes from the event or --pull, never from a report; of a merge
-    group's event, the check alone is set. The token is read from GITHUB_TOKEN (on GitLab
-    PERFCI_GITLAB_TOKEN, on Forgejo FORGEJO_TOKEN): keep it away from the job that runs the pull
-    request's code.
+    The pull request is that of the event or of --pull. A report never names it. A merge group gets
+    the check alone. The token is read from GITHUB_TOKEN, on GitLab from PERFCI_GITLAB_TOKEN, on
+    Forgejo from FORGEJO_TOKEN. Keep it away from the job that runs the pull request's code.
     """
     from perfci.cli.report import exit_code, worst_code
     from perfci.commands.comment import CommentRequest, comment
@@ -105,11 +104,11 @@ def comment_command(exit_with_verdict: bool, **given: Any) -> int:
 )
 @posting_options
 def on_demand_command(**given: Any) -> None:
-    """Say whether a comment `/perfci -k EXPR` has its pull request measured, and what.
+    """Decide whether a comment `/perfci -k EXPR` has its pull request measured, and what.
 
-    Where its author may write to the repository: leaves a reaction and an answer, and sets the
-    step's outputs number, comment, base, head and selection. Of anybody else's, and of any other
-    comment, it sets and leaves nothing; why is on standard error.
+    If its author may write to the repository, this leaves a reaction and an answer, and sets the
+    step's outputs number, comment, base, head and selection. For any other comment it sets and
+    leaves nothing, and gives the reason on standard error.
     """
     from perfci.commands.on_demand import OnDemandRequest, on_demand
 

@@ -71,8 +71,8 @@ def import_files(
 def export(file: Path | None, form: str, history: str | None, config_path: Path | None) -> None:
     """Write everything to FILE (default, and `-`: standard output).
 
-    JSON lines hold all there is, and `import` reads them back; CSV leaves out workers, failures
-    and environments' facts.
+    JSON lines hold all there is, and `import` reads them back. CSV leaves out workers, failures and
+    environments' facts.
     """
     from perfci.cli.caller import root_here
     from perfci.commands.history import csv_lines, json_lines, write_export
@@ -183,7 +183,7 @@ def acknowledge(
 def _opened(
     given: str | None, config_path: Path | None, *, create: bool = False
 ) -> AbstractContextManager[OpenHistory]:
-    """Open the history; outside a repository the option or the configuration says where."""
+    """Open the history that the option or the configuration names, else the repository's own."""
     from perfci.cli.caller import root_here
     from perfci.commands.project import history_place
     from perfci.history.history import open_history

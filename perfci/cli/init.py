@@ -112,11 +112,11 @@ def init_command(
     more: tuple[str, ...],
     package: str,
 ) -> None:
-    """Write a configuration and a first benchmark, and say what to do next.
+    """Write a configuration and a first benchmark, and show what to do next.
 
-    Nothing that exists is overwritten. With --github also the two workflows that measure and
-    comment, with --gitlab the pipeline that does; the options after them are about these. With
-    --kubernetes a job that measures, made of --shards, --install and --image.
+    Nothing that exists is overwritten. --github adds the workflows that measure and comment,
+    --gitlab the pipeline, --kubernetes a job of --shards, --install and --image. The other options
+    are about these files.
     """
     from perfci.commands.init import initialise
     from perfci.commands.pipelines import KubernetesOptions

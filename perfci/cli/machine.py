@@ -76,10 +76,10 @@ def calibrate_command(
     verbose: bool,
     quiet: bool,
 ) -> int:
-    """Measure REV against itself: how small a slow-down this machine sees, and how to see more.
+    """Measure REV against itself, to show how small a slow-down this machine sees.
 
-    REV defaults to the working tree. Both sides are the same code, so every alarm is false;
-    a slow-down of the size that is promised is then injected to test the promise.
+    REV defaults to the working tree. Both sides are the same code, so every alarm is false. A
+    slow-down of the promised size is then injected to test the promise.
     """
     from perfci.cli.caller import calling
     from perfci.commands.calibrate import calibrate

@@ -118,7 +118,10 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
-    """Run the command of these arguments; return its exit code. ``executor`` starts its workers."""
+    """Run the command of these arguments and return its exit code.
+
+    ``executor`` starts its workers.
+    """
     try:
         code = _invoke(arguments, executor)
     except click.exceptions.Exit as ended:

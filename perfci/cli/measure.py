@@ -99,7 +99,7 @@ def compare_command(
 ) -> int:
     """Measure BASE and HEAD side by side and decide whether HEAD got worse.
 
-    BASE and HEAD are git revisions; HEAD defaults to `.`, the working tree with its uncommitted
+    BASE and HEAD are git revisions. HEAD defaults to `.`, the working tree with its uncommitted
     changes. Your checkout is not touched.
     """
     from perfci.cli.caller import calling

@@ -73,11 +73,11 @@ _FEW = 5
 @allow_token_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def nightly_command(config_path: Path | None, seed: int | None, quiet: bool, **given: Any) -> int:
-    """Measure BRANCH's tip and record it; with --commits, fill the gaps of a range.
+    """Measure BRANCH's tip and record it. With --commits, fill the gaps of a range.
 
-    BRANCH defaults to the default branch. The tip is measured once a day. A gap is a commit
-    without a run in this environment, or a case that its run lacks. The newest come first, each
-    is recorded when it is done, and nothing is measured twice: start it again after a kill.
+    BRANCH defaults to the default branch. The tip is measured once a day. A gap is a commit without
+    a run in this environment, or a case that its run lacks. The newest come first, each is recorded
+    when it is done, and nothing is measured twice. After a kill, start it again.
     """
     if given["commits"] and (given["branch"] or given["last"]):
         raise click.UsageError("--commits names the commits; leave out BRANCH and --last")

@@ -33,7 +33,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 def refs(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete a branch, a tag, HEAD or the working tree; of a range, its later end as well."""
+    """Complete a branch, a tag, HEAD or the working tree, or the newer end of a range."""
     from perfci.measure.checkout.git import open_repository
 
     before, dots, begun = incomplete.rpartition("..")

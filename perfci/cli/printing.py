@@ -1,11 +1,11 @@
 """The only way to standard output and standard error, for people or as JSON lines.
 
-Names, commit messages, paths and logs are untrusted text: on a terminal they could hold escape
-sequences, and in the log of a runner of GitHub Actions a line that is a command to it. ``say``
-cleans whatever it is given; ``show`` takes nothing but ``Clean``. Ruff bans every other way to
-print from this package.
+Names, commit messages, paths and logs are untrusted text. On a terminal they could hold escape
+sequences, and in the log of a GitHub Actions runner a line that is a command to it. ``say`` cleans
+whatever it is given. ``show`` takes only ``Clean``. Ruff bans every other way to print from this
+package.
 
-What a command finds is on standard output and in its files as ever.
+The result of a command is on standard output and in its files, whatever the log's format.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from perfci.version import VERSION
 
 
 class _Quiet:
-    """Whether the command that runs was asked for no more than its result and errors."""
+    """Whether the running command prints only its result and errors."""
 
     on = False
 
 
 def be_quiet(*, on: bool) -> None:
-    """From here on, print nothing beside the result but errors; or print all again."""
+    """From here on, print only the result and errors, or print all again."""
     _Quiet.on = on
 
 
@@ -67,7 +67,7 @@ def show_all(texts: Iterable[Clean]) -> None:
 
 
 def styled(text: str, *, fg: str | None = None, dim: bool | None = None) -> Clean:
-    """Return ``text`` on one line, cleaned; only a terminal is sent its colour, if it wants any."""
+    """Return ``text`` on one line, cleaned, with its colour where a terminal wants any."""
     line = one_line(text)
     return (
         clean_styled(click.style(line, fg=fg, dim=dim)) if (fg or dim) and _wants_colour() else line
@@ -88,7 +88,7 @@ def _echo(text: str, *, err: bool) -> None:
 
 
 def log_event(event: str, **fields: object) -> bool:
-    """Print an event where standard error is a log; return whether it is."""
+    """Print an event where standard error is a log, and return whether it is."""
     if not LOG.command:
         return False
     with suppress(OSError):
@@ -104,7 +104,7 @@ def end_log(exit_code: int) -> None:
 
 
 def is_terminal(*, err: bool = False) -> bool:
-    """Return whether somebody looks at what is printed."""
+    """Return whether the output goes to a terminal."""
     return (sys.stderr if err else sys.stdout).isatty() and not (err and LOG.command)
 
 
@@ -123,7 +123,7 @@ def flush() -> None:
 
 
 def discard() -> None:
-    """Print nothing more: nobody reads standard output, and Python would complain at its exit."""
+    """Print nothing more: standard output has no reader, and Python would complain at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -144,7 +144,7 @@ def open_standard_files() -> None:
 
 @dataclass(slots=True)
 class JsonLog:
-    """Which command is logged, and since when; none while ``command`` is empty."""
+    """The command that is logged, and since when. Without a command nothing is logged."""
 
     command: str = ""
     began: float = 0.0

@@ -1,6 +1,7 @@
-"""Reports on the terminal, as exit codes and in every format; and ``perfci report``.
+"""Reports on the terminal, as exit codes and in every format, and ``perfci report``.
 
-They are made where a command is parsed or its help is shown: importing a command looks up nothing.
+The options for formats are made when a command is parsed or its help is shown, so importing a
+command looks up no plug-ins.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def verdict_line(report: Report) -> Clean:
 
 
 def show_texts(texts: Iterable[Clean]) -> None:
-    """Print to standard output; a reader that is gone is no error."""
+    """Print to standard output. A reader that has gone away is no error."""
     try:
         for text in texts:
             show(text)
@@ -181,7 +182,7 @@ class FormatsCommand(click.Command):
 
     @cached_property
     def options(self) -> list[click.Option]:
-        """What the formats add to the command."""
+        """Return the options that the formats add to the command."""
         raise NotImplementedError
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -199,7 +200,7 @@ class FormatsCommand(click.Command):
 
 
 class ExportingCommand(FormatsCommand):
-    """A command with ``--NAME FILE`` for each format; it gets those asked for as ``outputs``."""
+    """A command with ``--NAME FILE`` for each format. It gets the chosen files as ``outputs``."""
 
     def __init__(self, *arguments: Any, required: str = "", **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
@@ -230,7 +231,7 @@ class ExportingCommand(FormatsCommand):
 
 
 class _FormatOption(click.Option):
-    """``--NAME FILE``; the exporter is imported where its help is shown."""
+    """``--NAME FILE``. Its exporter is imported when its help is shown."""
 
     def __init__(self, form: Format, number: int, *, required: bool) -> None:
         super().__init__([f"--{form.name}", f"output_{number}"], type=_FILE, required=required)

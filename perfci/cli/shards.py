@@ -75,7 +75,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def engine_options(function: Callable[..., int]) -> Callable[..., int]:
-    """Add the options to a ``PartedCommand``; with them, ``function`` isn't called."""
+    """Add the options to a ``PartedCommand``. With any of them ``function`` isn't called."""
 
     @wraps(function)
     def either(**given: Any) -> int:
@@ -221,7 +221,7 @@ def plan_command(
     """Split the cases of REV (default: the working tree) into shards that take about as long.
 
     `compare` and `check` with `--shard I/N` measure what is planned here, given the same -k and
-    --durations; `perfci merge` makes one report of theirs.
+    --durations. `perfci merge` joins their reports.
     """
     if matrix and as_json:
         raise click.UsageError("--matrix and --json are two answers: choose one")
@@ -312,10 +312,9 @@ def merge_command(
 ) -> int:
     """Join the reports of shards in FILES to one report for each environment.
 
-    All their comparisons are corrected as one family and decided with this folder's configuration:
-    what a shard said by itself doesn't count. Prints the JSON files that it wrote, a line each
-    (`-` prints the report itself); of several environments, each has its key before the file's
-    suffix.
+    All their comparisons are corrected as one family and decided with this folder's configuration.
+    The shards' own verdicts don't count. Prints the JSON files that it wrote, one per line, or with
+    `-` the report itself. Of several environments, each has its key before the file's suffix.
     """
     from perfci.cli.caller import root_here
     from perfci.cli.report import show_texts, shown_as, worst_code

@@ -72,10 +72,10 @@ def with_authors(lines: Sequence[Acceptance], root: Path) -> tuple[Acceptance, .
 
 
 def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
-    """Return what those who may have accepted of the head of ``pull``, in comments on it.
+    """Return what maintainers accepted in comments on the head of ``pull``.
 
-    The comments themselves are the record: nothing that a workflow stored is believed. A check of
-    the head says since when its numbers could be read.
+    The comments themselves are the record, so nothing that a workflow stored is believed. A check
+    of the head shows since when its numbers could be read.
     """
     commands = [(comment, read_commands(comment.body)) for comment in client.comments(pull.number)]
     commands = [(comment, what) for comment, what in commands if _asks_to_accept(what)]
@@ -113,7 +113,7 @@ def _asks_to_accept(what: tuple[Asked | Demand, ...] | Misread) -> bool:
 
 
 def accepted_where_allowed(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
-    """Return the same; nothing where the token may not ask who is a maintainer."""
+    """Return what comments accept, or nothing where the token may not ask who is a maintainer."""
     try:
         return accepted_in_comments(client, pull, say)
     except Refused as failure:  # the report is posted all the same
@@ -122,7 +122,7 @@ def accepted_where_allowed(client: Forge, pull: Pull, say: Say) -> tuple[Accepta
 
 
 def measured_since(runs: CheckRuns, pull: Pull) -> str:
-    """Return when the first check of the head of ``pull`` was set for it; nothing without one."""
+    """Return when the first check of the head of ``pull`` was set, or nothing without a check."""
     times = []
     for run in runs.checks(pull.head_sha):
         own = read_identity(run.external_id)
@@ -139,7 +139,7 @@ def today() -> str:
 def _on_base(
     repository: Repository, lines: Sequence[Acceptance], base: Resolved | None
 ) -> tuple[Acceptance, ...]:
-    """Return what base's own configuration accepts; nothing where it can't be read."""
+    """Return what base's own configuration accepts, or nothing where it can't be read."""
     file = next((line.file for line in lines if line.file), "")
     if base is None or not file:
         return ()
@@ -154,7 +154,7 @@ def _on_base(
 
 
 def _is_of_a_fork(environment: Mapping[str, str]) -> bool:
-    """Say whether this is a job of a fork's pull request; one that can't be read is."""
+    """Return whether this is a job of a fork's pull request. An unreadable event counts as one."""
     from perfci.forges import gitlab
 
     event_path = environment.get("GITHUB_EVENT_PATH", "")

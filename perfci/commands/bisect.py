@@ -165,7 +165,7 @@ class CommitRange:
         return self._project.side(name, commit.sha, self._python)
 
     def branches(self, sha: str) -> tuple[SearchedRange, ...]:
-        """Return the branches that a commit merged; none of one that is no merge."""
+        """Return the branches that a commit merged, or nothing for a commit that is no merge."""
         first, *others = parents_of(self._project.repository, sha)
         branches = []
         for other in others:

@@ -1,4 +1,4 @@
-"""What reports say to a search, what the search says, and what is kept of it."""
+"""Answers that a search takes from reports, the result it gives, and the state it keeps."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy
 def ends_threshold(policy: Policy, metric: str, expected: float | None = None) -> float:
     """Return the threshold by which the ends are compared where ``metric`` is searched for.
 
-    Who names it knows that it moved, and may well mean less than what fails a build: half of 5 %,
-    or of the metric's own threshold where that is smaller or an amount. ``expected`` is the ratio
-    that the trend saw; then half of that.
+    A user who names the metric knows that it moved, perhaps by less than fails a build. It is half
+    of 5 %, or half of the metric's own threshold where that is smaller or an amount. With
+    ``expected``, the ratio that the trend saw, it is half of that change where that is smaller.
     """
     own = policy.metrics.get(metric)
     known = METRICS.get(metric)
@@ -172,7 +172,7 @@ def next_confirmation(state: SearchState, searched: SearchedRange) -> Question |
 
 
 def changes_of(state: SearchState, searched: SearchedRange) -> tuple[Change, ...]:
-    """Return a range's changes; none of a branch that didn't move as its merge did."""
+    """Return a range's changes, or nothing for a branch that didn't move as its merge did."""
     whole = searched.search.whole
     if not whole:
         return ()
@@ -184,7 +184,7 @@ def changes_of(state: SearchState, searched: SearchedRange) -> tuple[Change, ...
 def result_of(
     state: SearchState, sought: SoughtMetric, ended: Ended, package: str = ""
 ) -> Bisection:
-    """Return the answer that a state holds; ``package`` where its places are releases of one."""
+    """Return the answer that a state holds. ``package`` names the package of searched releases."""
     whole = state.ranges[0]
     change = whole.search.whole or 0.0
     return Bisection(
@@ -218,9 +218,9 @@ def result_of(
 def _culprits(
     state: SearchState, searched: SearchedRange, sought: SoughtMetric
 ) -> tuple[Culprit, ...]:
-    """Return a range's culprits; where a merge is one whose branch moved, too, the branch's.
+    """Return a range's culprits, or instead of a merge those of its branch.
 
-    Where it didn't, both sides together make the change: the merge itself.
+    Where the branch didn't move, both sides together make the change, and the merge is the culprit.
     """
     culprits: list[Culprit] = []
     for change in changes_of(state, searched):
@@ -286,7 +286,7 @@ def with_explanations(bisection: Bisection, state: SearchState) -> Bisection:
 
 @dataclass(frozen=True, slots=True)
 class SoughtMetric:
-    """What is searched for. Its changes are logarithms of ratios, or differences."""
+    """The metric that is searched for. Its changes are logarithms of ratios, or differences."""
 
     case: str
     metric: str
@@ -298,9 +298,9 @@ class SoughtMetric:
 
 @dataclass(frozen=True, slots=True)
 class SearchedRange:
-    """Commits by first parents, the oldest first, and how far the search in them is.
+    """Commits by first parents, the oldest first, and the progress of the search in them.
 
-    ``good`` is the commit before the first; ``merged_by`` the merge whose branch they are, or
+    ``good`` is the commit before the first. ``merged_by`` is the merge whose branch they are, or
     empty. ``why`` has the reason for each position that was skipped, by its number.
     """
 
@@ -359,7 +359,7 @@ class StateFile:
 
 @contextmanager
 def state_file(folder: Path, *identity: str) -> Iterator[StateFile]:
-    """Give the state's file of the search that ``identity`` makes; nobody else has it meanwhile."""
+    """Yield the state's file of the search that ``identity`` makes, and hold it meanwhile."""
     name = hashlib.sha256("\0".join(identity).encode(errors="surrogateescape")).hexdigest()[:16]
     with explaining(f"making {folder}"):
         folder.mkdir(parents=True, exist_ok=True)

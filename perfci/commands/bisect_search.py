@@ -1,4 +1,4 @@
-"""One search: ends compared, commits asked for, merges followed, its state kept after each step."""
+"""One search: compares the ends, asks for commits, follows merges, and keeps its state."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class _SearchEnded(Exception):
 
 
 class _Search:
-    """One search in the works; its state is written after each step."""
+    """A search in progress. Its state is written after each step."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Search:
     def run(self) -> Bisection:
         """Search the range, then the branches of merges that turn out to be culprits.
 
-        A signal ends it with what is known; KeyboardInterrupt where that is nothing.
+        A signal ends it with what is known. KeyboardInterrupt where nothing is known yet.
         """
         ended: Ended = "done"
         for step in (self._search_ranges, self._confirm, self._explain):
@@ -175,7 +175,7 @@ class _Search:
                 self._ask(number, question, self._why_s)
 
     def _compare_ends(self) -> None:
-        """Compare both ends, and choose what moved most of what is asked for."""
+        """Compare both ends, and choose what moved most of the selected cases and metrics."""
         whole = self._state.ranges[0]
         question = Question(len(whole.commits), 0.0)
         request = self._request((self._options.case,) if self._options.case else ())
@@ -235,9 +235,9 @@ class _Search:
         )
 
     def _ask(self, number: int, question: Question, reserve_s: float) -> None:
-        """Measure one commit, and keep the answer or why there is none.
+        """Measure one commit, and keep the answer or the reason why it has no answer.
 
-        ``reserve_s`` of the budget is left for what comes after.
+        ``reserve_s`` of the budget is left for later steps.
         """
         searched, sought = self._state.ranges[number], self._sought
         policy = gated(self._project.config.policy, sought.metric, threshold_of(question, sought))
@@ -372,7 +372,7 @@ class _Search:
 
 
 def _environment_of_good(report: Report) -> str:
-    """Return the environment of base; head's may be another, where a package is what differs."""
+    """Return the environment of base. Head's may differ, where a package is what differs."""
     return (report.base_environment or report.environment).key
 
 
@@ -402,9 +402,9 @@ def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciE
 def explain_culprit(
     project: Project, places: SearchRange, bisection: Bisection, culprit: Culprit, within_s: float
 ) -> Why:
-    """Return what differs inside of the case between a culprit and what was before it.
+    """Return what differs inside of the case between a culprit and the commit before it.
 
-    Whatever fails here is untold: the answer stands.
+    A failure here is only reported as the reason why nothing is known: the answer stands.
     """
     before, after = NamedCommit(culprit.before, ""), culprit.commits[-1]
     sides = (places.side("base", before), places.side("head", after))

@@ -1,8 +1,8 @@
-"""``calibrate``: a commit against itself, and what that says of this machine.
+"""``calibrate``: a commit measured against itself, and what that shows of this machine.
 
-Identical sides get the first part of the time; then the quiet settings are switched off in turn;
-identical sides have another turn, so that neither met another hour; the rest tests the promise
-with a slow-down in head.
+Identical sides get the first part of the time. Then the quiet settings are switched off in turn.
+Identical sides have a second turn, so that the machine's hours disturb both parts alike. The rest
+tests the promise with a slow-down in head.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationFacts:
-    """What a calibration says beside the numbers. Times in s."""
+    """Facts of a calibration besides its numbers. Times in s."""
 
     created_at: str
     side: Side
@@ -74,8 +74,8 @@ def calibrate_commit(
 ) -> Calibration:
     """Measure ``wanted`` against itself for ``budget_s`` and return what this machine sees.
 
-    The configuration's own budget and rounds are those of the session that promises are made for;
-    ``configuration`` names the file it came from.
+    Promises are made for a session with the configuration's own budget and rounds.
+    ``configuration`` names the file that it came from.
     """
     config = around.config
     limited = replace(config, settings=replace(config.settings, budget=budget_s))
@@ -189,7 +189,7 @@ def _cut(results: PartResults, cases: Sequence[Case], config: Config) -> list[st
 
 
 def _untrusted_reasons(results: PartResults) -> list[str]:
-    """Return why nobody should rely on this calibration; empty for none."""
+    """Return the reasons not to rely on this calibration, or nothing."""
     reasons = []
     if results.interrupted:
         reasons.append("interrupted before the end")

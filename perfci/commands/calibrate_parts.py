@@ -1,4 +1,4 @@
-"""The parts of a calibration, one after the other, each in its share of the time."""
+"""The parts of a calibration, measured one after the other, each in its share of the time."""
 
 from __future__ import annotations
 
@@ -68,9 +68,10 @@ class PartResults:
 
 @dataclass(slots=True)
 class CalibrationParts:
-    """Measures the parts; ``end`` is on the scale of ``clock``. Used once.
+    """Measures the parts once. ``end`` is on the scale of ``clock``.
 
-    ``scale`` is how many times the cases measured here a session has: promises are for those.
+    ``scale`` is the number of cases in a full session divided by the number measured here. Promises
+    are scaled by it.
     """
 
     measure: MeasureBlock
@@ -136,7 +137,7 @@ class CalibrationParts:
         return len(pairs.log_ratios(PROMISED_METRIC)) if pairs else 0
 
     def _session(self) -> SessionRounds:
-        """The session that is promised for: what the configuration asks and its budget allows."""
+        """Return the rounds of the promised session, which its budget may limit."""
         settings = self.config.settings
         sweep = self._starting_s + sum(self._round_s.values())
         affordable = int(settings.budget / sweep) if sweep > 0.0 else settings.max_rounds
@@ -259,7 +260,7 @@ def slowed(settings: MeasureSettings, share: float) -> MeasureSettings:
 def _of_rounds(
     settings: MeasureSettings, rounds: int, cold_start_rounds: int | None
 ) -> MeasureSettings:
-    """As many rounds for all, decided or not; one compile a side: more would take all the time."""
+    """Return ``settings`` with the same rounds for all cases, and one compile on each side."""
     return replace(
         settings,
         rounds=rounds,
@@ -270,7 +271,7 @@ def _of_rounds(
 
 
 def _joined(first: Pairs, second: Pairs) -> Pairs:
-    """Return both blocks' pairs; the second one's rounds are counted on from the first's."""
+    """Return both blocks' pairs. The second block's rounds are counted on from the first's."""
     last = max((output.round for output in (*first.base, *first.head)), default=0)
     later = [
         tuple(replace(output, round=output.round + last) for output in side)
@@ -281,7 +282,7 @@ def _joined(first: Pairs, second: Pairs) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class RoundBlock:
-    """What one block of rounds gave; ``round_s`` has the time of each round by case."""
+    """The result of one block of rounds. ``round_s`` has the time of each round by case."""
 
     pairs: tuple[Pairs, ...]
     round_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -296,7 +297,7 @@ MeasureBlock = Callable[[str, Sequence[Case], MeasureSettings, Quiet, float], Ro
 
 
 def in_workplace(workplace: Workplace, end: float) -> MeasureBlock:
-    """Return what measures blocks in ``workplace``; all of them end at ``end`` at the latest."""
+    """Return a function that measures blocks in ``workplace``, all of them until ``end``."""
     done = 0
 
     def measure(
@@ -389,7 +390,7 @@ def _where_it_may_run(plan: SessionPlan, *, pinned: bool) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class TrialPlan:
-    """The settings to switch off in turn, on these cases; and those left out, with the reason."""
+    """The settings to switch off in turn, the cases for that, and the settings left out."""
 
     settings: tuple[str, ...]
     cases: tuple[Case, ...]

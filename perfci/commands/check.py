@@ -1,7 +1,7 @@
-"""``check``: head against the stored baseline; a suspicion is confirmed side by side.
+"""``check``: head against the stored baseline. A suspicion is confirmed side by side.
 
-Whatever keeps a suspect from being measured again, what head gave alone is kept: it stays a
-suspicion, and the verdict says why.
+Where a suspect can't be measured again, its result from head alone is kept as a suspicion, and the
+verdict gives the reason.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def check(
     *,
     confirm: bool,
 ) -> tuple[Run, Report]:
-    """Measure ``head``; return its run, and the report against its environment's baselines.
+    """Measure ``head`` and return its run, and the report against its environment's baselines.
 
-    NothingStored, before anything is measured, where there is no baseline to compare with.
+    NoBaseline, before anything is measured, where there is no baseline to compare with.
     """
     policy = around.config.policy
     if not around.token_allowed:
@@ -221,7 +221,7 @@ def _base_side(baselines: Mapping[str, Baseline], head: Wanted) -> Side | None:
 
 @dataclass(frozen=True, slots=True)
 class _Confirmation:
-    """What measuring again gave: both sides of each commit, of ``cases``; why others have none."""
+    """Commits measured again beside head, the cases of these, and the reasons for missing ones."""
 
     commits: tuple[BothSides, ...]
     cases: tuple[str, ...]
@@ -242,9 +242,9 @@ def confirmed(
     head: Wanted,
     options: MeasureOptions,
 ) -> tuple[Measured, Judged]:
-    """Measure each suspect's baseline commit beside head; those rows replace the suspicion.
+    """Measure each suspect's baseline commit beside head. Those rows replace the suspicion.
 
-    Suspects that can't be measured again stay suspicions, and the verdict says so.
+    Suspects that can't be measured again stay suspicions, and the verdict gives the reason.
     """
     of_commit: dict[str, list[str]] = {}
     for case in suspected:
@@ -291,7 +291,7 @@ def _joined_rows(
 def _joined(
     measured: Measured, again: _Confirmation, cases: Sequence[str], rows: Sequence[Comparison]
 ) -> Measured:
-    """Return what was measured at first and again; ``cases`` are those whose new rows count."""
+    """Return what both measurements gave. ``cases`` are those whose new rows count."""
     commits = [both.measured for both in again.commits]
     parts = (measured, *commits)
     return replace(
@@ -329,9 +329,9 @@ def unconfirmed(judged: Judged, why: str) -> Judged:
 def notes_of_both(
     alone: OneSide, again: Sequence[BothSides]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the notes of head alone, and those of measuring again, named as that.
+    """Return the notes of head alone, and those of measuring again with a prefix.
 
-    What workers met is said once, of both.
+    Notes about workers cover both measurements together.
     """
     own = _outputs(alone.run)
     everything = [
@@ -376,9 +376,9 @@ def _measured_again(
     options: MeasureOptions,
     spent_s: float,
 ) -> _Confirmation:
-    """Measure each commit's suspects beside head, within what the budget has left.
+    """Measure each commit's suspects beside head, within the rest of the budget.
 
-    Each session has log files of its own: rounds are counted from one again.
+    Each session has log files of its own, because its rounds are counted from one.
     """
     began = around.executor.now() - spent_s
     commits: list[BothSides] = []
@@ -410,7 +410,7 @@ def _measured_again(
 def _beside_head(
     around: Surroundings, sha: str, head: Wanted, options: MeasureOptions
 ) -> BothSides | str:
-    """Measure a baseline's commit beside head, or return why that can't be done."""
+    """Measure a baseline's commit beside head, or return why it can't be measured."""
     try:
         resolved = around.repository.resolve(sha)
     except UsageError:
@@ -431,10 +431,9 @@ def _within(around: Surroundings, seconds: float) -> Surroundings:
 def _kept(
     suspicion: Sequence[Comparison], again: _Confirmation, rounds: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the cases measured again that stay suspicions: their new rows say less. And why.
+    """Return the cases measured again that stay suspicions, and the reasons.
 
-    Those that base can't be measured at; and those that had regressed and now got fewer than
-    ``rounds``.
+    Base can't be measured at these, or they had regressed and now got fewer than ``rounds``.
     """
     regressed = {row.case for row in suspicion if row.status == "regressed" and row.gate == "fail"}
     kept: list[str] = []
@@ -466,7 +465,7 @@ def _kept(
 
 
 def _is_decided(row: Comparison, least: int) -> bool:
-    """Whether it had enough workers, or needs no more: it is the same code."""
+    """Return whether a row had enough workers, or is of the same code."""
     return row.method == "same_code" or (row.base is not None and row.base.workers >= least)
 
 

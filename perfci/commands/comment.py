@@ -44,17 +44,16 @@ class RequestedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CommentRequest:
-    """What is to be left, and where.
+    """The options of ``comment``.
 
-    ``files`` are the reports, one an environment, or ``unreadable`` says why there are none.
-    ``forge`` is one of ``FORGES``, and the environment's without it. ``pull`` and ``head_sha`` go
-    before the ``event``. ``author`` is who the token posts as, where the forge isn't to say.
-    ``body_file`` gets the comment's text before anything is posted. ``most_wait_s`` bounds all
-    waits for the forge. ``any_base`` believes a
-    comparison with any commit. ``page_file`` gets the report's page, as it was judged; the comment
-    links ``details``, the address where that will be. ``root`` is the checkout whose configuration
-    judges. ``answer`` is the comment that asked for it: the report is left as the answer, sets no
-    check, and may leave cases out.
+    ``files`` are the reports, one per environment, or ``unreadable`` is the reason why there are
+    none. ``forge`` is one of ``FORGES``, or the environment's without it. ``pull`` and ``head_sha``
+    go before the ``event``. ``author`` is the account of the token, where the forge doesn't report
+    it. ``body_file`` gets the comment's text before anything is posted. ``most_wait_s`` bounds all
+    waits for the forge. ``any_base`` believes a comparison with any commit. ``page_file`` gets the
+    report's page, as it was judged, and the comment links ``details``, the page's future address.
+    The configuration of the checkout ``root`` judges. ``answer`` is the comment that asked for the
+    measurement. The report is then left as its answer, sets no check, and may leave cases out.
     """
 
     root: Path
@@ -88,10 +87,10 @@ class JudgedReports:
 
 
 def comment(request: CommentRequest, say: Say) -> JudgedReports:
-    """Leave the reports as one comment and one check; ``say`` hears what became of each.
+    """Leave the reports as one comment and one check, and report each outcome to ``say``.
 
-    What whoever measured said is not believed: every row is judged anew by the configuration of
-    ``root``. OutsideError where GitHub or the disk failed, or a report can't be read.
+    The measuring job is not believed: every row is judged again by the configuration of ``root``.
+    OutsideError where the forge or the disk failed, or a report can't be read.
     """
     from perfci.forges.github.event import Nothing
     from perfci.verdict.acceptance import accepted_here, believed
@@ -175,7 +174,7 @@ def _answer(request: CommentRequest) -> RequestedAnswer | None:
 
 
 def _written_here(root: Path, config: Config) -> Mapping[str, Mapping[str, Written]]:
-    """Return the benchmarks that each file here writes; the files are read, not imported."""
+    """Return the benchmarks that each file here writes. The files are read, not imported."""
     from perfci.measure.plan import files_in
 
     return written_in(root, files_in(root, config.benchmarks, config.pattern))
@@ -192,9 +191,9 @@ def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Poli
 
 
 def _is_own(find_wanted: Callable[[], Wanted | MergeGroup | Nothing]) -> bool:
-    """Say whether the event is of a commit that those who may write to the repository made.
+    """Return whether the event is of a commit made by an account that may write to the repository.
 
-    A merge group is one: a fork's change gets into a queue by one of them alone.
+    A merge group is one, because only such an account puts a fork's change into a queue.
     """
     from perfci.forges.github.event import MergeGroup, Wanted
 

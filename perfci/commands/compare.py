@@ -73,7 +73,7 @@ class MeasureOptions:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all cases are asked for."""
+        """Return whether all cases are meant."""
         return not (self.selection or self.only or self.again or self.shard or self.fail_fast)
 
 
@@ -98,9 +98,9 @@ def compare_runs(
     options: MeasureOptions,
     announce: Announce = unheard,
 ) -> tuple[tuple[Run, Run], Report]:
-    """Measure both in pairs; return their runs (base's, head's), and the report.
+    """Measure both in pairs and return their runs (base's, head's), and the report.
 
-    ``announce`` is told what will be measured and by when, before anything is.
+    ``announce`` takes a line on what will be measured and within which time, before it begins.
     """
     both = measure_both(around, base, head, options, announce)
     measured, judged = accepting(
@@ -190,7 +190,7 @@ def remember_cases(around: Surroundings, workplace: Workplace) -> None:
 
 
 def selected_cases(workplace: Workplace, options: MeasureOptions) -> tuple[Case, ...]:
-    """Return head's cases that are asked for; UsageError where there are none."""
+    """Return head's selected cases. UnfitCommit where there are none."""
     selected = workplace.cases(options.selection)
     cases = tuple(case for case in selected if not options.only or case.id in options.only)
     if options.again:
@@ -223,7 +223,7 @@ def _nearest(cases: Sequence[Case], selection: str) -> str:
 
 
 def selected_part(workplace: Workplace, options: MeasureOptions) -> Part:
-    """Return what is measured here of the cases that are asked for: all, or a shard's part."""
+    """Return the selected cases that are measured here: all, or a shard's part."""
     selected_ids = {case.id for case in selected_cases(workplace, options)}
     selected = workplace.cases(options.selection)
     # split as if nothing were left out: a check confirms suspects in the shard that found them
@@ -273,10 +273,10 @@ def written_on_head(workplace: Workplace) -> Mapping[str, Written]:
 
 
 def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
-    """Return what base's own files write, by file: those that its own configuration names, too.
+    """Return what base's own files write, by file, with those that its own configuration names.
 
-    A head that looks for its benchmarks elsewhere hasn't got those of before. The saved models of
-    that configuration are in no file.
+    Head may look for its benchmarks elsewhere. The saved models of that configuration are in no
+    file.
     """
     plan = workplace.plan
     root = next(side for side in plan.sides if side.name == "base").root
@@ -331,7 +331,7 @@ def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
 def measured_of(
     command: str, workplace: Workplace, options: MeasureOptions, result: SessionResult, part: Part
 ) -> Measured:
-    """Return what the report of a session says beside its rows."""
+    """Return the parts of a session's report besides its rows."""
     sides = {side.name: side.side for side in workplace.plan.sides}
     environments = workplace.environments
     head, base = environments["head"], environments.get("base")
@@ -362,7 +362,7 @@ def now() -> str:
 
 
 def run(around: Surroundings, head: Wanted, options: MeasureOptions) -> tuple[Run, Report]:
-    """Measure ``head`` alone; return its run, and a report of its numbers without a comparison."""
+    """Measure ``head`` alone and return its run, and a report without a comparison."""
     with open_workplace(
         around, (head,), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:

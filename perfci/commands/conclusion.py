@@ -59,7 +59,7 @@ def with_session(
     result: SessionResult,
     failures: Sequence[Failure],
 ) -> Measured:
-    """Return ``measured`` with what a session gave; ``failures`` are those of finding its cases."""
+    """Return ``measured`` with a session's results. ``failures`` are those of finding its cases."""
     outputs = _outputs(result)
     return replace(
         measured,
@@ -132,7 +132,7 @@ def conclude(
 
 
 def advised(failures: Sequence[Failure], absent: Container[str]) -> tuple[Failure, ...]:
-    """Return ``failures``, those of base alone with what to do; ``absent`` are cases it lacks."""
+    """Return ``failures`` with advice for those of base alone, except for the ``absent`` cases."""
     on_base = failed_on_base(failures)
     return tuple(
         replace(failure, message=f"{failure.message}\n{_ON_BASE}")

@@ -1,7 +1,7 @@
-"""``calibrate --at-once``: whether sessions beside each other on this machine spread more.
+"""``calibrate --at-once``: the spread of sessions that run at once on this machine.
 
-One session alone in the machine's first part, then one in each part at once, then one alone in the
-last part: the machine's hours disturb both ways alike. Each is of a commit against itself.
+One session runs alone in the machine's first part, then one in each part at once, then one alone in
+the last part. The machine's hours disturb both ways alike. Each is of a commit against itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PAUSE_S = 0.5
 def calibrate_at_once(
     project: Project, rev: str, count: int, options: Sequence[str], budget_s: float
 ) -> ConcurrentSpread:
-    """Measure ``rev`` against itself in ``count`` parts of this machine; keep what that gave.
+    """Measure ``rev`` against itself in ``count`` parts of this machine, and keep the answer.
 
     ``options`` are those of each session's command.
     """
@@ -99,7 +99,7 @@ class _Sessions:
         )
 
     def end_strays(self, parts: Sequence[Slot]) -> None:
-        """End the sessions of a calibration that was killed: they would be beside these."""
+        """End the sessions of a calibration that was killed. They would disturb these."""
         LocalEngine(JobFolder(self._folder), parts).cancel(self._plan(len(parts)))
 
     def measured(self, what: str, parts: Sequence[Slot]) -> list[Report]:
@@ -137,9 +137,9 @@ class _Sessions:
 
 
 def judged(count: int, *, alone: Sequence[Report], beside: Sequence[Report]) -> ConcurrentSpread:
-    """Return how the spread of each report of ``beside`` is to that of ``alone`` at its place.
+    """Return the ratio of the spread of each report of ``beside`` to the one of ``alone``.
 
-    Both are of the same part of the machine. MeasureError where there are too few pairs to know.
+    Both are of the same part of the machine. MeasureError where there are too few pairs.
     """
     pairs = [
         (case, spread, other[case])

@@ -20,11 +20,11 @@ from perfci.outputs import unwritable
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """What is to be explained: both revisions, which cases, in which time.
+    """Both revisions, the cases to explain, and the time for each case.
 
-    ``rows`` are those of a report that moved, None where none is given. Both sides run the
+    ``rows`` are the rows of a report that moved, None without a report. Both sides run the
     benchmark files of ``benchmarks_of``, or head's where that is empty. ``traces`` is the folder
-    that Chrome traces of both sides are written to.
+    for Chrome traces of both sides.
     """
 
     base: str
@@ -63,7 +63,7 @@ def of_report(path: Path, selection: str, python: str | None, within_s: float) -
 
 
 def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
-    """Run the chosen cases of both sides under instruments; of a report, those that moved."""
+    """Run the chosen cases of both sides under instruments, or those that moved in a report."""
     if request.rows is not None and not request.rows:
         project.caller.say("perfci: nothing moved in the report.", err=True)
         return ()

@@ -45,7 +45,7 @@ CSV_BEGINNING = ",".join(_COLUMNS[:4]).encode()
 
 @dataclass(frozen=True, slots=True)
 class ImportSummary:
-    """What an import did: one line, and what was left out or assumed."""
+    """The result of an import in one line, and lines on what was left out or assumed."""
 
     summary: str
     details: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class ImportSummary:
 
 @dataclass(frozen=True, slots=True)
 class ImportProgress:
-    """How far an import is: ``runs`` read, from so many ``files`` ``of`` a folder's; else of 0."""
+    """The runs read so far, and the files read ``of`` all files of a folder."""
 
     runs: int
     files: int = 0
@@ -66,10 +66,11 @@ WatchImport = Callable[[ImportProgress], None]
 def importer(
     path: Path, watch: WatchImport = lambda _: None
 ) -> Callable[[OpenHistory], ImportSummary]:
-    """Return what adds the content of ``path`` to a history; ``watch`` hears how far it is.
+    """Return a function that adds the content of ``path`` to a history.
 
-    PerfciError where it can't be read or is nothing to import: before a history is opened, which
-    would make one. Damage further in is an error of the call.
+    ``watch`` takes its progress. PerfciError where the path can't be read or holds nothing to
+    import, before a history is opened, because opening makes one. Damage further in is an error of
+    the call.
     """
     if path.is_dir():
         return partial(_import_foreign, parts=_folder_parts(path, watch))
@@ -164,7 +165,7 @@ def _import_foreign(history: OpenHistory, parts: Iterator[Foreign]) -> ImportSum
 
 
 class _LeftOut:
-    """What an import left out, for one reason one line a benchmark, however many its cases."""
+    """What an import left out, one line per benchmark and reason, whatever its cases."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -344,7 +345,7 @@ def write_export(lines: Iterable[Clean], file: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PruneSummary:
-    """How many of an environment's runs were removed, or would be."""
+    """The number of an environment's runs that were removed, or would be."""
 
     environment: str
     runs: int

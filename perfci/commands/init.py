@@ -93,13 +93,13 @@ def initialise(
     gitlab: CiOptions | None = None,
     kubernetes: KubernetesOptions | None = None,
 ) -> None:
-    """Write what isn't there yet; ``say`` hears what was written and what kept.
+    """Write the files that are missing, and report to ``say`` which were written and which kept.
 
-    UsageError where any of it can't be made: nothing is written then.
+    UsageError where any of them can't be made. Nothing is written then.
 
-    ``benchmarks`` is the folder of benchmark files, ``package`` which of several is measured.
-    Workflows are written where there are options for ``github``, a pipeline for ``gitlab``, a
-    job for ``kubernetes``.
+    ``benchmarks`` is the folder of benchmark files, ``package`` the package to measure where there
+    are several. Workflows are written where there are options for ``github``, a pipeline for
+    ``gitlab``, a job for ``kubernetes``.
     """
     root = repository.root
     folder = (root / benchmarks).resolve()
@@ -199,19 +199,19 @@ def _is_toml(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ImportPackage:
-    """What is imported: its name, and the folder of the repository that it lies in."""
+    """An importable package: its name, and the folder of the repository that it lies in."""
 
     name: str
     folder: str
 
     @property
     def reached(self) -> bool:
-        """Whether it is imported without a `python_path`."""
+        """Return whether it can be imported without a `python_path`."""
         return self.folder in {".", "src"}
 
     @property
     def places(self) -> tuple[str, ...]:
-        """What it may be asked for by: its name, its own folder, the one it lies in."""
+        """Return the names for it in ``--package``: its name, its folder, and its parent folder."""
         inside = PurePosixPath(self.folder) / self.name
         project = self.folder.removesuffix("/src")
         return (self.name, inside.as_posix(), self.folder, project)
@@ -220,11 +220,11 @@ class ImportPackage:
 def measured_package(
     root: Path, project: Mapping[str, Any], named: str = ""
 ) -> ImportPackage | None:
-    """Return the package to measure, ``project`` being ``root``'s pyproject.toml; None of none.
+    """Return the package to measure, or None. ``project`` is ``root``'s pyproject.toml.
 
-    The one that is ``named`` by its name or folder, else the one with the project's name, else
-    the only one: at the root, in `src`, or, of a monorepo, in a folder with a pyproject.toml, or in
-    its `src`. UsageError, which names them, where several could be meant, or none is it.
+    It is the one ``named`` by its name or folder, else the one with the project's name, else the
+    only one. Packages lie at the root, in `src`, and in a monorepo in folders with a pyproject.toml
+    or their `src`. UsageError, which lists them, where several or none could be meant.
     """
     packages = [
         ImportPackage(name, folder) for folder in _folders(root) for name in _in(root / folder)

@@ -52,7 +52,7 @@ def compare(
 ) -> Report:
     """Measure ``base`` and ``head`` side by side, and return the report with its verdict.
 
-    ``base`` and ``head`` are git revisions of ``repository``; ``"."`` is its working tree. The
+    ``base`` and ``head`` are git revisions of ``repository``. ``"."`` is its working tree. The
     other arguments are the options of ``perfci compare``: ``select`` is ``-k``, ``budget`` is in
     seconds or as ``"10m"``, ``inject`` maps a metric to a share, ``everything`` is ``--all``.
     ``why`` is ``--why``. ``progress`` is called with a line of text for each step, round and
@@ -117,11 +117,12 @@ def check(
 
 
 def load(path_or_url: PathName) -> Report | Baselines | History:
-    """Return what is stored at ``path_or_url``; each has ``to_frame()``.
+    """Return the stored results at ``path_or_url``. Each has ``to_frame()``.
 
-    A ``Report`` from the JSON that ``--json`` wrote, in a file or at an ``https://`` address;
-    ``Baselines`` from their folder, or that of one environment; a ``History`` from its SQLite file,
-    its export as JSON lines, or ``postgresql://…``. OutsideError where it can't be read.
+    A ``Report`` is read from the JSON that ``--json`` wrote, in a file or at an ``https://``
+    address. ``Baselines`` are read from their folder, or that of one environment, and a ``History``
+    from its SQLite file, its export as JSON lines, or ``postgresql://…``. OutsideError where it
+    can't be read.
     """
     from perfci.commands.project import report_in
 

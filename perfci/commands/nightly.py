@@ -47,10 +47,10 @@ from perfci.units import format_duration
 
 @contextmanager
 def claimed(history: OpenHistory, cache: Path, environment: str, sha: str) -> Iterator[bool]:
-    """Yield whether nobody else has the commit in the works; then it is ours until the end.
+    """Yield whether the commit was free to measure. It is then held until the end.
 
-    Against others on this machine by a lock file in ``cache``; against other machines by the
-    history's own claim. Both are let go of by the system when the holder dies, however it dies.
+    A lock file in ``cache`` keeps other processes of this machine away, and the history's own claim
+    other machines. The system lets go of both when the holder dies.
     """
     digest = hashlib.sha256(f"{history.shown}\0{environment}\0{sha}".encode()).hexdigest()
     folder = cache / "claims"
@@ -73,10 +73,12 @@ _SHARE_OF_SEARCHES = 0.3
 
 @dataclass(slots=True)
 class NightSummary:
-    """What a night did: ``left`` gaps had no time, ``taken`` are others', ``cut`` is interrupted.
+    """The results of a night.
 
-    ``notes`` are those of the session that was ``interrupted``. ``commits`` are those that were
-    wanted, the newest first. ``searched`` are changes of the trend whose commits were looked for.
+    ``left`` gaps had no time, ``taken`` gaps are measured by another runner, ``cut`` gaps were
+    interrupted. ``notes`` are those of the session that was ``interrupted``. ``commits`` are the
+    wanted commits, the newest first. ``searched`` are searches for the commits of the trend's
+    changes.
     """
 
     environment: str = ""
@@ -133,8 +135,8 @@ def nightly(project: Project, options: NightlyOptions) -> NightSummary:
 def record_nights(around: Surroundings, history: OpenHistory, plan: NightPlan) -> NightSummary:
     """Measure what ``history`` lacks of the plan's commits, the newest first, within the budget.
 
-    Each is recorded when it is done. PerfciError where not the commit is at fault but the
-    surroundings; what was recorded until then stays.
+    Each is recorded when it is done. PerfciError where something other than the commit is at fault.
+    Earlier commits stay recorded.
     """
     night = _Night(around, history, plan)
     try:
@@ -205,7 +207,7 @@ class _Night:
         )
 
     def _measured(self, environment: str, *, failed: bool) -> frozenset[tuple[str, str]]:
-        """Return each (sha, case) in the history; a renamed case under both of its names."""
+        """Return each (sha, case) in the history, with both names of a renamed case."""
         aliases = self._around.config.aliases
         pairs = self._history.measured(environment, failed=failed)
         return pairs | {(sha, current_name(case, aliases)) for sha, case in pairs}

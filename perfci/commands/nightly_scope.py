@@ -1,4 +1,4 @@
-"""What a night is to measure: the environment here, and the cases that every commit is to have."""
+"""The scope of a night: its commits, the environment here, and the cases each commit must have."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def whole(
 ) -> Run:
     """Return the run as it is recorded: without cases that were cut short, with all that failed.
 
-    Each of ``wanted`` then has points or a failure, or is measured another time. A file that was
-    given too little time to import says nothing of the commit.
+    Each of ``wanted`` then has points or a failure, or is measured another time. A file that had
+    too little time to import says nothing about the commit.
     """
     tried = {case_run.case.id for case_run in measured.cases}
     return replace(

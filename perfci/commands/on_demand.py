@@ -35,10 +35,10 @@ class OnDemandRequest:
 
 
 def on_demand(request: OnDemandRequest, say: Say) -> Measuring | None:
-    """Return what the event's comment has measured, and answer it; None where it has nothing.
+    """Return what the event's comment has measured, and answer it. None where it asks for nothing.
 
-    What is to be measured becomes the step's outputs, which are empty where nothing is. A comment
-    of nobody who may ask is left without any answer.
+    The result becomes the step's outputs, which are empty without one. A comment whose author may
+    not ask gets no answer.
     """
     from perfci.forges.github.event import Nothing
     from perfci.forges.github.on_demand import (
@@ -143,9 +143,9 @@ def _answer(client: Client, author: str, measuring: Measuring, say: Say) -> None
 
 
 def set_outputs(values: Mapping[str, str]) -> None:
-    """Set the step's outputs; nothing outside Actions.
+    """Set the step's outputs, or nothing outside of Actions.
 
-    A delimiter that nobody can guess: a value can't end itself and begin another.
+    The delimiter can't be guessed, so no value can end itself and begin another one.
     """
     named = os.environ.get("GITHUB_OUTPUT", "")
     if not named:

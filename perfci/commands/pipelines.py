@@ -41,10 +41,10 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
 
 
 def gitlab_pipeline(root: Path, options: CiOptions) -> NewFiles:
-    """Return the pipeline's files; UsageError where one can't be made of the options.
+    """Return the pipeline's files. UsageError where one can't be made of the options.
 
-    They are files that the project's own includes, so that there is only one line to add for each
-    where that exists.
+    The project's own pipeline includes them, so that there is one line to add for each where it
+    exists.
     """
     _require_known(options)
     nightly = "nightly" not in options.left_out
@@ -110,7 +110,7 @@ def _report_install(options: CiOptions) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesOptions:
-    """What the command line said about the job; ``image`` has git and Python."""
+    """Options of the job. ``image`` has git and Python."""
 
     shards: int
     image: str
@@ -118,7 +118,7 @@ class KubernetesOptions:
 
 
 def kubernetes_job(repository: Repository, options: KubernetesOptions) -> NewFiles:
-    """Return the job; UsageError where it can't be made of the options."""
+    """Return the job's file. UsageError where it can't be made of the options."""
     caveat = "" if options.install else caveat_of_install("The pods install it")
     return NewFiles({JOB: _job(repository, options)}, caveat)
 

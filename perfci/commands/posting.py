@@ -41,9 +41,9 @@ def post(
     *,
     strict: bool,
 ) -> list[Report]:
-    """Leave the reports where they belong; return them as they were judged in the end.
+    """Leave the reports where they belong, and return them as they were judged in the end.
 
-    ``judged`` returns them as they are with what was accepted in comments.
+    ``judged`` returns them judged again with what comments accept.
     """
     from perfci.forges.check import check_content
     from perfci.forges.github.event import MergeGroup, Nothing
@@ -115,9 +115,9 @@ def post_answer(
     reports: list[Report],
     say: Say,
 ) -> list[Report]:
-    """Leave the reports as the answer to the comment that asked for them; return them as shown.
+    """Leave the reports as the answer to the comment that asked for them, and return them as shown.
 
-    They are of the commit that was asked for, wherever the pull request's head is by now.
+    They are of the commit that was requested, even where the pull request's head has moved since.
     """
     from perfci.forges.github.on_demand import answered
     from perfci.forges.posting import leave_answer, require_measured
@@ -172,9 +172,9 @@ def fail_the_check(
     *,
     dry_run: bool,
 ) -> Outcome | None:
-    """Fail the check of the commit that the event names; None where it names none.
+    """Fail the check of the commit that the event names. None where it names no commit.
 
-    Raises nothing: that the report can't be read is the error that is raised in the end.
+    It raises nothing, because the caller raises the error of the unreadable report.
     """
     from perfci.forges.check import unreadable_content
     from perfci.forges.github.event import Nothing
@@ -325,6 +325,6 @@ def say_outcome(outcome: Outcome, say: Say) -> None:
 
 
 def _say_refused(why: str, body: str, body_file: Path, say: Say) -> OutsideError | None:
-    """Say that the token may not comment; return why the summary page hasn't the text either."""
+    """Report that the token may not comment, and return why the summary page lacks the text."""
     say(f"comment not posted, the token may not: {why}", err=True)
     return step.summarise(body, body_file, say)

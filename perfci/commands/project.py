@@ -1,7 +1,8 @@
-"""A project as a use case finds it: repository, branch, configuration, history, and who called.
+"""A use case's project: repository, branch, configuration, history, and the caller.
 
-One file a repository, named by its first commit: two projects may have benchmarks of one name. An
-older perfci kept one file for all; the runs of this repository's commits are taken over from it.
+The history has one file per repository, named by its first commit, because two projects may have
+benchmarks of one name. An older perfci kept one file for all. The runs of this repository's commits
+are taken over from it.
 """
 
 from __future__ import annotations
@@ -38,11 +39,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls a use case: from which ``folder``, and what hears of its progress.
+    """The caller of a use case: its ``folder``, and functions that take notices and progress.
 
-    ``say`` takes notices, ``announce`` what will be measured, ``step`` what is done besides
-    measuring, ``progress`` each round.
-    ``executor`` starts the workers.
+    ``say`` takes notices, ``announce`` what will be measured, ``step`` other steps, ``progress``
+    each round. ``executor`` starts the workers.
     """
 
     folder: Path
@@ -88,16 +88,16 @@ class Project:
         )
 
     def history_place(self, given: str | None) -> str:
-        """Return which history is meant; ``given`` goes before the configured one."""
+        """Return the address of the history. ``given`` goes before the configured one."""
         return history_place(given, self.config, self.root, self.caller.say)
 
     def check_outputs(self, outputs: Mapping[str, Path], history: str | None = None) -> None:
-        """Fail now where an output could not be written, or would replace another file of ours."""
+        """Fail now where an output can't be written, or would replace a file of perfci's."""
         check_writable(outputs, history_files(history, self.config, self.root))
 
 
 class ConfigOptions(TypedDict, total=False):
-    """What the command line may lay over a configuration; None leaves it as it is."""
+    """Options of the command line that change the configuration. None leaves it as it is."""
 
     rounds: int | None
     budget: float | None
@@ -182,11 +182,11 @@ def interpreter(
     option: str = "--python",
     launcher: Sequence[str] = (),
 ) -> str:
-    """Return the absolute path of the Python that measures; UsageError where it isn't one.
+    """Return the absolute path of the Python that measures. UsageError where it isn't one.
 
     ``given`` as ``option`` goes before the ``configured`` one, whose relative path is the
-    repository's; without either it is perfci's own. Where there is a ``launcher``, it is the Python
-    of that name behind it, and the launcher is tried.
+    repository's. Without either it is perfci's own. With a ``launcher``, it is the Python of that
+    name behind it, and the launcher is tried.
     """
     if launcher:
         named = behind_launcher(given, configured, root)
@@ -217,12 +217,12 @@ def interpreter(
 
 
 def behind_launcher(given: str | None, configured: str, root: Path) -> str:
-    """Return the name that Python has behind a launcher: what is here may not be what is there."""
+    """Return the name that Python has behind a launcher, where other files may be than here."""
     return given or (_of_repository(configured, root) if configured else sys.executable)
 
 
 def named_python(given: str | None, configured: str, root: Path, launcher: Sequence[str]) -> str:
-    """Return what ``interpreter`` does, with a launcher that wasn't tried yet."""
+    """Return the same as ``interpreter``, without trying the launcher."""
     if launcher:
         return behind_launcher(given, configured, root)
     return interpreter(given, configured, root)
@@ -233,12 +233,15 @@ def _unfit(shown: str, trouble: str) -> UsageError:
 
 
 def _of_repository(python: str, root: Path) -> str:
-    """Return a path of the configuration as one from here; a bare name is looked up on PATH."""
+    """Return a path of the configuration as seen from here. A bare name is looked up on PATH."""
     return str(root / expanded(python)) if os.sep in python else python
 
 
 def _trouble_with(*python: str) -> str:
-    """Return why ``python`` can't run workers; measured with, it would look like a broken side."""
+    """Return why ``python`` can't run workers, or nothing.
+
+    Measuring with it would look like a broken side.
+    """
     probe = [*python, "-c", "import sys; print('Python', *sys.version_info[:2])"]
     try:
         done = subprocess.run(probe, capture_output=True, text=True, check=False, timeout=60)
@@ -268,7 +271,7 @@ class BranchOrder:
 
 
 def repository_at(folder: Path) -> Repository | None:
-    """Return the repository around ``folder``; None where there is none."""
+    """Return the repository around ``folder``, or None."""
     from perfci.measure.checkout.git import open_repository
 
     try:
@@ -344,9 +347,9 @@ def history_place(given: str | None, config: Config, root: Path, say: Say) -> st
 
 
 def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, ...]:
-    """Return the files of the history that a command means; none where a server has it.
+    """Return the files of the history that a command means, or nothing where a server has it.
 
-    None, too, where nothing says whose it is: a command that needs one says so.
+    Nothing, too, where no project is known. A command that needs one reports that.
     """
     from perfci.history.database import files_at
 
@@ -361,7 +364,7 @@ def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, 
 
 
 def project_of(config: Config, root: Path) -> str | None:
-    """Return this project's name; None where it is not known: in a shallow clone."""
+    """Return this project's name, or None where it is not known, as in a shallow clone."""
     from perfci.measure.checkout.commits import first_commit
 
     return config.project or first_commit(root)
@@ -435,7 +438,7 @@ def _of(history: OpenHistory, commits: Collection[str]) -> Iterator[Record]:
 
 
 def load_report(path: Path) -> Report:
-    """Return the report in ``path``. OutsideError where there is none, or a damaged one."""
+    """Return the report in ``path``. OutsideError for a missing or a damaged one."""
     from perfci.report.limits import MOST_BYTES
 
     try:
@@ -450,8 +453,8 @@ def load_report(path: Path) -> Report:
 
 
 def report_in(content: bytes, name: str) -> Report:
-    """Return the report that ``content`` is; OutsideError, naming it, on anything else."""
-    from perfci.report.reading import read_report
+    """Return the report in ``content``. OutsideError, which names it, for anything else."""
+    from perfci.report.report_json import read_report
 
     try:
         text = content.decode("utf-8")
@@ -463,7 +466,7 @@ def report_in(content: bytes, name: str) -> Report:
 
 
 def load_durations(path: Path | None, say: Say) -> Mapping[str, float]:
-    """Return what each case took in the report in ``path``, in s; nothing where there is none."""
+    """Return each case's time in s in the report at ``path``, or nothing without a report."""
     if path is None:
         return {}
     durations = load_report(path).durations

@@ -1,7 +1,7 @@
-"""What a command measured: added to the history, and kept in the cache folder.
+"""The results of a command, added to the history, and what is remembered in the cache folder.
 
-Which cases failed in its last comparisons, for ``--last-failed``, and which cases there are, for a
-shell that completes them. Nothing decides by it.
+Remembered are the cases that failed in the last comparison, for ``--last-failed``, and the names of
+all cases, for shell completion. No verdict depends on them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def require_commit(
 
 
 def say_what_is_left_out(repository: Repository, say: Say, *sides: Resolved) -> None:
-    """Say so where HEAD's commit is measured beside changes of the working tree, which are not."""
+    """Report that HEAD's commit is measured without the changes of the working tree."""
     from perfci.measure.checkout.git import WORKING_TREE
 
     if any(side.rev == WORKING_TREE for side in sides):
@@ -68,7 +68,7 @@ def say_what_is_left_out(repository: Repository, say: Say, *sides: Resolved) -> 
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Where the runs of one command go. ``sides`` are what was asked to be measured."""
+    """The place for the runs of one command. ``sides`` are the revisions to measure."""
 
     place: str
     repository: Repository
@@ -167,10 +167,10 @@ def _branch(repository: Repository, side: Resolved) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RememberedCases:
-    """``failed`` has the metrics that regressed by case; none of a case, or file, that failed.
+    """Cases of the last comparison, ``asked`` ``at`` a time. Both are empty before the first.
 
-    ``names`` are the ids of the cases, ``tags`` theirs. ``asked`` is the last comparison and
-    ``at`` when it was made, both empty before the first.
+    ``failed`` has by case the metrics that regressed, and no metric for a case or file that failed.
+    ``names`` are the ids of all cases, ``tags`` their tags.
     """
 
     names: tuple[str, ...] = ()
@@ -181,13 +181,13 @@ class RememberedCases:
 
 
 class CaseMemory:
-    """The file of one repository; all its worktrees share it."""
+    """The file of one repository, shared by all its worktrees."""
 
     def __init__(self, cache: Path, repository: Repository) -> None:
         self.path = cache / repository.id / "remembered.json"
 
     def read(self) -> RememberedCases:
-        """Return what is kept; nothing of it before the first. DamagedFile for anything else."""
+        """Return what is kept, or nothing before the first. DamagedFile for anything else."""
         try:
             kept = json.loads(read_regular(self.path))
         except FileNotFoundError:
@@ -211,8 +211,8 @@ class CaseMemory:
     def keep_failed(self, report: Report, *, asked: str, whole: bool) -> None:
         """Keep what failed in ``report``. OSError where the cache folder can't be written.
 
-        A case that it doesn't have stays, unless it is of the ``whole``; and so does one whose
-        metric it couldn't decide.
+        Cases that the report lacks stay, unless it is of the ``whole``. So do cases whose metric it
+        couldn't decide.
         """
         before = self._before()
         failed = failed_after(before.failed, report, whole=whole)
@@ -278,9 +278,9 @@ def _strings(values: Any) -> tuple[str, ...]:
 def failed_after(
     before: Mapping[str, tuple[str, ...]], report: Report, *, whole: bool
 ) -> dict[str, tuple[str, ...]]:
-    """Return what failed once ``report`` is known: of its cases what it says, else as before.
+    """Return what failed after ``report``: its cases as it decided them, the others as before.
 
-    A metric that regressed before and is undecided now is not known to be mended.
+    A metric that regressed before and is undecided now may not be mended.
     """
     broken = {failure.case for failure in report.failures}
     failed: dict[str, list[str]] = {}

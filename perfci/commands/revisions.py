@@ -150,7 +150,7 @@ def _remember(
 def check_revision(
     project: Project, head: str, options: MeasureOptions, *, confirm: bool = True
 ) -> RecordableReport:
-    """Measure ``head`` against its environment's baseline. NothingStored where there is none."""
+    """Measure ``head`` against its environment's baseline. NoBaseline where there is none."""
     project.check_outputs(options.outputs, options.history)
     resolved = project.repository.resolve(head)
     say_what_is_left_out(project.repository, project.caller.say, resolved)
@@ -212,10 +212,10 @@ def with_past(
     aliases: Mapping[str, str],
     say: Say,
 ) -> Report:
-    """Return ``report`` with the newest values that the history at ``place`` has of what moved.
+    """Return ``report`` with the newest values in the history at ``place`` of what moved.
 
-    Of the runs of the default branch, under the case's name or one of before an alias renamed it.
-    The verdict doesn't rest on them: a history that can't be read is said, and stops nothing.
+    They are of the default branch's runs, under the case's name or an earlier one. The verdict
+    doesn't depend on them, so an unreadable history is only reported.
     """
     from perfci.history.history import open_history
     from perfci.model.report import Past
@@ -247,9 +247,9 @@ def with_past(
 def update_baseline(
     project: Project, rev: str, options: MeasureOptions, sessions: int = 1
 ) -> BaselineUpdate:
-    """Measure ``rev`` so many ``sessions`` over, and store each when it is done.
+    """Measure ``rev`` in so many ``sessions``, and store each when it is done.
 
-    MeasureError where a session is interrupted; those before it stay stored.
+    MeasureError where a session is interrupted. Earlier sessions stay stored.
     """
     resolved = project.repository.resolve(rev)
     require_commit(
@@ -281,7 +281,7 @@ def update_baseline(
 
 @dataclass(slots=True)
 class BaselineUpdate:
-    """What sessions stored: the files, and the cases that were left out, and why."""
+    """The files that sessions stored, and the cases that were left out, with the reasons."""
 
     store: BaselineStore
     settings: MeasureSettings

@@ -50,10 +50,10 @@ EngineName = Literal["local", "slurm"]
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """In how many ``shards`` a comparison is measured, and by which engine.
+    """The number of ``shards`` of a comparison, and the engine that measures them.
 
-    ``at_once`` is how many of them a local engine runs at a time, 0 for as calibration allows.
-    ``sbatch`` are words for Slurm. ``folder`` is the job's; None for one in the cache.
+    ``at_once`` is how many of them a local engine runs at a time, 0 for as many as calibration
+    allows. ``sbatch`` are words for Slurm. ``folder`` is the job's, None for one in the cache.
     ``options`` go to every shard's command as they were given.
     """
 
@@ -69,7 +69,7 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class ShardReports:
-    """The merged reports, one an environment; ``kept`` is a folder with what is still to do."""
+    """The merged reports, one per environment. ``kept`` is a folder with unmeasured shards."""
 
     reports: tuple[MergedReport, ...]
     kept: Path | None
@@ -96,7 +96,7 @@ def check_in_parts(
 ) -> ShardReports:
     """Measure ``head`` by ``parts`` against the stored baseline, and write the merged report.
 
-    NothingStored where there is none; each shard confirms what it suspects by itself.
+    NoBaseline where there is none. Each shard confirms its own suspects.
     """
     config = project.config
     require_stored(BaselineStore(project.root / config.baselines), config.baselines)
@@ -227,7 +227,7 @@ def _as_begun(
 
 
 def _is_finished(report: Path) -> bool:
-    """Whether a report that is there is whole: one that was ended early is measured again."""
+    """Return whether a report is whole. One that was ended early is measured again."""
     try:
         return not load_report(report).interrupted
     except DamagedFile:
@@ -297,7 +297,7 @@ def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
 class ConcurrentSpread:
     """The spread of pairs of ``count`` sessions at once, ``ratio`` times that of one alone.
 
-    ``lo`` and ``hi`` are the 95 % interval; ``pairs``, of ``cases``, were measured at once.
+    ``lo`` and ``hi`` are its 95 % interval. ``pairs`` of ``cases`` were measured at once.
     """
 
     count: int
@@ -310,7 +310,7 @@ class ConcurrentSpread:
 
     @property
     def allowed(self) -> bool:
-        """Whether so many may measure at once: not knowing is no."""
+        """Return whether so many sessions may measure at once. An uncertain answer is no."""
         return self.hi <= MOST_RATIO
 
     def __str__(self) -> str:
@@ -323,7 +323,7 @@ class ConcurrentSpread:
 
 @dataclass(frozen=True, slots=True)
 class MachineParts:
-    """What can be parted: physical ``cores`` and GPUs. ``workers`` is how many cores these take."""
+    """Physical ``cores`` and GPUs to part. ``workers`` is a session's number of cores."""
 
     cores: tuple[tuple[int, ...], ...]
     devices: tuple[str, ...]
@@ -347,7 +347,7 @@ def machine_of(project: Project) -> MachineParts:
 
 
 def chosen_parts(project: Project, requested: int, shards: int) -> tuple[tuple[Slot, ...], str]:
-    """Return the parts of this machine for ``shards``, and why so many at once, in words."""
+    """Return the parts of this machine for ``shards``, and the reason for their number."""
     machine = machine_of(project)
     count, why = decide(
         requested,
@@ -361,10 +361,10 @@ def chosen_parts(project: Project, requested: int, shards: int) -> tuple[tuple[S
 def decide(
     requested: int, *, most: int, fit: int, known: Callable[[int], ConcurrentSpread | None]
 ) -> tuple[int, str]:
-    """Return how many measure at once, and why: as ``requested``, or as calibration allows.
+    """Return how many shards measure at once, and why: as ``requested``, or as calibration allows.
 
-    ``most`` is how many parts the machine can have, ``fit`` how many would have cores enough;
-    ``known`` returns what calibration said of a number.
+    ``most`` is the number of parts that the machine can have, ``fit`` the number that have enough
+    cores. ``known`` returns the calibration's answer for a number.
     """
     if requested:
         return requested, f"{counted(requested, 'shard')} at once, as --at-once says"
@@ -382,19 +382,19 @@ def decide(
 
 
 def keep_answer(root: Path, machine: MachineParts, answer: ConcurrentSpread) -> None:
-    """Keep what calibration found of so many parts of this machine, for the project at ``root``."""
+    """Keep the calibration's answer for a number of parts of this machine and the project."""
     path = _answer_path(root, machine, answer.count)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, encode(answer))
 
 
 def forget_answer(root: Path, machine: MachineParts, count: int) -> None:
-    """Forget what was found before: what fails when it is measured anew allows nothing."""
+    """Forget an earlier answer, so that a calibration that fails now allows nothing."""
     _answer_path(root, machine, count).unlink(missing_ok=True)
 
 
 def kept_answer(root: Path, machine: MachineParts, count: int) -> ConcurrentSpread | None:
-    """Return what calibration found of ``count`` parts, or None; what can't be read is unknown."""
+    """Return the calibration's answer for ``count`` parts, or None where it can't be read."""
     try:
         return decode(read_regular(_answer_path(root, machine, count)), ConcurrentSpread)
     except (FileNotFoundError, CodecError):
@@ -410,9 +410,9 @@ def _answer_path(root: Path, machine: MachineParts, count: int) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class MergedReport:
-    """One environment's report. ``incomplete``: a shard is missing.
+    """One environment's report. ``incomplete`` where a shard is missing.
 
-    ``outputs`` are its own files; ``shown`` are the texts that go to standard output, by format.
+    ``outputs`` are its own files. ``shown`` are the texts for standard output, by format.
     ``problem`` is why its files could not be written.
     """
 

@@ -43,10 +43,10 @@ _FEW = 300
 
 @dataclass(frozen=True, slots=True)
 class Notifications:
-    """Who is notified, and how. ``webhook`` is a secret; it is empty where none was given.
+    """The recipients of a trend's news. ``webhook`` is a secret, and empty without one.
 
-    ``most_wait_s`` bounds all waits for GitHub. ``report_url`` is linked.
-    An ``openmetrics`` of ``-`` is the caller's to show.
+    ``most_wait_s`` bounds all waits for GitHub. ``report_url`` is linked. An ``openmetrics`` of
+    ``-`` is the caller's to show.
     """
 
     openmetrics: Path | None = None
@@ -62,7 +62,7 @@ class Notifications:
         return {"--openmetrics": self.openmetrics} if self.openmetrics is not None else {}
 
     def check(self, *, remember: bool = True) -> None:
-        """Fail before anything is read where nobody could be notified afterwards.
+        """Fail before anything is read where a recipient could not be reached afterwards.
 
         Without ``remember``, what is new would be new again, and sent again, each time.
         """
@@ -89,9 +89,9 @@ class Notifications:
             _with_disk_errors(require_writable, self.openmetrics)
 
     def send(self, trend: Trend, say: Say) -> None:
-        """Notify everybody. OutsideError where one can't be reached: then remember nothing.
+        """Send the news. OutsideError where a recipient can't be reached.
 
-        The webhook comes last: its message can't be taken back, and issues are found again.
+        The webhook comes last, because its message can't be taken back. Issues are found again.
         """
         if self.openmetrics not in {None, STANDARD_OUTPUT}:
             from perfci.report.openmetrics import render_openmetrics
@@ -139,11 +139,11 @@ def _with_disk_errors(do: Callable[..., None], path: Path, *arguments: str) -> N
 
 @dataclass(frozen=True, slots=True)
 class TrendRequest:
-    """What is asked of ``report_trend``.
+    """The options of ``report_trend``.
 
-    ``html`` is the site's folder, ``outputs`` are files by format (``json``, ``markdown``); what
-    is ``-`` there is the caller's to show.
-    ``remember`` makes what is new now known to the next report. ``now`` is ISO 8601 in UTC.
+    ``html`` is the site's folder, ``outputs`` are files by format (``json``, ``markdown``). The
+    caller shows those that are ``-``. ``remember`` makes what is new now known to the next report.
+    ``now`` is ISO 8601 in UTC.
     """
 
     place: str
@@ -164,10 +164,10 @@ def report_trend(
     written: Callable[[Trend], None] = lambda _: None,
     say: Say = silent,
 ) -> Trend:
-    """Return the analysed trend of a history, its files written and everybody notified.
+    """Return the analysed trend of a history, after its files are written and its news are sent.
 
-    ``written`` is called once the files are there, before anybody is notified: what is shown then
-    isn't lost where somebody can't be reached. What could not be sent stays new.
+    ``written`` is called between the two, so that its output isn't lost where a recipient can't be
+    reached. News that could not be sent stay new.
     """
     from perfci.commands.project import branch_order
     from perfci.history.history import open_history
@@ -227,7 +227,7 @@ def trend_of(
     now: str,
     settings: TrendSettings,
 ) -> Trend:
-    """Return the analysed history; ``now`` is ISO 8601 in UTC."""
+    """Return the analysed history. ``now`` is ISO 8601 in UTC."""
     from perfci.report.site.catalogue import release_runs
     from perfci.trend.analysis import analyse, settled
     from perfci.trend.events import group_events

@@ -69,7 +69,7 @@ ACTIONS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class OwnRequirement:
-    """A requirement in pip's words; ``caveat``: why another machine may find another package."""
+    """A requirement in pip's words. ``caveat`` is why another machine may find another package."""
 
     text: str
     caveat: str = ""
@@ -122,7 +122,7 @@ def locked_install(folder: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CiOptions:
-    """What the command line said about the workflows; empty where it said nothing."""
+    """Options of the workflows, empty where they were not given."""
 
     runner: tuple[str, ...] = ()
     shards: int = 1
@@ -134,13 +134,13 @@ class CiOptions:
 
     @property
     def left_out(self) -> set[str]:
-        """Which of ``ASKED_FOR`` nobody asked for; machines of nights ask for these."""
+        """Return the ``ASKED_FOR`` workflows that no option asks for."""
         requested = {*self.more, *(["nightly"] if self.nightly_runner else [])}
         return set(ASKED_FOR) - requested
 
 
 def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
-    """Return the workflows; UsageError where one can't be made of the options."""
+    """Return the workflows. UsageError where one can't be made of the options."""
     choices = _choices(repository, options)
     caveat = "" if options.install else caveat_of_install("The jobs that measure install it")
     files = _workflow_texts(choices, {f"perfci-{which}.yml" for which in options.left_out})
@@ -148,7 +148,7 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
 
 
 def caveat_of_install(what: str) -> str:
-    """Return why what is written may install another perfci; nothing where it doesn't."""
+    """Return why the written files may install another perfci, or nothing."""
     caveat = own_requirement().caveat
     return f"{caveat}. {what}: say how, --install." if caveat else ""
 
@@ -195,7 +195,7 @@ def nightly_labels(options: CiOptions) -> tuple[tuple[str, ...], ...]:
 
 
 def _default_branch(repository: Repository) -> str:
-    """Return what origin calls its default branch; else main, master or the one checked out."""
+    """Return origin's default branch, else main, master or the branch that is checked out."""
     from perfci.measure.checkout.git import attempt
 
     known = repository.default_base()
@@ -225,7 +225,7 @@ def _is_package(path: Path) -> bool:
 
 
 def fit(pattern: re.Pattern[str], value: str, what: str) -> str:
-    """Return a value that can stand in a workflow as it is; else UsageError."""
+    """Return a value that can stand in a workflow as it is. UsageError for another value."""
     if pattern.fullmatch(value):
         return value
     raise UsageError(
@@ -236,7 +236,7 @@ def fit(pattern: re.Pattern[str], value: str, what: str) -> str:
 
 
 def with_perfci(commands: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the commands of a job that measures; UsageError where none of them names perfci."""
+    """Return the commands of a measuring job. UsageError where none of them names perfci."""
     if any("perfci" in command for command in commands):
         return commands
     raise UsageError(
@@ -263,8 +263,8 @@ def commands_of(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
 class NewFiles:
     """``texts`` by their path in the repository.
 
-    ``caveat`` is said before they are written. ``parts`` are of files that are the project's own:
-    what each has to hold, and what to say where it is there without that.
+    ``caveat`` is shown before they are written. ``parts`` are of the project's own files: the lines
+    that each must hold, and the advice where an existing file lacks them.
     """
 
     texts: Mapping[Path, str]
@@ -331,13 +331,12 @@ def _content(path: Path) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowChoices:
-    """What differs between projects.
+    """The differences between projects' workflows.
 
-    ``runner`` are the labels of the machine that measures; ``install`` and ``report_install``
-    the shell commands that make an environment to measure in, of ``python``, and one to comment
-    from, of ``report_python``. ``nightly_runners`` are the labels of each type of machine that
-    nights are measured on; none for ``runner`` alone. Nights are checked where a workflow stores
-    baselines, ``stored``.
+    ``runner`` has the labels of the measuring machine. ``install`` are the shell commands that make
+    an environment to measure in, of ``python``. ``report_install`` makes the one that comments, of
+    ``report_python``. ``nightly_runners`` are the labels of each type of nightly machine, or
+    ``runner`` alone. Nights are checked where a workflow stores baselines, ``stored``.
     """
 
     branch: str
@@ -384,7 +383,7 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
 
 
 def workflow_template(name: str) -> Template:
-    """Return a template of a CI's file, in which ``@{ … }@`` is ours."""
+    """Return a template of a CI's file, whose expressions are ``@{ … }@``."""
     import jinja2
 
     # GitHub's own expressions are ${{ … }} and bash has [[ … ]], so neither may be ours.
