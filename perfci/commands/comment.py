@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.commands.accepting import today, with_authors
-from perfci.commands.posting import (
-    fail_the_answer,
-    fail_the_check,
-    post,
-    post_answer,
-    say_outcome,
-    written_body,
-)
+from perfci.commands.posting import Poster
 from perfci.commands.project import configuration, load_report
 from perfci.errors import OutsideError, UsageError
 from perfci.forges.step import place_of
@@ -25,7 +17,6 @@ from perfci.measure.selection import Written, by_name, written_in
 from perfci.report.links import ADDRESS
 
 if TYPE_CHECKING:
-    from perfci.config.loading import Config
     from perfci.forges.github.event import MergeGroup, Nothing, Wanted
     from perfci.model.report import Report
     from perfci.notices import Say
@@ -92,10 +83,6 @@ def comment(request: CommentRequest, say: Say) -> JudgedReports:
     The measuring job is not believed: every row is judged again by the configuration of ``root``.
     OutsideError where the forge or the disk failed, or a report can't be read.
     """
-    from perfci.forges.github.event import Nothing
-    from perfci.verdict.acceptance import accepted_here, believed
-    from perfci.verdict.enforcement import caveat_of_copies, with_caveat
-
     if request.details and not ADDRESS.fullmatch(request.details):
         raise UsageError(
             "bad-address",
@@ -103,60 +90,82 @@ def comment(request: CommentRequest, say: Say) -> JudgedReports:
             "Give https://HOST/PATH, as upload-artifact's output `artifact-url` is.",
         )
     answer = _answer(request)
-    # of the checkout that this runs in, never of the report: whoever measures must not decide it
-    config = configuration(request.root, request.config_path, strict=request.strict)
-    written = _written_here(request.root, config)
-    policy = _with_own_thresholds(config.policy, by_name(written))
-    place = place_of(request.forge)
-    find_wanted = partial(place.wanted, request.pull, request.head_sha, request.event)
-    connect = partial(place.client, request.repository, request.most_wait_s)
+    judge = _Judge(request, answer, say)
+    poster = Poster(request, place_of(request.forge), say)
     try:
-        loaded = _loaded(request.files, request.unreadable)
-        own = any(row.accepted for report in loaded for row in report.results) and _is_own(
-            find_wanted
-        )
-        lines = with_authors(config.accept, request.root)
-        loaded = [believed(report, own, lines, today(), policy) for report in loaded]
-
-        def judged(accepted: Sequence[Acceptance] = ()) -> list[Report]:
-            held = [
-                accepted_here(report, accepted, policy, partial(_judged, policy, written, answer))
-                for report in loaded
-            ]
-            held = [
-                with_caveat(report, caveat_of_copies(report, config.installed)) for report in held
-            ]
-            if request.history:
-                held = _with_past(held, request.history, request.root, config, say)
-            return held
-
-        reports = judged()
+        loaded = judge.believed(_loaded(request.files, request.unreadable), poster)
+        reports = judge.judged(loaded)
     except OutsideError as error:
         if answer is not None:
-            fail_the_answer(error.message, request, place, answer, connect, say)
+            poster.fail_answer(answer, error.message)
         elif request.check:
-            failed = fail_the_check(
-                error.message, place, find_wanted, connect, dry_run=request.dry_run
-            )
-            if failed is not None:
-                say_outcome(failed, say)
+            poster.fail_check(error.message)
         raise
     if answer is not None:
-        written_body(request.body_file, reports, answer.head_sha)  # first: a token may be unusable
-        with closing(connect()) as client:
-            reports = post_answer(request, place, client, answer, reports, say)
-        return JudgedReports(tuple(reports), policy.strict)
-    wanted = find_wanted()
-    head_sha = "" if isinstance(wanted, Nothing) else wanted.head_sha
-    body = written_body(request.body_file, reports, head_sha)  # first: a token may be unusable
-    if isinstance(wanted, Nothing):
-        say(f"nothing posted: {wanted.text}", err=True)
+        reports = poster.post_answer(answer, reports)
     else:
-        with closing(connect()) as client:
-            reports = post(
-                request, place, client, wanted, reports, body, say, judged, strict=policy.strict
-            )
-    return JudgedReports(tuple(reports), policy.strict)
+        reports = poster.post(reports, partial(judge.judged, loaded), strict=judge.policy.strict)
+    return JudgedReports(tuple(reports), judge.policy.strict)
+
+
+class _Judge:
+    """Judges reports by the configuration and the benchmark files of a checkout.
+
+    It is the checkout that this runs in, never that of a report: the measuring job must not decide.
+    """
+
+    def __init__(self, request: CommentRequest, answer: RequestedAnswer | None, say: Say) -> None:
+        from perfci.measure.plan import files_in
+
+        self._request = request
+        self._answer = answer
+        self._say = say
+        self._config = configuration(request.root, request.config_path, strict=request.strict)
+        files = files_in(request.root, self._config.benchmarks, self._config.pattern)
+        self._written = written_in(request.root, files)  # read, not imported
+        self.policy = _with_own_thresholds(self._config.policy, by_name(self._written))
+
+    def believed(self, reports: Sequence[Report], poster: Poster) -> list[Report]:
+        """Return the reports without acceptances that are not the repository's own."""
+        from perfci.verdict.acceptance import believed
+
+        own = any(row.accepted for report in reports for row in report.results)
+        own = own and _is_own(poster.wanted())
+        lines = with_authors(self._config.accept, self._request.root)
+        return [believed(report, own, lines, today(), self.policy) for report in reports]
+
+    def judged(self, loaded: Sequence[Report], accepted: Sequence[Acceptance] = ()) -> list[Report]:
+        """Return the reports judged again, with ``accepted`` and with their past."""
+        from perfci.verdict.acceptance import accepted_here
+        from perfci.verdict.enforcement import caveat_of_copies, with_caveat
+
+        reports = []
+        for report in loaded:
+            enforced = accepted_here(report, accepted, self.policy, self._enforced)
+            copies = caveat_of_copies(enforced, self._config.installed)
+            reports.append(with_caveat(enforced, copies))
+        history = self._request.history
+        if not history:
+            return reports
+        from perfci.commands.project import repository_at
+        from perfci.commands.revisions import with_past
+
+        checkout = repository_at(self._request.root)
+        aliases = self._config.aliases
+        return [with_past(report, history, checkout, aliases, self._say) for report in reports]
+
+    def _enforced(self, report: Report) -> Report:
+        from perfci.verdict.enforcement import enforced, with_unreported
+
+        reported = {name: benchmark.metrics for name, benchmark in by_name(self._written).items()}
+        held = enforced(report, self.policy, reported)
+        if self._answer is not None:  # of the cases that were asked for
+            return held
+        everywhere = {
+            file: [name for name, benchmark in benchmarks.items() if not benchmark.conditional]
+            for file, benchmarks in self._written.items()
+        }
+        return with_unreported(held, everywhere, self.policy)
 
 
 def _answer(request: CommentRequest) -> RequestedAnswer | None:
@@ -173,13 +182,6 @@ def _answer(request: CommentRequest) -> RequestedAnswer | None:
     return RequestedAnswer(request.answer, request.pull, full_sha(request.head_sha, "--head-sha"))
 
 
-def _written_here(root: Path, config: Config) -> Mapping[str, Mapping[str, Written]]:
-    """Return the benchmarks that each file here writes. The files are read, not imported."""
-    from perfci.measure.plan import files_in
-
-    return written_in(root, files_in(root, config.benchmarks, config.pattern))
-
-
 def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Policy:
     """Return ``policy`` with the thresholds that stand at the benchmarks, which go before it."""
     own = {
@@ -190,14 +192,13 @@ def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Poli
     return replace(policy, thresholds=both)
 
 
-def _is_own(find_wanted: Callable[[], Wanted | MergeGroup | Nothing]) -> bool:
+def _is_own(wanted: Wanted | MergeGroup | Nothing) -> bool:
     """Return whether the event is of a commit made by an account that may write to the repository.
 
     A merge group is one, because only such an account puts a fork's change into a queue.
     """
     from perfci.forges.github.event import MergeGroup, Wanted
 
-    wanted = find_wanted()
     return isinstance(wanted, MergeGroup) or (isinstance(wanted, Wanted) and wanted.own)
 
 
@@ -211,31 +212,3 @@ def _loaded(files: Sequence[Path], unreadable: str | None) -> list[Report]:
     if unreadable is not None:
         raise OutsideError("unreadable-report", unreadable, "See the log of what left it.")
     return [load_report(path) for path in files]
-
-
-def _judged(
-    policy: Policy,
-    written: Mapping[str, Mapping[str, Written]],
-    answer: RequestedAnswer | None,
-    report: Report,
-) -> Report:
-    from perfci.verdict.enforcement import enforced, with_unreported
-
-    reported = {name: benchmark.metrics for name, benchmark in by_name(written).items()}
-    everywhere = {
-        file: [name for name, benchmark in benchmarks.items() if not benchmark.conditional]
-        for file, benchmarks in written.items()
-    }
-    if answer is not None:  # of the cases that were asked for
-        return enforced(report, policy, reported)
-    return with_unreported(enforced(report, policy, reported), everywhere, policy)
-
-
-def _with_past(
-    reports: Sequence[Report], history: str, folder: Path, config: Config, say: Say
-) -> list[Report]:
-    from perfci.commands.project import repository_at
-    from perfci.commands.revisions import with_past
-
-    checkout = repository_at(folder)
-    return [with_past(report, history, checkout, config.aliases, say) for report in reports]

@@ -454,7 +454,7 @@ def load_report(path: Path) -> Report:
 
 def report_in(content: bytes, name: str) -> Report:
     """Return the report in ``content``. OutsideError, which names it, for anything else."""
-    from perfci.report.report_json import read_report
+    from perfci.report.reading import read_report
 
     try:
         text = content.decode("utf-8")
