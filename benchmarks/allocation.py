@@ -17,7 +17,7 @@ from random import Random
 
 from perfci.measure.progress import CaseState, Needs
 from perfci.model.case import Case
-from perfci.model.worker import DECIDING_ANCESTORS, MeasureSettings, WorkerOutput
+from perfci.model.worker import MeasureSettings, WorkerOutput
 from perfci.verdict.policy import default_policy
 from perfci.verdict.stopping import rounds_of_ancestor, undecided_metrics
 
@@ -50,7 +50,7 @@ class Simulated:
             drawn = self.rng.choice(CHANGES), self.rng.choice(ROUNDS_S)
             self.truth[case.id] = (spread, *drawn)
             while state.rounds < self.needs.least(state):
-                self.ancestors += state.rounds < DECIDING_ANCESTORS
+                self.ancestors += 1
                 self.round(state)
 
     def round(self, state: CaseState) -> float:

@@ -96,6 +96,28 @@ class Ranks(Protocol):
     def inspected(self, count: int) -> Sequence[Steps]:
         """Return what ``count`` more calls of each are like."""
 
+    def outputs(self) -> Sequence[OutputSketch]:
+        """Return a sketch of what one more call of each returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafSketch:
+    """A tensor or number of an output. ``kind`` has all that has to be equal."""
+
+    path: str
+    kind: str
+    projections: tuple[float, ...] = ()
+    squared: float = 0.0
+    eps: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSketch:
+    """What a rank's step returned; ``unsupported`` says why that can't be compared."""
+
+    leaves: tuple[LeafSketch, ...] = ()
+    unsupported: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Steps:

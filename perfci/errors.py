@@ -8,7 +8,7 @@
     │   ├── NoRepository        there is no repository with a working tree here
     │   └── NoHistory           there is no history where one is named
     ├── MeasureError      (3)   no trustworthy verdict can be reached
-    │   ├── UnbuiltCommit       a commit doesn't build, or none of its benchmark files imports
+    │   ├── UnbuiltCommit       a commit can't be checked out or built, or none of its files imports
     │   ├── ReleaseNotInstalled pip can't install a release of a package
     │   ├── NoTimeToImport      the budget ended before a benchmark file was imported
     │   └── BudgetTooShort      the budget ended before anything was compared
@@ -91,7 +91,7 @@ class UnfitCommit(UnmeasurableCommit, UsageError):
 
 
 class UnbuiltCommit(UnmeasurableCommit, MeasureError):
-    """The commit doesn't build, or none of its benchmark files can be imported."""
+    """The commit lacks a submodule, doesn't build, or none of its benchmark files imports."""
 
 
 class ReleaseNotInstalled(MeasureError):

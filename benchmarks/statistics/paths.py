@@ -68,6 +68,10 @@ Pair = Callable[[int, int, int], tuple[WorkerOutput, WorkerOutput]]
 """Maps (a case's index, its round, the ancestor that the round comes from) to both workers."""
 
 
+RoundsOfAncestor = Callable[..., int]
+"""Maps (comparisons, undecided, ``rounds``, ``least``) to how many rounds the next one gives."""
+
+
 def policy_with(threshold: float) -> Policy:
     """Return the default policy but for latency's threshold."""
     return Policy(metrics={METRIC: MetricPolicy(threshold, "fail", "inconclusive")})
@@ -79,6 +83,7 @@ class Compare:
 
     settings: MeasureSettings = field(default_factory=MeasureSettings)
     forks: bool = True
+    rounds_of_ancestor: RoundsOfAncestor = rounds_of_ancestor
 
     def __call__(
         self,
@@ -112,7 +117,8 @@ class Compare:
             return base, head
 
         others = _others("compare", rng, GATING * cases - count * (1 if cold is None else 2))
-        return measured(simulated, pair, policy, others, self.settings, forks=self.forks)
+        schedule = self.rounds_of_ancestor if self.forks else None
+        return measured(simulated, pair, policy, others, self.settings, schedule)
 
 
 def measured(
@@ -121,15 +127,17 @@ def measured(
     policy: Policy,
     others: Sequence[Comparison] = (),
     settings: MeasureSettings | None = None,
-    *,
-    forks: bool = True,
+    schedule: RoundsOfAncestor | None = rounds_of_ancestor,
 ) -> Outcome:
-    """Measure the cases until they are decided, as a session does that has time enough."""
+    """Measure the cases until they are decided, as a session does that has time enough.
+
+    Without a ``schedule`` of ancestors all processes are fresh.
+    """
     settings = settings or MeasureSettings()
     policy = replace(policy, looks=(settings.rounds, settings.max_rounds))
     needs = Needs(settings, policy)
     states = case_states(tuple(cases), _SIDES)
-    sessions = [_CaseSession(i, state, needs, pair, forks) for i, state in enumerate(states)]
+    sessions = [_CaseSession(i, state, needs, pair, schedule) for i, state in enumerate(states)]
     plan = sessions[0].least_rounds()
     for session in sessions[1:]:
         session.measure(plan)
@@ -152,7 +160,7 @@ class _CaseSession:
     state: CaseState
     needs: Needs
     pair: Pair
-    forks: bool
+    schedule: RoundsOfAncestor | None
     ancestor: int = 0
 
     def least_rounds(self) -> list[int]:
@@ -168,7 +176,7 @@ class _CaseSession:
         """Measure a round of each of ``ancestors``."""
         for self.ancestor in ancestors:
             self.state.rounds += 1
-            ancestor = self.ancestor if self.forks else 0
+            ancestor = self.ancestor if self.schedule else 0
             outputs = self.pair(self.index, self.state.rounds, ancestor)
             for name, output in zip(_SIDES, outputs, strict=True):
                 self.state.outputs[name].append(output)
@@ -186,10 +194,10 @@ class _CaseSession:
         return self.needs.wants_more(self.state, family, math.inf)
 
     def _rounds_of_next(self) -> int:
-        if not self.forks:
+        if self.schedule is None:
             return 1
         state = self.state
-        return rounds_of_ancestor(
+        return self.schedule(
             state.compared(self.needs.policy),
             state.undecided,
             rounds=state.rounds,

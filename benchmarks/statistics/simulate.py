@@ -29,8 +29,10 @@ from benchmarks.statistics import (
     modes_errors,
     percentiles,
     power,
+    schedules,
     serving,
     sessions,
+    start_order,
     stopping_levels,
     thresholds,
     usual,
@@ -58,6 +60,8 @@ def _tasks(models: Sequence[Model], reports: int, part: str) -> list[Task]:
         ("percentiles", percentiles, 2 * reports),
         ("sessions", sessions, 20 * reports),
         ("ancestors", ancestors, 40 * reports),
+        ("order", start_order, 40 * reports),
+        ("schedules", schedules, reports // 5),
         ("serving", serving, reports // 4),
     ):
         tasks += [(name, module.rows, (task, runs)) for task in module.TASKS]

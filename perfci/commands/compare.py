@@ -247,7 +247,7 @@ def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, .
         return ()
     plan, head = workplace.plan, workplace.found["head"].discovery
     before = _on_base(workplace)
-    after = written_in(plan.benchmark_root, plan.benchmark_files(plan.benchmark_root))
+    after = written_in(plan.head_root, plan.benchmark_files(plan.head_root))
     # a name that head writes and doesn't define is broken, or not meant for this machine
     kept = {case.benchmark for case in head.cases}.union(*after.values())
     broken = {failure.case for failure in head.failures}
@@ -269,7 +269,7 @@ def written_on_base(workplace: Workplace) -> Mapping[str, Written]:
 def written_on_head(workplace: Workplace) -> Mapping[str, Written]:
     """Return the benchmarks that head's files write, by their names."""
     plan = workplace.plan
-    return by_name(written_in(plan.benchmark_root, plan.benchmark_files(plan.benchmark_root)))
+    return by_name(written_in(plan.head_root, plan.benchmark_files(plan.head_root)))
 
 
 def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
@@ -279,7 +279,7 @@ def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
     file.
     """
     plan = workplace.plan
-    root = next(side for side in plan.sides if side.name == "base").root
+    root = plan.own_base
     files = plan.benchmark_files(root)
     try:
         own = load_config(root)

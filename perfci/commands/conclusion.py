@@ -19,6 +19,7 @@ from perfci.verdict.comparisons import left_out, number_rows
 from perfci.verdict.decision import Judged, Measured, failed_on_base, failure_rows, placeholder
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
+from perfci.verdict.sampled import delayed_more
 from perfci.verdict.why import explain
 
 _ON_BASE = (
@@ -237,7 +238,10 @@ def worker_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
 
 
 def burst_findings(outputs: Sequence[WorkerOutput]) -> tuple[Finding, ...]:
-    """Return what share of bursts was excluded, and of how many workers most would have been."""
+    """Return what share of bursts was excluded, of how many workers most would have been.
+
+    And the cases whose bursts were delayed more often on head than on base.
+    """
     findings = []
     if excluded := sum(output.bursts_set_aside for output in outputs):
         bursts = sum(output.bursts_measured for output in outputs)
@@ -246,7 +250,18 @@ def burst_findings(outputs: Sequence[WorkerOutput]) -> tuple[Finding, ...]:
     if kept := [output for output in outputs if output.bursts_disturbed]:
         reason = _commonest((output.disturbance, output.bursts_disturbed) for output in kept)
         findings.append(found("bursts-disturbed", workers=len(kept), reason=reason))
+    if cases := _delayed_cases(outputs):
+        findings.append(found("delayed-more-cases", cases=_named(cases)))
     return tuple(findings)
+
+
+def _delayed_cases(outputs: Sequence[WorkerOutput]) -> list[str]:
+    """Return the cases whose bursts were delayed more often on head than on base."""
+    cases: dict[str, dict[str, list[WorkerOutput]]] = {}
+    for output in outputs:
+        sides = cases.setdefault(output.case, {"base": [], "head": []})
+        sides[output.side].append(output)
+    return [case for case, sides in cases.items() if delayed_more(sides["base"], sides["head"])]
 
 
 def _commonest(reasons: Iterable[tuple[str, int]]) -> str:

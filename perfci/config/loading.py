@@ -243,6 +243,7 @@ def _metric_policies(keys: Keys, place: Place) -> dict[str, MetricPolicy]:
             raise place.key(name).unknown("share", others)
         if "threshold" in given:
             given["threshold"] = _threshold(name, given["threshold"], place, f"{name}.threshold")
+            policies[name] = policies[name].with_threshold(given["threshold"])
         policies[name] = replace(policies[name], **given)
     return policies
 

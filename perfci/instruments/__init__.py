@@ -109,19 +109,15 @@ class RecordingScene:
             yield marks
 
     def line_text(self, file: str, line: int) -> str:
-        """Return a line of the side's tree or of the benchmarks, without its indentation."""
-        roots = (self.order.root, self.order.benchmark_root)
-        texts = (linecache.getline(f"{root}/{file}", line) for root in roots if file)
-        return next(filter(None, texts), "").strip()
+        """Return a line of the side's tree, without its indentation."""
+        return linecache.getline(f"{self.order.root}/{file}", line).strip() if file else ""
 
     def place(self, file: str) -> str:
-        """Return the path within the side's tree or the benchmarks, or an empty string."""
+        """Return the path within the side's tree, or an empty string."""
         if file.startswith(PERFCI) or any(folder in file for folder in _LIBRARIES):
             return ""
-        for root in (self.order.root, self.order.benchmark_root):
-            if file.startswith(f"{root}/"):
-                return file[len(root) + 1 :]
-        return ""
+        root = f"{self.order.root}/"
+        return file.removeprefix(root) if file.startswith(root) else ""
 
     def caller(self, frame: FrameType | None) -> tuple[str, int, str]:
         """Return the file, line and function of user code that ``frame`` was called from."""

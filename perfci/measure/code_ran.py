@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import CaseState
 from perfci.measure.provenance.attribution import Provenance
 from perfci.measure.provenance.tally import Tally
-from perfci.measure.provenance.watch import Openings, read_from_head
+from perfci.measure.provenance.watch import Openings
 from perfci.model.run import Ran
 from perfci.verdict.judgement import may_be_same_code
 from perfci.verdict.policy import Policy
-
-
-def used_by_all(ran: Iterable[Provenance]) -> frozenset[str]:
-    """Return the files that both sides used: head's benchmarks."""
-    used = [frozenset(provenance.used) for provenance in ran]
-    return frozenset.intersection(*used) if used else frozenset()
 
 
 class CodeRan:
@@ -45,29 +38,9 @@ class CodeRan:
         self, state: CaseState, ran: Mapping[str, Provenance], imported: frozenset[str]
     ) -> None:
         """Note what a round's workers ran, by side; ``imported`` was opened by what forked them."""
-        opened = self.opened()
-        state.opened |= (imported | opened) - used_by_all(ran.values())
-        if not any(one.wrong for one in ran.values()):
-            self._fail_readers_of_head(state, opened)
+        state.opened |= imported | self.opened()
         for name, one in ran.items():
             self._tally.add(state.case.id, name, one)
-
-    def _fail_readers_of_head(self, state: CaseState, opened: frozenset[str]) -> None:
-        """Fail a case that opened what differs in the tree of the benchmarks: base read head's.
-
-        Only the kernel saw it. It says neither who opened it, nor on which side; `.git` tells any
-        program what is checked out, and is no failure.
-        """
-        root = self._plan.benchmark_root
-        if root in {side.root for side in self._plan.sides}:
-            return
-        names = sorted(
-            str(Path(path).relative_to(root))
-            for path in opened
-            if Path(path).is_relative_to(root) and Path(path) != root / ".git"
-        )
-        if names:
-            state.failures.append(read_from_head(names, state.case.id))
 
     def settles(self, state: CaseState) -> bool:
         """Say whether the case is the same code on both sides, and nothing says otherwise."""

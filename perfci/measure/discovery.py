@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -128,7 +128,7 @@ def _tried_again(
     failed = {
         one.case for one in before.failures if one.kind not in {CUT_SHORT, "ModuleNotFoundError"}
     }
-    root = f"{order.benchmark_root}/"
+    root = f"{order.root}/"
     files = tuple(file for file in order.benchmark_files if file.removeprefix(root) in failed)
     if not files:
         return first
@@ -256,7 +256,7 @@ def _with_advice(failure: Failure, advice: str) -> Failure:
 
 
 def _of_file(failure: Failure, order: WorkOrder) -> Failure:
-    named = [file.removeprefix(f"{order.benchmark_root}/") for file in order.benchmark_files]
+    named = [file.removeprefix(f"{order.root}/") for file in order.benchmark_files]
     return replace(failure, case=", ".join(named) or "saved models", stage="import")
 
 
@@ -320,9 +320,9 @@ def without_benchmark(
 
 def not_matching(plan: SessionPlan) -> tuple[str, ...]:
     """Return a note on each file beside the benchmark files that writes benchmarks, too."""
-    folder = plan.benchmark_root / plan.benchmarks
-    files = set(map(str, folder.rglob("*.py"))) - set(plan.benchmark_files(plan.benchmark_root))
-    beside = written_in(plan.benchmark_root, sorted(filter(os.path.isfile, files)))
+    root = plan.head_root
+    files = set(map(str, (root / plan.benchmarks).rglob("*.py"))) - {*plan.benchmark_files(root)}
+    beside = written_in(root, sorted(filter(os.path.isfile, files)))
     return tuple(
         f"{file} writes benchmarks that are not measured: its name doesn't match `pattern`, "
         f"{plan.pattern}."
@@ -402,31 +402,40 @@ class OwnCases:
         )
 
 
-def own_cases(plan: SessionPlan, executor: Executor, budget_end: float) -> OwnCases:
-    """Return the cases of base's own benchmark files, imported in base's tree.
+def own_cases(
+    plan: SessionPlan,
+    check_out_base: Callable[[], AbstractContextManager[SidePlan]],
+    executor: Executor,
+    budget_end: float,
+) -> OwnCases:
+    """Return the cases of base's own benchmark files, imported in a tree of base's commit as it is.
 
     A case that base's own definition skips is not among them.
     """
-    base = next(side for side in plan.sides if side.name == "base")
-    files = plan.benchmark_files(base.root)
-    try:
-        own = load_config(base.root)
-    except UsageError:  # nobody could have measured by it
-        return OwnCases(frozenset(), frozenset(), frozenset(), known=False)
-    files += files_in(base.root, own.benchmarks, own.pattern)
-    files = tuple(dict.fromkeys(files))
-    saved = {one.name for one in own.saved}
-    if not files:
-        return OwnCases(frozenset(), frozenset(), frozenset(saved))
-    here = replace(plan, benchmark_root=base.root, sides=(base,))
-    order = replace(here.discovery_order(base), benchmark_files=files, saved=(), project=())
-    until = max(budget_end, executor.now() + 2 * _LEAST_S)
-    try:
-        discovery = imported_by(here, base, executor, order, until).discovery
-    except BenchmarkError:  # a benchmark that is written wrongly there
-        return OwnCases(frozenset(), frozenset(), frozenset(), known=False)
-    broken = {failure.case for failure in discovery.failures}
-    unread = [file for file in files if Path(file).relative_to(base.root).as_posix() in broken]
-    names = {name for ones in written_in(base.root, unread).values() for name in ones}
+    unknown = OwnCases(frozenset(), frozenset(), frozenset(), known=False)
+    with ExitStack() as stack:
+        try:
+            base = stack.enter_context(check_out_base())
+            own = load_config(base.root)
+        except UsageError:  # of its configuration: nobody could have measured by it
+            return unknown
+        except UnbuiltCommit:  # of its build, which succeeded with head's benchmark files
+            return unknown
+        files = plan.benchmark_files(base.root)
+        files += files_in(base.root, own.benchmarks, own.pattern)
+        files = tuple(dict.fromkeys(files))
+        saved = {one.name for one in own.saved}
+        if not files:
+            return OwnCases(frozenset(), frozenset(), frozenset(saved))
+        here = plan.of_side(base)
+        order = replace(here.discovery_order(base), benchmark_files=files, saved=(), project=())
+        until = max(budget_end, executor.now() + 2 * _LEAST_S)
+        try:
+            discovery = imported_by(here, base, executor, order, until).discovery
+        except BenchmarkError:  # a benchmark that is written wrongly there
+            return unknown
+        broken = {failure.case for failure in discovery.failures}
+        unread = [file for file in files if Path(file).relative_to(base.root).as_posix() in broken]
+        names = {name for ones in written_in(base.root, unread).values() for name in ones}
     cases = frozenset(case.id for case in discovery.cases if not case.skip)
     return OwnCases(cases, frozenset(broken), frozenset(names | saved))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import secrets
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from shutil import copytree, ignore_patterns
 
 from perfci.baselines.baseline import make_environment
 from perfci.config.loading import Config
-from perfci.errors import OutsideError
+from perfci.errors import OutsideError, UsageError
 from perfci.instruments import added
 from perfci.measure.checkout.differing import (
     blobs_of,
@@ -21,9 +22,10 @@ from perfci.measure.checkout.differing import (
     known_blobs,
     relevant_changes,
 )
-from perfci.measure.checkout.disk import explaining, remove_folder, take, take_if_free
+from perfci.measure.checkout.disk import remove_folder, take, take_if_free
 from perfci.measure.checkout.environments import python_in
-from perfci.measure.checkout.git import Resolved
+from perfci.measure.checkout.git import Resolved, readable, remotes_of
+from perfci.measure.checkout.overlay import BenchmarkFiles, Overlay, lay_over
 from perfci.measure.checkout.worktrees import Worktrees, uncommitted
 from perfci.measure.discovery import (
     Discovered,
@@ -47,9 +49,8 @@ from perfci.measure.machine.quiet import (
     plan_cores,
     quiet_facts,
 )
-from perfci.measure.plan import SessionPlan, SidePlan, files_in
+from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.provenance.counterparts import Counterparts
-from perfci.measure.provenance.places import benchmark_places
 from perfci.measure.workplace import Surroundings, Wanted, Workplace
 from perfci.model.run import Environment, Side
 from perfci.units import counted
@@ -66,9 +67,8 @@ def open_workplace(
     """Check out and build every side, find the benchmarks, and clean up whatever happens.
 
     ``wanted`` is (base, head) or (head,): the last one's benchmark files are run on all sides, or
-    those of ``benchmarks_of``, which is checked out beside them, neither built nor measured. Two
-    sides run them from a folder that is neither's: where one side's benchmarks lay in its own tree,
-    each of the other's imports would look into two trees.
+    those of ``benchmarks_of``. Each side's tree has them in place of its own, so that both make
+    the same calls on files, and what a benchmark finds by ``__file__`` is its own side's.
     Raises PerfciError with what to do; nothing of the user's checkout is touched.
     """
     measuring_begins()
@@ -87,15 +87,16 @@ def open_workplace(
         journal = Journal(log_folder or scratch / "logs")
         token = secrets.token_hex(8)
         enter = stack.enter_context(around.executor.guarded(token, around.inherited))
-        sides = _check_out(stack, worktrees, around, wanted, token, enter)
-        benchmark_root = sides[-1].root
-        if benchmarks_of:
-            benchmark_root = stack.enter_context(worktrees.side(benchmarks_of))
-        elif len(sides) > 1:
-            benchmark_root = stack.enter_context(worktrees.side(wanted[-1].resolved))
-            if sides[-1].built:
-                _copy_built(sides[-1].root, benchmark_root, config.benchmarks)
-        plan = _plan(around, sides, benchmark_root, cores, scratch, token, enter)
+        overlays = _laid_over(around, wanted, benchmarks_of)
+        check_out = partial(_checked_out, worktrees, around, token, enter)
+        sides = tuple(
+            stack.enter_context(check_out(*pair)) for pair in zip(wanted, overlays, strict=True)
+        )
+        _require_equal_benchmarks(sides)
+        bases_own = None
+        if len(sides) > 1 and sides[0].overlay.tree != sides[0].tree:
+            bases_own = stack.enter_context(worktrees.side(wanted[0].resolved))
+        plan = _plan(around, sides, bases_own, cores, scratch, token, enter)
         stack.enter_context(_parent_on(cores.parent))
         found = _find_benchmarks(plan, budget_end, journal, around)
         plan = plan.with_discovered(
@@ -113,6 +114,7 @@ def open_workplace(
             shown=around.shown,
             executor=around.executor,
             started=started,
+            check_out_base=partial(_check_out_base, plan, partial(check_out, wanted[0])),
         )
 
 
@@ -124,52 +126,73 @@ def _cores_of_its_own(config: Config) -> AbstractContextManager[tuple[CorePlan, 
     )
 
 
-def _check_out(
-    stack: ExitStack,
+def _laid_over(
+    around: Surroundings, wanted: Sequence[Wanted], benchmarks_of: Resolved | None
+) -> list[Overlay]:
+    """Return each side's tree with the benchmark files that all sides have.
+
+    A saved model is each side's own, wherever it lies.
+    """
+    config, root = around.config, around.repository.root
+    saved = [Path(path) for one in config.saved for path in (one.model_path, one.inputs_path)]
+    benchmarks = BenchmarkFiles(
+        config.benchmarks,
+        config.pattern,
+        config.python_path,
+        frozenset(str(one.relative_to(root)) for one in saved if one.is_relative_to(root)),
+    )
+    source = benchmarks_of or wanted[-1].resolved
+    return [lay_over(root, one.resolved.tree, source.tree, benchmarks) for one in wanted]
+
+
+@contextmanager
+def _checked_out(
     worktrees: Worktrees,
     around: Surroundings,
-    wanted: Sequence[Wanted],
     token: str,
     enter: tuple[str, ...],
-) -> tuple[SidePlan, ...]:
-    """Check out and build each side; ``stack`` removes the trees."""
-    config = around.config
+    wanted: Wanted,
+    overlay: Overlay,
+) -> Iterator[SidePlan]:
+    """Check a side's ``overlay`` out and build it; the tree is removed at the end."""
+    config, resolved = around.config, wanted.resolved
     environment = child_environment(
         around.inherited, config.quiet, 1, config.pass_env, {SESSION_VARIABLE: token}
     )
     own = config.environment == "own" and bool(config.build)
-    sides = []
-    for one in wanted:
-        resolved = one.resolved
-        around.shown.step(f"checking out {one.name} ({resolved.rev}) …")
-        root = stack.enter_context(
-            worktrees.side(
-                resolved,
-                build=_launched(config.launcher, config.build),
-                python=one.python,
-                environment=environment,
-                timeout=config.build_timeout,
-                enter=enter,
-                passed=config.pass_env,
-                own_environment=own,
+    around.shown.step(f"checking out {wanted.name} ({resolved.rev}) …")
+    with worktrees.side(
+        replace(resolved, tree=overlay.tree),
+        build=_launched(config.launcher, config.build),
+        python=wanted.python,
+        environment=environment,
+        timeout=config.build_timeout,
+        enter=enter,
+        passed=config.pass_env,
+        own_environment=own,
+    ) as root:
+        yield SidePlan(
+            wanted.name,
+            Side(resolved.rev, resolved.sha, wanted.python, dirty=resolved.dirty),
+            root,
+            resolved.tree,
+            bool(config.build),
+            python_in(root) if own else "",
+            overlay,
+        )
+
+
+def _require_equal_benchmarks(sides: Sequence[SidePlan]) -> None:
+    """Raise UsageError for a benchmark file of which git wrote another content on each side."""
+    for name in sorted(frozenset().union(*(side.overlay.converted for side in sides))):
+        files = [side.root / name for side in sides]
+        if all(map(Path.is_file, files)) and not filecmp.cmp(files[0], files[-1], shallow=False):
+            raise UsageError(
+                "converted-benchmark",
+                f"git writes another {readable(name)} in base: the sides' .gitattributes differ",
+                "Write its attributes into a `.gitattributes` in the benchmarks' folder, which "
+                "both sides take from head.",
             )
-        )
-        side = Side(resolved.rev, resolved.sha, one.python, dirty=resolved.dirty)
-        interpreter = python_in(root) if own else ""
-        sides.append(SidePlan(one.name, side, root, resolved.tree, bool(config.build), interpreter))
-    return tuple(sides)
-
-
-def _copy_built(built: Path, into: Path, benchmarks: str) -> None:
-    """Copy a built tree's folder of benchmarks: ``build`` may make something there."""
-    with explaining(f"copying the benchmarks into {into}"):
-        copytree(
-            built / benchmarks,
-            into / benchmarks,
-            symlinks=True,
-            ignore=ignore_patterns(".git", "__pycache__"),
-            dirs_exist_ok=True,
-        )
 
 
 def _launched(launcher: Sequence[str], build: Sequence[str]) -> tuple[str, ...]:
@@ -180,17 +203,16 @@ def _launched(launcher: Sequence[str], build: Sequence[str]) -> tuple[str, ...]:
 def _plan(
     around: Surroundings,
     sides: tuple[SidePlan, ...],
-    benchmark_root: Path,
+    bases_own: Path | None,
     cores: CorePlan,
     scratch: Path,
     token: str,
     enter: tuple[str, ...],
 ) -> SessionPlan:
     config = around.config
-    roots = dict.fromkeys((*(side.root for side in sides), benchmark_root))
+    roots = dict.fromkeys((*(side.root for side in sides), *([bases_own] if bases_own else [])))
     plan = SessionPlan(
         sides=sides,
-        benchmark_root=benchmark_root,
         benchmarks=config.benchmarks,
         pattern=config.pattern,
         python_path=config.python_path,
@@ -205,61 +227,53 @@ def _plan(
         enter=enter,
         launcher=config.launcher,
         checkout=around.repository.root,
-        differing=_differing(sides, benchmark_root, config),
-        changes=_changes(sides, config),
+        differing=_differing(sides),
+        changes=_changes(sides),
         uncommitted={root: uncommitted(root) for root in roots},
+        remotes=remotes_of(around.repository.root),
+        bases_own=bases_own,
     )
-    root = around.repository.root
+    repository = around.repository
     counterparts = Counterparts(
-        {str(side.root): blobs_of(root, side.tree) for side in sides}, partial(known_blobs, root)
+        {str(side.root): blobs_of(repository, side.overlay.tree) for side in sides},
+        partial(known_blobs, repository.root),
     )
-    return plan.with_places(root, around.cache, config.installed, counterparts)
+    return plan.with_places(repository.root, around.cache, config.installed, counterparts)
 
 
-def _differing(
-    sides: Sequence[SidePlan], benchmark_root: Path, config: Config
-) -> frozenset[str] | None:
+def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
     """Return what is not the same in both trees, as ``SessionPlan.differing`` has it.
 
-    The files of that name in the tree whose benchmarks run are among them, but for the benchmarks:
-    a benchmark that finds them by its own ``__file__`` reads head's on both sides.
-    A commit beside itself is measured to know its noise: there the answer is no use. Submodules
-    are what a build checks out.
+    A commit beside itself is measured to know its noise: there the answer is no use.
     """
     if len({side.side.sha for side in sides}) < 2:
         return None
     one, other = sides
-    if any(side.built and (side.root / ".gitmodules").exists() for side in sides):
-        return None
-    names = differing_files(one.root, other.root, (one.tree, other.tree))
+    names = differing_files(one.root, other.root, (one.overlay.tree, other.overlay.tree))
     if names is None:
         return None
-    benchmarks = benchmark_places(
-        benchmark_root / config.benchmarks,
-        files_in(benchmark_root, config.benchmarks, config.pattern),
-        config.pattern,
-        [benchmark_root / library for library in config.python_path],
-    )
-    beside = {str(benchmark_root / name) for name in names}
-    return frozenset(
-        {str(side.root / name) for side in sides for name in names}
-        | {path for path in beside if not path.startswith(benchmarks)}
-    )
+    return frozenset(str(side.root / name) for side in sides for name in names)
 
 
-def _changes(sides: Sequence[SidePlan], config: Config) -> dict[str, tuple[str, ...]]:
+def _changes(sides: Sequence[SidePlan]) -> dict[str, tuple[str, ...]]:
     """Return what differs between the commits and should be exercised, by kind."""
     if len({side.tree for side in sides}) < 2:
         return {}
     base, head = sides
-    folder = Path(config.benchmarks)
-    shared = any(Path(library).is_relative_to(folder) for library in config.python_path)
+    return relevant_changes(base.root, head.root, (base.overlay.tree, head.overlay.tree))
 
-    def is_benchmark(name: str) -> bool:
-        path = Path(name)
-        return path.is_relative_to(folder) and (not shared or path.match(config.pattern))
 
-    return relevant_changes(base.root, head.root, (base.tree, head.tree), is_benchmark)
+def _check_out_base(
+    plan: SessionPlan, check_out: Callable[[Overlay], AbstractContextManager[SidePlan]]
+) -> AbstractContextManager[SidePlan]:
+    """Give base's commit as it is, with its own benchmark files: built again where base was."""
+    base = plan.sides[0]
+    if plan.bases_own is None:
+        return nullcontext(base)
+    overlay = Overlay(base.tree)
+    if base.built:
+        return check_out(overlay)
+    return nullcontext(replace(base, root=plan.bases_own, overlay=overlay))
 
 
 def _find_benchmarks(

@@ -11,16 +11,19 @@ from pathlib import Path
 
 from perfci.measure.checkout.disk import remove_folder
 from perfci.measure.checkout.environments import activated
+from perfci.measure.checkout.git import comparable_address
+from perfci.measure.checkout.overlay import Overlay
 from perfci.measure.launch import Launch
 from perfci.measure.leftovers import SESSION_VARIABLE
 from perfci.measure.machine.quiet import CorePlan, child_environment
 from perfci.measure.provenance.counterparts import Counterparts
-from perfci.measure.provenance.places import Places, benchmark_places, distributions_of, packages_of
+from perfci.measure.provenance.declared import distributions_of
+from perfci.measure.provenance.places import Places, packages_of
 from perfci.measure.provenance.tally import TreeOf
 from perfci.measure.provenance.watch import Watched
 from perfci.measure.round import Task
 from perfci.measure.selection import has_cold_cache
-from perfci.model.case import Case, Discovery
+from perfci.model.case import Case, Copy, Discovery
 from perfci.model.run import Side
 from perfci.model.worker import MeasureSettings, Quiet, SavedModel, WorkOrder
 
@@ -38,7 +41,8 @@ def files_in(root: Path, benchmarks: str, pattern: str) -> tuple[str, ...]:
 class SidePlan:
     """One side of a session: its name (base or head), what it is, its tree and its Python.
 
-    ``tree`` is git's hash of what was checked out, ``built`` whether a build was made in it.
+    ``tree`` is git's hash of the commit's tree; ``overlay`` is what was checked out of it, with the
+    benchmark files that both sides have. ``built`` says whether a build was made in it.
     ``interpreter`` is the Python of the environment that the build has made for this side alone.
     """
 
@@ -48,6 +52,7 @@ class SidePlan:
     tree: str = ""
     built: bool = False
     interpreter: str = ""
+    overlay: Overlay = field(default_factory=lambda: Overlay(""))
 
     @property
     def python(self) -> str:
@@ -59,8 +64,8 @@ class SidePlan:
 class SessionPlan:
     """All that a session needs to know before it starts.
 
-    ``benchmark_root`` is the tree whose benchmark files are run: head's files, in a folder of their
-    own where there are two sides.
+    Each side's tree has the same benchmark files: head's, or those of ``--benchmarks-of``.
+    ``bases_own`` is a tree of base's commit as it is, where base's own files are others.
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
     begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
     distributions that the trees declare; ``devices`` and ``metrics`` are others', by side;
@@ -68,11 +73,11 @@ class SessionPlan:
     ``checkout`` is the user's: saved models are named in it. ``differing`` are the files, of both
     sides' trees, that are not the same in both; None where not all of them can be followed.
     ``changes`` are the committed ones that a benchmark should exercise, by kind. ``uncommitted`` is
-    what each tree had beside its commit before any worker ran.
+    what each tree had beside its commit before any worker ran. ``remotes`` are the addresses of the
+    user's repository: what is installed from one of them is the project's.
     """
 
     sides: tuple[SidePlan, ...]
-    benchmark_root: Path
     benchmarks: str
     pattern: str
     python_path: tuple[str, ...]
@@ -95,6 +100,18 @@ class SessionPlan:
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
     discovered: Mapping[str, Discovery] = field(default_factory=dict)
+    remotes: frozenset[str] = frozenset()
+    bases_own: Path | None = None
+
+    @property
+    def head_root(self) -> Path:
+        """Head's tree."""
+        return self.sides[-1].root
+
+    @property
+    def own_base(self) -> Path:
+        """The tree that has base's own benchmark files: base's, where they are the same."""
+        return self.bases_own or self.sides[0].root
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
         """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
@@ -105,8 +122,7 @@ class SessionPlan:
         return WorkOrder(
             root=str(side.root),
             python_path=self.python_path_of(side),
-            benchmark_root=str(self.benchmark_root),
-            benchmark_files=self.benchmark_files(self.benchmark_root),
+            benchmark_files=self.benchmark_files(side.root),
             saved=self.saved_of(side),
             side=side.name,
             threads=self.cores.threads,
@@ -139,7 +155,7 @@ class SessionPlan:
         file = next((case.file for case in cases if case.line), "")
         return replace(
             self.discovery_order(side),
-            benchmark_file=str(self.benchmark_root / file) if file else "",
+            benchmark_file=str(side.root / file) if file else "",
             benchmark_files=(),
         )
 
@@ -151,7 +167,6 @@ class SessionPlan:
         return WorkOrder(
             root=str(folder),  # no side's tree: what lies there must not be found
             python_path=(),
-            benchmark_root=str(folder),
             side=side.name,
             threads=self.cores.threads,
             seed=self.settings.seed,
@@ -170,11 +185,11 @@ class SessionPlan:
 
     def owner(self, package: str) -> str:
         """Return the side, if any, whose workers would import this package from a tree."""
-        benchmarks = self.benchmark_root / self.benchmarks
-        shared = [benchmarks, *(one for one in benchmarks.rglob("*") if one.is_dir())]
         for side in self.sides:
             names = self.places[side.name].names if self.places else ()
-            folders = [*map(Path, self.python_path_of(side)), *shared]
+            benchmarks = side.root / self.benchmarks
+            inside = (one for one in benchmarks.rglob("*") if one.is_dir())
+            folders = [*map(Path, self.python_path_of(side)), benchmarks, *inside]
             if package in names or any(
                 (one / package).is_dir() or any(one.glob(f"{package}.*")) for one in folders
             ):
@@ -193,14 +208,14 @@ class SessionPlan:
         return watched
 
     def trees(self) -> dict[str, TreeOf]:
-        """Return each side's tree, and the benchmarks'."""
+        """Return each side's tree."""
         return {
             side.name: TreeOf(
                 side.root,
-                self.benchmark_root,
                 side.tree,
                 self.temporary_of(side.name).resolve(),
                 self.pattern,
+                side.overlay.changed,
             )
             for side in self.sides
         }
@@ -255,7 +270,7 @@ class SessionPlan:
             self.starter_order(side, (case,)),
             case=case.id,
             cold_cache=cold,
-            accuracy="accuracy_loss" in exact,
+            accuracy=not {"accuracy_loss", "differing_ranks"}.isdisjoint(exact),
             growth="memory_growth" in exact,
             warmup_s=self.settings.warmup,
             flush_l2=self.settings.flush_l2,
@@ -299,19 +314,13 @@ class SessionPlan:
         counterparts: Counterparts | None = None,
     ) -> SessionPlan:
         """Return the plan with every side's places: its workers are watched from now on."""
-        folder = self.benchmark_root / self.benchmarks
-        files = self.benchmark_files(self.benchmark_root)
-        libraries = [self.benchmark_root / one for one in self.python_path]
-        benchmarks = benchmark_places(folder.resolve(), files, self.pattern, libraries)
-        whole_folder = benchmarks == (f"{folder.resolve()}/",)
-        roots = dict.fromkeys((*(one.root for one in self.sides), self.benchmark_root))
         names = {one for side in self.sides for one in packages_of(side.root, self.python_path)}
         places = {
             side.name: Places(
                 root=str(side.root),
                 checkout=f"{checkout}/",
                 cache=f"{cache.resolve()}/",
-                own=(f"{side.root}/", *benchmarks),
+                own=(f"{side.root}/",),
                 spared=(f"{self.scratch.resolve()}/", *self._saved_files(side)),
                 python_path=self.python_path_of(side),
                 names=tuple(sorted(names)),
@@ -320,16 +329,28 @@ class SessionPlan:
                 installed=installed,
                 changed=counterparts.changed_names() if counterparts else (),
                 counterparts=counterparts,
-                others=tuple(f"{root}/" for root in roots if root != side.root),
-                benchmark_root=f"{self.benchmark_root}/",
-                benchmarks=(f"{side.root}/", f"{self.benchmark_root}/", f"{self.benchmarks}/")
-                if side.root != self.benchmark_root and whole_folder
-                else (),
+                distributions=counterparts.changed_distributions() if counterparts else (),
+                others=tuple(f"{one.root}/" for one in self.sides if one.root != side.root),
             )
             for side in self.sides
         }
         declared = {name for side in self.sides for name in distributions_of(side.root)}
         return replace(self, places=places, project=tuple(sorted(declared)))
+
+    def of_side(self, side: SidePlan) -> SessionPlan:
+        """Return the plan with ``side`` alone, in the place of the one of its name."""
+        places = {
+            name: replace(
+                one,
+                root=str(side.root),
+                own=(f"{side.root}/",),
+                python_path=self.python_path_of(side),
+                counterparts=None,
+            )
+            for name, one in self.places.items()
+            if name == side.name
+        }
+        return replace(self, sides=(side,), places=places)
 
     def _saved_files(self, side: SidePlan) -> tuple[str, ...]:
         files = (path for one in self.saved_of(side) for path in (one.model_path, one.inputs_path))
@@ -349,7 +370,7 @@ class SessionPlan:
                 copies=tuple(
                     path
                     for copy in discovered[name].copies
-                    if copy.distribution not in one.installed
+                    if copy.distribution not in one.installed and self._is_own(copy)
                     for path in copy.paths
                 ),
                 pythons=(*one.pythons, *(f"{each}/" for each in discovered[name].pythons)),
@@ -361,6 +382,10 @@ class SessionPlan:
         devices = {name: one.devices for name, one in discovered.items()}
         metrics = {name: one.metrics for name, one in discovered.items()}
         return replace(self, places=places, devices=devices, metrics=metrics, discovered=discovered)
+
+    def _is_own(self, copy: Copy) -> bool:
+        """Whether it is a copy of the project's, by its name or by where it was installed from."""
+        return not copy.origin or comparable_address(copy.origin) in self.remotes
 
     def _twins(self, name: str, discovered: Mapping[str, Discovery]) -> tuple[str, ...]:
         """Return what is installed for every side, and has a name that the repository has, too.

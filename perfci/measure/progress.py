@@ -25,7 +25,7 @@ from perfci.verdict.stopping import (
     undecided_metrics,
 )
 
-EXACT_PARTS = frozenset({"accuracy_loss", "memory_growth"})
+EXACT_PARTS = frozenset({"accuracy_loss", "differing_ranks", "memory_growth"})
 """Metrics that cost calls of their own and say the same in each round."""
 MOST_LOOKED_INTO = 8
 _LOOK_ROUNDS = 1.0

@@ -15,6 +15,7 @@ from perfci.measure.executor import Executor, OpenStarters
 from perfci.measure.journal import Journal
 from perfci.measure.launch import TreeDeleted
 from perfci.measure.machine.gpu_watch import GpuWatches
+from perfci.measure.machine.quiet import unpassed_of_job
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.progress import (
     CaseState,
@@ -32,6 +33,7 @@ from perfci.model.case import Case, Failure
 from perfci.model.finding import found
 from perfci.model.report import Comparison
 from perfci.model.worker import UNLIKE_FRESH, WorkerFailure, WorkerOutput
+from perfci.units import first_of
 from perfci.verdict.decision import failed_on_base
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
@@ -135,6 +137,7 @@ class Session:
             ended=ended,
             notes=(
                 *notes,
+                *_unpassed_notes(self._plan, states),
                 *self._code.notes(),
                 *self._starters.notes(),
                 *self._gpu.notes(),
@@ -425,6 +428,18 @@ class Session:
         ready = self._ready()
         scale = self._scale * len(self._states) / max(1, len(ready))
         return scaled_family(self._needs.gating_comparisons(ready), scale), scale
+
+
+def _unpassed_notes(plan: SessionPlan, states: Sequence[CaseState]) -> list[str]:
+    """Say which variables of its job the ranks did not get; nothing where there are no ranks."""
+    outputs = (output for state in states for side in state.outputs.values() for output in side)
+    if not any("collectives" in output.values for output in outputs):
+        return []
+    names = unpassed_of_job(plan.inherited, plan.passed)
+    if not names:
+        return []
+    said = f"Ranks were not given {first_of(names, 3)}, which are of perfci's own place in its job"
+    return [f"{said}; `pass_env` passes what you name."]
 
 
 def _times_seen(states: Sequence[CaseState]) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import filecmp
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from perfci.measure.executor import Executor, Processes
 from perfci.measure.explaining import Looked, explain_moved, write_trace
 from perfci.measure.journal import Journal, measuring_ended
 from perfci.measure.machine.gpu_watch import GpuWatches
-from perfci.measure.plan import SessionPlan
+from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.progress import CaseState, Progress, SessionResult
 from perfci.measure.selection import select
 from perfci.measure.session import Session
@@ -65,7 +65,10 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """A session that is ready to measure."""
+    """A session that is ready to measure.
+
+    ``check_out_base`` gives base's commit as it is, with its own benchmark files, as a side.
+    """
 
     plan: SessionPlan
     config: Config
@@ -78,6 +81,7 @@ class Workplace:
     shown: Shown
     executor: Executor
     started: float
+    check_out_base: Callable[[], AbstractContextManager[SidePlan]]
 
     def elapsed_s(self) -> float:
         """Return the time since the session began, checking out and building included."""
@@ -129,7 +133,7 @@ class Workplace:
 
     def _written_trees(self) -> Iterator[Failure]:
         """Yield a failure for each tree whose sources are not what they were before."""
-        names = {side.root: side.name for side in self.plan.sides}
+        names = {self.plan.own_base: "base"} | {one.root: one.name for one in self.plan.sides}
         for root, before in self.plan.uncommitted.items():
             if root.is_dir():  # a tree that is gone failed its case
                 side = names.get(root, "head")
@@ -177,16 +181,13 @@ class Workplace:
         failed = [one for one in cases if one.id in alone and one.id not in measured]
         if not failed:
             return frozenset()
-        own = own_cases(self.plan, self.executor, self.budget_end)
+        own = own_cases(self.plan, self.check_out_base, self.executor, self.budget_end)
         return frozenset(case.id for case in failed if not own.has(case))
 
     def _is_heads_own(self, file: str) -> bool:
         """Whether the benchmark file is new in head, or has another content than base's."""
-        base = next(side.root for side in self.plan.sides if side.name == "base")
-        mine, other = self.plan.benchmark_root / file, base / file
-        if not mine.is_file():  # a failure of something else than a file: a saved model's
-            return False
-        return not other.is_file() or not filecmp.cmp(mine, other, shallow=False)
+        overlay = next(side.overlay for side in self.plan.sides if side.name == "base")
+        return file in overlay.added | overlay.changed
 
     def _one_sided(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
         """A file that imports on one side only: its cases are new, or broken by head."""

@@ -58,7 +58,7 @@ class _Sums:
 def _compare(candidate: Any, reference: Any) -> _Sums:
     import torch
 
-    ours, theirs = dict(_leaves(candidate)), dict(_leaves(reference))
+    ours, theirs = dict(leaves(candidate)), dict(leaves(reference))
     if ours.keys() != theirs.keys():
         odd = sorted(ours.keys() ^ theirs.keys())
         raise AccuracyMismatch(f"the outputs differ in structure, first at `output{odd[0]}`")
@@ -97,7 +97,7 @@ def _compare_floats(where: str, one: torch.Tensor, other: torch.Tensor, sums: _S
     import torch
 
     eps = torch.finfo(one.dtype).eps
-    ours, theirs = _plain(where, one), _plain(where, other)
+    ours, theirs = plain(where, one), plain(where, other)
     finite = torch.isfinite(ours)
     if not torch.equal(finite, torch.isfinite(theirs)):
         raise AccuracyMismatch(f"`{where}` and its reference aren't finite in different places")
@@ -107,7 +107,8 @@ def _compare_floats(where: str, one: torch.Tensor, other: torch.Tensor, sums: _S
     sums.add(ours[finite], theirs[finite], eps)
 
 
-def _plain(where: str, tensor: torch.Tensor) -> torch.Tensor:
+def plain(where: str, tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor in float64 on the host; AccuracyUnsupported for one that can't be."""
     import torch
 
     if tensor.is_quantized or tensor.is_nested:
@@ -119,7 +120,7 @@ def _plain(where: str, tensor: torch.Tensor) -> torch.Tensor:
     return dense.to(torch.float64)
 
 
-def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield (path, leaf); mappings that torch knows no children of are opened too."""
     import torch
     from torch.utils._pytree import keystr, tree_flatten_with_path
@@ -128,7 +129,7 @@ def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     for keys, leaf in pairs:
         here = path + keystr(keys)
         if isinstance(leaf, Mapping):
-            yield from _leaves(dict(leaf), here)
+            yield from leaves(dict(leaf), here)
         elif dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
             raise AccuracyUnsupported(
                 f"`output{here}` is a {type(leaf).__name__}, a dataclass that torch doesn't know: "

@@ -52,6 +52,8 @@ METRICS = {
         "fail",
         absolute=True,
         share=0.10,
+        whole="peak_host_memory",
+        share_of_whole=0.02,
         step=_PAGE,
         undecided="inconclusive",
         always=True,
@@ -67,6 +69,8 @@ METRICS = {
         "info",
         absolute=True,
         share=0.10,
+        whole="peak_host_memory",
+        share_of_whole=0.02,
         step=_PAGE,
     ): (
         "the same as the kernel charged it to the worker's [cgroup](benchmarks.md#cgroups), "

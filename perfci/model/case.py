@@ -58,11 +58,13 @@ class Failure:
 class Copy:
     """An installed copy of a distribution of the project's.
 
-    ``paths`` are its folders, which end in a slash, and files that lie in none of them.
+    ``paths`` are its folders, which end in a slash, and files that lie in none of them. ``origin``
+    is the address of the git repository that it was installed from, where that alone makes it one.
     """
 
     distribution: str
     paths: tuple[str, ...]
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,8 @@ class Metric:
 
     ``threshold`` is a share of base (0.05: five per cent), or an amount in ``unit`` where
     ``absolute`` is set (metrics whose base may be zero); then never less than ``share`` of base.
+    ``whole`` names the metric that this metric is a part of. Unless somebody sets a threshold, it
+    is never less than ``share_of_whole`` of base's whole.
     ``floor``: smaller values count as this much. ``step``: its instrument counts in multiples of
     it, in ``unit``: values that don't vary are known no better than that. ``undecided`` says what
     an inconclusive gating comparison makes of the verdict. ``rounds_setting`` is the setting that
@@ -137,6 +141,8 @@ class Metric:
     direction: Direction = "lower"
     absolute: bool = False
     share: float = 0.0
+    whole: str = ""
+    share_of_whole: float = 0.0
     floor: float | None = None
     step: float = 0.0
     undecided: Undecided = "pass"

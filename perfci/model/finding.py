@@ -9,10 +9,12 @@ IN_WORDS = "in-words"
 """The code of what a file from before there were codes says; its words are its ``text``."""
 ANCESTORS_DIFFER = "ancestors-differ"
 """The code of an interval that variance between ancestors has widened."""
+DELAYED_MORE = "delayed-more"
+"""The code of head's bursts being kept off their core more often than base's."""
 OF_WORKERS = frozenset(
     {
         "guard-failed", "spare-dynamic", "spare-buckets", "flop-share",
-        "slow-rank", "rank-most", "collective-counts", "collective-bytes",
+        "slow-rank", "rank-most", "rank-differs", "collective-counts", "collective-bytes",
     }
 )  # fmt: skip
 """Codes of what a worker may remark beside a metric: all else of it is not believed."""
@@ -20,6 +22,7 @@ REMARKS = frozenset(
     {
         "round-on-one-side", "rounds-excluded", "below-floor", "no-ratio", "no-ratio-of-mean",
         "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
+        DELAYED_MORE,
         "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
         *OF_WORKERS,
     }

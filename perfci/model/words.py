@@ -176,6 +176,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "step, outside of collectives"
     ),
     "rank-most": "rank {rank} has the most",
+    "rank-differs": lambda *, rank, other, where, apart=None: (
+        f"rank {rank} returns something else than rank {other}: `{where}` "
+        + ("differs" if apart is None else f"lies {apart:.2g} eps apart")
+    ),
     "collective-counts": lambda **counts: (
         "of a step: " + ", ".join(f"{count:g} {kind}" for kind, count in counts.items())
     ),
@@ -185,6 +189,14 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     # of a session's workers
     "bursts-excluded": _bursts_excluded,
     "bursts-disturbed": _bursts_disturbed,
+    "delayed-more": (
+        "head's workers were kept off their core in {head:,} of {bursts:,} bursts, base's in "
+        "{base:,} (p = {p:.2g}): P95, P99 and mean include these bursts"
+    ),
+    "delayed-more-cases": (
+        "More bursts were kept off their core on head than on base, beyond chance, in {cases}: "
+        "their P95, P99 and mean include these bursts"
+    ),
     # why a change, or its absence, is not believed
     "one-session": "a baseline of one session says nothing about the variance between sessions",
     "few-rounds-changed": "most rounds do not show the change",

@@ -22,11 +22,10 @@ cases slower by twice the threshold pass for unchanged; with five 0.1 % (docs/st
 AGREEING_ROUNDS = 2
 """So many measure what is exact; where their workers agree, later rounds don't measure it again."""
 DECIDING_ANCESTORS = 4
-"""Rounds of fewer ancestors carry no interval and no verdict either: the session spreads a case's
-first rounds over so many. See docs/results/ancestors.md."""
-ROUNDS_OF_AN_ANCESTOR = 3
-"""Most rounds of one case that come from one ancestor: beyond, intervals hold more rarely where
-ancestors differ a little."""
+"""Rounds of fewer ancestors carry no interval and no verdict: docs/results/ancestors.md."""
+ROUNDS_OF_AN_ANCESTOR = 2
+"""Rounds of one case that come from one ancestor, after the least rounds, which have one each. See
+docs/results/ancestors.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,8 @@ class SavedModel:
 class WorkOrder:
     """What one worker has to do. Sent as JSON on its order pipe.
 
-    ``root`` is the side's tree (the worker's directory), ``benchmark_root`` the tree whose
-    benchmark files are run; ``benchmark_file`` is an absolute path, empty for a saved model.
+    ``root`` is the side's tree (the worker's directory), in which its benchmark files lie;
+    ``benchmark_file`` is an absolute path, empty for a saved model.
     ``case`` empty asks for discovery of ``benchmark_files``; the worker finds its case again by
     its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
     is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
@@ -67,7 +66,6 @@ class WorkOrder:
 
     root: str
     python_path: tuple[str, ...]
-    benchmark_root: str
     benchmark_files: tuple[str, ...] = ()
     benchmark_file: str = ""
     case: str = ""
@@ -169,7 +167,9 @@ class WorkerOutput:
     of each burst in turn, None where it was excluded: within a session, and in files of perfci
     before 1.0. Of ``bursts_measured``, ``bursts_set_aside`` were excluded, and
     ``bursts_disturbed`` kept all the same, as they were most of the worker's; ``disturbance`` is
-    the commonest reason of either. ``ancestor`` numbers the process that both workers of the round
+    the commonest reason of either. ``bursts_delayed`` counts those that the kernel kept off their
+    core, excluded or not, and ``with_delayed`` has the values that differ where those are kept;
+    both within a session. ``ancestor`` numbers the process that both workers of the round
     were forked from, within the session; 0: they have none in common.
     """
 
@@ -193,6 +193,8 @@ class WorkerOutput:
     bursts_measured: int = 0
     remarks: Mapping[str, Finding] = field(default_factory=dict)
     first_calls: tuple[float, ...] = ()
+    bursts_delayed: int = 0
+    with_delayed: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

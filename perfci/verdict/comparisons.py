@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from perfci.metrics import METRICS, Ruling, rulings
@@ -19,7 +19,15 @@ from perfci.model.worker import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutput
 from perfci.stats.quantile import upper_median
 from perfci.stats.t_tests import no_evidence
 from perfci.verdict.policy import MetricPolicy, Policy, margin
-from perfci.verdict.sampled import Values, by_session, compare_pairs, compare_unpaired, with_calls
+from perfci.verdict.sampled import (
+    Values,
+    by_session,
+    compare_pairs,
+    compare_unpaired,
+    delayed_kept,
+    delayed_more,
+    with_calls,
+)
 
 LEFT_OUT = found("left-out")
 _OF_CALLS = "latency_p50"
@@ -42,9 +50,15 @@ def compare_case(
     a stored baseline, whose workers stand session after session, ``base_sessions`` of them in
     each. A gating metric that head's workers no longer give is reported as inconclusive.
     """
-    rows = []
+    rows: list[Comparison] = []
+    rules: dict[str, MetricPolicy] = {}
     ruled, remarks = rulings(base, head), _remarks(head)
     disturbance = _disturbance((*base, *head))
+    delayed = delayed_more(base, head) if paired else None
+    including: set[str] = set()
+    if delayed:
+        including = {name for output in (*base, *head) for name in output.with_delayed}
+        base, head = delayed_kept(base), delayed_kept(head)
     for metric in _metrics(case, (*base, *head)):
         empty = empty_row(
             case.id,
@@ -52,6 +66,7 @@ def compare_case(
             policy.for_metric(metric, case),
             "inconclusive",
             *remarks.get(metric.name, ()),
+            *((delayed,) if delayed and metric.name in including else ()),
         )
         if metric.zero_if_absent:
             base, head = _with_zeros(metric.name, base, head)
@@ -60,23 +75,24 @@ def compare_case(
             sides = (side.exact_estimate() if side.values else None for side in (before, after))
             rows.append(without_numbers(empty, ruled[metric.name], *sides))
         elif before.values and after.values:
-            rule = policy.for_metric(metric, case)
+            rule = rules[metric.name] = policy.for_metric(metric, case)
             if metric.kind == "exact" and is_exact(
                 metric, before.values, after.values, rule.threshold
             ):
-                row = _exactly(empty, metric, before, after)
+                threshold = rule.threshold_for(upper_median(before.values))
+                row = _exactly(replace(empty, threshold=threshold), metric, before, after)
             elif paired:
                 row = compare_pairs(empty, metric, policy, before, after)
             else:
                 sessions = by_session(base, base_sessions, metric.name)
                 row = compare_unpaired(empty, metric, policy.alpha, sessions, before, after)
-            center = row.base.center if row.base else None
-            row = replace(row, threshold=rule.threshold_for(center), disturbance=disturbance)
+            row = replace(row, disturbance=disturbance)
             if metric.name == _OF_CALLS:
                 row = with_calls(row, before, after)
             rows.append(row)
         elif before.values and head and empty.gate == "fail":
             rows.append(_vanished(empty, before, head))
+    rows = _with_thresholds(rows, rules)
     return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
 
 
@@ -151,6 +167,21 @@ def empty_row(
         findings=findings,
         direction=metric.direction,
     )
+
+
+def _with_thresholds(
+    rows: Sequence[Comparison], rules: Mapping[str, MetricPolicy]
+) -> list[Comparison]:
+    """Return ``rows`` with the thresholds that ``rules`` have for what base's values are."""
+    base = {row.metric: row.base.center for row in rows if row.base}
+
+    def threshold(row: Comparison) -> float:
+        rule = rules.get(row.metric)
+        if rule is None:
+            return row.threshold
+        return rule.threshold_for(base.get(row.metric), base.get(rule.whole))
+
+    return [replace(row, threshold=threshold(row)) for row in rows]
 
 
 def _more_imbalanced(rows: Iterable[Comparison]) -> bool:

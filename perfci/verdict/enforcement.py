@@ -114,7 +114,8 @@ def _judged(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...
 
     How many metrics a benchmark adds is the pull request's say, and each eases Holm's correction.
     """
-    held_to = [_by_the_stricter(row, policy) for row in rows]
+    base = {(row.case, row.metric): row.base.center for row in rows if row.base}
+    held_to = [_by_the_stricter(row, policy, base) for row in rows]
     together = readjust(held_to, policy)
     ours = [row for row in held_to if row.metric in METRICS]
     if len(ours) == len(held_to):
@@ -129,14 +130,17 @@ def _badness(row: Comparison) -> int:
     return _BEST_FIRST.index(row.status) if row.status in _BEST_FIRST else -1
 
 
-def _by_the_stricter(row: Comparison, policy: Policy) -> Comparison:
+def _by_the_stricter(
+    row: Comparison, policy: Policy, base: Mapping[tuple[str, str], float | None]
+) -> Comparison:
     here = _here(row.case, METRICS.get(row.metric), policy)
     if here is None:
         return row
+    own, whole = base.get((row.case, row.metric)), base.get((row.case, here.whole))
     held_to = replace(
         row,
         gate=min(row.gate, here.gate, key=_STRICTEST_FIRST.index),
-        threshold=min(row.threshold, here.threshold_for(row.base.center if row.base else None)),
+        threshold=min(row.threshold, here.threshold_for(own, whole)),
     )
     if row.method != "exact" or held_to.threshold == row.threshold:
         return held_to
@@ -164,4 +168,4 @@ def _here(case: str, metric: Metric | None, policy: Policy) -> MetricPolicy | No
         return None
     configured = policy.metrics.get(metric.name) or metric_policy(metric)
     own = policy.thresholds.get(case.partition("[")[0], {}).get(metric.name)
-    return configured if own is None else replace(configured, threshold=own)
+    return configured if own is None else configured.with_threshold(own)

@@ -28,10 +28,17 @@ class MetricPolicy:
     gate: Gate
     undecided: Undecided
     share: float = 0.0
+    whole: str = ""
+    share_of_whole: float = 0.0
 
-    def threshold_for(self, base: float | None) -> float:
-        """Return the threshold where base's value is ``base``: at least ``share`` of it."""
-        return max(self.threshold, self.share * (base or 0.0))
+    def threshold_for(self, base: float | None, whole: float | None = None) -> float:
+        """Return the threshold where base's value is ``base``, and its whole's is ``whole``."""
+        of_whole = self.share_of_whole * (whole or 0.0)
+        return max(self.threshold, self.share * (base or 0.0), of_whole)
+
+    def with_threshold(self, threshold: float) -> MetricPolicy:
+        """Return the policy with a threshold that somebody set: it replaces the whole's share."""
+        return replace(self, threshold=threshold, whole="", share_of_whole=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +65,10 @@ class Policy:
         """Return ``metric``'s policy for ``case``: the benchmark's own threshold wins."""
         configured = self.metrics.get(metric.name) or metric_policy(metric)
         if metric.name in self.margins:
-            return replace(configured, threshold=self.margins[metric.name], share=0.0)
+            return replace(configured.with_threshold(self.margins[metric.name]), share=0.0)
         given = self.thresholds.get(case.benchmark, {})
         own = case.thresholds.get(metric.name, given.get(metric.name))
-        if own is None:
-            return configured
-        return replace(configured, threshold=own)
+        return configured if own is None else configured.with_threshold(own)
 
     def confidence(self, metric: Metric) -> float:
         """Return the confidence of the interval of ``metric``'s pairs at one look.
@@ -84,7 +89,14 @@ class Policy:
 
 def metric_policy(metric: Metric) -> MetricPolicy:
     """Return the defaults that ``metric`` carries."""
-    return MetricPolicy(metric.threshold, metric.gate, metric.undecided, metric.share)
+    return MetricPolicy(
+        metric.threshold,
+        metric.gate,
+        metric.undecided,
+        metric.share,
+        metric.whole,
+        metric.share_of_whole,
+    )
 
 
 def default_policy() -> Policy:

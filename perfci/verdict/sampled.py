@@ -1,4 +1,9 @@
-"""Sampled metrics: a worker's measurement as one value per metric; both sides tested."""
+"""Sampled metrics: a worker's measurement as one value per metric; both sides tested.
+
+A burst during which the kernel kept its worker off the core is excluded, as a neighbour of the
+machine makes it slow. It may be the code: threads of head's own compete for the core, and what they
+make slow would be excluded.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,15 @@ import base64
 import math
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain, pairwise
 from typing import TypeVar
 
-from perfci.metrics import Collector, Warm, families
+from perfci.metrics import METRICS, Collector, Reading, Warm, families
 from perfci.model.case import Metric
-from perfci.model.finding import found
+from perfci.model.finding import DELAYED_MORE, Finding, found
 from perfci.model.report import MOST_VALUES, Comparison, Estimate
 from perfci.model.worker import (
     DECIDING_ANCESTORS,
@@ -27,6 +32,7 @@ from perfci.model.worker import (
 )
 from perfci.stats.evidence import Evidence, paired_evidence, summarise, unpaired_evidence
 from perfci.stats.quantile import median, tail_quantile, upper_median
+from perfci.stats.t_tests import sign_flip_p
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
 from perfci.verdict.policy import Policy, standard_error
 
@@ -34,6 +40,10 @@ QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 _T = TypeVar("_T")
 _STOLEN_SHARE = 0.1
 """A burst whose worker was off its core for more than this share of the time is excluded."""
+_DELAYED = "core taken"
+ALPHA = 0.05
+"""Five rounds reach it where head has more in each. A false answer keeps bursts on both sides, and
+decides nothing by itself."""
 _OF_EVIDENCE = {one.name for one in fields(Evidence)} & {one.name for one in fields(Comparison)}
 
 
@@ -54,27 +64,13 @@ def reduce(
     others' modules of metrics that the worker's Python has. UsageError for a broken one.
     """
     by_burst = _by_burst(raw.samples_ns, raw.blocks)
-    device_by_burst = _by_burst(raw.device_samples_ns, raw.blocks) if raw.device_samples_ns else []
     disturbances = _disturbances(raw.blocks, by_burst)
     kept = _kept(disturbances)
     reasons = Counter(filter(None, disturbances))
-    by_burst, device_by_burst = _without(by_burst, kept), _without(device_by_burst, kept)
-    samples, device_samples = _sorted(by_burst), _sorted(device_by_burst)
-    warm = Warm(
-        raw,
-        cold_cache=cold_cache,
-        bursts=by_burst,
-        samples=samples,
-        device_bursts=device_by_burst,
-        device_samples=device_samples,
-        observed={
-            metric: _without(_calls_by_burst(text, raw.blocks), kept)
-            for metric, text in raw.observed_ns.items()
-        },
-        energy=energy,
-    )
-    readings = [family.read("its reduce", partial(family.reduce, warm)) for family in families()]
+    read = partial(_read, raw, cold_cache=cold_cache, energy=energy)
+    readings, samples = read(kept)
     values = {**raw.values, **_union(one.values for one in readings)}
+    bursts = _union(one.bursts for one in readings)
     missing = _union(one.missing for one in readings)
     extra = {metric.name: metric for metric in raw.extra_metrics}
     for family in (one for one in families() if one.distribution):
@@ -96,13 +92,66 @@ def reduce(
         bursts_set_aside=kept.count(False),
         bursts_disturbed=reasons.total() - kept.count(False),
         disturbance=next((reason for reason, _ in reasons.most_common(1)), ""),
-        bursts=_union(one.bursts for one in readings),
+        bursts=bursts,
         warnings=raw.warnings,
         remarks=raw.remarks,
         first_calls=raw.first_calls[:MOST_FIRST_CALLS],
         extra_metrics=tuple(extra.values()),
         ancestor=ancestor,
+        bursts_delayed=disturbances.count(_DELAYED),
+        with_delayed=_with_delayed(values, bursts, kept, disturbances, read),
     )
+
+
+def _read(
+    raw: Measurement, kept: Sequence[bool], *, cold_cache: bool, energy: float | None
+) -> tuple[list[Reading], Sequence[float]]:
+    """Return what the families make of the bursts that are ``kept``, and these bursts' samples."""
+    by_burst = _without(_by_burst(raw.samples_ns, raw.blocks), kept)
+    device_by_burst = (
+        _without(_by_burst(raw.device_samples_ns, raw.blocks), kept)
+        if raw.device_samples_ns
+        else []
+    )
+    samples = _sorted(by_burst)
+    warm = Warm(
+        raw,
+        cold_cache=cold_cache,
+        bursts=by_burst,
+        samples=samples,
+        device_bursts=device_by_burst,
+        device_samples=_sorted(device_by_burst),
+        observed={
+            metric: _without(_calls_by_burst(text, raw.blocks), kept)
+            for metric, text in raw.observed_ns.items()
+        },
+        energy=energy,
+    )
+    return [
+        family.read("its reduce", partial(family.reduce, warm)) for family in families()
+    ], samples
+
+
+def _with_delayed(
+    values: Mapping[str, float],
+    bursts: Container[str],
+    kept: Sequence[bool],
+    disturbances: Sequence[str],
+    read: Callable[[Sequence[bool]], tuple[list[Reading], Sequence[float]]],
+) -> dict[str, float]:
+    """Return the sampled metrics that are others where delayed bursts are kept.
+
+    Those that are compared by bursts side by side (``bursts``) are medians, and stay.
+    """
+    all_kept = [keep or reason == _DELAYED for keep, reason in zip(kept, disturbances, strict=True)]
+    if all_kept == list(kept):
+        return {}
+    readings, _ = read(all_kept)
+    return {
+        name: value
+        for name, value in _union(one.values for one in readings).items()
+        if METRICS[name].kind == "sampled" and name not in bursts and value != values.get(name)
+    }
 
 
 def _union(parts: Iterable[Mapping[str, _T]]) -> dict[str, _T]:
@@ -142,7 +191,7 @@ def _disturbances(blocks: Sequence[Block], by_burst: Sequence[Sequence[float]]) 
     delays = [delay for block in blocks for delay in block.run_delay]
     reasons = [block.set_aside for block in blocks for _ in range(block.bursts)]
     return tuple(
-        reason or ("core taken" if delay > _STOLEN_SHARE * sum(samples) else "")
+        reason or (_DELAYED if delay > _STOLEN_SHARE * sum(samples) else "")
         for reason, delay, samples in zip(reasons, delays, by_burst, strict=True)
     )
 
@@ -322,6 +371,29 @@ def _neighbours(first: Medians, second: Medians, blocks: Sequence[int]) -> Itera
             if before and after:
                 yield sign * math.log(after / before)
             sign = -sign
+
+
+def delayed_more(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Finding | None:
+    """Return the finding that head's bursts were delayed more often, by the rounds, or None."""
+    before = {output.round: output for output in base}
+    pairs = [(before[output.round], output) for output in head if output.round in before]
+    p = sign_flip_p([after.bursts_delayed - prior.bursts_delayed for prior, after in pairs])
+    if p > ALPHA:
+        return None
+    return found(
+        DELAYED_MORE,
+        head=sum(after.bursts_delayed for _, after in pairs),
+        base=sum(prior.bursts_delayed for prior, _ in pairs),
+        bursts=sum(after.bursts_measured for _, after in pairs),
+        p=p,
+    )
+
+
+def delayed_kept(outputs: Sequence[WorkerOutput]) -> tuple[WorkerOutput, ...]:
+    """Return the outputs with the values that include delayed bursts."""
+    return tuple(
+        replace(output, values={**output.values, **output.with_delayed}) for output in outputs
+    )
 
 
 def compare_pairs(

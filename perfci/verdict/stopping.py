@@ -24,8 +24,6 @@ from perfci.verdict.caveats import (
 )
 from perfci.verdict.policy import Policy, is_beyond, is_within, threshold_of, worse_by
 
-_OF_OWN_ANCESTOR = 0.75
-"""Ancestors ÷ rounds of the minimum: 2 + 1 + 1 + 1 of five."""
 _ENOUGH_WITHOUT_SPREAD = 10
 _LIKELY, _HARDLY = 0.5, 0.05
 _SPREADS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -129,19 +127,15 @@ def rounds_of_ancestor(
 ) -> int:
     """Return how many rounds the next ancestor gives a case that has ``rounds``.
 
-    The ``least`` rounds are spread over as many ancestors as carry a verdict; of many, which
-    somebody asked for, most have one of their own, so that they can prove a change. After them an
-    ancestor, which costs more than a round, gives several; but one alone where ancestors differ, or
-    are too few to believe a change, in an undecided metric: there its second round says little.
+    Each of the ``least`` rounds has an ancestor of its own: they are independent, and so as many as
+    can be. After them an ancestor, which costs about as much as a round, gives two; but one alone
+    where ancestors differ, or a change in an undecided metric has to be believed: there its second
+    round says little. The alternatives: docs/results/ancestors.md.
     """
     rows = [row for row in comparisons if row.metric in undecided]
-    if rounds < least:
-        ancestors = max((row.ancestors for row in comparisons), default=0)
-        wanted = max(DECIDING_ANCESTORS, math.ceil(_OF_OWN_ANCESTOR * least))
-        return max(1, math.ceil((least - rounds) / max(1, wanted - ancestors)))
-    differ = any(map(ancestors_differ, rows))
-    few = any(row.ancestors < row.base.workers and _reaches(row) for row in rows if row.base)
-    return 1 if differ or few else ROUNDS_OF_AN_ANCESTOR
+    if rounds < least or any(map(ancestors_differ, rows)) or any(map(_reaches, rows)):
+        return 1
+    return ROUNDS_OF_AN_ANCESTOR
 
 
 def _reaches(row: Comparison) -> bool:

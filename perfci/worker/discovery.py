@@ -93,7 +93,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
     except UsageError as error:
         failures.append(_broken(order, error))
         metrics.use({})
-    record = ImportRecord((order.root, order.benchmark_root))
+    record = ImportRecord((order.root,))
     imports: dict[str, FileImports] = {}
     before = ""
     for file in order.benchmark_files:
@@ -113,7 +113,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
                     side=order.side,
                     stage="import",
                     kind=kind_of(error),
-                    message=where_it_failed(error, (order.root, order.benchmark_root)),
+                    message=where_it_failed(error, (order.root,)),
                 )
             )
     cases += [case for saved in order.saved for case in _saved_cases(saved)]
@@ -215,5 +215,5 @@ def _source_hash(*files: str) -> str:
 
 
 def _relative(file: str, order: WorkOrder) -> str:
-    """Relative to the benchmarks' tree, so that both sides call one file the same."""
-    return Path(file).relative_to(order.benchmark_root).as_posix()
+    """Relative to the side's tree, so that both sides call one file the same."""
+    return Path(file).relative_to(order.root).as_posix()

@@ -233,7 +233,7 @@ def _live(ends: Ends, serve: Callable[[WorkOrder, Channel, Stage], None]) -> NoR
             "failed",
             stage=stage.name,
             kind=kind_of(error),
-            message=where_it_failed(error, (order.root, order.benchmark_root)),
+            message=where_it_failed(error, (order.root,)),
         )
         code = 1
     flush()

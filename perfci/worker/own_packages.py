@@ -10,6 +10,7 @@ import sys
 import sysconfig
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from perfci.model.case import Copy
 
@@ -57,15 +58,19 @@ def project_folders(tree: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
 def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...]:
     """Return what is installed here of ``project``'s distributions, and of those of ``checkout``.
 
-    Names are normalised. An editable install has none of the project's files, or only some.
+    So is what was installed from any git repository, with its address: whoever asks knows which
+    are the project's. Names are normalised. An editable install has none of the project's files,
+    or only some.
     """
     found = []
     for one in importlib.metadata.distributions():
         name = normalised(one.metadata["Name"] or "")
-        if name in project or _came_from(one, checkout):
+        is_own = name in project or _came_from(one, checkout)
+        origin = "" if is_own else _git_origin(one)
+        if is_own or origin:
             paths = tuple(sorted({_real(path) for path in _places(one)}))
             if paths:
-                found.append(Copy(name, paths))
+                found.append(Copy(name, paths, origin))
     return tuple(dict.fromkeys(found))
 
 
@@ -142,9 +147,22 @@ def _came_from(one: importlib.metadata.Distribution, checkout: str) -> bool:
 
 def _source(one: importlib.metadata.Distribution) -> str:
     """Return the folder that a distribution was installed from; empty where it was none."""
-    text = one.read_text("direct_url.json")
-    url = str(json.loads(text).get("url", "")) if text else ""
+    url = str(_direct_url(one).get("url", ""))
     return os.path.realpath(url.removeprefix("file://")) if url.startswith("file://") else ""
+
+
+def _git_origin(one: importlib.metadata.Distribution) -> str:
+    """Return the address of the git repository that it was installed from; empty where of none."""
+    noted = _direct_url(one)
+    version_control = noted.get("vcs_info")
+    is_git = isinstance(version_control, dict) and version_control.get("vcs") == "git"
+    return str(noted.get("url", "")) if is_git else ""
+
+
+def _direct_url(one: importlib.metadata.Distribution) -> dict[str, Any]:
+    """Return what the installer noted of where it came from (PEP 610)."""
+    noted = json.loads(one.read_text("direct_url.json") or "{}")
+    return noted if isinstance(noted, dict) else {}
 
 
 def _places(one: importlib.metadata.Distribution) -> Iterator[str]:

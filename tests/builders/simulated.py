@@ -67,8 +67,9 @@ class Simulated:
     replaces what the code says. ``before`` is called as a worker starts, with its order and how
     many of its case and side there were: what it raises, the session meets; where it returns the
     kind and message of a failure, the worker ends with them. ``growth`` is what a worker that
-    measures it finds. ``ancestors`` is what these did, ``living`` how many have not ended;
-    under ``slow_imports`` nobody sees one's imports end that does not wait for it.
+    measures it finds. ``delayed`` is how many bursts of each block the kernel keeps off their core,
+    for as long as two of their calls take. ``ancestors`` is what these did, ``living`` how many
+    have not ended; under ``slow_imports`` nobody sees one's imports end that does not wait for it.
     """
 
     def __init__(
@@ -79,12 +80,14 @@ class Simulated:
         latency: Callable[[WorkOrder, int], float] | None = None,
         before: Callable[[WorkOrder, int], tuple[str, str] | None] = lambda *_: None,
         growth: Callable[[WorkOrder], float] = lambda _: 0.0,
+        delayed: Callable[[WorkOrder], int] = lambda _: 0,
     ) -> None:
         self.spread = spread
         self.seed = seed
         self.latency = latency
         self.before = before
         self.growth = growth
+        self.delayed = delayed
         self.started: Counter[tuple[str, str]] = Counter()
         self.ancestors: list[str] = []
         self.living = 0
@@ -233,7 +236,7 @@ class SimulatedChannel:
         except BaseException as error:
             if isinstance(error, _OfTheSession):
                 raise error.error from error
-            roots = (self._order.root, self._order.benchmark_root)
+            roots = (self._order.root,)
             self._printed.write(way_to(error))
             message = where_it_failed(error, roots)
             self._say(self._start_s, "failed", kind=kind_of(error), message=message)
@@ -285,7 +288,11 @@ class SimulatedChannel:
         """Run it as fast as it can be drawn: of a burst's samples, few are needed."""
         calls = min(MOST_SAMPLES, calls)
         samples = [int(1e9 * self._latency * self._noise()) for _ in range(bursts * calls)]
+        delayed = min(bursts, self._executor.delayed(self._order))
+        for place in range(delayed * calls):
+            samples[place] *= 3
         self._samples.append(array("q", samples))
+        delays = [2 * self._latency * calls] * delayed + [0.0] * (bursts - delayed)
         duration = sum(samples) / 1e9
         self._say(
             duration,
@@ -294,7 +301,7 @@ class SimulatedChannel:
             samples=calls,
             started=self._executor.time,
             duration=duration,
-            run_delay=[0.0] * bursts,
+            run_delay=delays,
             set_aside="",
             lead_in=lead_in,
         )
@@ -331,7 +338,7 @@ class SimulatedChannel:
         path, modules = list(sys.path), set(sys.modules)
         folder, writes = Path.cwd(), sys.dont_write_bytecode
         sys.dont_write_bytecode = True
-        roots = tuple(f"{root}/" for root in (self._order.root, self._order.benchmark_root))
+        root = f"{self._order.root}/"
         try:
             os.chdir(self._order.root)
             prepare_path(self._order.python_path)
@@ -347,7 +354,7 @@ class SimulatedChannel:
             own = []
             for name in set(sys.modules) - modules:
                 file = getattr(sys.modules[name], "__file__", None) or ""
-                if name.startswith(PREFIX) or file.startswith(roots):
+                if name.startswith(PREFIX) or file.startswith(root):
                     own.append(("import", file, name))
                     del sys.modules[name]
             self._write_down(own)

@@ -74,7 +74,7 @@ def test_a_link_that_leads_elsewhere_is_not_followed(project: Project, stack: Ex
     assert Sides(project, stack).differing() == {"other", ".git"}
 
 
-def test_a_submodule_is_not_looked_into(project: Project, stack: ExitStack) -> None:
+def test_a_submodule_of_one_side_is_not_looked_into(project: Project, stack: ExitStack) -> None:
     inner = Project(project.folder.parent / "inner")
     inner.commit("one")
     project.commit("base")

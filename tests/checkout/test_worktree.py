@@ -72,7 +72,7 @@ def test_a_commit_that_no_checkout_can_hold_leaves_nothing(project: Project) -> 
     project.git("config", "filter.broken.smudge", "false")
     project.git("config", "filter.broken.required", "true")
     resolved = opened(project).resolve("HEAD")
-    with pytest.raises(OutsideError, match="git reset"), worktrees_of(project).side(resolved):
+    with pytest.raises(OutsideError, match="git read-tree"), worktrees_of(project).side(resolved):
         pytest.fail("this can't be checked out")
     assert left_in(project) == []
 
@@ -223,15 +223,6 @@ def test_concurrent_sessions_do_not_disturb_each_other(project: Project) -> None
     assert errors == [""] * 6
     assert left_in(project) == []
     assert state(project) == before
-
-
-def test_submodules_are_noted_once(project: Project) -> None:
-    project.commit("Submodule", **{".gitmodules": '[submodule "x"]\n\tpath = x\n\turl = ./x\n'})
-    worktrees = worktrees_of(project)
-    resolved = opened(project).resolve("HEAD")
-    with worktrees.side(resolved), worktrees.side(resolved):
-        assert len(worktrees.notes) == 1
-    assert "git submodule update --init --recursive" in worktrees.notes[0]
 
 
 def test_large_files_that_would_be_pointers_are_noted(project: Project) -> None:

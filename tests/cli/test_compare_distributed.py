@@ -19,7 +19,9 @@ def train():
     def step():
         import lib  # no other process does
         lib.forward(weights, dist.get_rank())
-        dist.all_reduce(weights.clone())
+        summed = weights.clone()
+        dist.all_reduce(summed)
+        return lib.used(summed, dist.get_rank())
     return step
 
 @perfci.benchmark
@@ -29,6 +31,9 @@ def ranks():
 LIB = """\
 import time
 import torch.distributed as dist
+
+def used(summed, rank):
+    return summed
 
 def forward(weights, rank):
     weights @ weights
@@ -69,6 +74,22 @@ def test_a_slow_rank_and_a_collective_more_are_found_and_named(ranks: Project) -
     assert "1 all_gather, 1 all_reduce" in " ".join(counts["warnings"])
     sent = found["collective_bytes"]
     assert (sent["base"]["center"], sent["head"]["center"]) == (1048576.0, 2097152.0)
+
+
+def test_ranks_that_return_different_outputs_on_head_alone_fail(
+    ranks: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_NTASKS", "7")
+    broken = LIB.replace("return summed", "return summed + rank")
+    ranks.commit("broken", **{"lib.py": broken})
+    report = ranks.report("compare", "HEAD~1", "HEAD")
+    differing = rows(report, "ranks")["differing_ranks"]
+    assert (differing["status"], differing["gate"]) == ("regressed", "fail")
+    assert report["verdict"]["status"] == "fail"
+    assert "rank 1 returns something else than rank 0: `output` lies " in " ".join(
+        differing["warnings"]
+    )
+    assert any(note.startswith("Ranks were not given SLURM_NTASKS, ") for note in report["notes"])
 
 
 def test_what_ranks_import_is_seen_and_the_same_code_is_not_measured_twice(ranks: Project) -> None:

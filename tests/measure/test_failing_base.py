@@ -143,6 +143,33 @@ def test_a_case_that_bases_own_files_lack_is_new(project: Project) -> None:
     assert report["verdict"]["status"] == "pass"
 
 
+NEW_CASE = {
+    "lib.py": WORK + "\nfresh = work\n",
+    BENCH: "import lib\n"
+    + STEADY
+    + CASE.format("lib.work").replace("case", "other")
+    + CASE.format("lib.fresh"),
+}
+
+
+@pytest.mark.parametrize(
+    ("build", "status"),
+    [("true", "new"), ("test -e benchmarks/added", "failed")],
+    ids=["builds", "does not build without head's files"],
+)
+def test_base_is_built_with_its_own_files_before_they_are_asked(
+    project: Project, build: str, status: str
+) -> None:
+    project.write(BENCH, "import lib\n" + STEADY)
+    path = project.folder / "pyproject.toml"
+    text = path.read_text().replace("[tool.perfci]", f"[tool.perfci]\nbuild = [{build!r}]", 1)
+    project.commit("base", **{"pyproject.toml": text})
+    project.commit("head", **NEW_CASE, **{"benchmarks/added": ""})
+    report = project.report("compare", "HEAD~", "HEAD", "--rounds", "6")
+    assert rows(report, "case")["latency_p50"]["status"] == status
+    assert rows(report, "steady")["latency_p50"]["status"] != "failed"
+
+
 def test_a_case_that_bases_own_definition_skips_is_new(project: Project) -> None:
     skipping = "import lib\n" + STEADY + CASE.format("lib.other")
     here = skipping.replace("benchmark\ndef case", "benchmark(skip=lambda: 'not yet')\ndef case")

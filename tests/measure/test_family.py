@@ -40,7 +40,6 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             task=lambda *_: None,
             forget_cold_caches=lambda _: None,
             places={},
-            benchmark_root=tmp_path,
             differing=None,
             trees=dict,
         )

@@ -89,7 +89,6 @@ def results(folder: Path, **what: str) -> list[WorkerOutput | WorkerFailure]:
         order = WorkOrder(
             root=str(folder),
             python_path=(),
-            benchmark_root=str(folder),
             benchmark_file=str(file),
             case="case",
             side=side,

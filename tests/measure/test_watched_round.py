@@ -57,7 +57,6 @@ class Tree:
         order = WorkOrder(
             root=str(self.root),
             python_path=(str(self.root),),
-            benchmark_root=str(self.root),
             benchmark_file=str(self.file),
             case="case",
             side=side,

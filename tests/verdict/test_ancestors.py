@@ -8,7 +8,7 @@ import pytest
 
 from perfci.model.finding import ANCESTORS_DIFFER
 from perfci.model.report import Comparison
-from perfci.model.worker import DECIDING_ANCESTORS
+from perfci.model.worker import DECIDING_ANCESTORS, ROUNDS_OF_AN_ANCESTOR
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
@@ -75,13 +75,24 @@ def test_a_change_that_too_few_ancestors_show_asks_for_more(ancestors: tuple[int
     assert awaits_rounds(row, POLICY, 1)
 
 
-@pytest.mark.parametrize(("least", "ancestors"), [(5, 4), (8, 6), (20, 15)])
-def test_the_least_rounds_come_from_enough_ancestors_to_prove_a_change(
-    least: int, ancestors: int
-) -> None:
-    of: list[int] = []
-    while len(of) < least:
-        rows = [judged(of, [0.0] * len(of))] if of else []
-        count = rounds_of_ancestor(rows, (), rounds=len(of), least=least)
-        of += [max(of, default=0) + 1] * count
-    assert (len(of), max(of)) == (least, ancestors)
+@pytest.mark.parametrize("least", [5, 8, 20])
+def test_each_of_the_least_rounds_has_an_ancestor_of_its_own(least: int) -> None:
+    for rounds in range(least):
+        rows = [judged(range(1, rounds + 1), [0.0] * rounds)] if rounds else []
+        assert rounds_of_ancestor(rows, (METRIC,), rounds=rounds, least=least) == 1
+
+
+def test_after_them_an_ancestor_gives_several_rounds() -> None:
+    row = judged(range(1, 6), [40 * change for change in WOBBLE[:5]])
+    assert rounds_of_ancestor([row], (METRIC,), rounds=5, least=5) == ROUNDS_OF_AN_ANCESTOR
+
+
+def test_a_change_that_has_to_be_believed_gets_an_ancestor_for_each_further_round() -> None:
+    """Its first rounds had one each: five rounds more would have been needed than ancestors."""
+    row = judged(range(1, 6), [0.1 + change for change in WOBBLE[:5]])
+    assert rounds_of_ancestor([row], (METRIC,), rounds=5, least=5) == 1
+
+
+def test_where_ancestors_differ_each_gives_one_round() -> None:
+    apart = [0.04 * (-1) ** of + wobble for of, wobble in zip(PAIRS, WOBBLE, strict=True)]
+    assert rounds_of_ancestor([judged(PAIRS, apart)], (METRIC,), rounds=8, least=5) == 1

@@ -10,14 +10,15 @@ from perfci.metrics import METRICS
 from perfci.model.finding import IN_WORDS, Reason, found, stated
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
+from perfci.model.worker import WorkerOutput
 from perfci.report.outline import headline, outline
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide, placeholder
 from perfci.verdict.enforcement import enforced, with_caveat, with_unreported
-from perfci.verdict.judgement import readjust
+from perfci.verdict.judgement import adjust, readjust
 from perfci.verdict.policy import MetricPolicy
 from tests.verdict.shards import POLICY, paired, shard
-from tests.verdict.workers import case, failure, side
+from tests.verdict.workers import case, failure, side, worker
 
 LENIENT = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
 UNDECIDED = replace(paired("a", 1.03, noise=30.0), status="inconclusive")
@@ -99,6 +100,29 @@ def test_an_exact_metric_is_judged_by_the_threshold_here(
     rows = compare_case(case("a"), *sides, wide, paired=True)
     assert enforced(passing(paired("b"), *rows), wide).verdict.status == "pass"
     assert enforced(passing(paired("b"), *rows), LENIENT).verdict.status == expected
+
+
+def test_the_floor_of_the_whole_peak_holds_here_too() -> None:
+    """Seen: what passes by 2 % of the peak failed in stage 2, which knew of 4 MiB alone."""
+
+    def workers(name: str, more: float) -> list[WorkerOutput]:
+        values = {"peak_host_memory": 260.0 + more, "host_memory_over_setup": 3.0 + more}
+        lucky = (1.0, 1.001, 0.999, 1.0, 1.001)
+        return [
+            worker(name, number, {metric: each * luck * 2**20 for metric, each in values.items()})
+            for number, luck in enumerate(lucky, start=1)
+        ]
+
+    sides = workers("base", 0.0), workers("head", 4.68)
+    wide = replace(POLICY, metrics={"host_memory_over_setup": MetricPolicy(1e9, "fail", "pass")})
+    rows = adjust(compare_case(case("a"), *sides, wide, paired=True), wide)
+    assert [row.status for row in rows] == ["unchanged", "unchanged"]
+    now = enforced(passing(*rows, not_measured={}), replace(POLICY, thresholds={}))
+    working = next(row for row in now.results if row.metric == "host_memory_over_setup")
+    assert working.threshold == pytest.approx(0.02 * 260 * 2**20, rel=1e-3)
+    assert working.status != "regressed"
+    small = replace(POLICY, thresholds={"a": {"host_memory_over_setup": float(4 << 20)}})
+    assert enforced(passing(*rows), small).verdict.status == "fail"
 
 
 def test_a_wider_threshold_that_is_configured_here_or_lets_nothing_more_pass_is_as_good() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from perfci.config.loading import parse_config
 from perfci.model.report import Comparison
+from perfci.model.worker import WorkerOutput
 from perfci.verdict.comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust
-from perfci.verdict.policy import default_policy
-from tests.verdict.workers import case, side
+from perfci.verdict.policy import Policy, default_policy
+from tests.verdict.workers import case, side, worker
 
 POLICY = default_policy()
 
@@ -95,6 +99,53 @@ def test_memory_over_setup_fails_by_an_amount_and_by_a_share_of_base() -> None:
     assert large.threshold == pytest.approx(100 << 20, rel=1e-3)
     assert large.status == "unchanged"
     assert row(1000.0, 1150.0).status == "regressed"
+
+
+def memory_rows(before: float, after: float, peak: float, policy: Policy) -> list[Comparison]:
+    """Return the rows of working memory and of the peak that it is part of; sizes in MiB."""
+
+    def workers(side: str, working: float, whole: float) -> list[WorkerOutput]:
+        return [
+            worker(
+                side,
+                number,
+                {
+                    "peak_host_memory": (whole + luck) * (1 << 20),
+                    "host_memory_over_setup": (working + luck) * (1 << 20),
+                },
+            )
+            for number, luck in enumerate((0.0, 0.05, -0.04, 0.02, -0.03), start=1)
+        ]
+
+    sides = workers("base", before, peak), workers("head", after, peak + after - before)
+    return list(adjust(compare_case(case(), *sides, policy, paired=True), policy))
+
+
+def test_memory_over_setup_has_a_floor_that_grows_with_the_whole_peak() -> None:
+    """Seen: +4.68 MiB of 260 failed a head that was eight times faster."""
+    whole, working = memory_rows(3.0, 7.68, 260.0, POLICY)
+    assert working.threshold == pytest.approx(0.02 * 260 * (1 << 20), rel=1e-3)
+    assert (whole.status, working.status) == ("unchanged", "unchanged")
+    assert memory_rows(3.0, 12.0, 260.0, POLICY)[1].status == "regressed"
+    assert memory_rows(3.0, 7.68, 150.0, POLICY)[1].status == "regressed"
+
+
+def test_a_threshold_that_somebody_sets_replaces_the_floor_of_the_peak() -> None:
+    by_metric = parse_config(
+        "[metrics.host_memory_over_setup]\nthreshold = 4194304\n", "perfci.toml"
+    ).policy
+    by_benchmark = replace(
+        POLICY, thresholds={"encoder": {"host_memory_over_setup": float(4 << 20)}}
+    )
+    for policy in (by_metric, by_benchmark):
+        working = memory_rows(3.0, 7.68, 260.0, policy)[1]
+        assert (working.status, working.threshold) == ("regressed", 4 << 20)
+
+
+def test_bytes_of_collectives_that_move_by_less_than_a_hundredth_are_unchanged() -> None:
+    for head, expected in ((1005.0, "unchanged"), (1020.0, "regressed")):
+        row = compared("collective_bytes", [1000.0] * 5, [head] * 5)
+        assert (row.method, row.status, row.threshold) == ("exact", expected, 10.0)
 
 
 def test_memory_that_is_decided_asks_for_no_more_rounds() -> None:

@@ -76,6 +76,20 @@ def test_a_burst_whose_core_was_taken_is_set_aside_and_counted() -> None:
     assert output.values["latency_mean"] == pytest.approx(10e-9)
 
 
+def test_a_worker_also_carries_what_its_tail_is_with_the_delayed_bursts() -> None:
+    output = reduced(raw([10, 10, 10, 10, 9000, 9000], block(3, 2, 8000e-9)))
+    assert output.bursts_delayed == 1
+    assert output.with_delayed["latency_mean"] == pytest.approx(18040 / 6 * 1e-9)
+    assert "latency_p50" not in output.with_delayed
+
+
+def test_a_throttled_burst_is_not_among_the_delayed_ones() -> None:
+    capped = block(1, 2, reason="power cap")
+    output = reduced(raw([10, 10, 90, 90, 10, 10], block(1, 2), capped, block(1, 2)))
+    assert (output.bursts_set_aside, output.bursts_delayed) == (1, 0)
+    assert output.with_delayed == {}
+
+
 def test_where_most_bursts_are_disturbed_none_is_set_aside_and_they_are_counted() -> None:
     blocks = block(2, 2, 1e-6, 1e-6), block(1, 2)
     output = reduced(raw([10, 10, 20, 20, 30, 30], *blocks))

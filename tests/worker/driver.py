@@ -144,7 +144,6 @@ class Bench:
         order = WorkOrder(
             root=str(self.root),
             python_path=(str(self.root),),
-            benchmark_root=str(self.root),
             benchmark_files=() if case else files,
             benchmark_file=str(path or "") if case else "",
             case=case,

@@ -148,6 +148,47 @@ def test_ranks_that_have_no_device_each_are_told_what_to_do(bench: Bench) -> Non
         assert "give as many `ranks` as there are at most, or backend='gloo'" in failed["message"]
 
 
+SYNCHRONISED = """
+import perfci
+import torch
+import torch.distributed as dist
+
+def ranks(average):
+    weights, gradient = torch.ones(1000), torch.rand(1000) * (1 + dist.get_rank())
+
+    def step():
+        local = gradient.clone()
+        if average:
+            dist.all_reduce(local)
+        weights.sub_(local, alpha=0.1)
+        return {"weights": weights, "rows": len(weights)}
+    return step
+
+@perfci.benchmark(average=[1, 0])
+def case(average):
+    return perfci.distributed(ranks, ranks=2, start_method="fork", args=(average,))
+"""
+
+
+@pytest.mark.parametrize(("average", "differ"), [(1, 0.0), (0, 1.0)])
+def test_ranks_whose_weights_run_apart_are_counted_and_named(
+    bench: Bench, average: int, differ: float
+) -> None:
+    name = f"case[average={average}]"
+    measured = bench.measure(SYNCHRONISED, name, env=ONE_THREAD)
+    assert measured["values"]["differing_ranks"] == differ
+    remarks = {name: remark for name, remark in measured["remarks"].items() if "differ" in name}
+    if not differ:
+        assert not remarks
+        return
+    assert remarks["differing_ranks"]["code"] == "rank-differs"
+    assert remarks["differing_ranks"]["arguments"]["where"] == "output['weights']"
+    assert (
+        "differing_ranks"
+        not in bench.measure(SYNCHRONISED, name, env=ONE_THREAD, accuracy=False)["values"]
+    )
+
+
 @pytest.mark.parametrize("name", ["ddp", "fsdp2", "tp"])
 def test_the_examples_make_their_steps(bench: Bench, name: str) -> None:
     order = bench.order(bench.write(EXAMPLES.read_text(encoding="utf-8")), name)

@@ -172,7 +172,6 @@ def test_an_order_survives_the_pipe() -> None:
     order = WorkOrder(
         root="/a",
         python_path=("/a/src",),
-        benchmark_root="/b",
         benchmark_files=("/b/bench_é.py",),
         saved=(SavedModel("m", "/m.pt2", "/i.pt", ("eager", "default"), 2.0),),
         seed=7,

@@ -39,7 +39,7 @@ from perfci.api.distributed.member import (
     why_hanging,
 )
 from perfci.api.distributed.rank import LOOPBACK, WHERE_IT_IS, Job, Place, Task, environment, serve
-from perfci.collecting import Steps
+from perfci.collecting import OutputSketch, Steps
 from perfci.errors import BenchmarkError, Unusable
 from perfci.metrics.observed.allocator import kept_pages
 
@@ -194,6 +194,10 @@ class Group:
     def inspected(self, count: int) -> Sequence[Steps]:
         """Return what ``count`` more steps of each rank are like."""
         return self._all("inspected", count, times=count)
+
+    def outputs(self) -> Sequence[OutputSketch]:
+        """Return a sketch of what one more step of each rank returns."""
+        return self._all("outputs")
 
     def _all(self, order: str, *arguments: Any, times: int = 1) -> list[Any]:
         """Have every rank do as ``order`` says, and return what each answers."""

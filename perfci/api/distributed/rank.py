@@ -29,10 +29,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from perfci.api.definition import Work
-from perfci.collecting import Steps
+from perfci.collecting import OutputSketch, Steps
 from perfci.metrics.memory import give_back
 from perfci.metrics.observed.allocator import keep_pages
 from perfci.metrics.observed.tree import resident
+from perfci.metrics.rank_outputs import sketched
 
 T = TypeVar("T")
 LOOPBACK = "127.0.0.1"
@@ -198,11 +199,15 @@ class _Rank:
 
     def step(self) -> None:
         """Make one step, to its end."""
-        self._call()
+        self._output()
+
+    def _output(self) -> Any:
+        output = self._call()
         if self._cuda:
             import torch
 
             torch.cuda.synchronize()
+        return output
 
     def begin(self) -> None:
         """Be warm: look at what is there by now never again, when garbage is collected."""
@@ -217,6 +222,10 @@ class _Rank:
         """Make more steps under torch's profiler."""
         steps = inspected(self.step, count, cuda=self._cuda)
         return replace(steps, host=self._task.place.host)
+
+    def outputs(self) -> OutputSketch:
+        """Return a sketch of what one more step returns."""
+        return sketched(self._output())
 
 
 def _device(place: Place, devices: int) -> int:

@@ -20,6 +20,7 @@ from typing import BinaryIO
 from perfci.errors import OutsideError, PerfciError, UnbuiltCommit, UsageError
 from perfci.measure.checkout.disk import disk_error
 from perfci.measure.checkout.git import Resolved
+from perfci.measure.checkout.submodules import Submodule
 from perfci.units import format_duration
 
 # What a side's build consists of, read and checked, and the key under which it is kept.
@@ -38,6 +39,7 @@ class Recipe:
 
     ``enter`` is a command that goes before each: it takes them out of others' reach. Where the
     build has its ``own_environment``, ``{python}`` in its commands is still to be replaced.
+    ``submodules`` are those that are checked out before the first command.
     """
 
     tree: str
@@ -49,6 +51,12 @@ class Recipe:
     enter: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
     own_environment: bool = False
+    submodules: tuple[Submodule, ...] = ()
+
+    @property
+    def checks_out_submodules(self) -> bool:
+        """Whether one of the commands names git's ``submodule``, and so fetches them itself."""
+        return any("submodule" in word for command in self.commands for word in command)
 
     @property
     def key(self) -> str:
@@ -59,6 +67,7 @@ class Recipe:
         """
         parts = [self.tree, self.python, *("\0".join(command) for command in self.commands)]
         parts += ["own environment"] if self.own_environment else ["watched"]
+        parts += [f"{one.path} at {one.commit}" for one in self.submodules]
         parts += [
             f"{one}={self.environment[one]}" for one in self.passed if one in self.environment
         ]

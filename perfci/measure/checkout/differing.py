@@ -6,18 +6,19 @@ import filecmp
 import hashlib
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatch
 from glob import escape
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from perfci.measure.checkout.git import attempt, git, readable
+from perfci.measure.checkout.git import Repository, attempt, git, readable
+from perfci.measure.checkout.submodules import MODE, checked_out_in, submodules_of
 
 MOST = 5_000
 """Of more files than these nobody asks whether they were used: a change so large is measured."""
-_UNWATCHABLE = frozenset({"120000", "160000"})
+_UNWATCHABLE = frozenset({"120000", MODE})
 """git's modes of a symbolic link, which is followed without being opened, and of a submodule."""
 _ATTRIBUTES = ".gitattributes"
 _BYTECODE = "__pycache__"
@@ -57,35 +58,54 @@ def differing_files(one: Path, other: Path, trees: tuple[str, str]) -> frozenset
     """Return the paths, relative to both roots, of the files that differ or are in one root only.
 
     ``trees`` are git's hashes of what was checked out. ``.git`` is among them: it names the commit.
-    None where a link, a submodule or ``.gitattributes`` (what git makes of a file as it checks it
-    out) differs, and where there are more than ``MOST``. Bytecode that Python makes of a source
-    counts as its source. OutsideError where git fails.
+    Submodules that are checked out in both are looked into. None where a link, another submodule or
+    ``.gitattributes`` (what git makes of a file as it checks it out) differs, and where there are
+    more than ``MOST``. Bytecode that Python makes of a source counts as its source. OutsideError
+    where git fails.
     """
-    changed = _changed(one, trees)
+    changed = _differing(one, other, trees)
+    return frozenset(changed) if changed is not None and len(changed) <= MOST else None
+
+
+def _differing(one: Path, other: Path, trees: tuple[str, str]) -> set[str] | None:
+    submodules = {*checked_out_in(one)} & {*checked_out_in(other)}
+    changed = _changed(one, trees, submodules)
     if changed is None:
         return None
-    untracked = [_not_as_committed(root) for root in (one, other)]
-    if any(name.endswith("/") for names in untracked for name in names):
-        return None  # another repository in this one
-    for name in untracked[0] | untracked[1]:
+    for name in (_not_as_committed(one) | _not_as_committed(other)) - submodules:
         pair = (one / name, other / name)
-        if any(path.is_symlink() for path in pair):
-            return None
+        if any(path.is_symlink() or path.is_dir() for path in pair):
+            return None  # or another repository in this one
         if not all(path.is_file() for path in pair) or not filecmp.cmp(*pair, shallow=False):
             changed.add(name)
-    return frozenset({*changed, ".git"}) if len(changed) < MOST else None
+    for name in submodules:
+        inner_one, inner_other = one / name, other / name
+        commits = (git(inner_one, "rev-parse", "HEAD"), git(inner_other, "rev-parse", "HEAD"))
+        inner = _differing(inner_one, inner_other, commits)
+        if inner is None:
+            return None
+        changed |= {f"{name}/{path}" for path in inner}
+    return {*changed, ".git"}
 
 
-def _changed(root: Path, trees: tuple[str, str]) -> set[str] | None:
-    """Return the files in which two trees of git's differ; None where one can't be watched."""
-    told = iter(git(root, "diff-tree", "-r", "--raw", "--no-renames", "-z", *trees).split("\0"))
+def _changed(root: Path, trees: tuple[str, str], submodules: Collection[str]) -> set[str] | None:
+    """Return the files in which two trees of git's differ; None where one can't be watched.
+
+    Those of ``submodules`` are left out. None, too, where this repository lacks one of the trees.
+    """
+    outcome = attempt(root, "diff-tree", "-r", "--raw", "--no-renames", "-z", *trees)
+    if outcome.status != 0:
+        return None
+    fields = iter(outcome.output.split("\0"))
     changed = set()
-    for entry in told:
+    for entry in fields:
         if entry:
-            before, after, *_ = entry.removeprefix(":").split()
-            if {before, after} & _UNWATCHABLE:
+            modes, name = {*entry.removeprefix(":").split()[:2]}, next(fields)
+            if modes == {MODE} and name in submodules:
+                continue
+            if modes & _UNWATCHABLE:
                 return None
-            changed.add(next(told))
+            changed.add(name)
     return None if any(Path(name).name == _ATTRIBUTES for name in changed) else changed
 
 
@@ -105,20 +125,18 @@ def bytecode_of(source: Path) -> Iterator[Path]:
         yield from (source.parent / _BYTECODE).glob(f"{escape(source.stem)}.*.pyc")
 
 
-def relevant_changes(
-    base: Path, head: Path, trees: tuple[str, str], is_benchmark: Callable[[str], bool]
-) -> dict[str, tuple[str, ...]]:
+def relevant_changes(base: Path, head: Path, trees: tuple[str, str]) -> dict[str, tuple[str, ...]]:
     """Return the changed files by kind: sources, requirements, locks, packaging, submodules, ci.
 
-    ``base`` and ``head`` are worktrees of the git ``trees``. Prose, data, tests and benchmarks,
-    which both sides take from head, are left out. Raises OutsideError where git fails.
+    ``base`` and ``head`` are worktrees of the git ``trees``. Prose, data and tests are left out.
+    Raises OutsideError where git fails.
     """
     kinds: dict[str, list[str]] = {}
     for name, modes in _changed_paths(head, trees):
         kind = "submodules" if _SUBMODULE in modes else kind_of(name)
         if name == "pyproject.toml" or name.endswith("/pyproject.toml"):
             kind = "packaging" if _runs_otherwise(base / name, head / name) else ""
-        if kind and not is_benchmark(name):
+        if kind:
             kinds.setdefault(kind, []).append(name)
     return {kind: tuple(kinds[kind]) for kind in KINDS if kind in kinds}
 
@@ -181,32 +199,28 @@ def _what_runs(pyproject: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def blobs_of(repository: Path, tree: str) -> Mapping[str, str]:
+def blobs_of(repository: Repository, tree: str) -> Mapping[str, str]:
     """Return the path of each file in git's ``tree``, with the id of its content.
 
-    Files of submodules are among them, as their commit in ``tree`` has them, where the checkout has
-    that commit. OutsideError where git fails.
+    Files of submodules are among them, as their commit in ``tree`` has them, where the user's clone
+    has that commit. OutsideError where git fails.
     """
-    listed = git(repository, "ls-tree", "-r", "-z", "--full-tree", tree)
-    files = {}
-    for entry in listed.split("\0"):
-        if entry:
-            told, _, path = entry.partition("\t")
-            mode, _, blob = told.split()
-            if mode != _SUBMODULE:
-                files[readable(path)] = blob
-            elif _has_commit(inner := repository / path, blob):
-                files |= {f"{path}/{name}": one for name, one in blobs_of(inner, blob).items()}
+    files = dict(_blobs(repository.git_dir, tree))
+    for submodule in submodules_of(repository, tree):
+        if submodule.git_dir and submodule.available:
+            below = _blobs(submodule.git_dir, submodule.commit)
+            files |= {f"{readable(submodule.path)}/{name}": blob for name, blob in below}
     return MappingProxyType(files)
 
 
-def _has_commit(submodule: Path, commit: str) -> bool:
-    """Whether a submodule is checked out here, and its repository has the commit."""
-    if not (submodule / ".git").exists():
-        return False
-    offline = {"GIT_NO_LAZY_FETCH": "1"}
-    found = attempt(submodule, "cat-file", "-e", f"{commit}^{{tree}}", environment=offline)
-    return found.status == 0
+def _blobs(git_dir: Path, tree: str) -> Iterator[tuple[str, str]]:
+    listed = git(git_dir, f"--git-dir={git_dir}", "ls-tree", "-r", "-z", "--full-tree", tree)
+    for entry in listed.split("\0"):
+        if entry:
+            description, _, path = entry.partition("\t")
+            mode, _, blob = description.split()
+            if mode != MODE:
+                yield readable(path), blob
 
 
 def blob_id(file: Path, digits: int = _SHA1_DIGITS) -> str:

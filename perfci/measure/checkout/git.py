@@ -422,6 +422,28 @@ def forge_of(repository: Repository | None) -> str:
     return web_page(remote.output) if remote.status == 0 else ""
 
 
+def remotes_of(root: Path) -> frozenset[str]:
+    """Return the addresses of all remotes, as ``comparable_address`` gives them."""
+    listed = attempt(root, "config", "--null", "--get-regexp", r"^remote\..*\.(push)?url$")
+    addresses = (entry.partition("\n")[2] for entry in listed.output.split("\0"))
+    return frozenset(filter(None, (comparable_address(address, root) for address in addresses)))
+
+
+def comparable_address(address: str, root: Path | None = None) -> str:
+    """Return an address that is equal for all ways to write it; nothing for one that has no form.
+
+    SSH and HTTPS, a user, a port, the case of the host and ``.git`` make no difference. A path is
+    relative to ``root``, and absolute where there is none.
+    """
+    if page := web_page(address):
+        return page
+    path = address.strip().removeprefix("file://")
+    if not path or (root is None and not path.startswith("/")) or "://" in path:
+        return ""
+    place = Path(root or "/", path).resolve()
+    return str(place.parent if place.name == ".git" else place).removesuffix(".git")
+
+
 def web_page(remote: str) -> str:
     """Return the page of a remote's address; nothing for a path, or an address that has none."""
     found = _ADDRESS.fullmatch(remote.strip())

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from perfci.measure.checkout.environments import (
     require_unchanged,
 )
 from perfci.measure.checkout.git import Repository, attempt, failure, git
+from perfci.measure.checkout.submodules import Submodule, check_out_submodules
 from perfci.units import counted
 
 # What a kept build consists of, so that one which was changed since isn't measured as it.
@@ -298,7 +299,7 @@ class KeptBuilds:
         remove_tree(self._repository, place.tree)
         built = False
         try:
-            add_tree(self._repository, place.tree, recipe.commit)
+            add_tree(self._repository, place.tree, recipe.commit, recipe.tree, recipe.submodules)
             before = make_manifest(place.tree)
             installed = installed_for(recipe)
             own = in_own_environment(recipe, place.tree) if recipe.own_environment else recipe
@@ -353,19 +354,29 @@ def new_name() -> str:
     return PREFIX + secrets.token_hex(8)
 
 
-def add_tree(repository: Repository, path: Path, commit: str) -> None:
-    """Check ``commit`` out at ``path``, which no branch follows.
+def add_tree(
+    repository: Repository,
+    path: Path,
+    commit: str,
+    tree: str,
+    submodules: Sequence[Submodule] = (),
+) -> None:
+    """Check ``tree`` out at ``path`` as a worktree of ``commit``, which no branch follows.
 
+    The tree is the commit's own, or has other benchmark files. The
+    ``submodules`` are checked out in it.
     OutsideError where that fails; ``remove_tree`` then removes what there is.
     """
     # In two steps, so that nothing is locked in the repository while files are written.
     _register(repository, path, commit)
-    filled = attempt(path, "reset", "--hard", "--quiet")
+    filling = ("read-tree", "--reset", "-u", tree)
+    filled = attempt(path, *filling)
     if filled.status != 0:
         with explaining(f"checking out at {path}"):
             # git names a file that it can't write, but gives no reason.
             (path / f"{PREFIX}probe").write_bytes(bytes(_PROBE_BYTES))
-        raise failure(filled, "reset", "--hard")
+        raise failure(filled, *filling)
+    check_out_submodules(submodules, path)
 
 
 def _register(repository: Repository, path: Path, commit: str) -> None:

@@ -6,13 +6,21 @@ import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from perfci.errors import OutsideError
 from perfci.measure.checkout.build import BUILD_TIMEOUT_S, Recipe, make_recipe
 from perfci.measure.checkout.disk import Lock, explaining, take, take_if_free
-from perfci.measure.checkout.git import Repository, Resolved, attempt, git
+from perfci.measure.checkout.git import WORKING_TREE, Repository, Resolved, attempt, git, readable
 from perfci.measure.checkout.kept_builds import KeptBuilds, add_tree, new_name, remove_tree
+from perfci.measure.checkout.submodules import (
+    Submodule,
+    changed_in_working_tree,
+    checked_out_in,
+    missing_commit,
+    submodules_of,
+)
 
 _UNTRACKED = "?"
 _IMPORTABLE = frozenset({".py", ".so", ".pth"})
@@ -51,12 +59,15 @@ class Worktrees:
     ) -> Iterator[Path]:
         """Give ``resolved`` a folder of its own, built with the ``build`` commands.
 
+        Its ``tree`` is checked out, which may have other benchmark files than its ``commit``.
         ``{python}`` in a command is ``python``. The commands have ``environment`` (nothing by
         default) and ``timeout`` s in all; ``enter`` goes before each. Those of its variables that
         are ``passed`` make another build where they have other values. With commands the folder is
         shared with others who want the same build. With an ``own_environment`` they install into
-        one that lies in the folder, over that of ``python``. Raises UsageError for a command that
-        can't be read, OutsideError where git, the disk or a command fails.
+        one that lies in the folder, over that of ``python``. Submodules that the user's clone has
+        are checked out in it, unless a ``build`` command does so. Raises UsageError for a command
+        that can't be read, MeasureError where a submodule's commit is missing, OutsideError where
+        git, the disk or a command fails.
         """
         recipe = make_recipe(
             *(resolved, build, python, environment or {}, timeout, enter, passed),
@@ -64,7 +75,8 @@ class Worktrees:
         )
         self._prepare()
         self._note_what_is_missing(resolved)
-        with self._built(recipe) if recipe.commands else self._own(resolved.commit) as path:
+        recipe = replace(recipe, submodules=self._submodules(resolved, recipe))
+        with self._built(recipe) if recipe.commands else self._own(recipe) as path:
             yield path
 
     def sweep(self) -> tuple[Path, ...]:
@@ -81,13 +93,13 @@ class Worktrees:
         return tuple(removed)
 
     @contextmanager
-    def _own(self, commit: str) -> Iterator[Path]:
+    def _own(self, recipe: Recipe) -> Iterator[Path]:
         name = new_name()
         path = self._trees / name
         with explaining(f"making {path}"):
             lock = take(self._lock_path(name))
         try:
-            add_tree(self._repository, path, commit)
+            add_tree(self._repository, path, recipe.commit, recipe.tree, recipe.submodules)
             yield path
         finally:
             self._end(path, lock)
@@ -126,13 +138,30 @@ class Worktrees:
         if text not in self.notes:
             self.notes.append(text)
 
+    def _submodules(self, resolved: Resolved, recipe: Recipe) -> tuple[Submodule, ...]:
+        """Return what to check out; notes what the user's clone leaves empty, too."""
+        if recipe.checks_out_submodules:
+            return ()
+        submodules = submodules_of(self._repository, resolved.tree)
+        for submodule in submodules:
+            if submodule.git_dir and not submodule.available:
+                raise missing_commit(submodule, resolved.rev)
+        if empty := [one.path for one in submodules if not one.available]:
+            self._note(
+                f"This clone has submodules that are not checked out, nor are they on the sides: "
+                f"{readable(', '.join(empty))}. Run `git submodule update --init --recursive` if "
+                "benchmarks need them."
+            )
+        if resolved.rev == WORKING_TREE:
+            for path in changed_in_working_tree(self._repository):
+                self._note(
+                    f"Changes in the submodule {readable(path)} that are not committed there are "
+                    "not measured."
+                )
+        return tuple(one for one in submodules if one.available)
+
     def _note_what_is_missing(self, resolved: Resolved) -> None:
         root = self._repository.root
-        if git(root, "ls-tree", "--name-only", resolved.tree, ".gitmodules"):
-            self._note(
-                f"{resolved.rev} has submodules, which are not checked out: add "
-                "`git submodule update --init --recursive` to `build` if benchmarks need them."
-            )
         uses = attempt(
             root, "grep", "--quiet", "-e", "filter=lfs", resolved.tree, "--", ".gitattributes"
         )
@@ -152,15 +181,23 @@ def uncommitted(root: Path) -> dict[str, str]:
 
     These are the commit's files that were changed or removed, and importable ones that were added
     and that git doesn't ignore. What a build leaves (``build``, ``.perfci-build``, ``*.egg-info``)
-    and bytecode is left out. Raises OutsideError where git fails.
+    and bytecode is left out. Submodules that are checked out are looked into. Raises OutsideError
+    where git fails.
     """
-    output = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+    output = git(
+        root,
+        *("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"),
+        "--ignore-submodules=dirty",
+    )
     entries = ((entry[:2].strip(), entry[3:]) for entry in output.split("\0") if entry)
-    return {
+    files = {
         name: _digest(root / name)
         for state, name in entries
         if not state.startswith(_UNTRACKED) or _is_importable(name)
     }
+    for path in checked_out_in(root):
+        files |= {f"{path}/{name}": one for name, one in uncommitted(root / path).items()}
+    return files
 
 
 def written_since(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
@@ -178,6 +215,8 @@ def _is_importable(name: str) -> bool:
 def _digest(path: Path) -> str:
     if path.is_symlink():
         return f"link to {path.readlink()}"
+    if (path / ".git").exists():
+        return f"submodule at {git(path, 'rev-parse', 'HEAD')}"
     if not path.is_file():
         return "no file"
     with path.open("rb") as file:

@@ -33,9 +33,15 @@ from perfci.measure.machine.isolation import (
     require_exec,
     tokens_in,
 )
-from perfci.measure.machine.quiet import available_cores, child_environment, why_undivided
+from perfci.measure.machine.quiet import (
+    available_cores,
+    child_environment,
+    unpassed_of_job,
+    why_undivided,
+)
 from perfci.metrics.observed.cgroup import own_cgroup
 from perfci.model.worker import Quiet
+from perfci.units import first_of
 
 _LEAST_DISK_GIB = 2.0
 _LEAST_MEMORY_GIB = 2.0
@@ -77,6 +83,8 @@ def examine(
         lambda: gpu(pynvml, lambda: card_of(python, environment, launcher)),
     )
     first, last = ((one,) for one in of_python) if _is_possible(launched) else ((), ())
+    unpassed = unpassed_of_job(environment, config.pass_env)
+    of_job = (lambda: _job(unpassed),) if unpassed else ()
     checks: tuple[Callable[[], Finding], ...] = (
         *first,
         _git,
@@ -89,6 +97,7 @@ def examine(
         frequency_governor,
         turbo,
         *last,
+        *of_job,
         lambda: _secrets(environment),
         lambda: _git_secrets(environment, root),
         lambda: _isolation(environment),
@@ -236,6 +245,12 @@ def _cgroup(why: str) -> Finding:
     if why:
         return Finding("ok", "cgroup", f"{why}: memory of what benchmarks start is sampled")
     return Finding("ok", "cgroup", "delegated: the kernel counts memory of what benchmarks start")
+
+
+def _job(unpassed: Sequence[str]) -> Finding:
+    names = first_of(unpassed, 3)
+    said = f"{names} not passed to workers: they are of this process's place in its job"
+    return Finding("ok", "job", f"{said}; `pass_env` passes what you name")
 
 
 def _secrets(environment: Mapping[str, str]) -> Finding:

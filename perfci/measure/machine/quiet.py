@@ -34,8 +34,29 @@ _ALLOWED = frozenset(
         "TERM", "TZ", "USER", "VIRTUAL_ENV", "CONDA_PREFIX", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
         # what `srun` needs to start ranks in this job: with more of them, libraries change theirs
         "SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOB_NUM_NODES",
+        # Open MPI's, which decide nothing that is measured
+        "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_CC", "OMPI_CXX",
     }
 )  # fmt: skip
+_SLURM_SETTINGS = frozenset(
+    {
+        "SLURM_CPU_BIND", "SLURM_CPU_FREQ_REQ", "SLURM_DISTRIBUTION", "SLURM_GPU_BIND",
+        "SLURM_GPU_FREQ", "SLURM_HINT", "SLURM_MEM_BIND", "SLURM_MPI_TYPE", "SLURM_NETWORK",
+        "SLURM_THREADS_PER_CORE",
+    }
+)  # fmt: skip
+"""What `srun` takes for options that were not given: how it places ranks and connects them.
+
+In a step of Slurm's they describe that step's task (a mask of its cores): ranks would be refused.
+"""
+_IN_STEP = "SLURM_STEP_ID"
+_UNDER_MPIRUN = "OMPI_COMM_WORLD_RANK"
+_OF_MPIRUN = (
+    "OMPI_MCA_ess", "OMPI_MCA_initial_wdir", "OMPI_MCA_orte_", "OMPI_MCA_pmix",
+    "OMPI_MCA_shmem_RUNTIME",
+)  # fmt: skip
+"""What `mpirun` adds to the settings of a process that it starts: its place in that job."""
+_JOB_PREFIXES = ("OMPI_", "SLURM_")
 _RECORDED_PREFIXES = ("CUBLAS_", "GLOO_", "NCCL_", "OMPI_MCA_", "UCX_", "VLLM_")
 """Settings of what ranks and servers are made of: they decide speed, so they are facts as well."""
 _ALLOWED_PREFIXES = (
@@ -104,7 +125,9 @@ def child_environment(
 
     ``passed`` names what the user lets through besides; a name that looks like a secret needs it.
     """
-    environment = {name: value for name, value in inherited.items() if _may_pass(name, passed)}
+    environment = {
+        name: value for name, value in inherited.items() if _may_pass(name, passed, inherited)
+    }
     environment |= _NETWORK_OFF
     environment["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # is_available() then opens no context
     if quiet.hash_seed:
@@ -133,19 +156,35 @@ def quiet_facts(quiet: Quiet, plan: CorePlan) -> dict[str, str]:
 def library_facts(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of communication and serving libraries, as facts of the environment.
 
+    So are those of Slurm that place ranks.
+
     What looks like a secret is none, even where ``pass_env`` names it.
     """
     return {
         name: value
         for name, value in sorted(environment.items())
-        if name.startswith(_RECORDED_PREFIXES) and _may_pass(name, ())
+        if (name.startswith(_RECORDED_PREFIXES) or name in _SLURM_SETTINGS)
+        and _may_pass(name, (), environment)
     }
 
 
-def _may_pass(name: str, passed: Sequence[str]) -> bool:
+def unpassed_of_job(inherited: Mapping[str, str], passed: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of Slurm's and Open MPI's variables that workers don't get."""
+    return tuple(
+        name
+        for name in sorted(inherited)
+        if name.startswith(_JOB_PREFIXES) and not _may_pass(name, passed, inherited)
+    )
+
+
+def _may_pass(name: str, passed: Sequence[str], inherited: Mapping[str, str]) -> bool:
     if name in passed:
         return True
     if name in _REFUSED or any(word in name.upper() for word in _SECRET_WORDS):
+        return False
+    if name in _SLURM_SETTINGS:
+        return _IN_STEP not in inherited
+    if name.startswith(_OF_MPIRUN) and _UNDER_MPIRUN in inherited:
         return False
     return name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
 

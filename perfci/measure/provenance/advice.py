@@ -9,11 +9,6 @@ from pathlib import Path
 from perfci.files import parse_toml
 from perfci.worker.own_packages import NO_LIBRARY, packages_in, project_folders
 
-OWN_TREE_ADVICE = (
-    "Read it relative to the working directory, which is the side's own tree: the benchmark's "
-    "`__file__` lies in head's on both sides."
-)
-
 _SCRIPT = "{python} setup.py build_ext --inplace"
 _BACKENDS = ("scikit_build_core", "mesonpy", "maturin", "hatchling", "setuptools", "poetry", "flit")
 _TARGET = ".perfci-build"

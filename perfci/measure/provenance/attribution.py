@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Literal
 
 from perfci.measure.provenance.advice import (
-    OWN_TREE_ADVICE,
     build_advice,
     missing_advice,
     package_advice,
     path_advice,
 )
 from perfci.measure.provenance.counterparts import Resemblance
-from perfci.measure.provenance.events import LOOKS, Event, entries, is_code, is_library
+from perfci.measure.provenance.declared import distribution_at
+from perfci.measure.provenance.events import ENTRY_POINTS, LOOKS, Event, is_code, is_library
 from perfci.measure.provenance.places import Places
-from perfci.worker.own_packages import packages_in
+from perfci.worker.own_packages import normalised, packages_in
 
 Where = Literal["checkout", "another tree", "copy", "perhaps a copy", "child"]
 _STATUS = frozenset({"watched", "looked", "missing"})
@@ -32,9 +32,14 @@ _CHILD_ADVICE = (
 )
 
 
+_OWN_ENVIRONMENT = (
+    'Set environment = "own" in [tool.perfci], with a `build` that installs the project.'
+)
 _SCRIPT_ADVICE = (
-    "The sides declare this console script differently, and one is installed. Set environment = "
-    '"own" in [tool.perfci], with a `build` that installs the project.'
+    f"The sides declare this console script differently, and one is installed. {_OWN_ENVIRONMENT}"
+)
+_ENTRY_POINTS_ADVICE = (
+    f"The sides declare these entry points differently, and one's are installed. {_OWN_ENVIRONMENT}"
 )
 
 
@@ -105,11 +110,9 @@ def provenance_of(
     ]
     own = [one for one, where, _ in attributed if where == "own"]
     others = [one for one in attributed if one[1] not in {"own", "process"}]
-    looks = [(one, place(f"{one.path}/")) for one in events if one.how in LOOKS]
-    beside = [one for one, where in looks if where != "own" and _is_beside(one, places)]
-    looked_up = (attribution.wrong_look(one) for one in beside)
+    looks = [one for one in events if one.how in LOOKS and place(f"{one.path}/") == "own"]
     wrong: dict[tuple[str, str], WrongCode] = {}
-    for found in (*(found for _, _, found in attributed), *looked_up):
+    for _, _, found in attributed:
         if found:
             wrong.setdefault((found.where, found.file), found)
     harmless = [(one, where) for one, where, found in others if not found]
@@ -130,7 +133,7 @@ def provenance_of(
             for one, where in harmless
             if where != "checkout" and one.how in {"import", "load", "map"}
         ),
-        looked_at=tuple(one for one, where in looks if where == "own"),
+        looked_at=tuple(looks),
         advice=missing_advice(
             Path(places.root),
             [one.name for one in events if one.how == "missing"],
@@ -169,12 +172,18 @@ class _Attribution:
 
     def wrong(self, one: Event, where: str) -> WrongCode | None:
         """Return what is wrong with one event; None where nothing is."""
-        if where != "process":
-            if one.how == "run" and where == "" and self._starts_another(one):
-                return WrongCode("copy", one.how, one.path, "", _SCRIPT_ADVICE)
-            if one.path in self.resembling and not self.is_meant(one):
-                return self._wrong_twin(one, self.resembling[one.path])
-            return None if where == "own" else self._wrong_file(one, where)
+        if one.how == ENTRY_POINTS:
+            return self._wrong_entry_points(one, where)
+        if where == "process":
+            return self._wrong_process(one)
+        if one.how == "run" and where == "" and self._starts_another(one):
+            return WrongCode("copy", one.how, one.path, "", _SCRIPT_ADVICE)
+        if one.path in self.resembling and not self.is_meant(one):
+            return self._wrong_twin(one, self.resembling[one.path])
+        return None if where == "own" else self._wrong_file(one, where)
+
+    def _wrong_process(self, one: Event) -> WrongCode | None:
+        """Return what is wrong with a child that isn't watched; None where nothing is."""
         if one.how == "unwatched":
             return WrongCode("child", one.how, one.name, "", _CHILD_ADVICE)
         if one.how == "living" and one.name not in self.watched:
@@ -207,24 +216,6 @@ class _Attribution:
             self._advice(one, relative, has_it=has_it),
         )
 
-    def wrong_look(self, one: Event) -> WrongCode | None:
-        """Return what is wrong with a look beside the benchmarks that run; None where nothing is.
-
-        It is wrong where this side's own tree answers otherwise. Only what differs between the
-        sides counts: not what a build makes, or a benchmark writes.
-        """
-        places = self.places
-        other = next((each for each in places.others if each != places.benchmark_root), "")
-        relative = f"{one.path}/".removeprefix(places.benchmark_root)
-        own, theirs, there = (
-            entries(one.how, Path(root, relative))
-            for root in (places.root, other or places.benchmark_root, places.benchmark_root)
-        )
-        names = (entry.partition("\0")[0] for entry in (own ^ there) & (own ^ theirs))
-        if all(_holds_own(f"{one.path}{name}", places) for name in names):
-            return None
-        return WrongCode("another tree", one.how, one.path, "", OWN_TREE_ADVICE)
-
     def _starts_another(self, one: Event) -> bool:
         """Whether it is a console script that this side's commit declares otherwise."""
         counterparts, name = self.places.counterparts, Path(one.path).name
@@ -234,6 +225,19 @@ class _Attribution:
             and name in counterparts.changed_scripts()
             and counterparts.starts_another(self.places.root, one.path)
         )
+
+    def _wrong_entry_points(self, one: Event, where: str) -> WrongCode | None:
+        """Return what is wrong with installed entry points; None where nothing is."""
+        counterparts, places = self.places.counterparts, self.places
+        distribution = distribution_at(str(Path(one.path).parent))
+        if (
+            where == "own"
+            or counterparts is None
+            or distribution in map(normalised, places.installed)
+            or not counterparts.declares_otherwise(places.root, one.path, one.name)
+        ):
+            return None
+        return WrongCode("copy", one.how, one.path, one.name, _ENTRY_POINTS_ADVICE)
 
     def _wrong_twin(self, one: Event, resemblance: Resemblance) -> WrongCode:
         """Return the error of an installed file that stands for a file of the repository's."""
@@ -326,27 +330,6 @@ class _Attribution:
             Path(one.path).stem if one.path in self.resembling else ""
         )
         return named or package in installed or one.path.startswith(self.meant)
-
-
-def _is_beside(one: Event, places: Places) -> bool:
-    """Whether it lies in the tree whose benchmarks run, and is to be compared with the side's own.
-
-    A folder that holds the benchmarks is there, whatever the side has. Metadata of packages is
-    looked for in all of ``sys.path``.
-    """
-    root = places.benchmark_root
-    if not root or one.how == "distributions" or not f"{one.path}/".startswith(root):
-        return False
-    if one.how in {"stat", "exists"}:
-        return not _holds_own(one.path, places)
-    # where benchmarks lie in the library's folder, looking for them lists that
-    files = [own for own in places.own if not own.endswith("/")]
-    return not any(file.startswith(f"{one.path}/") for file in files)
-
-
-def _holds_own(path: str, places: Places) -> bool:
-    """Whether some of what is the side's own lies there or below."""
-    return any(own == path or own.startswith(f"{path}/") for own in places.own)
 
 
 _USES = frozenset({"import", "load", "map", "open", "run"})

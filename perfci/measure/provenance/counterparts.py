@@ -15,6 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from perfci.measure.checkout.differing import blob_id
+from perfci.measure.provenance.declared import (
+    PROJECT_FILES,
+    SCRIPTS,
+    EntryPoints,
+    distribution_at,
+    entry_points_of,
+    installed_entry_points,
+)
 from perfci.worker.own_packages import NO_LIBRARY
 
 _SMALLEST = 24
@@ -23,8 +31,7 @@ _COMMON = frozenset({"__init__.py", "__main__.py", "conftest.py", "setup.py"})
 """Names that say nothing of a file."""
 _MOST_NAMES = 2000
 """Of a change of more files, only their packages' names are looked for among what is installed."""
-_DECLARING = frozenset({"pyproject.toml", "setup.py", "setup.cfg"})
-_PROJECTS = ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build")
+_PROJECTS = (*PROJECT_FILES, "CMakeLists.txt", "meson.build")
 _COMPILED = (
     *(".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".cu", ".cuh", ".pyx", ".pxd", ".rs", ".f90"),
 )
@@ -41,8 +48,6 @@ class Resemblance:
     certain: bool
 
 
-_DECLARED = re.compile(r"""([\w.-]+)\s*=\s*["']?([\w.]+:[\w.]+)""")
-"""A console script as project files write it: its name, its module and function."""
 _STARTS = re.compile(r"^from ([\w.]+) import ([\w.]+)", re.MULTILINE)
 """The line of an installed console script that imports what it runs."""
 
@@ -66,26 +71,56 @@ class Counterparts:
         )
         blobs = (blob for tree in trees.values() for blob in tree.values())
         self._digits = len(next(blobs, "")) or 40
-        self._scripts = {root: self._declared(root) for root in trees}
+        self._declared = {root: self._entry_points(root) for root in trees}
         self._ids: dict[tuple[str, int, int], str] = {}
 
-    def _declared(self, root: str) -> dict[str, str]:
-        """Return the console scripts in the changed project files of the tree at ``root``."""
-        found: dict[str, str] = {}
-        for path in sorted(self._changed):
-            file = Path(root) / path
-            if file.name in _DECLARING and file.is_file():
-                found |= dict(_DECLARED.findall(file.read_text("utf-8", "replace")))
+    def _entry_points(self, root: str) -> dict[str, EntryPoints]:
+        """Return what the projects in ``root`` declare whose files differ between the sides."""
+        changed = map(PurePosixPath, self._changed)
+        folders = {path.parent for path in changed if path.name in PROJECT_FILES}
+        found: dict[str, EntryPoints] = {}
+        for folder in sorted(folders):
+            found |= entry_points_of(Path(root, folder))
         return found
+
+    def changed_distributions(self) -> tuple[str, ...]:
+        """Return the distributions whose entry points the sides declare differently."""
+        names = {name for declared in self._declared.values() for name in declared if name}
+        return tuple(sorted(name for name in names if self._changed_groups(name)))
+
+    def _changed_groups(self, distribution: str) -> frozenset[str]:
+        sides = [declared.get(distribution, {}) for declared in self._declared.values()]
+        groups = {group for points in sides for group in points}
+        return frozenset(
+            group for group in groups if any(one.get(group) != sides[0].get(group) for one in sides)
+        )
+
+    def declares_otherwise(self, root: str, file: str, group: str) -> bool:
+        """Whether an installed ``entry_points.txt`` isn't what the side at ``root`` declares.
+
+        Of one ``group``, or where that is empty of all; groups that don't differ between the
+        sides are left out.
+        """
+        distribution = distribution_at(str(Path(file).parent))
+        groups = self._changed_groups(distribution)
+        try:
+            installed = installed_entry_points(Path(file))
+        except OSError:  # it is gone
+            return False
+        mine = self._declared[root].get(distribution, {})
+        return any(installed.get(one) != mine.get(one) for one in groups if group in {"", one})
 
     def changed_scripts(self) -> frozenset[str]:
         """Return the names of the console scripts that the sides declare differently."""
-        names = {name for scripts in self._scripts.values() for name in scripts}
+        sides = [self._scripts(root) for root in self._declared]
+        names = {name for scripts in sides for name in scripts}
         return frozenset(
-            name
-            for name in names
-            if len({scripts.get(name) for scripts in self._scripts.values()}) > 1
+            name for name in names if len({scripts.get(name) for scripts in sides}) > 1
         )
+
+    def _scripts(self, root: str) -> dict[str, str]:
+        declared = self._declared[root].values()
+        return {name: code for points in declared for name, code in points.get(SCRIPTS, {}).items()}
 
     def starts_another(self, root: str, script: str) -> bool:
         """Whether an installed console script runs what the side at ``root`` doesn't declare."""
@@ -95,7 +130,7 @@ class Counterparts:
             return False
         if started is None:  # no console script: its content is compared
             return False
-        return self._scripts[root].get(Path(script).name) != ":".join(started.groups())
+        return self._scripts(root).get(Path(script).name) != ":".join(started.groups())
 
     def changed_names(self) -> tuple[str, ...]:
         """Return the names of the files and of the scripts that differ between the sides.

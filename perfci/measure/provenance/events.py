@@ -16,9 +16,11 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 4096
 """What Linux takes, in bytes; a path with the zero at its end."""
 _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
 _CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
-LOOKS = frozenset({"stat", "exists", "list", "kinds", "sizes", "distributions"})
+LOOKS = frozenset({"stat", "list", "kinds", "sizes", "distributions"})
 """What is looked at and not read: whether a file is there, what a folder has (and of what
 kind and size), or of packages' metadata there."""
+ENTRY_POINTS = "entry points"
+"""How an installed distribution's entry points are read, with the group as the name."""
 _LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
 _METADATA = (".dist-info", ".egg-info", ".egg")
 _NOT_COMPARED = frozenset({"__pycache__", ".git"})
@@ -29,9 +31,9 @@ class Event:
     """One thing that a worker or a child of it ran, read or started.
 
     ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program),
-    ``stat`` (is it there, how large is it?), ``exists`` (the first of these alone), ``list`` (a
-    folder), ``distributions`` (what of packages' metadata a folder has), ``network`` (a server's
-    address as the path),
+    ``stat`` (is it there, how large is it?), ``list`` (a folder), ``distributions`` (what of
+    packages' metadata a folder has), ``network`` (a server's address as the path),
+    ``entry points`` (those of a group, of a distribution whose sides declare others),
     ``kept out`` (an import that was refused) or ``missing`` (one that nobody has); of a child
     ``watched``, ``looked`` (at all it had loaded, when it ended) and ``living``, with its process
     id as the ``name``, or ``unwatched``; ``program`` for one that is no Python.
@@ -81,29 +83,23 @@ def is_code(path: str) -> bool:
 
 
 def answer(how: str, path: Path) -> str:
-    """Return ``entries`` as one text."""
-    told = "\0".join(sorted(entries(how, path)))
-    return hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()
-
-
-def entries(how: str, path: Path) -> frozenset[str]:
-    """Return what is told, of a folder name by name; nothing where nothing is there.
+    """Return a hash of what is told, of a folder name by name.
 
     Times are left out: these differ between any two trees.
     """
     try:
-        return frozenset(_entries(how, path))
+        told = "\0".join(sorted(_entries(how, path)))
     except OSError as error:  # a name that is too long, a folder that may not be entered
-        return frozenset({f"error {error.errno}"})
+        told = f"error {error.errno}"
+    return hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()
 
 
 def _entries(how: str, path: Path) -> Iterator[str]:
     if not path.exists():
         return
-    if how in {"stat", "exists"}:
+    if how == "stat":
         status = path.stat()
-        size = status.st_size if how == "stat" and not path.is_dir() else ""
-        yield f"{oct(status.st_mode)} {size}"
+        yield f"{oct(status.st_mode)} {'' if path.is_dir() else status.st_size}"
         return
     if not path.is_dir():
         yield "no folder"

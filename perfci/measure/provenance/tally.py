@@ -37,16 +37,17 @@ _TOOLS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TreeOf:
-    """One side's tree, git's hash of it, its ``TMPDIR``, and the tree whose benchmarks it runs.
+    """One side's tree, git's hash of it, and its ``TMPDIR``.
 
-    The ``pattern`` is that of their files.
+    ``replaced`` are the files of the benchmarks' folder that the side's commit has, too, with
+    another content, relative to the tree; ``pattern`` is that of benchmark files.
     """
 
     root: Path
-    benchmark_root: Path
     tree: str
     temporary: Path
     pattern: str
+    replaced: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -96,8 +97,10 @@ class Tally:
             label = self._label(one.path, tree)
             if len({answer(one.how, each.root / label) for each in self._trees.values()}) > 1:
                 mine.looked_at.add((f"{one.how} {label}", answer(one.how, Path(one.path))))
-        if tree.root != tree.benchmark_root:
-            mine.not_its_own |= {one for one in ran.used if self._differs(Path(one), tree)}
+        used = {self._label(path, tree) for path in ran.used}
+        mine.not_its_own |= {
+            name for name in used & tree.replaced if not fnmatch(Path(name).name, tree.pattern)
+        }
         mine.unknown |= {one for one in ran.unknown if one.partition(" ")[2] not in _TOOLS}
         self._outside[side] |= set(ran.outside)
         self._installed[side] |= {(one.name.partition(".")[0], one.path) for one in ran.elsewhere}
@@ -145,25 +148,15 @@ class Tally:
 
     def notes(self) -> tuple[str, ...]:
         """Return a note on head's helpers that base ran, and has otherwise."""
-        files = {
-            str(Path(path).relative_to(self._trees[side].benchmark_root))
-            for (_, side), mine in self._cases.items()
-            for path in mine.not_its_own
-        }
+        files = {name for mine in self._cases.values() for name in mine.not_its_own}
         if not files:
             return ()
         what = "which differ" if len(files) > 1 else "which differs"
         both = f"Both sides ran head's {', '.join(sorted(files))}, {what} in base"
         return (f"{both}: what lies in the benchmarks' folder is head's.",)
 
-    def _differs(self, path: Path, tree: TreeOf) -> bool:
-        if not path.is_relative_to(tree.benchmark_root) or fnmatch(path.name, tree.pattern):
-            return False
-        own = tree.root / path.relative_to(tree.benchmark_root)
-        return own.is_file() and self._digest(str(own)) != self._digest(str(path))
-
     def _label(self, path: str, tree: TreeOf) -> str:
-        for root in (tree.root, tree.benchmark_root, tree.temporary):
+        for root in (tree.root, tree.temporary):
             if Path(path).is_relative_to(root):
                 return str(Path(path).relative_to(root))
         return path

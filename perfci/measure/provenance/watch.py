@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfci.measure.checkout.differing import bytecode_of
-from perfci.measure.provenance.advice import OWN_TREE_ADVICE
 from perfci.measure.provenance.attribution import Provenance, WrongCode, provenance_of
-from perfci.measure.provenance.events import read_events
+from perfci.measure.provenance.events import ENTRY_POINTS, read_events
 from perfci.measure.provenance.places import Places
 from perfci.model.case import Failure
 from perfci.model.run import WRONG_CODE
@@ -34,10 +33,8 @@ _CODE_OF = {
 _VERBS = {
     "import": "is imported from",
     "kept out": "would be imported from",
-    "open": "is read from",
+    **dict.fromkeys(("open", ENTRY_POINTS), "is read from"),
     "run": "is run from",
-    **dict.fromkeys(("stat", "exists"), "is looked for at"),
-    **dict.fromkeys(("list", "kinds", "sizes"), "is listed in"),
 }
 _EVENT = struct.Struct("iIII")
 _MODIFY, _ATTRIB, _OPEN, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x20, 0x400, 0x800
@@ -91,20 +88,6 @@ def wrong_code(wrong: Sequence[WrongCode], case: str, side: str, log_tail: str) 
     advice = dict.fromkeys(one.advice for one in wrong[:_SHOWN] if one.advice)
     message = "; ".join(lines) + "".join(f"\n{one}" for one in advice)
     return Failure(case, side, "finish", WRONG_CODE, message, log_tail)
-
-
-def read_from_head(names: Sequence[str], case: str) -> Failure:
-    """Return the failure of a case for which C code or a program read head's files on both sides.
-
-    ``names`` are relative to the tree.
-    """
-    shown = ", ".join(names[:_SHOWN])
-    more = f" (and {len(names) - _SHOWN} more)" if len(names) > _SHOWN else ""
-    message = (
-        f"C code or a program opened {shown}{more} in the tree of the benchmarks, which is head's "
-        f"on both sides: not base's own code\n{OWN_TREE_ADVICE}"
-    )
-    return Failure(case, "base", "finish", WRONG_CODE, message)
 
 
 def record_removed(case: str, side: str) -> Failure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from perfci.measure.checkout.differing import blobs_of, known_blobs
+from perfci.measure.checkout.git import open_repository
 from perfci.measure.provenance.attribution import Provenance, provenance_of
 from perfci.measure.provenance.counterparts import Counterparts
 from perfci.measure.provenance.events import Event
 from perfci.measure.provenance.places import Places
 from tests.builders.project import Project
-from tests.measure.provenance.installs import Session, benchmark, two_sides, venv, wrong
+from tests.measure.provenance.installs import Session, benchmark, right, two_sides, venv, wrong
 
 CODE = '"""Sixteen bytes and more."""\nMARKER = "base"\n'
 CHANGED = CODE.replace("base", "head")
@@ -40,7 +42,8 @@ class Installed:
         """Return what it means that ``side`` used these files of the prefix."""
         roots = {name: f"{self.site.parent}/cache/{name}" for name in self.sides}
         root = self.project.folder
-        trees = {roots[name]: blobs_of(root, tree) for name, tree in self.sides.items()}
+        repository = open_repository(root)
+        trees = {roots[name]: blobs_of(repository, tree) for name, tree in self.sides.items()}
         counterparts = Counterparts(trees, partial(known_blobs, root))
         listed = [f"{one.name}/" if one.is_dir() else one.name for one in self.site.iterdir()]
         places = Places(
@@ -223,6 +226,34 @@ def test_a_console_script_that_changed_and_is_installed_once_is_an_error(
     report = Session(project, python).compare()
     assert 'environment = "own"' in wrong(report)
     assert {one["side"] for one in report["failures"]} == {"base"}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("address", "is_own"),
+    [("https://git.example/octo/paint", True), ("https://git.example/octo/tools.git", False)],
+)
+def test_what_is_installed_from_a_remote_of_the_repository_is_the_projects(
+    project: Project, address: str, is_own: bool
+) -> None:
+    """No commit of this clone has its content, and no file of the project declares its name."""
+    project.git("remote", "add", "origin", "git@Git.example:octo/paint.git")
+    files = {BENCH: benchmark("import brush\nran(brush.work())"), "README.md": "base"}
+    two_sides(project, "README.md", files)
+    python, packages = venv(project)
+    noted = {"url": address, "vcs_info": {"vcs": "git", "commit_id": "0" * 40}}
+    info = packages / "brush-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brush\nVersion: 1\n")
+    (info / "RECORD").write_text("brush/__init__.py,,\n")
+    (info / "direct_url.json").write_text(json.dumps(noted))
+    (packages / "brush").mkdir()
+    (packages / "brush" / "__init__.py").write_text("def work():\n    return 'a branch'\n")
+    report = Session(project, python).compare()
+    if is_own:
+        assert 'Where the installed copy is meant: installed = ["brush"]' in wrong(report)
+    else:
+        right(report)
 
 
 @pytest.mark.processes

@@ -10,7 +10,7 @@ from perfci.measure.machine.quiet import CorePlan
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.provenance.attribution import Provenance, provenance_of
 from perfci.measure.provenance.events import Event
-from perfci.measure.provenance.places import Places, benchmark_places, packages_of
+from perfci.measure.provenance.places import Places, packages_of
 from perfci.model.run import Side
 from perfci.model.worker import MeasureSettings, Quiet, SavedModel
 
@@ -56,20 +56,6 @@ def test_data_that_is_read_from_the_checkout_is_no_matter_of_python_path(tmp_pat
     assert "python_path" not in wrong.advice
 
 
-@pytest.mark.parametrize(
-    ("benchmarks", "whole"), [("mylib", False), ("mylib/speed", False), ("mylib/benchmarks", True)]
-)
-def test_benchmarks_in_a_package_leave_each_side_its_own_library(
-    tmp_path: Path, benchmarks: str, whole: bool
-) -> None:
-    folder = tmp_path / benchmarks
-    folder.mkdir(parents=True)
-    (tmp_path / "mylib" / "__init__.py").touch()
-    file = str(folder / "bench_one.py")
-    places = benchmark_places(folder, [file], "bench_*.py", [tmp_path, tmp_path / "src"])
-    assert places == ((f"{folder}/",) if whole else (file,))
-
-
 def test_examples_named_as_other_peoples_packages_are_not_the_projects(tmp_path: Path) -> None:
     for name in ("src/core", "libs/extra", "examples/yaml", "benchmarks/numpy"):
         (tmp_path / name).mkdir(parents=True)
@@ -87,7 +73,6 @@ def test_a_saved_model_that_is_tracked_is_each_sides_own(tmp_path: Path) -> None
     side = SidePlan("base", Side("main", "0" * 40, "python"), tree)
     plan = SessionPlan(
         sides=(side,),
-        benchmark_root=tree,
         benchmarks="benchmarks",
         pattern="bench_*.py",
         python_path=(),

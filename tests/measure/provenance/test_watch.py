@@ -43,9 +43,9 @@ class Watched:
     def run(self, body: str) -> list[list[str]]:
         """Return what was found of a process that ends by a signal, so that nothing is late."""
         names = ("strange", "copies", "harness", "spared", "clones", "names", "installed")
+        names = (*names, "distributions")
         settings = {
-            **dict.fromkeys((*names, "pythons", "benchmarks", "temporary", "twins", "changed"), ()),
-            "benchmark_root": (),
+            **dict.fromkeys((*names, "pythons", "temporary", "twins", "changed"), ()),
             "python_path": (str(self.own),),
             "own": (f"{self.own}/",),
             "checkout": (f"{self.checkout}/",),

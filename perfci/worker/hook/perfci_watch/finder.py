@@ -44,7 +44,7 @@ class OwnCodeFirst:
             entries = [one for one in path if isinstance(one, str) and self._is_own(one)]
             if not entries:
                 return None
-        spec = self._of_both(name, entries, target) or PathFinder.find_spec(name, entries, target)
+        spec = PathFinder.find_spec(name, entries, target)
         if spec is not None and spec.origin is not None:
             self._watch.looked_for(spec.origin)  # who only looks for a module imports none
             return spec
@@ -65,32 +65,6 @@ class OwnCodeFirst:
             more = other.submodule_search_locations
             places += [one for one in more if one not in places and not self._side.is_strange(one)]
         return _namespace(name, places)
-
-    def _of_both(
-        self, name: str, entries: Sequence[str], target: ModuleType | None
-    ) -> ModuleSpec | None:
-        """Return head's helper of the benchmarks in place of this side's own: both run head's."""
-        if not self._side.benchmarks:
-            return None
-        own, heads, folder = self._side.benchmarks
-        leaf = name.rpartition(".")[2]
-        theirs = []
-        for entry in entries:
-            real = self._side.real_folder(entry)
-            at_head = heads + real.removeprefix(own)
-            # an archive is opened to look for a name in it: head's is none of this side's business
-            if (
-                real.startswith(own)
-                and f"{at_head}{leaf}/".startswith(heads + folder)
-                and os.path.isdir(entry)
-            ):
-                theirs.append(at_head)
-        if not theirs:
-            return None
-        spec = PathFinder.find_spec(name, theirs, target)
-        places = (spec.origin, *(spec.submodule_search_locations or ())) if spec else ()
-        inside = any(f"{one}/".startswith(heads + folder) for one in places if one)
-        return spec if inside else None
 
     def _own_path(self) -> list[str]:
         """Return what of ``sys.path`` is this side's: its folders in their order, and all of them.

@@ -30,6 +30,7 @@ class Ownership:
         self.copies = settings["copies"]
         self.twins = settings["twins"]
         self.changed = frozenset(settings["changed"])
+        self.distributions = frozenset(settings["distributions"])
         # a child has no business in the perfci that measures, but for this folder
         harness = (f"{HOOK}/",) if in_child else settings["harness"]
         self.spared = (*settings["spared"], *harness)
@@ -40,8 +41,6 @@ class Ownership:
         self.clones = settings["clones"]
         self.names = frozenset(settings["names"])
         self.installed = frozenset(settings["installed"])
-        self.benchmarks = settings["benchmarks"]
-        self.benchmark_root = settings["benchmark_root"]
         self.temporary = settings["temporary"]
         prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__)}
         self._usual = (*_SYSTEM, *(f"{os.path.realpath(one)}/" for one in prefixes))
@@ -74,6 +73,14 @@ class Ownership:
         if not place and os.path.basename(real) in self.changed:
             return True
         return foreign or (place not in {"", "spared"})
+
+    def declares_entry_points(self, path: str) -> bool:
+        """Whether it has the entry points of a distribution of which the sides declare others."""
+        if not self.distributions or os.path.basename(path) != "entry_points.txt":
+            return False
+        folder = os.path.basename(os.path.dirname(path)).partition("-")[0]
+        name = folder.removesuffix(".egg").removesuffix(".egg-info")
+        return name.replace("_", "-").replace(".", "-").lower() in self.distributions
 
     def is_strange(self, path: str) -> bool:
         """Whether it is another tree's file or folder: no import of this side may find it."""

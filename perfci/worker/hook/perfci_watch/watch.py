@@ -14,6 +14,7 @@ from .record import Record
 TYPE_CHECKING = False  # as in ``ownership``
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from types import FrameType
     from typing import Any, NoReturn
 
 _WRITES = os.O_WRONLY | os.O_TRUNC
@@ -23,10 +24,8 @@ _WALKS = ("os", "glob", "pathlib", "pathlib/__init__", "pathlib/_local", "pathli
 _WALKERS = frozenset(
     {"<frozen os>", *(f"{os.path.dirname(os.__file__)}/{name}.py" for name in _WALKS)}
 )
-_ASKERS = frozenset(
-    {"genericpath", "posixpath", "glob", *(one.replace("/", ".") for one in _WALKS)}
-)
 _METADATA_READERS = ("/importlib/metadata/__init__.py", "/importlib_metadata/__init__.py")
+_READERS_OF_A_GROUP = (*_METADATA_READERS, "/pluggy/_manager.py", "/perfci/plugins.py")
 
 
 def begin_in_child() -> None:
@@ -165,6 +164,9 @@ class Watch:
         text = os.fsdecode(path)
         real = self.side.real(text)
         self._note_real("open", real)
+        if self.side.declares_entry_points(real):  # each group that is asked for counts
+            self.record.say("entry points", real, _asked_group())
+            return
         if not text.startswith("/"):  # another one after a chdir
             if mode is None:  # os.open, whose `dir_fd` is in no event
                 self._opened_below(text)
@@ -297,14 +299,9 @@ class Watch:
         self.looked_for(os.path.abspath(text))
 
     def looked_for(self, path: str) -> None:
-        """Write down that somebody asked whether a file of the side's own is there, say.
-
-        Or one beside the benchmarks that run, which the benchmark finds by its `__file__`.
-        """
+        """Write down that somebody asked whether a file of the side's own is there, say."""
         if path.startswith(self.side.own):
             self.record.say("stat", path, "")
-        elif path.startswith(self.side.benchmark_root):
-            self.record.say("exists" if _asks_if_it_exists() else "stat", path, "")
 
     def _listed(self, path: Any, *, entries: bool = False) -> None:
         """Write down that a folder of the side's own was listed, but for Python's own imports.
@@ -324,7 +321,7 @@ class Watch:
             how = "kinds" if caller in _WALKERS else "sizes"
         text = _path_of(path) if isinstance(path, int) else os.fsdecode(path or ".")
         real = self.side.real(text)
-        if f"{real}/".startswith((*self.side.own, *self.side.benchmark_root)):
+        if f"{real}/".startswith(self.side.own):
             self.record.say(how, real, "")
 
     def _reached(self, _: Any, address: Any) -> None:
@@ -342,17 +339,20 @@ class Watch:
         self.record.say("network", ascii(address)[:100], "")
 
 
-def _asks_if_it_exists() -> bool:
-    """Whether Python's own ``os.path`` and ``pathlib`` ask for a file's kind, not for its size."""
-    frame = sys._getframe(1)  # noqa: SLF001
-    while frame.f_back is not None and frame.f_globals is globals():
+def _asked_group() -> str:
+    """Return the group of entry points that is asked for; empty where nothing says so.
+
+    Those of all groups are read for it. Readers that keep the others for later say nothing.
+    """
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_READERS_OF_A_GROUP):
+            names = frame.f_locals
+            group = names.get("group") or names.get("params", {}).get("group")
+            if isinstance(group, str):
+                return group
         frame = frame.f_back
-    while frame.f_back is not None and frame.f_globals.get("__name__") in _ASKERS:
-        name = frame.f_code.co_name
-        if name not in {"stat", "lstat"}:
-            return name != "getsize"
-        frame = frame.f_back
-    return False
+    return ""
 
 
 def _path_of(descriptor: int) -> str:

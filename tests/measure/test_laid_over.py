@@ -1,0 +1,86 @@
+"""Base with head's benchmark files, in whole sessions of simulated workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.project import Project, rows
+from tests.builders.simulated import Simulated
+
+BENCH = "benchmarks/bench_a.py"
+READING = """\
+from pathlib import Path
+import perfci
+
+HERE = Path(__file__).parent
+
+@perfci.benchmark
+def case():
+    assert (HERE / "NAME").read_text() == Path("expected").read_text()
+    return lambda: sum(range(500))
+"""
+SAVED = """
+[[tool.perfci.saved]]
+name = "net"
+model_path = "benchmarks/net.pt"
+inputs_path = "benchmarks/inputs.pt"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project", Simulated())
+
+
+def compare(project: Project, *more: str) -> None:
+    report = project.report("compare", *more, "--rounds", "5", "--all", "-k", "case")
+    assert not report["failures"]
+    assert rows(report, "case")["latency_p50"]["base"]["workers"] == 5
+
+
+def test_data_of_the_benchmarks_is_heads_on_both_sides(project: Project) -> None:
+    text = READING.replace("NAME", "data")
+    project.commit("base", **{BENCH: text, "benchmarks/data": "1", "expected": "2"})
+    project.commit("head", **{"benchmarks/data": "2"})
+    compare(project, "HEAD~", "HEAD")
+
+
+def test_both_sides_have_the_benchmark_files_of_another_commit(project: Project) -> None:
+    text = READING.replace("NAME", "data")
+    project.commit("old", **{"expected": "3", BENCH: "import perfci\n"})
+    project.commit("new", other="")
+    project.commit("newest", **{BENCH: text, "benchmarks/data": "3"})
+    compare(project, "HEAD~2", "HEAD~", "--benchmarks-of", "HEAD")
+
+
+def test_a_working_tree_is_left_as_it_is(project: Project) -> None:
+    text = READING.replace("NAME", "data")
+    project.commit("base", **{BENCH: text, "benchmarks/data": "1", "expected": "2"})
+    project.write("benchmarks/data", "2")
+    project.write("benchmarks/added", "")
+    before = project.git("status", "--porcelain")
+    compare(project, "HEAD")
+    compare(project, ".", "HEAD~0", "--benchmarks-of", ".")
+    assert project.git("status", "--porcelain") == before
+
+
+def test_a_saved_model_among_the_benchmarks_is_each_sides_own(project: Project) -> None:
+    config = (project.folder / "pyproject.toml").read_text() + SAVED
+    own = {"benchmarks/net.pt": "1", "benchmarks/inputs.pt": "", "expected": "1"}
+    project.commit("base", **{"pyproject.toml": config, BENCH: "", **own})
+    text = READING.replace("NAME", "net.pt")
+    project.commit("head", **{BENCH: text, "benchmarks/net.pt": "2", "expected": "2"})
+    compare(project, "HEAD~", "HEAD")
+
+
+def test_benchmark_files_that_git_writes_otherwise_on_each_side_are_refused(
+    project: Project,
+) -> None:
+    project.commit("base", **{BENCH: READING})
+    project.commit("head", **{".gitattributes": "benchmarks/*.py eol=crlf\n"})
+    done = project.perfci("compare", "HEAD~", "HEAD")
+    assert done.code == 2
+    assert "[converted-benchmark]" in done.text
+    assert "`.gitattributes` in the benchmarks' folder" in done.text
