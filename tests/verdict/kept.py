@@ -28,7 +28,7 @@ import pytest
 from perfci.baselines.baseline import Baseline, with_run
 from perfci.commands import check
 from perfci.commands.check import against_baselines
-from perfci.commands.compare import BothSides, OneSide, Request
+from perfci.commands.compare import BothSides, MeasureOptions, OneSide
 from perfci.commands.conclusion import conclude, judged_alone, run_of, with_session
 from perfci.config.loading import Config
 from perfci.measure.discovery import Discovered
@@ -323,7 +323,7 @@ def _confirmed(kept: Kept, alone: OneSide, judged: Judged) -> Report:
     suspected = suspects(judged.rows, default_policy())
     wanted = SimpleNamespace(python="python3")
 
-    def again(_: object, __: object, ___: object, request: Request) -> BothSides:
+    def again(_: object, __: object, ___: object, request: MeasureOptions) -> BothSides:
         asked = replace(kept, cases=tuple(o for o in kept.cases if o.case.id in request.only))
         measured, judged = _both(asked)
         rows = tuple(row for row in judged.rows if row.case in request.only)
@@ -332,7 +332,9 @@ def _confirmed(kept: Kept, alone: OneSide, judged: Judged) -> Report:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(check, "measure_both", again)
         return _report(
-            *check.confirmed(around, alone, judged, suspected, _stored(kept, 2), wanted, Request())
+            *check.confirmed(
+                around, alone, judged, suspected, _stored(kept, 2), wanted, MeasureOptions()
+            )
         )
 
 
