@@ -73,10 +73,10 @@ def notification_options(function: F) -> F:
 def notifications_of(**given: Any) -> Notifications:
     """Return whom the options of ``notification_options`` notify."""
     from perfci.commands.trend import Notifications
-    from perfci.forges.github import step
+    from perfci.forges import actions
 
     given["webhook"] = (given["webhook"] or "").strip()
-    given["report_url"] = given["report_url"] or step.run_url()
+    given["report_url"] = given["report_url"] or actions.run_url()
     return Notifications(**given)
 
 

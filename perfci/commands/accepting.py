@@ -12,7 +12,13 @@ from perfci.config.loading import parse_config
 from perfci.errors import UsageError
 from perfci.files import read_regular
 from perfci.forges.check import read_identity
-from perfci.forges.github.on_demand import Asked, Demand, Misread, read_commands, why_not
+from perfci.forges.comment_commands import (
+    AcceptRequest,
+    MeasureRequest,
+    UnreadableCommand,
+    read_commands,
+    why_not,
+)
 from perfci.forges.rest import Refused
 from perfci.measure.checkout.commits import author_of, file_at
 from perfci.measure.checkout.git import Repository, Resolved
@@ -21,8 +27,9 @@ from perfci.report.clean import clean_line
 from perfci.verdict.acceptance import Acceptance, accept
 
 if TYPE_CHECKING:
-    from perfci.forges.forge import CheckRuns, Forge
+    from perfci.forges.github import GitHubClient
     from perfci.forges.pull import Pull
+    from perfci.forges.step import Forge
     from perfci.measure.workplace import Surroundings
     from perfci.notices import Say
     from perfci.verdict.decision import Judged, Measured
@@ -91,7 +98,7 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
     lines = []
     for comment, what in commands:
         who = clean_line(comment.author, 80)
-        if isinstance(what, Misread):
+        if isinstance(what, UnreadableCommand):
             say(f"the command of {who} isn't read: {what.why}", err=True)
             continue
         if not comment.bot and comment.author not in allowed:
@@ -103,13 +110,15 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
         lines += [
             Acceptance(acceptance.case, acceptance.metric, acceptance.because, f"@{who}")
             for acceptance in what
-            if not isinstance(acceptance, Demand)
+            if not isinstance(acceptance, MeasureRequest)
         ]
     return tuple(lines)
 
 
-def _asks_to_accept(what: tuple[Asked | Demand, ...] | Misread) -> bool:
-    return isinstance(what, Misread) or any(not isinstance(command, Demand) for command in what)
+def _asks_to_accept(what: tuple[AcceptRequest | MeasureRequest, ...] | UnreadableCommand) -> bool:
+    return isinstance(what, UnreadableCommand) or any(
+        not isinstance(command, MeasureRequest) for command in what
+    )
 
 
 def accepted_where_allowed(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
@@ -121,7 +130,7 @@ def accepted_where_allowed(client: Forge, pull: Pull, say: Say) -> tuple[Accepta
         return ()
 
 
-def measured_since(runs: CheckRuns, pull: Pull) -> str:
+def measured_since(runs: GitHubClient, pull: Pull) -> str:
     """Return when the first check of the head of ``pull`` was set, or nothing without a check."""
     times = []
     for run in runs.checks(pull.head_sha):
@@ -162,10 +171,11 @@ def _is_of_a_fork(environment: Mapping[str, str]) -> bool:
         return True
     if not event_path:
         return False
-    from perfci.forges.github.event import Wanted, read_event
+    from perfci.forges.actions import read_event
+    from perfci.forges.pull import PostTarget
 
     try:
         event = read_event(read_regular(Path(event_path)), event_path)
     except (OSError, UsageError):
         return True
-    return isinstance(event, Wanted) and not event.own
+    return isinstance(event, PostTarget) and not event.own

@@ -12,12 +12,12 @@ from perfci.commands.accepting import today, with_authors
 from perfci.commands.posting import Poster
 from perfci.commands.project import configuration, load_report
 from perfci.errors import OutsideError, UsageError
-from perfci.forges.step import place_of
+from perfci.forges.step import step_of
 from perfci.measure.selection import Written, by_name, written_in
 from perfci.report.links import ADDRESS
 
 if TYPE_CHECKING:
-    from perfci.forges.github.event import MergeGroup, Nothing, Wanted
+    from perfci.forges.pull import MergeGroup, NothingToPost, PostTarget
     from perfci.model.report import Report
     from perfci.notices import Say
     from perfci.verdict.acceptance import Acceptance
@@ -91,7 +91,7 @@ def comment(request: CommentRequest, say: Say) -> JudgedReports:
         )
     answer = _answer(request)
     judge = _Judge(request, answer, say)
-    poster = Poster(request, place_of(request.forge), say)
+    poster = Poster(request, step_of(request.forge), say)
     try:
         loaded = judge.believed(_loaded(request.files, request.unreadable), poster)
         reports = judge.judged(loaded)
@@ -169,7 +169,7 @@ class _Judge:
 
 
 def _answer(request: CommentRequest) -> RequestedAnswer | None:
-    from perfci.forges.github.event import full_sha
+    from perfci.forges.pull import full_sha
 
     if request.answer is None:
         return None
@@ -192,14 +192,14 @@ def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Poli
     return replace(policy, thresholds=both)
 
 
-def _is_own(wanted: Wanted | MergeGroup | Nothing) -> bool:
+def _is_own(wanted: PostTarget | MergeGroup | NothingToPost) -> bool:
     """Return whether the event is of a commit made by an account that may write to the repository.
 
     A merge group is one, because only such an account puts a fork's change into a queue.
     """
-    from perfci.forges.github.event import MergeGroup, Wanted
+    from perfci.forges.pull import MergeGroup, PostTarget
 
-    return isinstance(wanted, MergeGroup) or (isinstance(wanted, Wanted) and wanted.own)
+    return isinstance(wanted, MergeGroup) or (isinstance(wanted, PostTarget) and wanted.own)
 
 
 def _loaded(files: Sequence[Path], unreadable: str | None) -> list[Report]:

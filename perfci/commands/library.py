@@ -154,14 +154,14 @@ def load(path_or_url: PathName) -> Report | Baselines | History:
 
 
 def _fetched(url: str) -> bytes:
-    from perfci.forges.http import Connection, NoAnswer
+    from perfci.forges.http import Connection, NoResponse
     from perfci.report.limits import MOST_BYTES
 
     advice = "Check the address, or download the file and load that."
     with closing(Connection(60.0, MOST_BYTES + 1)) as connection:
         try:
             answer = connection.send("GET", url, {})
-        except NoAnswer as failure:
+        except NoResponse as failure:
             raise OutsideError(
                 "unreadable", f"{url} gives no answer: {failure.why}", advice
             ) from None

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from perfci.errors import UsageError
 from perfci.files import require_file
-from perfci.forges.github import step
+from perfci.forges import actions
 from perfci.forges.rest import Missing, Refused
 from perfci.measure.selection import select
 from perfci.outputs import unwritable
 from perfci.report.clean import clean_line
 
 if TYPE_CHECKING:
-    from perfci.forges.github.client import Client
-    from perfci.forges.github.on_demand import Asking, Measuring
+    from perfci.forges.comment_commands import CommentEvent, OnDemandRun
+    from perfci.forges.github import GitHubClient
     from perfci.notices import Say
 
 
@@ -34,20 +34,20 @@ class OnDemandRequest:
     most_wait_s: float = 120.0
 
 
-def on_demand(request: OnDemandRequest, say: Say) -> Measuring | None:
+def on_demand(request: OnDemandRequest, say: Say) -> OnDemandRun | None:
     """Return what the event's comment has measured, and answer it. None where it asks for nothing.
 
     The result becomes the step's outputs, which are empty without one. A comment whose author may
     not ask gets no answer.
     """
-    from perfci.forges.github.event import Nothing
-    from perfci.forges.github.on_demand import (
-        Demand,
-        Misread,
+    from perfci.forges.comment_commands import (
+        MeasureRequest,
+        UnreadableCommand,
         may_write,
         read_asking,
         read_commands,
     )
+    from perfci.forges.pull import NothingToPost
 
     if request.event is None:
         raise UsageError(
@@ -56,25 +56,25 @@ def on_demand(request: OnDemandRequest, say: Say) -> Measuring | None:
             "Run it in a workflow `on: issue_comment`, which sets GITHUB_EVENT_PATH.",
         )
     advice = "Name the event's file: --event."
-    asking = read_asking(step.read_input(request.event, advice), str(request.event))
-    if isinstance(asking, Nothing):
+    asking = read_asking(actions.read_input(request.event, advice), str(request.event))
+    if isinstance(asking, NothingToPost):
         say(f"nothing is measured: {asking.reason}", err=True)
         return None
     read = read_commands(asking.comment.body)
     demands = (
         ()
-        if isinstance(read, Misread)
-        else [command for command in read if isinstance(command, Demand)]
+        if isinstance(read, UnreadableCommand)
+        else [command for command in read if isinstance(command, MeasureRequest)]
     )
-    if not demands and not isinstance(read, Misread):
+    if not demands and not isinstance(read, UnreadableCommand):
         say("nothing is measured: the comment doesn't ask for it", err=True)
         return None
     who = clean_line(asking.comment.author, 80)
-    with closing(step.client(request.repository, request.most_wait_s)) as client:
+    with closing(actions.client(request.repository, request.most_wait_s)) as client:
         bot = asking.comment.bot
         permission = "" if bot else client.permission(asking.comment.author)
-        if isinstance(read, Misread):
-            measuring: Measuring | str = read.why
+        if isinstance(read, UnreadableCommand):
+            measuring: OnDemandRun | str = read.why
         else:
             selections = [demand.selection for demand in demands]
             measuring = _measuring(client, asking, selections, permission)
@@ -102,11 +102,11 @@ def on_demand(request: OnDemandRequest, say: Say) -> Measuring | None:
 
 
 def _measuring(
-    client: Client, asking: Asking, selections: list[str], permission: str
-) -> Measuring | str:
+    client: GitHubClient, asking: CommentEvent, selections: list[str], permission: str
+) -> OnDemandRun | str:
     """Return what is measured, or why nothing is."""
-    from perfci.forges.github.event import SHA
-    from perfci.forges.github.on_demand import Measuring, why_not_measured
+    from perfci.forges.comment_commands import OnDemandRun, why_not_measured
+    from perfci.forges.pull import SHA
 
     pull = client.pull(asking.number)
     why = why_not_measured(asking.comment, pull, permission)
@@ -121,22 +121,22 @@ def _measuring(
     base = client.leaves(pull, pull.head_sha)
     if SHA.fullmatch(base) is None or SHA.fullmatch(pull.head_sha) is None:
         return "the pull request has no commit in common with its target"
-    return Measuring(asking.number, asking.comment.id, base, pull.head_sha, selections[0])
+    return OnDemandRun(asking.number, asking.comment.id, base, pull.head_sha, selections[0])
 
 
-def _react(client: Client, asking: Asking, content: str, say: Say) -> None:
+def _react(client: GitHubClient, asking: CommentEvent, content: str, say: Say) -> None:
     try:
         client.retry(lambda: client.react(asking.comment.id, content))
     except Refused as failure:  # that it is measured doesn't depend on it
         say(f"no reaction, the token may not: {failure.message}", err=True)
 
 
-def _answer(client: Client, author: str, measuring: Measuring, say: Say) -> None:
+def _answer(client: GitHubClient, author: str, measuring: OnDemandRun, say: Say) -> None:
     """Say that it is measured, where the numbers will be."""
-    from perfci.forges.github.on_demand import measuring_body
+    from perfci.forges.comment_commands import measuring_body
     from perfci.forges.posting import leave_answer
 
-    body = measuring_body(measuring, step.run_url())
+    body = measuring_body(measuring, actions.run_url())
     left = leave_answer(client, measuring.number, measuring.comment, author, body)
     refused = left.kind == "refused"  # that it is measured doesn't depend on it
     say(f"no answer, the token may not: {left.text}" if refused else left.text, err=refused)

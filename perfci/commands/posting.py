@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from perfci.commands.accepting import accepted_where_allowed
 from perfci.errors import OutsideError, PerfciError
 from perfci.files import write_file
-from perfci.forges.github import step
+from perfci.forges import actions
 from perfci.notices import Say
 from perfci.outputs import unwritable
 from perfci.report.clean import clean_line
@@ -20,11 +20,9 @@ from perfci.report.links import NO_LINKS, Links, known_links
 if TYPE_CHECKING:
     from perfci.commands.comment import CommentRequest, RequestedAnswer
     from perfci.forges.check import CheckContent, Posting
-    from perfci.forges.forge import Forge
-    from perfci.forges.github.event import MergeGroup, Nothing, Wanted
     from perfci.forges.posting import Outcome
-    from perfci.forges.pull import Pull, Several
-    from perfci.forges.step import Place
+    from perfci.forges.pull import AmbiguousPull, MergeGroup, NothingToPost, PostTarget, Pull
+    from perfci.forges.step import CiStep, Forge
     from perfci.model.report import Report
     from perfci.verdict.acceptance import Acceptance
 
@@ -34,15 +32,15 @@ _PREFIXES = {"posted": "", "refused": "check not set: ", "stale": "nothing poste
 class Poster:
     """Leaves the reports of a request on its forge, and reports each outcome to ``say``."""
 
-    def __init__(self, request: CommentRequest, place: Place, say: Say) -> None:
+    def __init__(self, request: CommentRequest, step: CiStep, say: Say) -> None:
         self._request = request
-        self._place = place
+        self._step = step
         self._say = say
 
-    def wanted(self) -> Wanted | MergeGroup | Nothing:
+    def wanted(self) -> PostTarget | MergeGroup | NothingToPost:
         """Return the commit to post to, or why there is none."""
         request = self._request
-        return self._place.wanted(request.pull, request.head_sha, request.event)
+        return self._step.target(request.pull, request.head_sha, request.event)
 
     def post(
         self,
@@ -55,12 +53,12 @@ class Poster:
 
         ``judged`` returns them judged again with what comments accept.
         """
-        from perfci.forges.github.event import Nothing
+        from perfci.forges.pull import NothingToPost
 
         wanted = self.wanted()
-        head_sha = "" if isinstance(wanted, Nothing) else wanted.head_sha
+        head_sha = "" if isinstance(wanted, NothingToPost) else wanted.head_sha
         body = self._write_body(reports, head_sha)  # first: a token may be unusable
-        if isinstance(wanted, Nothing):
+        if isinstance(wanted, NothingToPost):
             self._say(f"nothing posted: {wanted.text}", err=True)
             return reports
         with closing(self._client()) as client:
@@ -69,7 +67,7 @@ class Poster:
     def _post(
         self,
         client: Forge,
-        wanted: Wanted | MergeGroup,
+        wanted: PostTarget | MergeGroup,
         reports: list[Report],
         body: str,
         judged: Callable[[Sequence[Acceptance]], list[Report]],
@@ -77,14 +75,13 @@ class Poster:
         strict: bool,
     ) -> list[Report]:
         from perfci.forges.check import check_content
-        from perfci.forges.github.event import MergeGroup, Nothing
         from perfci.forges.posting import find_pull, require_measured
-        from perfci.forges.pull import Pull, Several
+        from perfci.forges.pull import AmbiguousPull, MergeGroup, NothingToPost, Pull
         from perfci.forges.rest import Refused
 
         try:
             target = find_pull(client, wanted)
-            if isinstance(target, (Nothing, Several)):
+            if isinstance(target, (NothingToPost, AmbiguousPull)):
                 self._leave_failure(client, target)
                 return reports
             require_measured(client, [report.head.sha for report in reports], target)
@@ -104,7 +101,7 @@ class Poster:
         check = None
         if self._request.check:
             posting = self._posting_of(target)
-            check = check_content(reports, body, self._place.run_url(), posting, strict=strict)
+            check = check_content(reports, body, self._step.run_url(), posting, strict=strict)
         if isinstance(target, MergeGroup):
             self._leave_check(client, target, check, body)
         else:
@@ -117,7 +114,7 @@ class Poster:
         They are of the commit that was requested, even where the pull request's head has moved
         since.
         """
-        from perfci.forges.github.on_demand import answered
+        from perfci.forges.comment_commands import answered
         from perfci.forges.posting import leave_answer, require_measured
 
         self._write_body(reports, answer.head_sha)  # first: a token may be unusable
@@ -141,10 +138,10 @@ class Poster:
 
     def fail_answer(self, answer: RequestedAnswer, why: str) -> None:
         """Report in the answer that there are no numbers. It raises nothing, as ``fail_check``."""
-        from perfci.forges.github.on_demand import unmeasured_body
+        from perfci.forges.comment_commands import unmeasured_body
         from perfci.forges.posting import leave_answer
 
-        body = unmeasured_body(answer.comment, why, self._place.run_url())
+        body = unmeasured_body(answer.comment, why, self._step.run_url())
         try:
             with closing(self._client()) as client:
                 left = leave_answer(
@@ -161,18 +158,18 @@ class Poster:
 
         It raises nothing, because the caller raises the error of the unreadable report.
         """
-        from perfci.forges.github.event import Nothing
         from perfci.forges.posting import Outcome, find_pull
+        from perfci.forges.pull import NothingToPost
 
         try:
             wanted = self.wanted()
-            if isinstance(wanted, Nothing) or not wanted.head_sha:
+            if isinstance(wanted, NothingToPost) or not wanted.head_sha:
                 return
             with closing(self._client()) as client:
                 target = find_pull(client, wanted)
                 outcome = (
                     Outcome("stale", target.text)
-                    if isinstance(target, Nothing)
+                    if isinstance(target, NothingToPost)
                     else self._set_failed(client, target, why)
                 )
         except PerfciError as another:
@@ -180,7 +177,7 @@ class Poster:
         self._say_outcome(outcome)
 
     def _client(self) -> Forge:
-        return self._place.client(self._request.repository, self._request.most_wait_s)
+        return self._step.client(self._request.repository, self._request.most_wait_s)
 
     def _author(self, client: Forge) -> str:
         return self._request.author or client.login()
@@ -189,7 +186,7 @@ class Poster:
         self, client: Forge, target: Pull | MergeGroup, reports: Sequence[Report]
     ) -> tuple[list[Report], Links]:
         """Return the reports with the caveat on their base, and where a comment may link."""
-        from perfci.forges.forge import caveat_of_base
+        from perfci.forges.posting import caveat_of_base
         from perfci.verdict.enforcement import with_caveat
 
         request = self._request
@@ -202,8 +199,8 @@ class Poster:
                 if report.base and report.command == "compare" and not caveat
             }
             held = list(map(with_caveat, reports, caveats))
-        repository = self._place.repository_url(request.repository)
-        addresses = self._place.addresses
+        repository = self._step.repository_url(request.repository)
+        addresses = self._step.addresses
         return held, known_links(repository, frozenset(known), request.details, addresses)
 
     def _write_body(self, reports: Sequence[Report], head_sha: str, links: Links = NO_LINKS) -> str:
@@ -225,28 +222,30 @@ class Poster:
             name = page_file.stem if number == 1 else f"{page_file.stem}-{number}"
             _write(page_file.with_name(name + page_file.suffix), render_page(report))
 
-    def _posting_of(self, target: Pull | MergeGroup | Several) -> Posting:
+    def _posting_of(self, target: Pull | MergeGroup | AmbiguousPull) -> Posting:
         """Return what a check of ``target`` is of, and which attempt of a run sets it."""
         from perfci.forges.check import Posting
         from perfci.forges.pull import Pull
 
-        attempt = self._place.attempt()
+        attempt = self._step.attempt()
         if isinstance(target, Pull):
             return Posting(target.number, target.target, attempt, target.term.sign)
         return Posting(attempt=attempt)
 
-    def _set_failed(self, client: Forge, target: Pull | MergeGroup | Several, why: str) -> Outcome:
+    def _set_failed(
+        self, client: Forge, target: Pull | MergeGroup | AmbiguousPull, why: str
+    ) -> Outcome:
         from perfci.forges.check import unreadable_content
         from perfci.forges.posting import set_check
 
-        content = unreadable_content(why, self._place.run_url(), self._posting_of(target))
+        content = unreadable_content(why, self._step.run_url(), self._posting_of(target))
         return set_check(client, target.head_sha, content, dry_run=self._request.dry_run)
 
-    def _leave_failure(self, client: Forge, target: Nothing | Several) -> None:
+    def _leave_failure(self, client: Forge, target: NothingToPost | AmbiguousPull) -> None:
         """Fail the check, where one is wanted, of a commit that several pull requests have."""
-        from perfci.forges.pull import Several
+        from perfci.forges.pull import AmbiguousPull
 
-        if isinstance(target, Several):
+        if isinstance(target, AmbiguousPull):
             if self._request.check:
                 self._say_outcome(self._set_failed(client, target, target.reason))
             self._say(f"nothing posted: {target.reason}", err=True)
@@ -307,7 +306,7 @@ class Poster:
             raise unshown
 
     def _summarise(self, body: str) -> OutsideError | None:
-        return step.summarise(body, self._request.body_file, self._say)
+        return actions.summarise(body, self._request.body_file, self._say)
 
     def _say_outcome(self, outcome: Outcome) -> None:
         """Report the outcome of a comment or a check."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.errors import OutsideError, UsageError
 from perfci.files import require_writable, write_file
-from perfci.forges.github import step
+from perfci.forges import actions
 from perfci.notices import Say, silent
 from perfci.outputs import STANDARD_OUTPUT, unwritable
 from perfci.trend.change import Change, KnownChange, Trend
@@ -24,7 +24,7 @@ from perfci.trend.change import Change, KnownChange, Trend
 if TYPE_CHECKING:
     from perfci.commands.project import BranchOrder
     from perfci.config.loading import Config
-    from perfci.forges.github.issues import IssueClient
+    from perfci.forges.github import GitHubClient
     from perfci.history.history import OpenHistory
     from perfci.measure.checkout.git import Repository
     from perfci.report.clean import Clean
@@ -103,7 +103,7 @@ class Notifications:
             self._send_message(trend, say)
 
     def _write_issues(self, trend: Trend, say: Say) -> None:
-        from perfci.forges.github.issues import tell_issues
+        from perfci.forges.issues import tell_issues
 
         with closing(self._client()) as client:
             outcomes = tell_issues(client, trend, self.issue_author, report_url=self.report_url)
@@ -125,8 +125,8 @@ class Notifications:
         else:
             say("sent what is new to the webhook")
 
-    def _client(self) -> IssueClient:
-        return step.issue_client(self.repository, self.most_wait_s)
+    def _client(self) -> GitHubClient:
+        return actions.client(self.repository, self.most_wait_s, "issues: write")
 
 
 def _with_disk_errors(do: Callable[..., None], path: Path, *arguments: str) -> None:

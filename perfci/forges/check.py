@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfci.model.report import Report
-from perfci.report.annotations import Annotation, annotations_of
 from perfci.report.clean import clean_line, escape
+from perfci.report.exporters.codequality import Annotation, annotations_of
 from perfci.report.outline import headline, outline
 from perfci.report.templates import cut
 from perfci.units import counted
@@ -53,7 +53,7 @@ class Posting:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class CheckIdentity:
     """What the external id of a check says that perfci set: ``conclusion`` is of ``pull`` alone."""
 
     pull: int
@@ -61,12 +61,22 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class CommitStatus:
     """A commit status. It knows no neutral: what a check calls so is a success, and says more."""
 
     state: State
     description: str
     url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusAnswer:
+    """A commit status as a forge has it."""
+
+    context: str
+    state: str
+    description: str | None = None
+    target_url: str | None = None
 
 
 _NOWHERE = Posting()
@@ -94,10 +104,10 @@ def check_content(
     return CheckContent(identity, concluded, title, summary, lines, url)
 
 
-def read_identity(external_id: str | None) -> Own | None:
+def read_identity(external_id: str | None) -> CheckIdentity | None:
     """Return what perfci wrote into a check's external id; None of a check that another set."""
-    found = _IDENTITY.fullmatch(external_id or "")
-    return Own(int(found["pull"] or 0), found["own"] or "") if found else None
+    parts = _IDENTITY.fullmatch(external_id or "")
+    return CheckIdentity(int(parts["pull"] or 0), parts["own"] or "") if parts else None
 
 
 def unreadable_content(why: str, url: str = "", posting: Posting = _NOWHERE) -> CheckContent:
@@ -111,10 +121,10 @@ def unreadable_content(why: str, url: str = "", posting: Posting = _NOWHERE) -> 
     return CheckContent(identity, "failure", title, summary, (), url)
 
 
-def status_of(check: CheckContent) -> Status:
+def status_of(check: CheckContent) -> CommitStatus:
     """Return the commit status that stands for ``check`` where checks may not be written."""
     state: State = "failure" if check.conclusion == "failure" else "success"
-    return Status(state, clean_line(check.title, _LONGEST_DESCRIPTION), check.url)
+    return CommitStatus(state, clean_line(check.title, _LONGEST_DESCRIPTION), check.url)
 
 
 def conclusion(reports: Sequence[Report], *, strict: bool = False) -> Conclusion:
@@ -125,16 +135,16 @@ def conclusion(reports: Sequence[Report], *, strict: bool = False) -> Conclusion
     """
     each = {_concluded(report, strict=strict) for report in reports}
     worst: tuple[Conclusion, ...] = ("failure", "neutral", "success")
-    return next(one for one in worst if one in each)
+    return next(kind for kind in worst if kind in each)
 
 
 def verdict_title(reports: Sequence[Report]) -> str:
     """Return the worst report's verdict in one line of plain text."""
     worst = min(reports, key=lambda report: _WORST_FIRST.index(report.verdict.status))
-    halves = "".join(f"{one}: " for one in _halves(worst))
+    halves = "".join(f"{half}: " for half in _halves(worst))
     many = f" (worst of {counted(len(reports), 'environment')})" if len(reports) > 1 else ""
-    said = f"{halves}{worst.verdict.status}: {headline(outline(worst))}"
-    return clean_line(said, _LONGEST_TITLE - len(many)) + many
+    title = f"{halves}{worst.verdict.status}: {headline(outline(worst))}"
+    return clean_line(title, _LONGEST_TITLE - len(many)) + many
 
 
 def fitting(body: str) -> str:
@@ -155,14 +165,14 @@ def beside(
     A commit has one check of a name, whoever looks at it. So it is no better than what is said of
     the ``others``, pull requests with the same head; and beside a job of that name none is a pass.
     """
-    said = [f"#{number} has the same head: {concluded}" for number, concluded in others]
+    remarks = [f"#{number} has the same head: {concluded}" for number, concluded in others]
     if unknown:
-        said.insert(0, f"a job called `{NAME}` is on this commit, and is no verdict")
-    if not said:
+        remarks.insert(0, f"a job called `{NAME}` is on this commit, and is no verdict")
+    if not remarks:
         return check
     every = {check.conclusion, *(concluded for _, concluded in others)}
     worst: Conclusion = "failure" if unknown or "failure" in every else "neutral"
-    title = clean_line("; ".join((*said, check.title)), _LONGEST_TITLE)
+    title = clean_line("; ".join((*remarks, check.title)), _LONGEST_TITLE)
     return replace(check, conclusion=worst, title=title)
 
 
@@ -196,10 +206,10 @@ def _halves(report: Report) -> tuple[str, ...]:
 
     That shards are missing is not among it: the verdict's first reason says so.
     """
-    said = {
+    flaws = {
         "slowed down on purpose": bool(report.injected),
         f"`{report.command}` compares nothing": report.command not in _COMPARING,
         f"shard {report.shard} only": bool(report.shard),
         "interrupted": report.interrupted,
     }
-    return tuple(words for words, true in said.items() if true)
+    return tuple(words for words, true in flaws.items() if true)

@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from perfci.forges.check import NAME, Status
-from perfci.forges.github.client import CommitAnswer, IssueComments, StatusAnswer
-from perfci.forges.github.client import PullAnswer as GitHubPullAnswer
-from perfci.forges.github.event import same_name
-from perfci.forges.github.step import attempt, named, repository_url, run_url, token_of, wanted
+from perfci.forges import actions
+from perfci.forges.check import NAME, CommitStatus, StatusAnswer
+from perfci.forges.github import CommitAnswer, IssueComments
+from perfci.forges.github import PullAnswer as GitHubPullAnswer
 from perfci.forges.http import Pace, RetryPolicy
-from perfci.forges.pull import Comment, Pull
-from perfci.forges.rest import Missing, Service, parse
+from perfci.forges.pull import Comment, Pull, same_name
+from perfci.forges.rest import Missing, Service, parse, policy_of
+from perfci.forges.step import token_of
 from perfci.report.links import FORGEJO
-
-if TYPE_CHECKING:
-    pass
 
 SERVICE = Service(
     "Forgejo",
@@ -31,7 +27,7 @@ SERVICE = Service(
 )
 
 
-class Client(IssueComments):
+class ForgejoClient(IssueComments):
     """What perfci asks of one repository."""
 
     service = SERVICE
@@ -65,13 +61,14 @@ class Client(IssueComments):
     def open_pulls(self, branch: str) -> tuple[Pull, ...]:
         """Return the open pull requests of ``branch``, which is ``owner:branch``."""
         owner, _, name = branch.partition(":")
-        found: tuple[PullAnswer, ...] = self._pages(
+        answers: tuple[PullAnswer, ...] = self._pages(
             "/pulls", tuple[PullAnswer, ...], tuple, state="open"
         )
         return tuple(
-            one.record()
-            for one in found
-            if one.head.ref == name and same_name(one.record().source.partition("/")[0], owner)
+            answer.record()
+            for answer in answers
+            if answer.head.ref == name
+            and same_name(answer.record().source.partition("/")[0], owner)
         )
 
     def parents(self, sha: str) -> tuple[str, ...]:
@@ -80,7 +77,7 @@ class Client(IssueComments):
             commit = self._get(f"/git/commits/{quote(sha, safe='')}", CommitAnswer)
         except Missing:
             return ()
-        return tuple(one.sha for one in commit.parents)
+        return tuple(parent.sha for parent in commit.parents)
 
     def leaves(self, pull: Pull, sha: str) -> str:
         """Return where ``sha``, the head of ``pull`` or a merge of it, leaves the target.
@@ -88,12 +85,12 @@ class Client(IssueComments):
         A merge of the head into the target leaves it at its first parent. Of two commits there is
         no request that names the last one they share.
         """
-        found = self._pull(pull.number)
-        return found.merge_base if found.head.sha == sha else next(iter(self.parents(sha)), "")
+        answer = self._pull(pull.number)
+        return answer.merge_base if answer.head.sha == sha else next(iter(self.parents(sha)), "")
 
-    def is_ancestor(self, one: str, of: str) -> bool:
+    def is_ancestor(self, commit: str, of: str) -> bool:
         """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
-        path = f"/compare/{quote(of, safe='')}...{quote(one, safe='')}"
+        path = f"/compare/{quote(of, safe='')}...{quote(commit, safe='')}"
         try:
             return self._get(path, ComparisonAnswer).total_commits == 0
         except Missing:
@@ -107,17 +104,17 @@ class Client(IssueComments):
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all comments of a pull request, the oldest first: they come without pages."""
         answers = self._get(f"/issues/{number}/comments", tuple[CommentAnswer, ...])
-        return tuple(one.record() for one in answers)
+        return tuple(answer.record() for answer in answers)
 
     def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
         """Return a commit's statuses, the newest first."""
         path = f"/commits/{sha}/statuses"
-        found: tuple[CommitStatusAnswer, ...] = self._pages(
+        answers: tuple[CommitStatusAnswer, ...] = self._pages(
             path, tuple[CommitStatusAnswer, ...], tuple
         )
-        return tuple(one.record() for one in sorted(found, key=lambda one: -one.id))
+        return tuple(answer.record() for answer in sorted(answers, key=lambda answer: -answer.id))
 
-    def create_status(self, sha: str, status: Status) -> None:
+    def create_status(self, sha: str, status: CommitStatus) -> None:
         """Set the status of perfci's name on a commit."""
         request = {"state": status.state, "description": status.description, "context": NAME}
         if status.url:
@@ -185,19 +182,16 @@ class CommitStatusAnswer:
         return StatusAnswer(self.context, self.status, self.description, self.target_url)
 
 
-__all__ = ["addresses", "attempt", "client", "repository_url", "run_url", "wanted"]
-addresses = FORGEJO
-
-
-def client(repository: str | None, most_wait_s: float) -> Client:
+def client(repository: str | None, most_wait_s: float) -> ForgejoClient:
     """Return the client of a repository, with the step's token."""
     token = token_of(
         ("FORGEJO_TOKEN", "GITEA_TOKEN", "GITHUB_TOKEN"),
         "Run it in a workflow, or set FORGEJO_TOKEN to a token that may write issues and the "
         "repository (docs/forges.md).",
     )
-    repository = named(repository)
-    from perfci.forges.rest import policy_of
-
+    repository = actions.named(repository)
     api_url = os.environ.get("GITHUB_API_URL", "")
-    return Client(repository, token, api_url, policy_of(most_wait_s))
+    return ForgejoClient(repository, token, api_url, policy_of(most_wait_s))
+
+
+STEP = replace(actions.STEP, client=client, addresses=FORGEJO)

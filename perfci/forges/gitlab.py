@@ -8,22 +8,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from perfci.errors import UsageError
-from perfci.forges.check import NAME, Status
-from perfci.forges.github.client import StatusAnswer
-from perfci.forges.github.event import MERGE_REQUEST, Nothing, Wanted, full_sha
-from perfci.forges.github.step import given_pull, token_of
+from perfci.forges.check import NAME, CommitStatus, StatusAnswer
 from perfci.forges.http import Pace, RetryPolicy
-from perfci.forges.pull import Comment, Pull
-from perfci.forges.rest import Missing, Rest, Service, TooLong, parse
+from perfci.forges.pull import MERGE_REQUEST, Comment, NothingToPost, PostTarget, Pull, full_sha
+from perfci.forges.rest import Missing, Rest, Service, TooLong, parse, policy_of
+from perfci.forges.step import CiStep, given_pull, token_of
 from perfci.report.clean import clean_line
 from perfci.report.links import GITLAB
-
-if TYPE_CHECKING:
-    from perfci.forges.github.event import Nothing, Wanted
 
 _FEW = 10
 """Notes that fit what is read of an answer, each as long as it may be and its signs escaped."""
@@ -48,7 +42,7 @@ _OTHERWISE = (
 _PROJECT = re.compile(r"[0-9]{1,12}|[A-Za-z0-9_][\w.-]*(/(?!\.{1,2}(/|$))[\w.-]+)+", re.ASCII)
 
 
-class Client(Rest):
+class GitLabClient(Rest):
     """What perfci asks of one project, by its path or its number.
 
     ``page`` is the project's page, of which a note's address is made.
@@ -84,8 +78,8 @@ class Client(Rest):
     def open_pulls(self, branch: str) -> tuple[Pull, ...]:
         """Return the open merge requests of a branch, which forks may have as well."""
         kind = tuple[MergeRequestAnswer, ...]
-        found = self._pages("/merge_requests", kind, tuple, state="opened", source_branch=branch)
-        return tuple(one.record() for one in found)
+        answers = self._pages("/merge_requests", kind, tuple, state="opened", source_branch=branch)
+        return tuple(answer.record() for answer in answers)
 
     def parents(self, sha: str) -> tuple[str, ...]:
         """Return the parents of a commit; none where the project hasn't got it."""
@@ -96,10 +90,10 @@ class Client(Rest):
         """Return where ``sha`` leaves the target of ``pull``; nothing where that isn't known."""
         return self._merge_base(pull.target, sha)
 
-    def is_ancestor(self, one: str, of: str) -> bool:
+    def is_ancestor(self, commit: str, of: str) -> bool:
         """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
         # a commit that it hasn't got is a bad request for GitLab, like any other mistake
-        return self._commit(one) is not None and self._merge_base(one, of) == one
+        return self._commit(commit) is not None and self._merge_base(commit, of) == commit
 
     def _commit(self, sha: str) -> CommitAnswer | None:
         try:
@@ -135,7 +129,7 @@ class Client(Rest):
             notes = self._notes(number, 100)
         except TooLong:  # anybody may leave notes of a million characters
             notes = self._notes(number, _FEW)
-        return tuple(one.record(number, self._url(number)) for one in notes if not one.system)
+        return tuple(note.record(number, self._url(number)) for note in notes if not note.system)
 
     def _notes(self, number: int, at_once: int) -> tuple[NoteAnswer, ...]:
         order = {"sort": "asc", "order_by": "created_at"}
@@ -161,12 +155,12 @@ class Client(Rest):
     def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
         """Return a commit's statuses of perfci's name, the newest first."""
         path = f"/repository/commits/{sha}/statuses"
-        found: tuple[CommitStatusAnswer, ...] = self._pages(
+        answers: tuple[CommitStatusAnswer, ...] = self._pages(
             path, tuple[CommitStatusAnswer, ...], tuple, name=NAME
         )
-        return tuple(one.record() for one in sorted(found, key=lambda one: -one.id))
+        return tuple(answer.record() for answer in sorted(answers, key=lambda answer: -answer.id))
 
-    def create_status(self, sha: str, status: Status) -> None:
+    def create_status(self, sha: str, status: CommitStatus) -> None:
         """Set the status of perfci's name on a commit: GitLab puts it into its newest pipeline."""
         request = {
             "state": STATES[status.state],
@@ -264,7 +258,7 @@ class CommitStatusAnswer:
         return StatusAnswer(self.name, state, self.description, self.target_url)
 
 
-def read_job(variables: Mapping[str, str]) -> Wanted | Nothing:
+def read_job(variables: Mapping[str, str]) -> PostTarget | NothingToPost:
     """Return what the job's pipeline is about; UsageError where a variable is not GitLab's.
 
     A pipeline of merged results has made a commit of its own; the merge request's head is another.
@@ -279,11 +273,11 @@ def read_job(variables: Mapping[str, str]) -> Wanted | Nothing:
                 "Run it in a merge request's pipeline, or name the merge request: --pull NUMBER",
             )
         own = not is_of_a_fork(variables)
-        return Wanted(int(number), full_sha(head, "CI_COMMIT_SHA"), own=own, term=MERGE_REQUEST)
+        return PostTarget(int(number), full_sha(head, "CI_COMMIT_SHA"), own=own, term=MERGE_REQUEST)
     branch, project = variables.get("CI_COMMIT_BRANCH", ""), variables.get("CI_PROJECT_ID", "")
     if not branch or not project or branch == variables.get("CI_DEFAULT_BRANCH"):
-        return Nothing("this pipeline has no merge request", f"To have one, {_OTHERWISE}")
-    return Wanted(
+        return NothingToPost("this pipeline has no merge request", f"To have one, {_OTHERWISE}")
+    return PostTarget(
         head_sha=full_sha(head, "CI_COMMIT_SHA"),
         branch=branch,
         source=project,
@@ -304,12 +298,8 @@ def is_of_a_fork(variables: Mapping[str, str]) -> bool:
     return not source or source != variables.get("CI_MERGE_REQUEST_PROJECT_ID")
 
 
-addresses = GITLAB
-
-
-def wanted(pull: int | None, head_sha: str, _event_path: Path | None) -> Wanted | Nothing:
+def target(pull: int | None, head_sha: str, _event_path: Path | None) -> PostTarget | NothingToPost:
     """Return what is to be posted to: the merge request given, or the pipeline's."""
-
     given = given_pull(pull, head_sha)
     if given is not None:
         return given
@@ -322,7 +312,7 @@ def wanted(pull: int | None, head_sha: str, _event_path: Path | None) -> Wanted 
     return read_job(os.environ)
 
 
-def client(repository: str | None, most_wait_s: float) -> Client:
+def client(repository: str | None, most_wait_s: float) -> GitLabClient:
     """Return the client of the project that the merge request is in, with the job's token."""
     token = token_of(
         ("PERFCI_GITLAB_TOKEN",),
@@ -336,10 +326,8 @@ def client(repository: str | None, most_wait_s: float) -> Client:
             f"{project!r} is no project" if project else "no project is named",
             "Give --repository GROUP/NAME, or the project's number.",
         )
-    from perfci.forges.rest import policy_of
-
     api_url = os.environ.get("CI_API_V4_URL") or SERVICE.example
-    return Client(project, token, api_url, policy_of(most_wait_s), repository_url(repository))
+    return GitLabClient(project, token, api_url, policy_of(most_wait_s), repository_url(repository))
 
 
 def run_url() -> str:
@@ -362,3 +350,6 @@ def attempt() -> str:
 
 def _first(*names: str) -> str:
     return next((text for name in names if (text := os.environ.get(name, ""))), "")
+
+
+STEP = CiStep(target, client, run_url, repository_url, attempt, GITLAB)

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """A server's answer; names in ``headers`` are in lower case.
 
     ``text`` is not all of it where it was longer than was to be read.
@@ -50,7 +50,7 @@ class Answer:
     whole: bool = True
 
 
-class NoAnswer(Exception):
+class NoResponse(Exception):
     """There was none. ``why`` doesn't hold the address, which may be a secret.
 
     ``sent``: whether the request may have arrived; ``spent``: the s after which it was given up.
@@ -99,7 +99,7 @@ class Connection:
 
     def send(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None = None
-    ) -> Answer:
+    ) -> HttpResponse:
         """Return the answer, be it a failure or a redirect; NoAnswer where there is none."""
         writes = verb != "GET"
         wait = max(self._next, self._next_write if writes else 0.0) - self._clock()
@@ -114,11 +114,11 @@ class Connection:
 
     def _exchange(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> HttpResponse:
         session = self._session
         message = _Message(body) if body else None
 
-        def ask() -> Answer:
+        def ask() -> HttpResponse:
             with session.request(
                 verb,
                 url,
@@ -129,16 +129,16 @@ class Connection:
                 stream=True,
             ) as answer:
                 named = {name.lower(): value for name, value in answer.headers.items()}
-                return Answer(answer.status_code, named, *_read(answer, self._most_bytes))
+                return HttpResponse(answer.status_code, named, *_read(answer, self._most_bytes))
 
         try:
             return within(ask, self._timeout)
         except TimeoutError:
             self._session = _Session()  # the old one is still in use by who isn't waited for
             sent = message is None or message.give_up()
-            raise NoAnswer("too slow", sent=sent, spent=self._timeout) from None
+            raise NoResponse("too slow", sent=sent, spent=self._timeout) from None
         except (requests.RequestException, ValueError) as error:  # it may hold the address
-            raise NoAnswer(_reason(error), sent=message is None or message.sent) from None
+            raise NoResponse(_reason(error), sent=message is None or message.sent) from None
 
 
 class _Message:
@@ -234,7 +234,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
 
-def asked_wait(after: str, now: float) -> float | None:
+def requested_wait(after: str, now: float) -> float | None:
     """Return the wait in s that a ``Retry-After`` asks for; None where nothing can be read of it.
 
     It may be a date, which is compared with ``now``, in s since 1970.

@@ -10,18 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from perfci.errors import UsageError
-from perfci.forges.check import NAME, CheckContent, Status, beside, read_identity, status_of
-from perfci.forges.forge import CheckRuns, Forge
-from perfci.forges.github.client import CheckAnswer
-from perfci.forges.github.event import SHA, MergeGroup, Nothing, Wanted
-from perfci.forges.github.on_demand import answer_marker
-from perfci.forges.pull import Decision, Pull, Several, choose, decide, why_not
+from perfci.forges.check import NAME, CheckContent, CommitStatus, beside, read_identity, status_of
+from perfci.forges.comment_commands import answer_marker
+from perfci.forges.pull import (
+    SHA,
+    AmbiguousPull,
+    Decision,
+    MergeGroup,
+    NothingToPost,
+    PostTarget,
+    Pull,
+    choose,
+    decide,
+    why_not,
+)
 from perfci.forges.rest import Refused, Rejected
+from perfci.model.report import Report
 from perfci.report.clean import clean_line
 from perfci.units import counted
+
+if TYPE_CHECKING:
+    from perfci.forges.github import CheckAnswer, GitHubClient
+    from perfci.forges.step import Forge
 
 _A_REQUEST = 50
 """Annotations that GitHub takes at once."""
@@ -40,7 +53,9 @@ class Outcome:
     text: str
 
 
-def find_pull(client: Forge, wanted: Wanted | MergeGroup) -> Pull | MergeGroup | Several | Nothing:
+def find_pull(
+    client: Forge, wanted: PostTarget | MergeGroup
+) -> Pull | MergeGroup | AmbiguousPull | NothingToPost:
     """Return the pull request as GitHub has it now, or why there is nothing to post to.
 
     A merge group is its commit, of which there is nothing to ask.
@@ -53,7 +68,7 @@ def find_pull(client: Forge, wanted: Wanted | MergeGroup) -> Pull | MergeGroup |
     return why_not(pull, wanted.head_sha or pull.head_sha) or pull
 
 
-def require_measured(client: Forge, measured: Sequence[str], found: Pull | MergeGroup) -> None:
+def require_measured(client: Forge, measured: Sequence[str], target: Pull | MergeGroup) -> None:
     """Return where each of the commits ``measured`` is the head of ``found``; else UsageError.
 
     `actions/checkout` checks out the merge of a pull request into its base, so a commit that
@@ -61,8 +76,8 @@ def require_measured(client: Forge, measured: Sequence[str], found: Pull | Merge
     ``merge_commit_sha`` is of the base's tip now, and was another one when it was measured. Of a
     merge group it checks out the head; a child of that is the next group's.
     """
-    head_sha = found.head_sha
-    merged = isinstance(found, Pull)
+    head_sha = target.head_sha
+    merged = isinstance(target, Pull)
     wanted = f"neither {head_sha[:12]} nor a merge of it" if merged else f"not {head_sha[:12]}"
     for sha in dict.fromkeys(measured):
         if sha == head_sha or (merged and _is_merge(client, sha, head_sha)):
@@ -86,7 +101,7 @@ def _is_merge(client: Forge, sha: str, head_sha: str) -> bool:
     return len(parents) == _PARENTS_OF_A_MERGE and parents[1] == head_sha
 
 
-def beside_others(client: Forge, found: Pull | MergeGroup, check: CheckContent) -> CheckContent:
+def beside_others(client: Forge, target: Pull | MergeGroup, check: CheckContent) -> CheckContent:
     """Return ``check`` as it may stand beside the checks of its name that ``found``'s head has.
 
     Of another pull request its newest counts, while that is open and has this head.
@@ -94,19 +109,19 @@ def beside_others(client: Forge, found: Pull | MergeGroup, check: CheckContent) 
     if client.check_runs is None:
         return check
     try:
-        runs = client.check_runs.checks(found.head_sha)
+        runs = client.check_runs.checks(target.head_sha)
     except Refused:  # then it is a status, or none
         return check
-    number = found.number if isinstance(found, Pull) else 0
+    number = target.number if isinstance(target, Pull) else 0
     newest: dict[int, str] = {}
-    for run in sorted(runs, key=lambda one: one.id):
+    for run in sorted(runs, key=lambda run: run.id):
         own = read_identity(run.external_id)
         if own is not None and own.pull not in {0, number}:
             newest[own.pull] = own.conclusion
     worse = [
         (other, concluded)
         for other, concluded in newest.items()
-        if concluded != "success" and why_not(client.pull(other), found.head_sha) is None
+        if concluded != "success" and why_not(client.pull(other), target.head_sha) is None
     ]
     unknown = any(read_identity(run.external_id) is None for run in runs)
     return beside(check, worse, unknown=unknown)
@@ -184,18 +199,20 @@ def _words(decision: Decision) -> str:
 def _carry_out(client: Forge, number: int, decision: Decision, body: str) -> str:
     old = decision.comment
     if old is None:
-        said = f"comment created: {client.create_comment(number, body)}"
+        text = f"comment created: {client.create_comment(number, body)}"
     elif decision.action == "update":
-        said = f"comment updated: {client.update_comment(old, body)}"
+        text = f"comment updated: {client.update_comment(old, body)}"
     else:
-        said = f"comment is up to date: {old.url}"
+        text = f"comment is up to date: {old.url}"
     for twin in decision.twins:
         client.delete_comment(twin)
     deleted = f"; {counted(len(decision.twins), 'twin')} deleted" if decision.twins else ""
-    return clean_line(said) + deleted
+    return clean_line(text) + deleted
 
 
-def _set_check_run(client: Forge, runs: CheckRuns, head_sha: str, check: CheckContent) -> Outcome:
+def _set_check_run(
+    client: Forge, runs: GitHubClient, head_sha: str, check: CheckContent
+) -> Outcome:
     """Create the run with its first annotations, then add the others, a request's worth at once.
 
     How many are there is GitHub's own count: after a failure it says whether a batch arrived.
@@ -217,21 +234,76 @@ def _set_check_run(client: Forge, runs: CheckRuns, head_sha: str, check: CheckCo
     return client.retry(look_and_write)
 
 
-def _posted(client: CheckRuns, head_sha: str, identity: str) -> CheckAnswer | None:
+def _posted(client: GitHubClient, head_sha: str, identity: str) -> CheckAnswer | None:
     runs = client.checks(head_sha)
     return next((run for run in runs if run.external_id == identity), None)
 
 
-def _set_status(client: Forge, head_sha: str, status: Status) -> str:
+def _set_status(client: Forge, head_sha: str, status: CommitStatus) -> str:
     """Set the status where it isn't the newest already; return its state."""
 
     def look_and_write() -> None:
         newest = next(
-            (one for one in client.statuses(head_sha) if one.context.casefold() == NAME), None
+            (
+                status_answer
+                for status_answer in client.statuses(head_sha)
+                if status_answer.context.casefold() == NAME
+            ),
+            None,
         )
-        found = (newest.state, newest.description, newest.target_url or "") if newest else None
-        if found != (status.state, status.description, status.url):
+        shown = (newest.state, newest.description, newest.target_url or "") if newest else None
+        if shown != (status.state, status.description, status.url):
             client.create_status(head_sha, status)
 
     client.retry(look_and_write)
     return status.state
+
+
+def caveat_of_base(client: Forge, target: Pull | MergeGroup, report: Report) -> str:
+    """Return why the base of ``report``, a `compare`, isn't that of ``found``; nothing where it is.
+
+    What a stored baseline was measured on is no commit of the pull request's history. The head of
+    ``report`` has to be known as measured (see ``require_measured``).
+    """
+    if report.command != "compare":
+        return ""
+    if isinstance(target, MergeGroup):
+        return _caveat_of_group(target, report)
+    return _caveat_of_pull(client, target, report)
+
+
+def _caveat_of_group(group: MergeGroup, report: Report) -> str:
+    if not group.base_sha:
+        return "with which commit to compare isn't known: the merge group's branch names none"
+    base = report.base.sha if report.base else ""
+    if base == group.base_sha:
+        return ""
+    return (
+        f"compared with {clean_line(base[:12]) or 'no commit'}, but the merge group is built on "
+        f"{group.base_sha[:12]}"
+    )
+
+
+def _caveat_of_pull(client: Forge, pull: Pull, report: Report) -> str:
+    base, target = report.base.sha if report.base else "", clean_line(pull.target, 100)
+    try:
+        left = client.leaves(pull, report.head.sha)
+        if left and (base == left or _is_between(client, left, base, pull.target)):
+            return ""
+    except Refused:
+        return f"with which commit of {target} to compare isn't known: the token may not read them"
+    there = left[:12] or f"no commit that {client.service.name} knows"
+    return (
+        f"compared with {clean_line(base[:12]) or 'no commit'}, but the {pull.term.name} leaves "
+        f"{target} at {there}"
+    )
+
+
+def _is_between(client: Forge, left: str, base: str, target: str) -> bool:
+    """Say whether ``base`` is on the target since ``left``: who compares with its tip may."""
+    # only a whole SHA is asked for: what a report says must not become another request
+    return (
+        SHA.fullmatch(base) is not None
+        and client.is_ancestor(base, target)
+        and client.is_ancestor(left, base)
+    )

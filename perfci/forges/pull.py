@@ -1,14 +1,75 @@
-"""Pure: a pull request as it is now, and its comments, of which one is ours."""
+"""Pure: what a report may be posted to (pull requests, merge groups), and comments there."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from perfci.forges.github.event import PULL_REQUEST, Nothing, Term, Wanted, same_name
+from perfci.errors import UsageError
 from perfci.report.clean import clean_line
 from perfci.report.exporters.markdown import MARKER
+
+SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""A whole SHA-1 or SHA-256."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What a forge calls a pull request, and the sign before its number."""
+
+    name: str
+    sign: str
+
+
+PULL_REQUEST = Term("pull request", "#")
+MERGE_REQUEST = Term("merge request", "!")
+
+
+@dataclass(frozen=True, slots=True)
+class PostTarget:
+    """What a report may be posted to.
+
+    ``number`` is 0 where the forge has to be asked for the pull request of ``branch``
+    (``owner:branch``, on GitLab the branch alone) in the repository ``source``. ``head_sha`` is the
+    commit that was measured, empty where whatever the pull request's head is now is meant.
+    ``own``: the event says that the head is a branch of the repository itself, not a fork's.
+    ``term`` is what it is called there, and ``advice`` what to do where ``branch`` has none.
+    """
+
+    number: int = 0
+    head_sha: str = ""
+    branch: str = ""
+    source: str = ""
+    own: bool = False
+    term: Term = PULL_REQUEST
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeGroup:
+    """A commit that a merge queue made of the one before it, ``base_sha``, and what is to go in.
+
+    It is no pull request's head, and never moves. ``base_sha`` is empty where the event doesn't
+    say it.
+    """
+
+    head_sha: str
+    base_sha: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToPost:
+    """There is nothing to post to, and nothing is wrong; why, and what to do about it."""
+
+    reason: str
+    advice: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both on one line."""
+        return f"{self.reason}. {self.advice}" if self.advice else self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,38 +99,42 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class AmbiguousPull:
     """One branch in several pull requests: a check can't say of which of them it is."""
 
     head_sha: str
     reason: str
 
 
-def choose(pulls: Sequence[Pull], wanted: Wanted) -> Pull | Several | Nothing:
+def choose(pulls: Sequence[Pull], wanted: PostTarget) -> Pull | AmbiguousPull | NothingToPost:
     """Return the one of a branch's open ``pulls`` whose head was measured."""
     branch = clean_line(wanted.branch, 200)
-    mine = [one for one in pulls if one.open and same_name(one.source, wanted.source)]
+    mine = [pull for pull in pulls if pull.open and same_name(pull.source, wanted.source)]
     if not mine:
         none = f"no open {wanted.term.name} comes from {branch}"
         known = not wanted.advice  # the event was one's own
-        return Nothing(f"{none}: closed or merged meanwhile" if known else none, wanted.advice)
-    heads = [one for one in mine if one.head_sha == wanted.head_sha]
+        return NothingToPost(
+            f"{none}: closed or merged meanwhile" if known else none, wanted.advice
+        )
+    heads = [pull for pull in mine if pull.head_sha == wanted.head_sha]
     if not heads:
-        return Nothing(_moved(branch, wanted.head_sha, mine[0].head_sha))
+        return NothingToPost(_moved(branch, wanted.head_sha, mine[0].head_sha))
     if len(heads) > 1:
-        numbers = ", ".join(one.reference for one in heads)
+        numbers = ", ".join(pull.reference for pull in heads)
         why = f"{branch} is in several {wanted.term.name}s ({numbers}), and a commit has one check"
-        return Several(wanted.head_sha, f"{why}: close all but one, or choose by --pull NUMBER")
+        return AmbiguousPull(
+            wanted.head_sha, f"{why}: close all but one, or choose by --pull NUMBER"
+        )
     return heads[0]
 
 
-def why_not(pull: Pull, head_sha: str) -> Nothing | None:
+def why_not(pull: Pull, head_sha: str) -> NothingToPost | None:
     """Return why nothing is posted to ``pull`` about ``head_sha``; None where it may be."""
     named = f"{pull.term.name} {pull.reference}"
     if not pull.open:
-        return Nothing(f"{named} is closed")
+        return NothingToPost(f"{named} is closed")
     if pull.head_sha != head_sha:
-        return Nothing(_moved(named, head_sha, pull.head_sha))
+        return NothingToPost(_moved(named, head_sha, pull.head_sha))
     return None
 
 
@@ -110,7 +175,8 @@ def decide(comments: Sequence[Comment], author: str, body: str, marker: str = MA
     other tools, too. The oldest stays, where people have seen it and perhaps linked to it.
     """
     ours = sorted(
-        (one for one in comments if _is_ours(one, author, marker)), key=lambda one: one.id
+        (comment for comment in comments if _is_ours(comment, author, marker)),
+        key=lambda comment: comment.id,
     )
     if not ours:
         return Decision("create")
@@ -127,3 +193,19 @@ def _is_ours(comment: Comment, author: str, marker: str) -> bool:
 def _same(one: str, other: str) -> bool:
     """A browser's edit turns line ends into CRLF, which changes nothing that is seen."""
     return one.replace("\r\n", "\n").rstrip() == other.replace("\r\n", "\n").rstrip()
+
+
+def full_sha(text: str, name: str) -> str:
+    """Return ``text``, a commit's whole SHA; UsageError on anything else."""
+    if SHA.fullmatch(text) is None:
+        raise UsageError(
+            "bad-sha",
+            f"{name}: {clean_line(text, 80)!r} is no commit's SHA",
+            "Give all its 40 hexadecimal digits: git rev-parse HEAD",
+        )
+    return text
+
+
+def same_name(one: str, other: str) -> bool:
+    """Say whether two names are one repository's: GitHub's ignore case."""
+    return one.casefold() == other.casefold()

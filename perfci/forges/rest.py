@@ -20,15 +20,15 @@ import msgspec
 
 from perfci.errors import OutsideError, UsageError
 from perfci.forges.http import (
-    Answer,
     Connection,
-    NoAnswer,
+    HttpResponse,
+    NoResponse,
     Pace,
     Retryable,
     RetryPolicy,
     address_of,
-    asked_wait,
     redirected,
+    requested_wait,
     retry,
     whole_seconds,
 )
@@ -116,7 +116,7 @@ class Rest:
         """Read, again and again where the forge fails: reading changes nothing."""
         return self._read(path, kind, parameters)[0]
 
-    def _read(self, path: str, kind: type[T], parameters: Parameters) -> tuple[T, Answer]:
+    def _read(self, path: str, kind: type[T], parameters: Parameters) -> tuple[T, HttpResponse]:
         where = f"{self._at}{path}"
         answer = self.retry(lambda: self._ask("GET", where, parameters=parameters))
         return parse(answer.text, kind, f"GET {where}", self.service), answer
@@ -131,15 +131,15 @@ class Rest:
         **parameters: Parameter,
     ) -> tuple[Any, ...]:
         """Return a list's entries; so many are asked for at once."""
-        found: list[Any] = []
+        entries_read: list[Any] = []
         many, number = self.pages
         for page in range(1, _MOST_PAGES + 1):
             numbers = {many: str(entries), number: str(page)}
             read, answer = self._read(path, kind, {**parameters, **numbers})
             more = items(read)
-            found += more
+            entries_read += more
             if not _goes_on(answer, len(more) >= entries):
-                return tuple(found)
+                return tuple(entries_read)
         raise OutsideError(
             "endless-list",
             f"{self._at}{path} has more than {_MOST_PAGES * entries} entries",
@@ -168,7 +168,7 @@ class Rest:
         path: str,
         body: dict[str, Any] | None = None,
         parameters: Parameters | None = None,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send one request, once, to where the forge has it."""
         request = f"{verb} {path}"
         headers, content = self._headers, None
@@ -188,8 +188,8 @@ class Rest:
                 "moved", f"{request} goes in circles", f"Correct {self.service.address}."
             )
         if answer.status == 202 and verb == "GET":
-            said = f"{request} was answered with 202: not ready yet"
-            raise Unsure(f"{self.service.slug}-busy", said, self.service.later)
+            busy = f"{request} was answered with 202: not ready yet"
+            raise Unsure(f"{self.service.slug}-busy", busy, self.service.later)
         if answer.status >= 300:  # a server may say again what it was sent
             answer = replace(answer, text=self._without_token(answer.text))
         judge(answer, request, self._now(), self.service)
@@ -197,10 +197,10 @@ class Rest:
 
     def _send(
         self, request: str, verb: str, url: str, headers: dict[str, str], content: bytes | None
-    ) -> Answer:
+    ) -> HttpResponse:
         try:
             answer = self._connection.send(verb, url, headers, content)
-        except NoAnswer as failure:
+        except NoResponse as failure:
             if failure.spent:
                 what = f"{request} was not answered within {format_duration(failure.spent)}"
                 later = self.service.later
@@ -233,7 +233,7 @@ class Rest:
         return text.replace(self._token, "…") if self._token else text
 
 
-def _goes_on(answer: Answer, full: bool) -> bool:
+def _goes_on(answer: HttpResponse, full: bool) -> bool:
     """Say whether another page follows.
 
     A page may be shorter than was asked for: GitLab leaves out notes that the token may not see,
@@ -248,9 +248,9 @@ def parse(text: str, kind: type[T], request: str, service: Service) -> T:
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
-        said = f"what {service.name} never says: {clean_line(str(error))}"
+        what = f"what {service.name} never says: {clean_line(str(error))}"
         raise OutsideError(
-            "strange-answer", f"{request} was answered with {said}", _strange(service)
+            "strange-answer", f"{request} was answered with {what}", _strange(service)
         ) from error
 
 
@@ -299,17 +299,17 @@ class Missing(OutsideError):
     """What was asked for isn't there, or the token may not even know that it is."""
 
 
-def judge(answer: Answer, request: str, now: float, service: Service) -> None:
+def judge(answer: HttpResponse, request: str, now: float, service: Service) -> None:
     """Return where ``answer`` is a success, else raise what it means. ``now`` in s since 1970."""
     status = answer.status
     if 200 <= status < 300:
         return
-    what = f"{request} was answered with {status} {_said(answer)}".rstrip()
+    what = f"{request} was answered with {status} {_message(answer)}".rstrip()
     if status in {403, 429}:
-        wait = _asked_wait(answer, now)
+        wait = _requested_wait(answer, now)
         if wait is not None:
-            said = f"{service.name} limits how often it is asked."
-            raise Unsure(f"{service.slug}-limit", what, said, wait or None)
+            limit = f"{service.name} limits how often it is asked."
+            raise Unsure(f"{service.slug}-limit", what, limit, wait or None)
     if status >= 500 or status in {408, 409, 429}:  # GitLab's 409: the status is being written
         raise Unsure(f"{service.slug}-failed", what, service.later)
     if status == 401:
@@ -325,22 +325,22 @@ def judge(answer: Answer, request: str, now: float, service: Service) -> None:
     raise Rejected(f"{service.slug}-refused", what, "Please report it with this line.")
 
 
-def _asked_wait(answer: Answer, now: float) -> float | None:
+def _requested_wait(answer: HttpResponse, now: float) -> float | None:
     """Return how long it wants to be left alone, in s; None where it limits no rate."""
     after = answer.headers.get("retry-after", "")
-    asked = asked_wait(after, now)
-    if asked is not None:
-        return asked
+    wait = requested_wait(after, now)
+    if wait is not None:
+        return wait
     if answer.headers.get("x-ratelimit-remaining") == "0":
         reset = whole_seconds(answer.headers.get("x-ratelimit-reset", ""))
         # a second more: the header doesn't say when in that second
         return _SECONDARY_WAIT if reset is None else max(0.0, reset - now) + 1.0
     if after:  # nothing that names a time
         return _SECONDARY_WAIT
-    return _SECONDARY_WAIT if _LIMITED.search(_said(answer)) else None
+    return _SECONDARY_WAIT if _LIMITED.search(_message(answer)) else None
 
 
-def _said(answer: Answer) -> str:
+def _message(answer: HttpResponse) -> str:
     """Return the forge's own words, or nothing: a proxy's page of HTML says nothing."""
     try:
         plain = msgspec.json.decode(answer.text)
@@ -348,7 +348,7 @@ def _said(answer: Answer) -> str:
         return ""
     if not isinstance(plain, dict):
         return ""
-    said = plain.get("message") or plain.get("error")
-    if isinstance(said, dict):  # GitLab's, by field
-        said = msgspec.json.encode(said).decode()
-    return clean_line(said, 200) if isinstance(said, str) else ""
+    message = plain.get("message") or plain.get("error")
+    if isinstance(message, dict):  # GitLab's, by field
+        message = msgspec.json.encode(message).decode()
+    return clean_line(message, 200) if isinstance(message, str) else ""

@@ -23,13 +23,13 @@ import msgspec
 
 from perfci.errors import OutsideError, UsageError
 from perfci.forges.http import (
-    Answer,
     Connection,
-    NoAnswer,
+    HttpResponse,
+    NoResponse,
     Retryable,
     RetryPolicy,
     address_of,
-    asked_wait,
+    requested_wait,
     retry,
 )
 from perfci.report.clean import clean_line
@@ -96,14 +96,14 @@ def send(
         def post() -> None:
             try:
                 answer = connection.send("POST", url, _HEADERS, body)
-            except NoAnswer as failure:
+            except NoResponse as failure:
                 raise _undelivered(webhook, failure) from None
             _judge(webhook, answer, now())
 
         retry(post, policy, sleep)
 
 
-def _undelivered(webhook: str, failure: NoAnswer) -> OutsideError:
+def _undelivered(webhook: str, failure: NoResponse) -> OutsideError:
     if failure.sent:
         return MaybeDelivered(
             "webhook-unsure",
@@ -114,13 +114,13 @@ def _undelivered(webhook: str, failure: NoAnswer) -> OutsideError:
     return _failed(f"{webhook} can't be reached{how}", spent=failure.spent)
 
 
-def _judge(webhook: str, answer: Answer, now: float) -> None:
+def _judge(webhook: str, answer: HttpResponse, now: float) -> None:
     """Return where the message was taken, else raise what the answer means."""
     if 200 <= answer.status < 300:
         return
     what = f"{webhook} answered {answer.status}"
     if answer.status == 429 or answer.status >= 500:
-        raise _failed(what, wait=asked_wait(answer.headers.get("retry-after", ""), now))
+        raise _failed(what, wait=requested_wait(answer.headers.get("retry-after", ""), now))
     if 300 <= answer.status < 400:
         raise OutsideError(
             "webhook-moved",
@@ -148,12 +148,12 @@ def webhook_body(trend: Trend, *, report_url: str = "") -> bytes | None:
     if not news:
         return None
     news.sort(key=lambda event: not event.worse)  # stable: the newest stay first
-    units = {one.key: one.unit for one in trend.series}
+    units = {series.key: series.unit for series in trend.series}
     shown = news[:_MOST_SHOWN]
     title = _title(news)
     blocks = [
         {"type": "header", "text": {"type": "plain_text", "text": title, "emoji": False}},
-        *(_section(_told(event, units)) for event in shown),
+        *(_section(_event_text(event, units)) for event in shown),
     ]
     if len(news) > len(shown):
         blocks.append(_section(f"…and {counted(len(news) - len(shown), 'more event')}."))
@@ -174,7 +174,7 @@ def _title(news: Sequence[Event]) -> str:
     return f"perfci: {' and '.join(filter(None, parts))}{many}"
 
 
-def _told(event: Event, units: Mapping[SeriesKey, str]) -> str:
+def _event_text(event: Event, units: Mapping[SeriesKey, str]) -> str:
     """Return an event of one change as that change, else what its changes have in common."""
     alone = event.changes[0]
     if len(event.changes) == 1:
@@ -183,7 +183,7 @@ def _told(event: Event, units: Mapping[SeriesKey, str]) -> str:
     else:
         what = f"*{_plain(event_size(event))}*, {_between(event.commits)}"
     notes = [event_text(event)] if event_text(event) else []
-    if any(one.benchmark_changed for one in event.changes):
+    if any(change.benchmark_changed for change in event.changes):
         notes.append("the benchmark's own source changed there, too")
     lines = [_head(event), what, f"on {_code(event.environment)}", *map(_plain_line, notes)]
     return "\n".join(lines)
@@ -199,8 +199,8 @@ def _head(event: Event) -> str:
 def _benchmarks(event: Event) -> str:
     names = event.benchmarks
     rest = len(names) - _MOST_NAMES
-    said = ", ".join(_code(one, _LONGEST_CASE) for one in names[:_MOST_NAMES])
-    return f"{said} and {counted(rest, 'more benchmark')}" if rest > 0 else said
+    text = ", ".join(_code(name, _LONGEST_CASE) for name in names[:_MOST_NAMES])
+    return f"{text} and {counted(rest, 'more benchmark')}" if rest > 0 else text
 
 
 def _range(change: Change) -> str:
@@ -248,4 +248,4 @@ def _plain_line(text: str) -> str:
 
 
 def _address(url: str) -> str:
-    return "".join(_ENTITIES.get(one, one) for one in url).replace("|", "%7C")
+    return "".join(_ENTITIES.get(character, character) for character in url).replace("|", "%7C")

@@ -19,8 +19,8 @@ def render_bisection_json(bisection: Bisection) -> Clean:
     """Return the answer as JSON. CodecError on a number that isn't finite."""
     plain = to_plain(bisection)
     culprits = [
-        {**one, "replay": replay(culprit, bisection)}
-        for one, culprit in zip(plain["culprits"], bisection.culprits, strict=True)
+        {**fields, "replay": replay(culprit, bisection)}
+        for fields, culprit in zip(plain["culprits"], bisection.culprits, strict=True)
     ]
     return json_text({"schema": plain.pop("schema"), **plain, "culprits": culprits})
 
@@ -34,8 +34,8 @@ def render_bisection(bisection: Bisection) -> list[Clean]:
             f"{bisection.bad.short}, {counted(bisection.commits, _place(bisection))}"
         )
     ]
-    for one in bisection.culprits:
-        lines += _culprit(one, bisection)
+    for culprit in bisection.culprits:
+        lines += _culprit(culprit, bisection)
     if not bisection.culprits:
         lines.append(f"no {_place(bisection)} could be told to have changed it")
     for skipped in bisection.skipped:
@@ -65,8 +65,8 @@ def replay(culprit: Culprit, bisection: Bisection) -> str:
     case = shlex.quote(bisection.case)
     if bisection.package:
         releases = shlex.quote(f"{before}..{after}")
-        asked = f"--package {shlex.quote(bisection.package)} {releases} -k {case}"
-        return f"perfci bisect {asked} --metric {shlex.quote(bisection.metric)} --restart"
+        selection = f"--package {shlex.quote(bisection.package)} {releases} -k {case}"
+        return f"perfci bisect {selection} --metric {shlex.quote(bisection.metric)} --restart"
     base = f"{after}^" if len(culprit.commits) == 1 else before
     newest = bisection.bad.short
     files = "" if newest == after else f" --benchmarks-of {newest}"
@@ -77,39 +77,39 @@ def _place(bisection: Bisection) -> str:
     return "release" if bisection.package else "commit"
 
 
-def _culprit(one: Culprit, bisection: Bisection) -> list[str]:
+def _culprit(culprit: Culprit, bisection: Bisection) -> list[str]:
     unit = bisection.unit
-    size = _size(one.ratio, one.difference, unit)
-    if one.ratio_lo is not None or one.difference_lo is not None:
-        low = _size(one.ratio_lo, one.difference_lo, unit)
-        high = _size(one.ratio_hi, one.difference_hi, unit)
+    size = _size(culprit.ratio, culprit.difference, unit)
+    if culprit.ratio_lo is not None or culprit.difference_lo is not None:
+        low = _size(culprit.ratio_lo, culprit.difference_lo, unit)
+        high = _size(culprit.ratio_hi, culprit.difference_hi, unit)
         size = f"{size} ({low} to {high})"
-    not_compared = one.found and one.ratio_lo is None and one.difference_lo is None
-    so_far = "" if one.found or bisection.ended == "done" else "so far, "
+    not_compared = culprit.found and culprit.ratio_lo is None and culprit.difference_lo is None
+    so_far = "" if culprit.found or bisection.ended == "done" else "so far, "
     what = "slower" if unit == "s" else "worse"
-    if one.improved:
+    if culprit.improved:
         what = "faster" if unit == "s" else "better"
-    line = f"{what} {size}, {so_far}probability {_percent(one.probability)}"
-    shown = [f"{commit.short} {commit.subject}" for commit in one.commits[-_MOST:]]
-    if len(one.commits) == 1:
+    line = f"{what} {size}, {so_far}probability {_percent(culprit.probability)}"
+    shown = [f"{commit.short} {commit.subject}" for commit in culprit.commits[-_MOST:]]
+    if len(culprit.commits) == 1:
         lines = [f"{line}: {shown[0]}"]
     else:
-        lines = [f"{line}, one of {counted(len(one.commits), _place(bisection))}:"]
+        lines = [f"{line}, one of {counted(len(culprit.commits), _place(bisection))}:"]
         lines += [f"- {commit}" for commit in reversed(shown)]
-    if len(one.commits) > _MOST:
-        lines.append(f"- and {len(one.commits) - _MOST} before them")
-    if one.merged_by:
-        lines.append(f"merged by {short_name(one.merged_by)}")
-    if one.why is not None and one.why.differences:
-        lines.append(f"why: {first_line(one.why, moved_row(bisection, one))}")
+    if len(culprit.commits) > _MOST:
+        lines.append(f"- and {len(culprit.commits) - _MOST} before them")
+    if culprit.merged_by:
+        lines.append(f"merged by {short_name(culprit.merged_by)}")
+    if culprit.why is not None and culprit.why.differences:
+        lines.append(f"why: {first_line(culprit.why, moved_row(bisection, culprit))}")
     if not_compared:
         lines.append(
             f"not compared with the {_place(bisection)} before it: "
             "the size is an estimate from other comparisons"
         )
-    if not one.found and bisection.ended == "done":
+    if not culprit.found and bisection.ended == "done":
         lines.append("not found: its probability is below 95 %, and no comparison can raise it")
-    return [*lines, f"see it again: {replay(one, bisection)}"]
+    return [*lines, f"see it again: {replay(culprit, bisection)}"]
 
 
 def _size(ratio: float | None, difference: float | None, unit: str) -> str:

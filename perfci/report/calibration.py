@@ -69,7 +69,7 @@ def answers(calibration: Calibration) -> tuple[str, ...]:
         if row.detectable is not None and row.spread and row.modes is None
     ]
     lines = []
-    for row in sorted(known, key=lambda one: -(one.detectable or 0.0))[:_MOST_CASES]:
+    for row in sorted(known, key=lambda row: -(row.detectable or 0.0))[:_MOST_CASES]:
         lines += [
             (
                 f"{row.case}: a slow-down of {share(row.detectable)} or more is found "
@@ -86,7 +86,7 @@ def answers(calibration: Calibration) -> tuple[str, ...]:
         for row in calibration.seen
         if row.gate == "fail" and row.sees_threshold is False and row.metric != MAIN_METRIC
     ]
-    blind.sort(key=lambda one: -(one.detectable or 0.0))
+    blind.sort(key=lambda row: -(row.detectable or 0.0))
     lines += [
         f"{row.case} {row.metric}: only +{share(row.detectable)} would be seen; its gate of "
         f"{share(row.threshold)} is blind here"
@@ -155,14 +155,14 @@ def modes_text(row: Seen) -> str:
 
 def alarms_text(calibration: Calibration) -> str:
     """Return the false alarms seen and expected."""
-    found = calibration.false_alarms
+    alarms = calibration.false_alarms
     text = (
-        f"{counted(found.alarms, 'false alarm')} in {counted(found.comparisons, 'comparison')} "
-        f"of identical sides; chance alone gives one in {share(found.expected)} of reports. "
-        f"p below 0.05: {found.below_5_percent}, expected {0.05 * found.comparisons:.1f}"
+        f"{counted(alarms.alarms, 'false alarm')} in {counted(alarms.comparisons, 'comparison')} "
+        f"of identical sides; chance alone gives one in {share(alarms.expected)} of reports. "
+        f"p below 0.05: {alarms.below_5_percent}, expected {0.05 * alarms.comparisons:.1f}"
     )
-    odd = found.below_5_percent and found.chance < 0.01
-    return text + (f" (chance {share(found.chance)}: more than chance)." if odd else ".")
+    odd = alarms.below_5_percent and alarms.chance < 0.01
+    return text + (f" (chance {share(alarms.chance)}: more than chance)." if odd else ".")
 
 
 def setting_text(trial: SettingTrial) -> str:
@@ -179,9 +179,9 @@ def promise_text(calibration: Calibration) -> str:
     promise = calibration.promise
     if promise.status == "not_checked":
         return f"not tested: {promise.reason}"
-    said = "kept" if promise.status == "kept" else "NOT KEPT"
+    outcome = "kept" if promise.status == "kept" else "NOT KEPT"
     return (
-        f"{said}: promised {share(promise.promised)}, injected {share(promise.injected)} into "
+        f"{outcome}: promised {share(promise.promised)}, injected {share(promise.injected)} into "
         f"{promise.metric}, found in {promise.found} of {counted(promise.counted, 'case')}"
         + (f" ({promise.reason})" if promise.reason else "")
     )
@@ -241,11 +241,11 @@ def _some(cases: Sequence[str]) -> str:
     return ", ".join(cases[:3]) + (f" and {len(cases) - 3} more" if len(cases) > 3 else "")
 
 
-def suggestion_text(one: Suggestion) -> str:
+def suggestion_text(suggestion: Suggestion) -> str:
     """Return what stands there now, and the reason."""
-    value = one.before
+    value = suggestion.before
     before = "" if value is None else f"now {value if isinstance(value, int) else share(value)}; "
-    return f"{before}{one.reason}"
+    return f"{before}{suggestion.reason}"
 
 
 def _range(values: Sequence[float | None]) -> str:
@@ -264,16 +264,16 @@ def render_calibration_json(calibration: Calibration) -> Clean:
 
 def writable(suggestions: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
     """Return the suggestions that belong into the configuration."""
-    return tuple(one for one in suggestions if not one.where)
+    return tuple(suggestion for suggestion in suggestions if not suggestion.where)
 
 
 def toml_lines(calibration: Calibration) -> str:
     """Return the TOML of the suggestions that a configuration can hold; empty for none."""
     prefix = ("tool", "perfci") if calibration.configuration.endswith(PROJECT_FILE) else ()
     tables: dict[tuple[str, ...], list[str]] = {}
-    for one in writable(calibration.suggestions):
-        table = (*prefix, *one.path[:-1])
-        tables.setdefault(table, []).append(f"{_key(one.path[-1])} = {one.value!r}")
+    for suggestion in writable(calibration.suggestions):
+        table = (*prefix, *suggestion.path[:-1])
+        tables.setdefault(table, []).append(f"{_key(suggestion.path[-1])} = {suggestion.value!r}")
     blocks = []
     for table, lines in tables.items():
         header = [f"[{'.'.join(map(_key, table))}]"] if table else []
@@ -370,8 +370,8 @@ def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[R
     if calibration.failures or calibration.notes:
         yield Text()
     for failure in calibration.failures:
-        said = f"{failure.case} failed in {failure.stage} ({failure.kind}): {failure.message}"
-        yield from wrapped(clean_prose(said, 600), 0, width, "red")
+        text = f"{failure.case} failed in {failure.stage} ({failure.kind}): {failure.message}"
+        yield from wrapped(clean_prose(text, 600), 0, width, "red")
     for note in calibration.notes:
         yield from wrapped(f"note: {clean_prose(note, 600)}", 0, width, "dim")
     yield Text()
@@ -444,8 +444,12 @@ def _suggestions(calibration: Calibration, width: int) -> Iterator[Text]:
     for line in toml_lines(calibration).splitlines():
         yield Text(f"  {line}".rstrip())
     yield Text()
-    for one in calibration.suggestions:
-        place = f"{one.where}: " if one.where else ""
-        value = one.value if isinstance(one.value, int) else format_share(one.value)
-        text = f"{place}{'.'.join(one.path)} {value}: {suggestion_text(one)}"
+    for suggestion in calibration.suggestions:
+        place = f"{suggestion.where}: " if suggestion.where else ""
+        value = (
+            suggestion.value
+            if isinstance(suggestion.value, int)
+            else format_share(suggestion.value)
+        )
+        text = f"{place}{'.'.join(suggestion.path)} {value}: {suggestion_text(suggestion)}"
         yield from wrapped(clean_prose(text, 600), 2, width, "dim")

@@ -68,7 +68,7 @@ def _of_the_method(report: Report) -> Iterator[str]:
 
 
 def _of_the_shards(report: Report) -> Iterator[str]:
-    for name, text in (("shard", report.shard), *(("missing", one) for one in report.missing)):
+    for name, text in (("shard", report.shard), *(("missing", shard) for shard in report.missing)):
         if not text:
             continue
         try:
@@ -97,7 +97,7 @@ def _of_the_verdict(report: Report) -> Iterator[str]:
 def _of_a_pass(report: Report) -> Iterator[str]:
     """What fails is an error, or undecided: never a pass, but where base does not have the case."""
     absent = new_cases(report.results) & failed_on_base(report.failures).keys()
-    broken = next((one for one in report.failures if one.case not in absent), None)
+    broken = next((failure for failure in report.failures if failure.case not in absent), None)
     if broken is not None:
         yield f"the verdict is `pass`, and {broken.case} failed on {broken.side}"
     without_cases = report.shard and not report.results
@@ -112,7 +112,8 @@ def _of_the_cases(report: Report) -> Iterator[str]:
     """
     if report.is_one_sided:
         return
-    shown = {row.case for row in report.results} | {one.case for one in report.failures}
+    shown = {row.case for row in report.results}
+    shown |= {failure.case for failure in report.failures}
     ran = report.ran
     measured = {
         "durations": report.durations,
@@ -124,12 +125,10 @@ def _of_the_cases(report: Report) -> Iterator[str]:
             if case not in shown:
                 yield f"{where} names {case!r}, which has no row and didn't fail"
     benchmarks = {case.partition("[")[0] for case in shown}
-    for number, one in enumerate(report.definitions):
-        if one.benchmark not in benchmarks and len(one.benchmark) < LONGEST_NAME:
-            yield (
-                f"definitions[{number}] is of {one.benchmark!r}, of which no case has a row or "
-                "failed"
-            )
+    for number, definition in enumerate(report.definitions):
+        name = definition.benchmark
+        if name not in benchmarks and len(name) < LONGEST_NAME:
+            yield f"definitions[{number}] is of {name!r}, of which no case has a row or failed"
 
 
 _SLACK = 1e-9
@@ -172,10 +171,13 @@ def _reasons(report: Report) -> Iterator[str]:
     if unsayable := why_untellable(report):
         yield f"why: {unsayable}"
     for why in report.why:
-        lines = (*(one.line for one in why.differences), *(one.line for one in why.hints))
-        times = (("stacks", time) for one in why.stacks for time in (one.base, one.head))
-        yield from _below_zero(f"why of {why.case}", *(("line", line) for line in lines), *times)
-        if any(one.base + one.head > MOST_STACK_S for one in why.stacks):
+        lines = (
+            *(("line", difference.line) for difference in why.differences),
+            *(("line", hint.line) for hint in why.hints),
+        )
+        times = (("stacks", time) for stack in why.stacks for time in (stack.base, stack.head))
+        yield from _below_zero(f"why of {why.case}", *lines, *times)
+        if any(stack.base + stack.head > MOST_STACK_S for stack in why.stacks):
             yield f"why of {why.case}: a stack takes longer than {MOST_STACK_S:g} s"
     for number, explanation in enumerate(report.explanations):
         yield from _below_zero(f"explanations[{number}]", ("line", explanation.line))
@@ -294,9 +296,9 @@ def why_unsayable(findings: Comparison | Verdict | Report) -> str:
 
 def why_untellable(report: Report) -> str:
     """Return what is wrong with the whys of an untrusted report, or nothing."""
-    differences = (one for why in report.why for one in why.differences)
+    differences = (finding for why in report.why for finding in why.differences)
     return _first(difference_words, differences) or _first(
-        difference_words, (one for why in report.why for one in why.hints)
+        difference_words, (finding for why in report.why for finding in why.hints)
     )
 
 

@@ -116,11 +116,11 @@ def no_commands(text: str) -> str:
     Its runner looks for ``::`` at the first non-blank of a line, and for the old ``##[``
     anywhere in a line. The break is one that is seen: an invisible one would be a lie in turn.
     """
-    return _COMMAND.sub(lambda found: f"{found[0]} ", text)
+    return _COMMAND.sub(lambda match: f"{match[0]} ", text)
 
 
-def _spelled(found: re.Match[str]) -> str:
-    return found[0] if found[0].isprintable() else "".join(map(_escaped, found[0]))
+def _spelled(match: re.Match[str]) -> str:
+    return match[0] if match[0].isprintable() else "".join(map(_escaped, match[0]))
 
 
 def _escaped(character: str) -> str:

@@ -238,9 +238,9 @@ def _boxes(root: _Node, call_s: float, scale: float) -> Iterator[Box]:
             title=f"{name}: {_times(node)}",
             shade=_shade((node.head - node.base) / call_s),
         )
-        for one in sorted(node.below.values(), key=lambda one: one.name):
-            waiting.append((one, x, depth + 1))
-            x += (one.base + one.head) * scale
+        for child in sorted(node.below.values(), key=lambda child: child.name):
+            waiting.append((child, x, depth + 1))
+            x += (child.base + child.head) * scale
 
 
 def _shade(gain: float) -> str:
@@ -258,7 +258,7 @@ def _lines(stacks: Sequence[Stack]) -> Iterator[tuple[str, str, str, str]]:
         node = own.setdefault(name, _Node(name))
         node.base += stack.base
         node.head += stack.head
-    most = sorted(own.values(), key=lambda one: -abs(one.head - one.base))
+    most = sorted(own.values(), key=lambda node: -abs(node.head - node.base))
     for node in most[:_MOST_LINES]:
         gain = node.head - node.base
         change = f"{'+' if gain >= 0 else '-'}{format_value(abs(gain), 's')}"

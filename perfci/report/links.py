@@ -121,7 +121,9 @@ def environment_names(reports: Sequence[Report]) -> tuple[str, ...]:
 
 def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
     """Return a name for each environment; where two would be called alike, also the key."""
-    devices = [clean_line(_device(one), 60) or "an environment" for one in environments]
+    devices = [
+        clean_line(_device(environment), 60) or "an environment" for environment in environments
+    ]
     names = []
     for environment, device in zip(environments, devices, strict=True):
         alike = [other for other, name in zip(environments, devices, strict=True) if name == device]
@@ -137,8 +139,8 @@ def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTa
     if len(reports) == 1:
         return (_of_one(reports[0]),)
     each = [_facts(report) for report in reports]
-    facts = tuple(dict.fromkeys(fact for one in each for fact in one))
-    shared = [fact for fact in facts if len({one.get(fact) for one in each}) == 1]
+    facts = tuple(dict.fromkeys(fact for known in each for fact in known))
+    shared = [fact for fact in facts if len({known.get(fact) for known in each}) == 1]
     nothing = escape("–")
     tables = (
         FactTable(
@@ -148,7 +150,7 @@ def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTa
         FactTable(
             tuple(names),
             tuple(
-                (escape(fact), *(one.get(fact, nothing) for one in each))
+                (escape(fact), *(known.get(fact, nothing) for known in each))
                 for fact in facts
                 if fact not in shared
             ),
@@ -197,5 +199,5 @@ def _distinguishing(mine: Environment, alike: Sequence[Environment]) -> list[str
     return [
         clean_line(f"{fact} {mine.facts.get(fact, 'unknown')}", 60)
         for fact in _DISTINGUISHING
-        if len({one.facts.get(fact) for one in alike}) > 1
+        if len({environment.facts.get(fact) for environment in alike}) > 1
     ]

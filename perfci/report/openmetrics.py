@@ -42,7 +42,7 @@ def render_openmetrics(trend: Trend) -> str:
     """Return the text. A family without samples is left out."""
     own = (*_about(trend), *_statuses(trend), *_events(trend), *_health(trend))
     registry = CollectorRegistry()
-    registry.register(_Families((*own, *_values(trend.series, {one.name for one in own}))))
+    registry.register(_Families((*own, *_values(trend.series, {family.name for family in own}))))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text.decode()
 
@@ -54,7 +54,7 @@ class _Families:
         self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        return (one for one in self._families if one.samples)
+        return (family for family in self._families if family.samples)
 
 
 def _gauge(name: str, help_: str, samples: Iterable[Sample], unit: str = "") -> Metric:
@@ -67,7 +67,7 @@ def _gauge(name: str, help_: str, samples: Iterable[Sample], unit: str = "") -> 
 
 def _about(trend: Trend) -> tuple[Metric, ...]:
     latest = {
-        environment: max(filter(None, (_seconds(one.measured_at) for one in line.runs)), default=0)
+        environment: max(filter(None, (_seconds(run.measured_at) for run in line.runs)), default=0)
         for environment, line in sorted(trend.timelines.items())
     }
     created = _seconds(trend.created_at)
@@ -97,7 +97,9 @@ def _statuses(trend: Trend) -> tuple[Metric, ...]:
     for change in trend.changes:
         if change.series not in newest or change.after > newest[change.series].after:
             newest[change.series] = change
-    counted = Counter((one.series.environment, one.status, _way(one)) for one in trend.changes)
+    counted = Counter(
+        (change.series.environment, change.status, _way(change)) for change in trend.changes
+    )
     each_count = tuple(
         ({"environment": name, "status": status, "way": way}, counted[name, status, way])
         for name in sorted(trend.timelines)
@@ -105,15 +107,22 @@ def _statuses(trend: Trend) -> tuple[Metric, ...]:
         for way in _WAYS
     )
     each_status = tuple(
-        (_named(one.key) | _status(newest.get(one.key)), 1) for one in _ordered(trend.series)
+        (_named(series.key) | _status(newest.get(series.key)), 1)
+        for series in _ordered(trend.series)
     )
     each_change = tuple(
-        (_named(one.series) | _status(one) | {"kind": one.kind, "change": one.id}, one.ratio)
-        for one in sorted(trend.changes, key=lambda one: (one.series, one.after, one.id))
-        if one.ratio is not None
+        (
+            _named(change.series) | _status(change) | {"kind": change.kind, "change": change.id},
+            change.ratio,
+        )
+        for change in sorted(
+            trend.changes, key=lambda change: (change.series, change.after, change.id)
+        )
+        if change.ratio is not None
     )
     each_drift = tuple(
-        (_named(one.series), one.ratio) for one in sorted(trend.drifts, key=lambda one: one.series)
+        (_named(drift.series), drift.ratio)
+        for drift in sorted(trend.drifts, key=lambda drift: drift.series)
     )
     return (
         _gauge("perfci_changes", "How many change points there are.", each_count),
@@ -133,7 +142,9 @@ def _statuses(trend: Trend) -> tuple[Metric, ...]:
 
 
 def _events(trend: Trend) -> tuple[Metric, ...]:
-    counts = Counter((one.environment, one.kind, one.status, _way(one)) for one in trend.events)
+    counts = Counter(
+        (event.environment, event.kind, event.status, _way(event)) for event in trend.events
+    )
     each_count = tuple(
         (
             {"environment": name, "kind": kind, "status": status, "way": way},
@@ -144,9 +155,9 @@ def _events(trend: Trend) -> tuple[Metric, ...]:
         for status in _STATUSES
         for way in _WAYS
     )
-    labels = {one.id: _event(one) for one in trend.events}
-    each_size = ((labels[one.id], float(one.series)) for one in trend.events)
-    each_cost = ((labels[one.id], median(one.costs)) for one in trend.events if one.costs)
+    labels = {event.id: _event(event) for event in trend.events}
+    each_size = ((labels[event.id], float(event.series)) for event in trend.events)
+    each_cost = ((labels[event.id], median(event.costs)) for event in trend.events if event.costs)
     return (
         _gauge("perfci_events", "How many events there are.", each_count),
         _gauge("perfci_event_series", "How many series an event moved.", each_size),
@@ -159,9 +170,9 @@ def _events(trend: Trend) -> tuple[Metric, ...]:
     )
 
 
-def _event(one: Event) -> dict[str, str]:
-    labels = {"environment": one.environment, "event": one.id, "kind": one.kind}
-    return labels | {"status": one.status, "way": _way(one)}
+def _event(event: Event) -> dict[str, str]:
+    labels = {"environment": event.environment, "event": event.id, "kind": event.kind}
+    return labels | {"status": event.status, "way": _way(event)}
 
 
 def _health(trend: Trend) -> tuple[Metric, ...]:
@@ -195,15 +206,15 @@ def _health(trend: Trend) -> tuple[Metric, ...]:
 def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Metric]:
     """Yield a family for each metric and unit; ``taken`` are the names it can't have."""
     groups: dict[tuple[str, str], list[Sample]] = {}
-    for one in _ordered(series):
-        if len(one.values):
-            sample = (_named(one.key, metric=False), float(one.values[-1]))
-            groups.setdefault((one.key.metric, one.unit), []).append(sample)
+    for each in _ordered(series):
+        if len(each.values):
+            sample = (_named(each.key, metric=False), float(each.values[-1]))
+            groups.setdefault((each.key.metric, each.unit), []).append(sample)
     for (metric, unit), samples in sorted(groups.items()):
         name, shown_unit = _family_name(metric, unit, taken)
         taken.add(name)
-        said = f"Latest {_plain(metric)} of a case, as measured on the branch's newest commit."
-        yield _gauge(name, said, tuple(samples), shown_unit)
+        text = f"Latest {_plain(metric)} of a case, as measured on the branch's newest commit."
+        yield _gauge(name, text, tuple(samples), shown_unit)
 
 
 def _family_name(metric: str, unit: str, taken: set[str]) -> tuple[str, str]:
@@ -231,12 +242,12 @@ def _status(change: Change | None) -> dict[str, str]:
     return {"status": change.status, "way": _way(change)}
 
 
-def _way(one: Change | Event) -> str:
-    return "worse" if one.worse else "better"
+def _way(moved: Change | Event) -> str:
+    return "worse" if moved.worse else "better"
 
 
 def _ordered(series: Iterable[Series]) -> list[Series]:
-    return sorted(series, key=lambda one: one.key)
+    return sorted(series, key=lambda each: each.key)
 
 
 def _if_known(value: float | None) -> tuple[Sample, ...]:
@@ -246,7 +257,8 @@ def _if_known(value: float | None) -> tuple[Sample, ...]:
 def _visible(text: str) -> str:
     """Spell out what can't be seen, so that two names stay two. The library escapes the rest."""
     return "".join(
-        one if one.isprintable() or one == "\n" else f"\\u{ord(one):04x}" for one in text
+        character if character.isprintable() or character == "\n" else f"\\u{ord(character):04x}"
+        for character in text
     )
 
 

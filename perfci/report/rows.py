@@ -121,7 +121,7 @@ def accepted_text(accepted: Accepted, row: Comparison) -> str:
         limit = format_value(accepted.up_to, row.unit) if absolute else None
         up_to = f"up to {limit or format_share(accepted.up_to)}"
     until = f"until {accepted.until}" if accepted.until else ""
-    bounds = ", ".join(one for one in (up_to, until) if one)
+    bounds = ", ".join(bound for bound in (up_to, until) if bound)
     return f"accepted{by}: {clean_line(accepted.because, 300)}" + (f" ({bounds})" * bool(bounds))
 
 
@@ -156,12 +156,12 @@ def replay_command(report: Report) -> str:
     A working tree is no commit; what has no base was measured alone.
     """
     sides = (report.base, report.head)
-    if any(one is None or one.dirty or not _SHA.fullmatch(one.sha) for one in sides):
+    if any(side is None or side.dirty or not _SHA.fullmatch(side.sha) for side in sides):
         return ""
     if report.benchmarks_of and not _SHA.fullmatch(report.benchmarks_of):
         return ""
     files = f" --benchmarks-of {report.benchmarks_of}" if report.benchmarks_of else ""
-    return f"perfci compare {' '.join(one.sha for one in sides if one)}{files} -k "
+    return f"perfci compare {' '.join(side.sha for side in sides if side)}{files} -k "
 
 
 def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
@@ -169,7 +169,7 @@ def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
     known = [case for case in cases if selection_of(case)][:_MOST_CASES]
     if not known or not replay_command(report):
         return ""
-    sides = " ".join(one.sha[:_SHORT] for one in (report.base, report.head) if one)
+    sides = " ".join(side.sha[:_SHORT] for side in (report.base, report.head) if side)
     files = f" --benchmarks-of {report.benchmarks_of[:_SHORT]}" if report.benchmarks_of else ""
     more = f" --rounds {rounds}" if rounds else ""
     return f"perfci compare {sides}{files} -k {shlex.quote(' or '.join(known))}{more}"
@@ -240,10 +240,10 @@ def past_lines(report: Report) -> Mapping[tuple[str, str], str]:
     """Return by (case, metric) the line of each row of ``report`` that has a past, head last."""
     rows = {(row.case, row.metric): row for row in report.results}
     lines = {}
-    for one in report.past:
-        row = rows.get((one.case, one.metric))
-        if row is not None and len(one.values) >= _FEWEST:
-            lines[one.case, one.metric] = sparkline((*one.values, *_measured(row)))
+    for past in report.past:
+        row = rows.get((past.case, past.metric))
+        if row is not None and len(past.values) >= _FEWEST:
+            lines[past.case, past.metric] = sparkline((*past.values, *_measured(row)))
     return lines
 
 
@@ -289,34 +289,35 @@ class CaseWhy:
 
 
 def whys(report: Report) -> tuple[CaseWhy, ...]:
-    """Return why cases moved, of those of which instruments say it: the likeliest reason, and one
-    more where that explains no row of another metric that moved.
+    """Return the likeliest reason why each case moved that instruments explain.
 
-    What the workers explain of them goes with the rest; what is at the line of a difference is that
-    difference.
+    A case has one more where the first explains no row of another metric that moved. What workers
+    explain of a case goes with the rest, unless it is at the line of a difference.
     """
-    found = []
+    reasons = []
     for why in report.why:
         if not why.differences:
             continue
         leads = leading(why.differences, (row for row in report.results if _moved(row, why.case)))
-        lines = {(one.file, one.line) for one in why.differences if one.file}
-        explained = (
-            one
-            for one in dict.fromkeys(report.explanations)
-            if one.case == why.case and (one.file, one.line) not in lines
-        )
-        more = (
-            *(_with_place(one) for one in why.differences if one not in leads),
-            *(f"{one.metric}: {one.text}{_at(one.file, one.line)}" for one in explained),
-            *(f"hint: {_with_place(one)}" for one in why.hints),
-            *untold_lines(why),
-        )
+        more = tuple(_more_lines(why, leads, report))
         for number, lead in enumerate(leads):
-            found.append(CaseWhy(why.case, lead, () if number else more))
+            reasons.append(CaseWhy(why.case, lead, () if number else more))
         if not leads:
-            found.append(CaseWhy(why.case, why.differences[0], more[1:], explains=False))
-    return tuple(found)
+            reasons.append(CaseWhy(why.case, why.differences[0], more[1:], explains=False))
+    return tuple(reasons)
+
+
+def _more_lines(why: Why, leads: Sequence[Difference], report: Report) -> Iterator[str]:
+    places = {(finding.file, finding.line) for finding in why.differences if finding.file}
+    for difference in why.differences:
+        if difference not in leads:
+            yield _with_place(difference)
+    for cause in dict.fromkeys(report.explanations):
+        if cause.case == why.case and (cause.file, cause.line) not in places:
+            yield f"{cause.metric}: {cause.text}{_at(cause.file, cause.line)}"
+    for hint in why.hints:
+        yield f"hint: {_with_place(hint)}"
+    yield from untold_lines(why)
 
 
 def _moved(row: Comparison, case: str) -> bool:
@@ -325,16 +326,18 @@ def _moved(row: Comparison, case: str) -> bool:
 
 def other_explanations(report: Report) -> tuple[Explanation, ...]:
     """Return what the workers explain of cases that have no why, each once."""
-    said = {why.case for why in report.why if why.differences}
-    return tuple(one for one in dict.fromkeys(report.explanations) if one.case not in said)
+    explained = {why.case for why in report.why if why.differences}
+    return tuple(
+        cause for cause in dict.fromkeys(report.explanations) if cause.case not in explained
+    )
 
 
 def _at(file: str, line: int) -> str:
     return f", {file}:{line}" if file and line else ""
 
 
-def _with_place(one: Difference | Hint) -> str:
-    return f"{words(one)}{_at(one.file, one.line)}"
+def _with_place(finding: Difference | Hint) -> str:
+    return f"{words(finding)}{_at(finding.file, finding.line)}"
 
 
 def first_line(why: Why, row: Comparison) -> str:
@@ -356,8 +359,9 @@ def why_lines(why: Why) -> Iterator[str]:
     """Yield a why in lines: the differences, then hints, then what could not be said."""
     if not why.differences and not why.untold:
         yield "nothing differs inside"
-    for one in why.differences:
-        yield f"{_with_place(one)}{' (a changed line)' if one.hunk else ''}"
+    for difference in why.differences:
+        changed = " (a changed line)" if difference.hunk else ""
+        yield f"{_with_place(difference)}{changed}"
     for hint in why.hints:
         yield f"hint: {_with_place(hint)}"
     yield from untold_lines(why)

@@ -56,15 +56,15 @@ def sections(outlines: Sequence[Outline], names: Sequence[str]) -> tuple[Section
     shared = frozenset(shared_reasons(outlines))
     with_sides = not shared_sides(outlines)
     most = max(_FEWEST_ROWS, _MOST_ROWS // len(outlines))
-    found = []
+    parts = []
     for rows, name in zip(outlines, names, strict=True):
         section = _section(rows, name, shared, most)
         section["sides"] = _sides(rows.report) if with_sides else ()
         section |= _why(rows.report, section["shown"], earlier)
         section |= _failures(rows.report, earlier)
         section |= _unmeasured(rows.report, earlier)
-        found.append(section | {"folded": _folded(section), "left_out": _left_out(section)})
-    return tuple(found)
+        parts.append(section | {"folded": _folded(section), "left_out": _left_out(section)})
+    return tuple(parts)
 
 
 def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> dict[str, Any]:
@@ -282,8 +282,8 @@ def _why(report: Report, shown: Sequence[Comparison], earlier: _Earlier) -> dict
     because, open_whys = _whys_of_rows(shown, every)
     used = _explanations_of_rows(shown, report, because)
     explanations = other_explanations(report)
-    new = [one for one in explanations if one not in earlier.explanations]
-    below = [one for one in new if one not in used]
+    new = [cause for cause in explanations if cause not in earlier.explanations]
+    below = [cause for cause in new if cause not in used]
     earlier.explanations.update(report.explanations)
     return {
         "because": because,

@@ -17,7 +17,7 @@ from perfci.report.clean import Clean, clean_line
 from perfci.report.exporters.json import json_text
 from perfci.report.site import words
 from perfci.report.site.catalogue import Standing, catalogue, standings
-from perfci.report.site.events import Moved, drift_rows, event_rows
+from perfci.report.site.events import TrendRow, TrendRows
 from perfci.report.site.pages import scope_text, tiles
 from perfci.report.site.words import sort_events
 from perfci.report.templates import LIMIT, cut, markdown_environment, tidy
@@ -27,7 +27,6 @@ from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
 MOST_LINES = 20
 _MOST_REPLACED = 3
 _LONGEST = 400
-# The trend in a few lines of Markdown: for a job's summary or an issue.
 MOST_ROWS = 25
 _MOST_NOTES = 10
 TREND_SCHEMA = "perfci.trend/1"
@@ -40,28 +39,25 @@ def trend_lines(trend: Trend) -> tuple[str, ...]:
     several = len(listed.labels) > 1
     first = (words.headline(trend, groups), words.too_early(trend), scope_text(trend, listed))
     lines = [f"{line}." for line in dict.fromkeys(filter(None, first))]
-    new = (*groups.new_worse, *groups.new_better)
-    lines += _some(event_rows(new[:MOST_LINES], trend, listed, drawn=False), len(new), several)
-    if groups.open_worse:
-        lines.append("Still worse:")
-        rows = event_rows(groups.open_worse[:MOST_LINES], trend, listed, drawn=False)
-        lines += _some(rows, len(groups.open_worse), several)
-    if groups.drifts_worse:
-        lines.append("Slow drift:")
-        drifts = drift_rows(groups.drifts_worse[:MOST_LINES], trend, listed, drawn=False)
-        lines += _some(drifts, len(groups.drifts_worse), several)
+    rows = TrendRows(trend, listed, drawn=False)
+    for title, items in (
+        ("", (*groups.new_worse, *groups.new_better)),
+        ("Still worse:", groups.open_worse),
+        ("Slow drift:", groups.drifts_worse),
+    ):
+        lines += [title] if title and items else []
+        shown = rows.of(items[:MOST_LINES])
+        lines += [_line(row, several) for row in shown]
+        lines += [f"  and {len(items) - len(shown)} more"] if len(items) > len(shown) else []
     replaced = trend.replacements[:_MOST_REPLACED]
-    lines += [f"Environment replaced: {words.replacement_text(one)}" for one in replaced]
+    lines += [
+        f"Environment replaced: {words.replacement_text(replacement)}" for replacement in replaced
+    ]
     lines += [f"Note: {clean_line(note, _LONGEST)}" for note in trend.notes]
     return tuple(lines)
 
 
-def _some(rows: tuple[Moved, ...], all_of_them: int, several: bool) -> list[str]:
-    lines = [_line(row, several) for row in rows]
-    return lines + ([f"  and {all_of_them - len(rows)} more"] if all_of_them > len(rows) else [])
-
-
-def _line(row: Moved, several: bool) -> str:
+def _line(row: TrendRow, several: bool) -> str:
     parts = (
         f"{row.size} {words.meaning(row.worse)}",
         f"{row.case} {row.metric}",
@@ -81,21 +77,20 @@ def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
     new = (*groups.new_worse, *groups.new_better)
     accepted = [event for event in groups.earlier if event.status == "acknowledged"]
     headline, early = words.headline(trend, groups), words.too_early(trend)
+    rows = TrendRows(trend, listed, drawn=False)
     text = _template().render(
         headline=headline,
         early="" if early == headline else early,
         still=words.still_open(groups),
         since=trend.reported_before,
         scope=scope_text(trend, listed),
-        new=event_rows(new[:MOST_ROWS], trend, listed, drawn=False),
-        new_more=max(0, len(new) - MOST_ROWS),
-        open=event_rows(groups.open_worse[:MOST_ROWS], trend, listed, drawn=False),
-        open_more=max(0, len(groups.open_worse) - MOST_ROWS),
-        replaced=[words.replacement_text(one) for one in trend.replacements[:_MOST_NOTES]],
-        drifts=drift_rows(groups.drifts_worse[:MOST_ROWS], trend, listed, drawn=False),
-        drifts_more=max(0, len(groups.drifts_worse) - MOST_ROWS),
-        accepted=event_rows(accepted[:MOST_ROWS], trend, listed, drawn=False),
-        accepted_more=max(0, len(accepted) - MOST_ROWS),
+        **rows.first("new", new, MOST_ROWS),
+        **rows.first("open", groups.open_worse, MOST_ROWS),
+        **rows.first("drifts", groups.drifts_worse, MOST_ROWS),
+        **rows.first("accepted", accepted, MOST_ROWS),
+        replaced=[
+            words.replacement_text(replacement) for replacement in trend.replacements[:_MOST_NOTES]
+        ],
         several=len(listed.labels) > 1,
         tiles=tiles(trend.health),
         notes=trend.notes[:_MOST_NOTES],
@@ -119,20 +114,22 @@ def trend_json(trend: Trend) -> Clean:
         "schema": TREND_SCHEMA,
         "perfci_version": trend.perfci_version,
         "created_at": trend.created_at,
-        "environments": [_environment(one) for one in trend.timelines.values()],
-        "changes": [_change(one, trend, by_key) for one in trend.changes],
-        "events": [_event(one) for one in trend.events],
-        "replacements": [_replacement(one) for one in trend.replacements],
-        "drifts": [_drift(one, by_key) for one in trend.drifts],
+        "environments": list(map(_environment, trend.timelines.values())),
+        "changes": [_change(change, trend, by_key) for change in trend.changes],
+        "events": list(map(_event, trend.events)),
+        "replacements": list(map(_replacement, trend.replacements)),
+        "drifts": [_drift(drift, by_key) for drift in trend.drifts],
         "health": health
         | {
             "false_alarm_rate": trend.health.false_alarm_rate,
             "inconclusive_share": trend.health.inconclusive_share,
         },
         "series": [
-            _series(one, standing.get(one.key), trend.timelines[one.key.environment], dates)
-            | {"gone": one.key in trend.gone}
-            for one in trend.series
+            _series(
+                series, standing.get(series.key), trend.timelines[series.key.environment], dates
+            )
+            | {"gone": series.key in trend.gone}
+            for series in trend.series
         ],
         "releases": {sha: ", ".join(names) for sha, names in trend.releases.items()},
         "notes": list(trend.notes),
@@ -201,14 +198,14 @@ def _event(event: Event) -> dict[str, Any]:
         "at": event.at,
         "ended_at": event.ended_at or None,
         "evidence": list(event.evidence),
-        "changes": [one.id for one in event.changes],
-        "back": [one.id for one in event.back],
+        "changes": [change.id for change in event.changes],
+        "back": [change.id for change in event.back],
     }
 
 
-def _replacement(one: Replacement) -> dict[str, Any]:
-    facts = [{"name": name, "old": old, "new": new} for name, old, new in one.facts]
-    return asdict(one) | {"facts": facts}
+def _replacement(replacement: Replacement) -> dict[str, Any]:
+    facts = [{"name": name, "old": old, "new": new} for name, old, new in replacement.facts]
+    return asdict(replacement) | {"facts": facts}
 
 
 def _drift(drift: Drift, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:

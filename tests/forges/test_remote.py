@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.forges.http import address_of, asked_wait, redirected
+from perfci.forges.http import address_of, redirected, requested_wait
 
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 _PARTS = st.sampled_from(
@@ -32,12 +32,12 @@ _PARTS = st.sampled_from(
     ],
 )
 def test_a_wait_is_asked_for_in_seconds_or_by_a_date(after: str, wait: float | None) -> None:
-    assert asked_wait(after, NOW) == wait
+    assert requested_wait(after, NOW) == wait
 
 
 @given(st.one_of(st.text(), st.lists(_PARTS).map(" ".join)))
 def test_whatever_is_asked_for_is_a_time_that_can_be_or_nothing(after: str) -> None:
-    wait = asked_wait(after, NOW)
+    wait = requested_wait(after, NOW)
     assert wait is None or (wait >= 0.0 and math.isfinite(wait))
 
 

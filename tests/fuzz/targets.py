@@ -157,7 +157,7 @@ def _events() -> list[bytes]:
 
 
 def _event(content: bytes) -> object:
-    from perfci.forges.github.event import read_event
+    from perfci.forges.actions import read_event
 
     return read_event(content, "event.json")
 

@@ -8,7 +8,7 @@ import pytest
 
 from perfci.model.case import Failure
 from perfci.model.report import Definition, Explanation
-from perfci.report.annotations import MOST, Annotation, annotations_of
+from perfci.report.exporters.codequality import MOST, Annotation, annotations_of
 from tests.forges.github.conftest import report_of
 from tests.report.examples import EAGER, TUNED
 

@@ -10,7 +10,7 @@ import pytest
 
 from perfci.model.report import Definition, Explanation
 from perfci.report.exporters import formats
-from perfci.report.exporters.codequality import render_codequality
+from perfci.report.exporters.codequality import render as render_codequality
 from tests.forges.github.conftest import PASSING, report_of
 from tests.report.examples import EAGER, TUNED, hostile_report, rich_report
 from tests.report.hostile import NAMES

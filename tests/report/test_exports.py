@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from perfci.report.exporters.csv import render as render_csv
-from perfci.report.exporters.junit import render_junit
+from perfci.report.exporters.junit import render as render_junit
 from perfci.report.templates import template_folder
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import default_policy

@@ -17,7 +17,7 @@ from perfci.model.status import Status, traits
 from perfci.report.exporters.csv import render as render_csv
 from perfci.report.exporters.html import render as render_html
 from perfci.report.exporters.json import render as render_json
-from perfci.report.exporters.junit import render_junit
+from perfci.report.exporters.junit import render as render_junit
 from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.outline import outline
 from perfci.report.terminal import render_terminal

@@ -21,7 +21,7 @@ from perfci.model.report import Report
 from perfci.model.run import Environment
 from perfci.report.exporters.csv import render as render_csv
 from perfci.report.exporters.json import render as render_json
-from perfci.report.exporters.junit import render_junit
+from perfci.report.exporters.junit import render as render_junit
 from perfci.report.exporters.markdown import MARKER, render_comment
 from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal

@@ -98,21 +98,21 @@ def formats(taken: Collection[str] = ()) -> tuple[dict[str, Format], list[UsageE
 
     ``taken`` are the names that the command's other options have. Nothing is imported.
     """
-    found = {name: Format(name) for name in module_names(sys.modules[__name__])}
+    known = {name: Format(name) for name in module_names(sys.modules[__name__])}
     refused = []
     for point in _points():
         if not _NAME.fullmatch(point.name):
             why = "a format's name is of lower-case letters, digits and hyphens"
-        elif (other := found.get(point.name)) is not None:
+        elif (other := known.get(point.name)) is not None:
             owner = other.point.dist if other.point is not None else None
             why = f"{owner.name if owner else 'perfci'} has a format of this name"
         elif point.name in taken or point.name == TERMINAL:
             why = f"perfci has an option or a format `{point.name}`"
         else:
-            found[point.name] = Format(point.name, point)
+            known[point.name] = Format(point.name, point)
             continue
         refused.append(broken_entry_point(point, why))
-    return found, refused
+    return known, refused
 
 
 def named(name: str) -> Format:
@@ -125,6 +125,6 @@ def _points() -> tuple[EntryPoint, ...]:
     return entry_points_of(GROUP)
 
 
-def _wrong(one: Any) -> str:
-    missing = missing_attributes(one, "HELP", "render")
-    return missing or ("" if isinstance(one.HELP, str) else "its `HELP` is no text")
+def _wrong(exporter: Any) -> str:
+    missing = missing_attributes(exporter, "HELP", "render")
+    return missing or ("" if isinstance(exporter.HELP, str) else "its `HELP` is no text")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 from xml.etree import ElementTree as ET
 
 from perfci.model.case import Failure
@@ -13,24 +13,15 @@ from perfci.report.clean import Clean, clean_block, clean_line, clean_lines
 from perfci.report.outline import gates, injected_text
 from perfci.report.rows import change_text, interval_text, measured_text, note, side_text
 
-if TYPE_CHECKING:
-    from perfci.model.report import Report
-
 HELP = "Write JUnit XML here."
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(report: Report) -> Clean:
-    """Return the report as a JUnit test suite."""
-
-    return clean_lines(render_junit(report))
-
-
-def render_junit(report: Report) -> str:
     """Return the report as a JUnit test suite.
 
-    ``regressed`` is a failure, what could not be measured an error, and what could not be
-    decided or compared is skipped with its reason.
+    A regression is a failure. What could not be measured is an error. What could not be decided or
+    compared is skipped, with its reason.
     """
     suite = ET.Element("testsuite", name="perfci", timestamp=_xml(report.created_at))
     properties = ET.SubElement(suite, "properties")
@@ -56,7 +47,8 @@ def render_junit(report: Report) -> str:
     suite.set("tests", str(len(suite.findall("testcase"))))
     suite.set("time", f"{report.timing.wall_s:.3f}")
     ET.indent(suite)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suite, "unicode") + "\n"
+    text = ET.tostring(suite, "unicode")
+    return clean_lines(f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n')
 
 
 def _add_row(suite: ET.Element, row: Comparison, *, alone: bool) -> None:
@@ -72,8 +64,8 @@ def _add_row(suite: ET.Element, row: Comparison, *, alone: bool) -> None:
         case "error":
             ET.SubElement(test, "error", type=row.status, message=_xml(note(row)))
         case "skipped":
-            said = f"{row.status}: {note(row)}" if note(row) else row.status
-            ET.SubElement(test, "skipped", message=_xml(said))
+            reason = f"{row.status}: {note(row)}" if note(row) else row.status
+            ET.SubElement(test, "skipped", message=_xml(reason))
         case "passed":
             ET.SubElement(test, "system-out").text = _xml(_change(row))
         case _:

@@ -16,18 +16,18 @@ from perfci.report.links import names_of
 from perfci.trend.change import Change, Drift, Trend, benchmark_of
 from perfci.trend.series import Series, SeriesKey, Timeline
 
-# How each series stands today: what of its changes and drifts a reader still has to look at.
-
 Word = Literal["worse", "drifting", "better", "steady", "too_few"]
 WORDS: tuple[Word, ...] = ("steady", "worse", "better", "drifting", "too_few")
 """In data files a standing is its place in this tuple."""
+LONGEST_NAME = 200
+_NUMBER = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """``word`` says it; ``change`` or ``drift`` is the one that made it so; ``new`` since last.
+    """How a series stands today, by the ``change`` or ``drift`` that a reader has to look at.
 
-    ``too_few``: there are too few runs to judge whether it is steady.
+    ``new``: since the last report. ``too_few``: too few runs to judge whether it is steady.
     """
 
     word: Word
@@ -37,51 +37,18 @@ class Standing:
 
     @property
     def urgency(self) -> int:
-        """Order: what is new and worse, what is still worse, drifts, what is better."""
+        """The order: new and worse, still worse, drifting, better."""
         place = {"worse": 0, "drifting": 2, "better": 3, "steady": 8, "too_few": 8}[self.word]
         return place + (not self.new)
 
 
-@dataclass(frozen=True, slots=True)
-class Sorted:
-    """The changes by what a reader does with them, each the worst first."""
-
-    new_worse: tuple[Change, ...]
-    new_better: tuple[Change, ...]
-    open_worse: tuple[Change, ...]
-    earlier: tuple[Change, ...]
-    drifts_worse: tuple[Drift, ...]
-
-
-def sort_changes(trend: Trend) -> Sorted:
-    """Return the changes of ``trend`` in groups; within each they keep their order.
-
-    What a series that is measured no more was left with is not still worse, nor does it drift.
-    """
-    new = [change for change in trend.changes if change.status == "new"]
-    still = [
-        change
-        for change in trend.changes
-        if change.status == "known" and change.worse and change.series not in trend.gone
-    ]
-    drifts = [drift for drift in trend.drifts if drift.series not in trend.gone]
-    seen = {id(change) for change in (*new, *still)}
-    return Sorted(
-        new_worse=tuple(change for change in new if change.worse),
-        new_better=tuple(change for change in new if not change.worse),
-        open_worse=tuple(still),
-        earlier=tuple(change for change in trend.changes if id(change) not in seen),
-        drifts_worse=tuple(drift for drift in drifts if drift.worse),
-    )
-
-
 def standings(trend: Trend) -> dict[SeriesKey, Standing]:
-    """Return how each series stands; the steady are left out."""
-    found: dict[SeriesKey, Standing] = {}
-    for key, standing in _all(trend):
-        if key not in found or standing.urgency < found[key].urgency:
-            found[key] = standing
-    return found
+    """Return how each series stands. The steady are left out."""
+    standing: dict[SeriesKey, Standing] = {}
+    for key, known in _all_standings(trend):
+        if key not in standing or known.urgency < standing[key].urgency:
+            standing[key] = known
+    return standing
 
 
 def series_of(changes: Sequence[Change] | Sequence[Drift]) -> int:
@@ -89,22 +56,21 @@ def series_of(changes: Sequence[Change] | Sequence[Drift]) -> int:
     return len({change.series for change in changes})
 
 
-def _all(trend: Trend) -> Iterable[tuple[SeriesKey, Standing]]:
-    groups = sort_changes(trend)
-    for change in groups.new_worse:
-        yield change.series, Standing("worse", True, change)
-    for change in groups.open_worse:
-        yield change.series, Standing("worse", False, change)
-    for drift in groups.drifts_worse:
-        yield drift.series, Standing("drifting", False, drift=drift)
-    for change in groups.new_better:
-        yield change.series, Standing("better", True, change)
+def _all_standings(trend: Trend) -> Iterable[tuple[SeriesKey, Standing]]:
+    """Yield standings, the worst first. What a series no longer measured was left with is none."""
+    for change in trend.changes:
+        if change.worse and change.status == "new":
+            yield change.series, Standing("worse", True, change)
+        elif change.worse and change.status == "known" and change.series not in trend.gone:
+            yield change.series, Standing("worse", False, change)
+    for drift in trend.drifts:
+        if drift.worse and drift.series not in trend.gone:
+            yield drift.series, Standing("drifting", False, drift=drift)
+    for change in trend.changes:
+        if change.status == "new" and not change.worse:
+            yield change.series, Standing("better", True, change)
     for key in trend.too_few:
         yield key, Standing("too_few", False)
-
-
-LONGEST_NAME = 200
-_NUMBER = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +137,18 @@ def shown(name: str) -> str:
 def _in_order(
     members: Sequence[Series], standings: Mapping[SeriesKey, Standing]
 ) -> tuple[Series, ...]:
-    own = {one.key: standings[one.key].urgency if one.key in standings else 9 for one in members}
+    own = {
+        series.key: standings[series.key].urgency if series.key in standings else 9
+        for series in members
+    }
     urgency: dict[str, int] = {}
-    for key, its in own.items():
-        urgency[key.case] = min(urgency.get(key.case, 9), its)
+    for key, of_series in own.items():
+        urgency[key.case] = min(urgency.get(key.case, 9), of_series)
 
     order = {name: place for place, name in enumerate(METRICS)}
 
-    def place(one: Series) -> tuple[object, ...]:
-        key = one.key
+    def place(series: Series) -> tuple[object, ...]:
+        key = series.key
         metric = order.get(key.metric, len(order))
         case = (urgency[key.case], _natural(key.case))
         return (*case, own[key], metric, key.metric, key.environment)
@@ -217,7 +186,7 @@ def release_runs(
         for rank, name in placed:
             if rank < before or rank > measured[-1]:
                 continue
-            found = names.setdefault(order[measured[bisect_left(measured, rank)]], [])
-            if name not in found:
-                found.append(name)
-    return {sha: tuple(found) for sha, found in names.items()}
+            of_run = names.setdefault(order[measured[bisect_left(measured, rank)]], [])
+            if name not in of_run:
+                of_run.append(name)
+    return {sha: tuple(of_run) for sha, of_run in names.items()}

@@ -89,7 +89,7 @@ def search_file(listed: Catalogue, standings: Mapping[SeriesKey, Standing]) -> t
                 moved.append(_moved(row, standing, series))
             before, row = case, row + 1
     payload = {
-        "benchmarks": [[shown(one.name), one.slug] for one in listed.benchmarks],
+        "benchmarks": [[shown(benchmark.name), benchmark.slug] for benchmark in listed.benchmarks],
         "cases": cases,
         "metrics": [[shown(name), clean_line(unit, 30), way] for name, unit, way in metrics],
         "environments": [[shown(key), label] for key, label in listed.labels.items()],
@@ -234,16 +234,18 @@ def benchmark_files(
     yield f"data/{benchmark.slug}.js", index
     for number, start in enumerate(range(0, len(benchmark.series), CHUNK)):
         name = f"{benchmark.slug}.{number}"
-        chunk = [_entry(one, attached) for one in benchmark.series[start : start + CHUNK]]
+        chunk = [_entry(series, attached) for series in benchmark.series[start : start + CHUNK]]
         yield f"data/{name}.js", script("chunk", name, chunk)
 
 
 def _index(benchmark: Benchmark, listed: Catalogue, attached: Attached) -> dict[str, Any]:
-    cases = tuple(dict.fromkeys(one.key.case for one in benchmark.series))
+    cases = tuple(dict.fromkeys(series.key.case for series in benchmark.series))
     metrics = tuple(
-        dict.fromkeys((one.key.metric, one.unit, one.direction) for one in benchmark.series)
+        dict.fromkeys(
+            (series.key.metric, series.unit, series.direction) for series in benchmark.series
+        )
     )
-    environments = tuple(dict.fromkeys(one.key.environment for one in benchmark.series))
+    environments = tuple(dict.fromkeys(series.key.environment for series in benchmark.series))
     case_places = {case: place for place, case in enumerate(cases)}
     metric_places = {metric: place for place, metric in enumerate(metrics)}
     environment_places = {key: place for place, key in enumerate(environments)}
@@ -259,12 +261,12 @@ def _index(benchmark: Benchmark, listed: Catalogue, attached: Attached) -> dict[
         ],
         "series": [
             [
-                case_places[one.key.case],
-                metric_places[one.key.metric, one.unit, one.direction],
-                environment_places[one.key.environment],
-                *_standing(attached.standings.get(one.key)),
+                case_places[series.key.case],
+                metric_places[series.key.metric, series.unit, series.direction],
+                environment_places[series.key.environment],
+                *_standing(attached.standings.get(series.key)),
             ]
-            for one in benchmark.series
+            for series in benchmark.series
         ],
     }
 

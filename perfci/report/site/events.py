@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
@@ -14,7 +14,7 @@ from perfci.report.site import words
 from perfci.report.site.catalogue import Catalogue, shown
 from perfci.report.site.words import address
 from perfci.trend.change import Change, Drift, Event, Trend
-from perfci.trend.series import Series, SeriesKey
+from perfci.trend.series import SeriesKey
 from perfci.units import format_value
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ _EDGE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """One change or drift, ready to be shown. Its texts are clean, but not escaped."""
+class TrendRow:
+    """One change, event or drift, ready to be shown. Its texts are clean, but not escaped."""
 
     case: str
     metric: str
@@ -39,109 +39,122 @@ class Moved:
     rises: bool
     size: str
     interval: str
-    before: str
-    after: str
-    commits: str
-    count: str
-    subject: str
-    date: str
     surety: str
     note: str
-    acknowledged: str
-    id: str
     spark: Spark | None
+    commits: str = ""
+    before: str = ""
+    after: str = ""
+    count: str = ""
+    subject: str = ""
+    date: str = ""
+    acknowledged: str = ""
+    id: str = ""
     commits_href: str = ""
 
 
-def moved_rows(
-    changes: Sequence[Change], trend: Trend, listed: Catalogue, *, drawn: bool = True
-) -> tuple[Moved, ...]:
-    """Return a row for each change whose series is known."""
-    return tuple(_changes(changes, trend, listed, drawn=drawn))
+class TrendRows:
+    """Makes rows of a trend's events and drifts whose series are known.
 
+    ``drawn`` rows have a small line each.
+    """
 
-def drift_rows(
-    drifts: Sequence[Drift], trend: Trend, listed: Catalogue, *, drawn: bool = True
-) -> tuple[Moved, ...]:
-    """Return a row for each drift whose series is known."""
-    by_key = _by_key(trend, drifts)
-    return tuple(
-        _drift(drift, by_key[drift.series], listed, drawn=drawn)
-        for drift in drifts
-        if drift.series in by_key
-    )
+    def __init__(self, trend: Trend, listed: Catalogue, *, drawn: bool = True) -> None:
+        self._trend = trend
+        self._listed = listed
+        self._drawn = drawn
+        self._series = {series.key: series for series in trend.series}
+
+    def first(self, name: str, items: Sequence[Event | Drift], most: int) -> dict[str, Any]:
+        """Return the first rows for a template, as ``name``, and how many more there are."""
+        return {name: self.of(items[:most]), f"{name}_more": max(0, len(items) - most)}
+
+    def of(self, items: Sequence[Event | Drift]) -> tuple[TrendRow, ...]:
+        """Return a row for each of ``items`` whose series is known."""
+        return tuple(
+            self._drift(item) if isinstance(item, Drift) else self._event(item)
+            for item in items
+            if self.knows(item)
+        )
+
+    def knows(self, item: Event | Drift) -> bool:
+        """Return whether the series of a drift, or of an event's worst change, is known."""
+        key = item.series if isinstance(item, Drift) else item.changes[0].series
+        return key in self._series
+
+    def _event(self, event: Event) -> TrendRow:
+        """Return the row of the event's worst change, with what it shares with the others."""
+        row = self._change(event.changes[0])
+        if len(event.changes) == 1:
+            return replace(row, note=_joined(words.event_text(event), row.note))
+        return replace(
+            row,
+            case=_names_of_event(event.benchmarks),
+            metric=f"{event.series:,} of {event.measured:,} series",
+            worse=event.worse,
+            rises=event.worse,
+            size=words.ratio_text(median(event.costs)) if event.costs else row.size,
+            interval="",
+            before="",
+            after="",
+            commits=words.event_range(event),
+            commits_href=address(self._trend.forge, event.commits),
+            surety="",
+            note=_note_of_several(event),
+            id=event.id,
+        )
+
+    def _change(self, change: Change) -> TrendRow:
+        import numpy as np
+
+        series = self._series[change.series]
+        runs = self._trend.timelines[series.key.environment].runs
+        first, last = int(series.rows[change.before]), int(series.rows[change.after])
+        # a level is the median up to 20 points away from the change, which the chart shows
+        before = float(np.median(series.values[max(0, change.before - 19) : change.before + 1]))
+        after = float(np.median(series.values[change.after : change.after + 20]))
+        return TrendRow(
+            **_names(series.key, self._listed),
+            worse=change.worse,
+            rises=words.rises(change),
+            size=words.change_text(change, series.unit),
+            interval=words.interval_text(change.ratio_lo, change.ratio_hi),
+            before=format_value(before, series.unit),
+            after=format_value(after, series.unit),
+            commits=words.range_text(change),
+            count=_count(runs[first].position, runs[last].position),
+            subject="" if change.same_commit else clean_line(runs[last].subject, LONGEST_SUBJECT),
+            date=words.day(change.at),
+            surety=words.surety_text(change.q),
+            note=words.kind_text(change),
+            acknowledged=clean_line(change.note, LONGEST_SUBJECT),
+            id=clean_line(change.id, 100),
+            spark=spark(series.values, (change.after,)) if self._drawn else None,
+            commits_href=address(self._trend.forge, change.commits),
+        )
+
+    def _drift(self, drift: Drift) -> TrendRow:
+        series = self._series[drift.series]
+        return TrendRow(
+            **_names(series.key, self._listed),
+            worse=drift.worse,
+            rises=drift.ratio > 1.0,
+            size=words.ratio_text(drift.ratio),
+            interval=words.interval_text(drift.ratio_lo, drift.ratio_hi),
+            commits=f"since {words.short(drift.baseline_sha)}" if drift.baseline_sha else "",
+            surety=words.surety_text(drift.q),
+            note=words.drift_text(drift),
+            spark=spark(series.values) if self._drawn else None,
+        )
 
 
 def link(key: SeriesKey, listed: Catalogue) -> str:
-    """Return the address of a series' chart, seen from the overview; the same in each report."""
-    wanted = "/".join(
+    """Return the address of a series' chart from the overview, the same in each report."""
+    parts = "/".join(
         quote(text.encode("utf-8", "backslashreplace"), safe="")
         for text in (shown(key.case), shown(key.metric), shown(key.environment))
     )
-    return f"benchmarks/{listed.slug_of(key.case)}.html#{wanted}"
-
-
-def _changes(
-    changes: Sequence[Change], trend: Trend, listed: Catalogue, *, drawn: bool
-) -> Iterator[Moved]:
-    by_key = _by_key(trend, changes)
-    for change in changes:
-        series = by_key.get(change.series)
-        if series is not None:
-            yield _change(change, series, trend, listed, drawn=drawn)
-
-
-def _change(
-    change: Change, series: Series, trend: Trend, listed: Catalogue, *, drawn: bool
-) -> Moved:
-    import numpy as np
-
-    runs = trend.timelines[series.key.environment].runs
-    first, last = int(series.rows[change.before]), int(series.rows[change.after])
-    commits = words.range_text(change)
-    # a level is the median up to 20 points away from the change: what a reader sees in the chart
-    before = float(np.median(series.values[max(0, change.before - 19) : change.before + 1]))
-    after = float(np.median(series.values[change.after : change.after + 20]))
-    return Moved(
-        **_names(series.key, listed),
-        worse=change.worse,
-        rises=words.rises(change),
-        size=words.change_text(change, series.unit),
-        interval=words.interval_text(change.ratio_lo, change.ratio_hi),
-        before=format_value(before, series.unit),
-        after=format_value(after, series.unit),
-        commits=commits,
-        count=_count(runs[first].position, runs[last].position),
-        subject="" if change.same_commit else clean_line(runs[last].subject, LONGEST_SUBJECT),
-        date=words.day(change.at),
-        surety=words.surety_text(change.q),
-        note=words.kind_text(change),
-        acknowledged=clean_line(change.note, LONGEST_SUBJECT),
-        id=clean_line(change.id, 100),
-        spark=spark(series.values, (change.after,)) if drawn else None,
-        commits_href=address(trend.forge, change.commits),
-    )
-
-
-def _drift(drift: Drift, series: Series, listed: Catalogue, *, drawn: bool) -> Moved:
-    return Moved(
-        **_names(series.key, listed),
-        worse=drift.worse,
-        rises=drift.ratio > 1.0,
-        size=words.ratio_text(drift.ratio),
-        interval=words.interval_text(drift.ratio_lo, drift.ratio_hi),
-        before="",
-        after="",
-        commits=f"since {words.short(drift.baseline_sha)}" if drift.baseline_sha else "",
-        count="",
-        subject="",
-        date="",
-        surety=words.surety_text(drift.q),
-        note=words.drift_text(drift),
-        acknowledged="",
-        id="",
-        spark=spark(series.values) if drawn else None,
-    )
+    return f"benchmarks/{listed.slug_of(key.case)}.html#{parts}"
 
 
 def _names(key: SeriesKey, listed: Catalogue) -> dict[str, Any]:
@@ -154,69 +167,28 @@ def _names(key: SeriesKey, listed: Catalogue) -> dict[str, Any]:
 
 
 def _count(first: int | None, last: int | None) -> str:
-    """Return how many commits may have done it; nothing where it is one, or isn't known."""
+    """Return how many commits may have done it, or nothing where it is one, or unknown."""
     if first is None or last is None or last - first <= 1:
         return ""
     return f"{last - first:,} commits, the last"
 
 
-def _by_key(trend: Trend, wanted: Sequence[Change] | Sequence[Drift]) -> Mapping[SeriesKey, Series]:
-    keys = {one.series for one in wanted}
-    return {series.key: series for series in trend.series if series.key in keys}
-
-
-def event_rows(
-    events: Sequence[Event], trend: Trend, listed: Catalogue, *, drawn: bool = True
-) -> tuple[Moved, ...]:
-    """Return a row for each event whose worst change's series is known."""
-    return tuple(_rows(events, trend, listed, drawn=drawn))
-
-
-def _rows(
-    events: Sequence[Event], trend: Trend, listed: Catalogue, *, drawn: bool
-) -> Iterator[Moved]:
-    keys = {one.key for one in trend.series}
-    known = [event for event in events if event.changes[0].series in keys]
-    rows = moved_rows([event.changes[0] for event in known], trend, listed, drawn=drawn)
-    for event, row in zip(known, rows, strict=True):
-        if len(event.changes) > 1:
-            yield _of_several(event, row, trend.forge)
-        else:
-            yield replace(row, note=_joined(words.event_text(event), row.note))
-
-
-def _of_several(event: Event, worst: Moved, forge: str) -> Moved:
-    costs, largest = event.costs, event.largest_cost
-    others = sum(one.worse is not event.worse for one in event.changes)
-    note = _joined(
-        f"the median of {len(costs)}, the largest {words.ratio_text(largest)}"
-        if largest and len(costs) > 1
+def _note_of_several(event: Event) -> str:
+    largest = event.largest_cost
+    others = sum(change.worse is not event.worse for change in event.changes)
+    return _joined(
+        f"the median of {len(event.costs)}, the largest {words.ratio_text(largest)}"
+        if largest and len(event.costs) > 1
         else "",
         f"{others} {words.meaning(not event.worse)}" if others else "",
         words.event_text(event),
         event.status if event.status in {"acknowledged", "fixed"} else "",
     )
-    return replace(
-        worst,
-        case=_names_of_event(event.benchmarks),
-        metric=f"{event.series:,} of {event.measured:,} series",
-        worse=event.worse,
-        rises=event.worse,
-        size=words.ratio_text(median(costs)) if costs else worst.size,
-        interval="",
-        before="",
-        after="",
-        commits=words.event_range(event),
-        commits_href=address(forge, event.commits),
-        surety="",
-        note=note,
-        id=event.id,
-    )
 
 
 def _names_of_event(benchmarks: Sequence[str]) -> str:
     rest = len(benchmarks) - _MOST_NAMES
-    names = ", ".join(shown(one) for one in benchmarks[:_MOST_NAMES])
+    names = ", ".join(map(shown, benchmarks[:_MOST_NAMES]))
     return f"{names} and {rest:,} more" if rest > 0 else names
 
 

@@ -11,7 +11,7 @@ from perfci.report.clean import clean_line
 from perfci.report.site import words
 from perfci.report.site.catalogue import Benchmark, Catalogue, catalogue, shown, standings
 from perfci.report.site.data import Attached, benchmark_files, search_file, timeline_file
-from perfci.report.site.events import Moved, Spark, drift_rows, event_rows, spark
+from perfci.report.site.events import Spark, TrendRow, TrendRows, spark
 from perfci.report.site.words import SortedEvents, day, sort_events
 from perfci.report.templates import read_template, render_html
 from perfci.trend.change import Change, Event, Health, RunnerDrift, Trend
@@ -41,6 +41,7 @@ def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> byte
     """Return ``index.html``: what moved since last time first, then search, then health."""
     new = (*groups.new_worse, *groups.new_better)
     headline = words.headline(trend, groups)
+    rows = TrendRows(trend, listed)
     context = {
         **_common(trend, root=""),
         "headline": headline,
@@ -49,17 +50,14 @@ def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> byte
         "early": "" if words.too_early(trend) == headline else words.too_early(trend),
         "since": trend.reported_before,
         "scope": scope_text(trend, listed),
-        "new": event_rows(new[:MOST_NEW], trend, listed),
-        "new_more": max(0, len(new) - MOST_NEW),
-        "open": event_rows(groups.open_worse[:MOST_OPEN], trend, listed),
-        "open_more": max(0, len(groups.open_worse) - MOST_OPEN),
-        "drifts": drift_rows(groups.drifts_worse[:MOST_OPEN], trend, listed),
-        "drifts_more": max(0, len(groups.drifts_worse) - MOST_OPEN),
-        "earlier": event_rows(groups.earlier[:MOST_EARLIER], trend, listed, drawn=False),
-        "earlier_more": max(0, len(groups.earlier) - MOST_EARLIER),
+        **rows.first("new", new, MOST_NEW),
+        **rows.first("open", groups.open_worse, MOST_OPEN),
+        **rows.first("drifts", groups.drifts_worse, MOST_OPEN),
+        **TrendRows(trend, listed, drawn=False).first("earlier", groups.earlier, MOST_EARLIER),
         "one_environment": len(listed.labels) == 1,
         "replaced": tuple(
-            words.replacement_text(one) for one in trend.replacements[:MOST_REPLACED]
+            words.replacement_text(replacement)
+            for replacement in trend.replacements[:MOST_REPLACED]
         ),
         "replaced_more": max(0, len(trend.replacements) - MOST_REPLACED),
         "tiles": tiles(trend.health),
@@ -148,12 +146,10 @@ def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[st
 
 
 def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...]]:
-    found: dict[SeriesKey, list[Change]] = {}
-    for change in changes:
-        found.setdefault(change.series, []).append(change)
-    return {
-        key: tuple(sorted(of_one, key=lambda change: change.after)) for key, of_one in found.items()
-    }
+    by_series: dict[SeriesKey, list[Change]] = {}
+    for change in sorted(changes, key=lambda change: change.after):
+        by_series.setdefault(change.series, []).append(change)
+    return {key: tuple(of_series) for key, of_series in by_series.items()}
 
 
 def feed_file(trend: Trend, listed: Catalogue) -> tuple[str, bytes]:
@@ -165,15 +161,15 @@ def feed_file(trend: Trend, listed: Catalogue) -> tuple[str, bytes]:
     ET.SubElement(feed, "link", rel="self", href="events.atom")
     ET.SubElement(feed, "link", rel="alternate", type="text/html", href="index.html")
     _add(ET.SubElement(feed, "author"), "name", f"perfci {trend.perfci_version}")
-    keys = {one.key for one in trend.series}
-    events = [one for one in trend.events[:_MOST] if one.changes[0].series in keys]
-    for event, row in zip(events, event_rows(events, trend, listed, drawn=False), strict=True):
+    rows = TrendRows(trend, listed, drawn=False)
+    events = [event for event in trend.events[:_MOST] if rows.knows(event)]
+    for event, row in zip(events, rows.of(events), strict=True):
         _entry(feed, event, row, trend)
     ET.indent(feed, " ")
     return "events.atom", _BEGINNING + ET.tostring(feed, "utf-8") + b"\n"
 
 
-def _entry(feed: ET.Element, event: Event, row: Moved, trend: Trend) -> None:
+def _entry(feed: ET.Element, event: Event, row: TrendRow, trend: Trend) -> None:
     entry = ET.SubElement(feed, "entry")
     way = words.meaning(row.worse)
     _add(entry, "title", f"{row.size} {way}: {row.case} {row.metric}")
@@ -182,8 +178,8 @@ def _entry(feed: ET.Element, event: Event, row: Moved, trend: Trend) -> None:
     ET.SubElement(entry, "link", rel="alternate", type="text/html", href=row.href)
     ET.SubElement(entry, "category", term=event.kind)
     ET.SubElement(entry, "category", term=way)
-    said = (row.environment, row.commits, row.subject, row.note, f"status {event.status}")
-    _add(entry, "summary", "; ".join(filter(None, said)))
+    parts = (row.environment, row.commits, row.subject, row.note, f"status {event.status}")
+    _add(entry, "summary", "; ".join(filter(None, parts)))
 
 
 def _add(parent: ET.Element, name: str, text: str) -> None:
@@ -199,24 +195,24 @@ def _moment(moment: str, trend: Trend) -> str:
 def badge_file(groups: SortedEvents, trend: Trend) -> tuple[str, bytes]:
     """Return the badge: how many events are worse and open."""
     open_ = len(groups.new_worse) + len(groups.open_worse)
-    said = counted(open_, "regression") if open_ else "no regression"
+    text = counted(open_, "regression") if open_ else "no regression"
     if not trend.series:
-        said = "no data"
+        text = "no data"
     colour = "#b3261e" if open_ else "#0b6b3a" if trend.series else "#565f6b"
-    return "badge.svg", "".join(_badge("performance", said, colour)).encode()
+    return "badge.svg", "".join(_badge("performance", text, colour)).encode()
 
 
-def _badge(name: str, said: str, colour: str) -> Iterator[str]:
-    left, right = (round(len(text) * _LETTER) + 12 for text in (name, said))
+def _badge(name: str, label: str, colour: str) -> Iterator[str]:
+    left, right = (round(len(text) * _LETTER) + 12 for text in (name, label))
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
-        f'aria-label="{name}: {said}"><title>{name}: {said}</title>'
+        f'aria-label="{name}: {label}"><title>{name}: {label}</title>'
         f'<rect width="{left + right}" height="20" rx="3" fill="#3b424a"/>'
         f'<path d="M{left} 0h{right - 3}a3 3 0 0 1 3 3v14a3 3 0 0 1 -3 3h-{right - 3}z" '
         f'fill="{colour}"/><g fill="#fff" font-size="11" text-anchor="middle" '
         f'font-family="Verdana,DejaVu Sans,sans-serif">'
     )
-    for text, middle in ((name, left / 2), (said, left + right / 2)):
+    for text, middle in ((name, left / 2), (label, left + right / 2)):
         yield f'<text x="{middle:g}" y="14">{text}</text>'
     yield "</g></svg>\n"
 

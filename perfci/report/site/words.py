@@ -132,18 +132,21 @@ def event_range(event: Event) -> str:
     return _range(event.commits)
 
 
-def replacement_text(one: Replacement) -> str:
+def replacement_text(replacement: Replacement) -> str:
     """Return what took the place of what on a runner, and by how much its series differ."""
     facts = [
-        f"{shown(name)} {shown(old) or '-'} → {shown(new) or '-'}" for name, old, new in one.facts
+        f"{shown(name)} {shown(old) or '-'} → {shown(new) or '-'}"
+        for name, old, new in replacement.facts
     ]
     rest = len(facts) - _MOST_FACTS
     what = "; ".join(facts[:_MOST_FACTS]) + (f"; and {rest} more" if rest > 0 else "")
-    if one.median_cost is None:
+    if replacement.median_cost is None:
         size = "no series is in both"
     else:
-        size = f"over {_series(one.series)} in both the median is {ratio_text(one.median_cost)}"
-    return f"{day(one.at)}, {shown(one.runner)}: {what or shown(one.after)}; {size}"
+        median_size = ratio_text(replacement.median_cost)
+        size = f"over {_series(replacement.series)} in both the median is {median_size}"
+    where = f"{day(replacement.at)}, {shown(replacement.runner)}"
+    return f"{where}: {what or shown(replacement.after)}; {size}"
 
 
 def event_size(event: Event) -> str:
@@ -159,9 +162,8 @@ def event_text(event: Event) -> str:
     if event.kind == "excursion":
         return f"came back on {day(event.ended_at)}"
     if event.kind == "environment":
-        return (
-            f"the environment, not the code: {listed([_EVIDENCE[one] for one in event.evidence])}"
-        )
+        evidence = [_EVIDENCE[kind] for kind in event.evidence]
+        return f"the environment, not the code: {listed(evidence)}"
     return ""
 
 
@@ -244,15 +246,15 @@ def sort_events(trend: Trend) -> SortedEvents:
     """
     groups: dict[str, list[Event]] = {"worse": [], "better": [], "open": [], "earlier": []}
     for event in trend.events:
-        new = [one for one in event.changes if one.status == "new"]
-        left = [one for one in open_changes((event,)) if one.series not in trend.gone]
-        if any(one.worse for one in new):
+        new = [change for change in event.changes if change.status == "new"]
+        left = [change for change in open_changes((event,)) if change.series not in trend.gone]
+        if any(change.worse for change in new):
             groups["worse"].append(event)
         elif new:
             groups["better"].append(event)
         else:
             groups["open" if left else "earlier"].append(event)
-    drifts = (one for one in trend.drifts if one.worse and one.series not in trend.gone)
+    drifts = (drift for drift in trend.drifts if drift.worse and drift.series not in trend.gone)
     return SortedEvents(
         new_worse=tuple(groups["worse"]),
         new_better=tuple(groups["better"]),
@@ -265,16 +267,21 @@ def sort_events(trend: Trend) -> SortedEvents:
 def new_changes(events: Sequence[Event], *, worse: bool) -> list[Change]:
     """Return the new changes of the events that are worse, or better."""
     return [
-        one
+        change
         for event in events
-        for one in event.changes
-        if one.status == "new" and one.worse is worse
+        for change in event.changes
+        if change.status == "new" and change.worse is worse
     ]
 
 
 def open_changes(events: Sequence[Event]) -> list[Change]:
     """Return the changes of the events that were known and are still worse."""
-    return [one for event in events for one in event.changes if one.status == "known" and one.worse]
+    return [
+        change
+        for event in events
+        for change in event.changes
+        if change.status == "known" and change.worse
+    ]
 
 
 def patterns(forge: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.forges.step import found
+from perfci.forges.step import forge_of
 from tests.builders.project import Done
 from tests.forges.fake import Fault
 from tests.forges.forgejo.server import TOKEN, FakeForgejo, Pull
@@ -189,7 +189,7 @@ def test_what_a_step_lacks_is_a_usage_error(
     ],
 )
 def test_a_forges_ci_is_known_by_its_variables(environment: dict[str, str], expected: str) -> None:
-    assert found(environment) == expected
+    assert forge_of(environment) == expected
 
 
 def test_a_case_that_failed_on_base_alone_does_not_pass_under_strict(

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from perfci.forges.github.client import Client
-from perfci.forges.github.issues import IssueClient
+from perfci.forges.github import GitHubClient
 from perfci.forges.http import Pace, RetryPolicy
 from perfci.model.case import Failure
 from perfci.model.report import Report, Verdict
@@ -74,17 +73,19 @@ def slept() -> list[float]:
 
 
 @pytest.fixture
-def client(github: FakeGitHub, slept: list[float]) -> Iterator[Client]:
+def client(github: FakeGitHub, slept: list[float]) -> Iterator[GitHubClient]:
     """A client with a token that may do everything."""
-    one = Client(REPOSITORY, TOKEN, github.url, QUICK, AT_ONCE, slept.append, lambda: 1_000_000.0)
+    one = GitHubClient(
+        REPOSITORY, TOKEN, github.url, QUICK, AT_ONCE, slept.append, lambda: 1_000_000.0
+    )
     yield one
     one.close()
 
 
 @pytest.fixture
-def issue_client(github: FakeGitHub, slept: list[float]) -> Iterator[IssueClient]:
+def issue_client(github: FakeGitHub, slept: list[float]) -> Iterator[GitHubClient]:
     """The same for issues."""
-    one = IssueClient(
+    one = GitHubClient(
         REPOSITORY, TOKEN, github.url, QUICK, AT_ONCE, slept.append, lambda: 1_000_000.0
     )
     yield one

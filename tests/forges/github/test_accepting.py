@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.forges.github.on_demand import Asked, Misread, read_commands
+from perfci.forges.comment_commands import AcceptRequest, UnreadableCommand, read_commands
 from perfci.model.report import Comparison
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust
@@ -223,9 +223,9 @@ def test_a_part_of_a_measurement_is_not_accepted(
 def test_a_command_is_read_strictly(body: str, expected: list[tuple[str, str, str]] | None) -> None:
     read = read_commands(body)
     if expected is None:
-        assert isinstance(read, Misread)
+        assert isinstance(read, UnreadableCommand)
     else:
-        assert read == tuple(Asked(*one) for one in expected)
+        assert read == tuple(AcceptRequest(*one) for one in expected)
 
 
 PIECES = st.one_of(
@@ -238,7 +238,7 @@ PIECES = st.one_of(
 def test_whatever_a_comment_says_what_is_read_of_it_is_one_line_of_text(body: str) -> None:
     read = read_commands(body)
     assert bool(read) <= body.startswith("/perfci")
-    for one in () if isinstance(read, Misread) else read:
+    for one in () if isinstance(read, UnreadableCommand) else read:
         for text in (one.case, one.metric, one.because):
             assert text.isprintable()
             assert text.strip(" ") == text

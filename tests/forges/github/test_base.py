@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from perfci.forges.forge import caveat_of_base
-from perfci.forges.github.client import Client
-from perfci.forges.github.event import MergeGroup
-from perfci.forges.pull import Pull
+from perfci.forges.github import GitHubClient
+from perfci.forges.posting import caveat_of_base
+from perfci.forges.pull import MergeGroup, Pull
 from perfci.model.report import Report
 from perfci.model.run import Side
 from tests.forges.github.conftest import BASE, HEAD, MERGE, OLDER, report_of
@@ -41,7 +40,7 @@ def compared(base: str, head: str = HEAD, **changed: Any) -> Report:
     ids=["where it left", "the tip", "a merge with the tip", "another target"],
 )
 def test_where_it_left_its_target_or_later_there_is_no_doubt(
-    history: FakeGitHub, client: Client, base: str, head: str, pull: Pull
+    history: FakeGitHub, client: GitHubClient, base: str, head: str, pull: Pull
 ) -> None:
     assert caveat_of_base(client, pull, compared(base, head)) == ""
 
@@ -52,7 +51,7 @@ def test_where_it_left_its_target_or_later_there_is_no_doubt(
     ids=["older", "oldest", "its own", "another target's", "older than that"],
 )
 def test_another_commit_is_doubted_and_both_are_named(
-    history: FakeGitHub, client: Client, base: str, pull: Pull
+    history: FakeGitHub, client: GitHubClient, base: str, pull: Pull
 ) -> None:
     left = BASE if pull is MAIN else OLDER
     assert caveat_of_base(client, pull, compared(base)) == (
@@ -62,44 +61,46 @@ def test_another_commit_is_doubted_and_both_are_named(
 
 @pytest.mark.parametrize("base", ["", "main", "../../issues/1", "a" * 39, f"{BASE}...{HEAD}"])
 def test_what_is_no_commit_is_doubted_and_not_asked_for(
-    history: FakeGitHub, client: Client, base: str
+    history: FakeGitHub, client: GitHubClient, base: str
 ) -> None:
     assert "but the pull request leaves main at" in caveat_of_base(client, MAIN, compared(base))
     assert history.requests == [("GET", f"/repos/{REPOSITORY}/compare/main...{HEAD}")]
 
 
-def test_a_comparison_without_a_base_is_doubted(history: FakeGitHub, client: Client) -> None:
+def test_a_comparison_without_a_base_is_doubted(history: FakeGitHub, client: GitHubClient) -> None:
     report = replace(report_of(), base=None)
     assert caveat_of_base(client, MAIN, report).startswith("compared with no commit, but")
 
 
 def test_histories_that_github_does_not_know_together_are_doubted(
-    history: FakeGitHub, client: Client
+    history: FakeGitHub, client: GitHubClient
 ) -> None:
     history.commits[HEAD] = ()
     assert caveat_of_base(client, MAIN, compared(BASE)).endswith("at no commit that GitHub knows")
 
 
-def test_a_token_that_may_not_read_commits_is_told(history: FakeGitHub, client: Client) -> None:
+def test_a_token_that_may_not_read_commits_is_told(
+    history: FakeGitHub, client: GitHubClient
+) -> None:
     history.faults = [Fault("GET", "/compare/", status=403, body='{"message": "no"}')]
     assert "the token may not read them" in caveat_of_base(client, MAIN, compared(BASE))
 
 
-def test_a_failing_answer_is_asked_for_again(history: FakeGitHub, client: Client) -> None:
+def test_a_failing_answer_is_asked_for_again(history: FakeGitHub, client: GitHubClient) -> None:
     history.faults = [Fault("GET", "/compare/", times=2)]
     assert caveat_of_base(client, MAIN, compared(BASE)) == ""
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_a_stored_baseline_is_no_commit_of_the_pull_requests_history(
-    history: FakeGitHub, client: Client, command: str
+    history: FakeGitHub, client: GitHubClient, command: str
 ) -> None:
     assert caveat_of_base(client, MAIN, compared(FIRST, command=command)) == ""
     assert history.requests == []
 
 
 def test_a_merge_group_has_to_be_compared_with_what_it_is_built_on(
-    history: FakeGitHub, client: Client
+    history: FakeGitHub, client: GitHubClient
 ) -> None:
     group = MergeGroup(HEAD, OWN)  # the commit of the group before it, not yet on the target
     assert caveat_of_base(client, group, compared(OWN)) == ""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perfci.forges.check import (
-    Own,
+    CheckIdentity,
     Posting,
     beside,
     check_content,
@@ -148,10 +148,10 @@ def test_a_strangers_text_shows_as_it_is_in_titles_and_annotations(name: str) ->
 def test_a_check_names_its_pull_request_where_it_is_seen_and_in_its_external_id() -> None:
     content = check_content([passing_report()], "body", posting=Posting(7, "main", "12-1"))
     assert content.title == "pass: no regression in 2 cases (#7 into main)"
-    assert read_identity(content.identity) == Own(7, "success")
+    assert read_identity(content.identity) == CheckIdentity(7, "success")
     long = check_content([passing_report()], "body", posting=Posting(7, "x" * 300, "12-1"))
     assert len(long.title) <= 200
-    assert read_identity(f"12-1-{'a' * 24}") == Own(0, "")  # as perfci wrote it before
+    assert read_identity(f"12-1-{'a' * 24}") == CheckIdentity(0, "")  # as perfci wrote it before
     for other in (None, "", "ca395085-040a-526b-2ce8-bdc85f692774", f"{content.identity}x"):
         assert read_identity(other) is None
 

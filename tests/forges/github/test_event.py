@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from perfci.errors import UsageError
-from perfci.forges.github.client import SERVICE, PullAnswer
-from perfci.forges.github.event import MergeGroup, Nothing, Wanted, read_event
-from perfci.forges.pull import Pull, Several, choose, why_not
+from perfci.forges.actions import read_event
+from perfci.forges.github import SERVICE, PullAnswer
+from perfci.forges.pull import (
+    AmbiguousPull,
+    MergeGroup,
+    NothingToPost,
+    PostTarget,
+    Pull,
+    choose,
+    why_not,
+)
 from perfci.forges.rest import parse
 from tests.forges.github.conftest import BASE, HEAD, OLDER
 
@@ -31,23 +39,23 @@ def run_event(**changed: Any) -> str:
 
 def test_a_pull_request_event_names_its_pull_request_and_head() -> None:
     event = {"pull_request": {"number": 7, "head": {"sha": HEAD, "ref": "feature"}}}
-    assert read_event(json.dumps(event), "event.json") == Wanted(7, HEAD)
+    assert read_event(json.dumps(event), "event.json") == PostTarget(7, HEAD)
 
 
 def test_a_run_of_a_fork_is_looked_up_by_its_branch() -> None:
     wanted = read_event(run_event(), "event.json")
-    assert wanted == Wanted(0, HEAD, "stranger:feature", FORK)
+    assert wanted == PostTarget(0, HEAD, "stranger:feature", FORK)
 
 
 @pytest.mark.parametrize(
     "event", ["push", "pull_request_target", "pull_request_review", "pull_request\n", ""]
 )
 def test_a_run_that_no_pull_request_event_started_is_not_posted(event: str) -> None:
-    assert isinstance(read_event(run_event(event=event), "event.json"), Nothing)
+    assert isinstance(read_event(run_event(event=event), "event.json"), NothingToPost)
 
 
 def test_a_run_whose_fork_was_deleted_has_no_pull_request() -> None:
-    assert isinstance(read_event(run_event(head_repository=None), "event.json"), Nothing)
+    assert isinstance(read_event(run_event(head_repository=None), "event.json"), NothingToPost)
 
 
 def test_a_merge_group_is_its_commit_and_the_one_before() -> None:
@@ -92,12 +100,12 @@ def test_a_branch_of_another_name_does_not_say_it(branch: str) -> None:
     ids=["a fork's", "nobody's", "whose isn't said"],
 )
 def test_a_merge_group_that_is_not_known_to_be_ours_is_not_posted(text: str) -> None:
-    assert isinstance(read_event(text, "event.json"), Nothing)
+    assert isinstance(read_event(text, "event.json"), NothingToPost)
 
 
 def test_a_push_has_no_pull_request() -> None:
     found = read_event(json.dumps({"ref": "refs/heads/main"}), "event.json")
-    assert found == Nothing("this event has no pull request")
+    assert found == NothingToPost("this event has no pull request")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +131,7 @@ def test_what_is_no_event_is_a_usage_error(text: str) -> None:
         read_event(text, "event.json")
 
 
-WANTED = Wanted(0, HEAD, "stranger:feature", FORK)
+WANTED = PostTarget(0, HEAD, "stranger:feature", FORK)
 
 
 def test_the_pull_request_with_the_measured_head_is_chosen() -> None:
@@ -143,13 +151,15 @@ def test_the_pull_request_with_the_measured_head_is_chosen() -> None:
 )
 def test_nothing_is_chosen_where_it_is_not_certain(pulls: list[Pull], why: str) -> None:
     chosen = choose(pulls, WANTED)
-    assert isinstance(chosen, Several if "#8" in why else Nothing)
+    assert isinstance(chosen, AmbiguousPull if "#8" in why else NothingToPost)
     assert why in chosen.reason
 
 
 def test_only_an_open_pull_request_at_the_measured_head_is_posted_to() -> None:
     assert why_not(Pull(7, HEAD, FORK, True, "main"), HEAD) is None
-    assert why_not(Pull(7, HEAD, FORK, False, "main"), HEAD) == Nothing("pull request #7 is closed")
+    assert why_not(Pull(7, HEAD, FORK, False, "main"), HEAD) == NothingToPost(
+        "pull request #7 is closed"
+    )
     moved = why_not(Pull(7, OLDER, FORK, True, "main"), HEAD)
     assert moved is not None
     assert "newer head" in moved.reason

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from perfci.errors import OutsideError
-from perfci.forges.github.client import Issue, marks_in
-from perfci.forges.github.issues import IssueClient, tell_issues
+from perfci.forges.github import GitHubClient, Issue
+from perfci.forges.issues import marks_in, tell_issues
 from perfci.forges.posting import Outcome
 from perfci.trend.change import Change, Trend
 from perfci.trend.series import SeriesKey
@@ -23,7 +23,7 @@ from tests.report.rendered import with_markdown_it
 TAGS = {"comment", "p", "strong", "code", "table", "thead", "tbody", "tr", "th", "td"}
 
 
-def tell(client: IssueClient, told: Trend, **options: Any) -> tuple[Outcome, ...]:
+def tell(client: GitHubClient, told: Trend, **options: Any) -> tuple[Outcome, ...]:
     return tell_issues(client, told, BOT, **options)
 
 
@@ -36,7 +36,7 @@ def texts(github: FakeGitHub) -> list[str]:
 
 
 def test_a_new_regression_opens_an_issue_that_says_what_where_and_since_when(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     (outcome,) = tell(issue_client, trend(), report_url="https://ci.example/1")
     assert outcome.kind == "posted"
@@ -53,7 +53,7 @@ def test_a_new_regression_opens_an_issue_that_says_what_where_and_since_when(
 
 
 def test_the_same_report_again_writes_nothing(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     tell(issue_client, trend())
     assert tell(issue_client, trend()) == ()
@@ -62,7 +62,7 @@ def test_the_same_report_again_writes_nothing(
 
 
 def test_improvements_and_what_was_known_before_open_no_issue(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     others = [change(status, status=status) for status in ("known", "acknowledged", "fixed")]
     assert tell(issue_client, of(change("better", worse=False), *others)) == ()
@@ -70,7 +70,7 @@ def test_improvements_and_what_was_known_before_open_no_issue(
 
 
 def test_a_size_that_is_known_better_now_is_written_into_the_issue_and_notes_below_stay(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     tell(issue_client, trend())
     github.issues[0]["body"] += "\r\nIt is the new allocator.\r\n"
@@ -92,7 +92,7 @@ def test_a_size_that_is_known_better_now_is_written_into_the_issue_and_notes_bel
     ],
 )
 def test_what_is_fixed_or_acknowledged_says_so_and_is_closed_once(
-    github: FakeGitHub, issue_client: IssueClient, status: Any, reason: str, said: str
+    github: FakeGitHub, issue_client: GitHubClient, status: Any, reason: str, said: str
 ) -> None:
     tell(issue_client, trend())
     over = of(change(status=status, note="worth @it"))
@@ -105,7 +105,7 @@ def test_what_is_fixed_or_acknowledged_says_so_and_is_closed_once(
 
 
 def test_who_opens_or_closes_an_issue_by_hand_has_the_last_word(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     tell(issue_client, trend())
     github.issues[0]["state"] = "closed"
@@ -118,7 +118,7 @@ def test_who_opens_or_closes_an_issue_by_hand_has_the_last_word(
 
 
 def test_an_issue_that_lost_its_label_is_found_and_so_is_one_that_github_never_labelled(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     github.may_label = False
     tell(issue_client, trend())
@@ -128,7 +128,7 @@ def test_an_issue_that_lost_its_label_is_found_and_so_is_one_that_github_never_l
 
 
 def test_a_strangers_issue_with_our_mark_is_not_ours(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     for author in ("stranger", None):
         github.issue("x", "<!-- perfci-changes: c1 -->\nmine", author, ["perfci"])
@@ -138,7 +138,7 @@ def test_a_strangers_issue_with_our_mark_is_not_ours(
 
 
 def test_a_pull_request_in_the_list_is_no_issue(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     one = github.issue("x", "<!-- perfci-changes: c1 -->\n", BOT, ["perfci"])
     one["pull_request"] = {"url": "", "html_url": "", "diff_url": "", "patch_url": ""}
@@ -147,7 +147,7 @@ def test_a_pull_request_in_the_list_is_no_issue(
 
 
 def test_our_issue_is_found_behind_two_hundred_others(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     tell(issue_client, trend())
     for number in range(230):
@@ -156,7 +156,7 @@ def test_our_issue_is_found_behind_two_hundred_others(
 
 
 def test_beyond_the_cap_one_issue_tells_all_the_others(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     told = of(*many(25))
     assert len(tell(issue_client, told)) == 11
@@ -169,7 +169,7 @@ def test_beyond_the_cap_one_issue_tells_all_the_others(
 
 
 def test_the_issue_of_many_follows_them_and_is_closed_with_the_last(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     changes = many(12)
     tell(issue_client, of(*changes))
@@ -184,7 +184,7 @@ def test_the_issue_of_many_follows_them_and_is_closed_with_the_last(
 
 
 def test_thousands_of_hostile_regressions_keep_to_githubs_limits(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     name = "@<#1" * 200
     bad = [
@@ -199,7 +199,7 @@ def test_thousands_of_hostile_regressions_keep_to_githubs_limits(
 
 @pytest.mark.parametrize("fault", [Fault("POST", "", "after"), dropped("POST", "", "after")])
 def test_an_issue_whose_answer_was_lost_is_not_opened_twice(
-    github: FakeGitHub, issue_client: IssueClient, fault: Fault
+    github: FakeGitHub, issue_client: GitHubClient, fault: Fault
 ) -> None:
     github.faults = [replace(fault, times=1)]
     tell(issue_client, trend())
@@ -210,7 +210,7 @@ def test_an_issue_whose_answer_was_lost_is_not_opened_twice(
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("method", ["POST", "PATCH", "GET"])
 def test_each_regression_has_one_issue_whatever_fails_and_when(
-    github: FakeGitHub, issue_client: IssueClient, method: str, when: str
+    github: FakeGitHub, issue_client: GitHubClient, method: str, when: str
 ) -> None:
     tell(issue_client, of(*many(2)))
     changes = [replace(one, ratio=1.5) for one in many(25)]
@@ -223,7 +223,7 @@ def test_each_regression_has_one_issue_whatever_fails_and_when(
 
 
 def test_what_was_opened_just_now_is_known_although_the_list_lags(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     def fail_the_third(operation: str) -> None:
         github.lag = len(github.issues) + 1
@@ -237,7 +237,7 @@ def test_what_was_opened_just_now_is_known_although_the_list_lags(
 
 
 def test_a_rate_limit_is_waited_for(
-    github: FakeGitHub, issue_client: IssueClient, slept: list[float]
+    github: FakeGitHub, issue_client: GitHubClient, slept: list[float]
 ) -> None:
     github.faults = [limited("POST", "/issues$", 9), limited("GET", "/issues$", 7, status=429)]
     tell(issue_client, trend())
@@ -246,7 +246,7 @@ def test_a_rate_limit_is_waited_for(
 
 
 def test_the_end_of_patience_is_an_error_and_the_next_report_goes_on(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     github.faults = [Fault("POST", "", times=4)]
     with pytest.raises(OutsideError, match="4 times over"):
@@ -256,7 +256,7 @@ def test_the_end_of_patience_is_an_error_and_the_next_report_goes_on(
 
 
 def test_a_token_without_the_right_is_told_and_nothing_is_written(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     github.rights.discard("issues")
     (outcome,) = tell(issue_client, trend())
@@ -267,7 +267,7 @@ def test_a_token_without_the_right_is_told_and_nothing_is_written(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_hostile_names_stay_text_and_the_mark_stays_whole(
-    github: FakeGitHub, issue_client: IssueClient, name: str
+    github: FakeGitHub, issue_client: GitHubClient, name: str
 ) -> None:
     key = SeriesKey(name + "e", name + "c", name + "m")
     told = of(change(name or "x", key, commits=(name, name), note=name))
@@ -286,7 +286,7 @@ def marks_in_body(issue: dict[str, Any]) -> tuple[str, ...]:
 
 
 def test_a_step_between_nights_of_one_commit_is_not_blamed_on_it(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     tell(issue_client, of(change(commits=(SHAS[2], SHAS[2]))))
     (body,) = texts(github)
@@ -295,7 +295,7 @@ def test_a_step_between_nights_of_one_commit_is_not_blamed_on_it(
 
 
 def test_an_event_of_many_series_is_one_issue_that_names_each_and_is_closed_with_the_last(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     some = many(30)
     tell(issue_client, trend(changes=some, events=(event(*some, identity="e1"),)))
@@ -317,7 +317,7 @@ def test_an_event_of_many_series_is_one_issue_that_names_each_and_is_closed_with
 
 
 def test_an_issue_that_an_earlier_version_opened_for_a_change_follows_the_changes_event(
-    github: FakeGitHub, issue_client: IssueClient
+    github: FakeGitHub, issue_client: GitHubClient
 ) -> None:
     tell(issue_client, trend())
     both = (change(), change("c2"))

@@ -12,7 +12,7 @@ import pytest
 
 from perfci.errors import OutsideError
 from perfci.forges import rest
-from perfci.forges.github.client import Client
+from perfci.forges.github import GitHubClient
 from perfci.forges.http import Connection, RetryPolicy
 from perfci.forges.rest import GUIDE
 from tests.builders.project import Project
@@ -74,9 +74,9 @@ def odd(monkeypatch: pytest.MonkeyPatch) -> Iterator[OddServer]:
     server.close()
 
 
-def client_of(odd: OddServer, slept: list[float], least: float = 1.0) -> Client:
+def client_of(odd: OddServer, slept: list[float], least: float = 1.0) -> GitHubClient:
     policy = RetryPolicy(most=0.5, tries=3, first_wait=0.1, timeout=least)
-    return Client(REPOSITORY, TOKEN, odd.url, policy, AT_ONCE, slept.append, lambda: 1e6)
+    return GitHubClient(REPOSITORY, TOKEN, odd.url, policy, AT_ONCE, slept.append, lambda: 1e6)
 
 
 def answer(

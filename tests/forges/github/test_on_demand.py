@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.forges.github.on_demand import Demand, Misread, read_commands
+from perfci.forges.comment_commands import MeasureRequest, UnreadableCommand, read_commands
 from tests.builders.project import Done, Project
 from tests.forges.github.conftest import BASE, FORK, HEAD, OLDER, PASSING, Comment
 from tests.forges.github.server import TOKEN, FakeGitHub, Fault
@@ -248,16 +248,16 @@ def test_where_github_fails_nothing_is_measured(asking: Asking, github: FakeGitH
 def test_a_selection_is_read_strictly(body: str, selection: str | None) -> None:
     read = read_commands(body)
     if selection is None:
-        assert isinstance(read, Misread)
+        assert isinstance(read, UnreadableCommand)
     else:
-        assert read == (Demand(selection),)
+        assert read == (MeasureRequest(selection),)
 
 
 @given(st.text(max_size=60).map("/perfci -k ".__add__))
 def test_whatever_is_asked_for_a_selection_is_one_line_of_text(body: str) -> None:
     read = read_commands(body)
-    for one in () if isinstance(read, Misread) else read:
-        assert isinstance(one, Demand)
+    for one in () if isinstance(read, UnreadableCommand) else read:
+        assert isinstance(one, MeasureRequest)
         assert one.selection.isprintable()
         assert one.selection.strip(" ") == one.selection
         assert not {"'", '"', "`"} & set(one.selection)

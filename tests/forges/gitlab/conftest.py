@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perfci.forges.gitlab import Client
+from perfci.forges.gitlab import GitLabClient
 from perfci.forges.http import Pace, RetryPolicy
 from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Done, Project
@@ -39,10 +39,10 @@ def slept() -> list[float]:
 
 
 @pytest.fixture
-def client(gitlab: FakeGitLab, slept: list[float]) -> Iterator[Client]:
+def client(gitlab: FakeGitLab, slept: list[float]) -> Iterator[GitLabClient]:
     """A client with a token that may do everything."""
     policy = RetryPolicy(most=120.0, tries=4, timeout=120.0, option="--patience")
-    one = Client(
+    one = GitLabClient(
         str(PROJECT), TOKEN, gitlab.api, policy, PAGE, Pace(), slept.append, lambda: 1_000_000.0
     )
     yield one

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.forges.gitlab import Client, is_of_a_fork, read_job
+from perfci.forges.gitlab import GitLabClient, is_of_a_fork, read_job
 from perfci.forges.http import Pace
 from perfci.forges.posting import leave_comment
 from perfci.report.clean import escape
@@ -30,7 +30,9 @@ from tests.report.examples import hostile_report
     ],
     ids=["plain", "indented", "in a fence", "hostile report"],
 )
-def test_no_line_of_a_note_is_a_quick_action(client: Client, gitlab: FakeGitLab, body: str) -> None:
+def test_no_line_of_a_note_is_a_quick_action(
+    client: GitLabClient, gitlab: FakeGitLab, body: str
+) -> None:
     leave_comment(client, client.pull(7), client.login(), body)
     (note,) = gitlab.notes
     assert re.search(r"(?m)^\s*/", note["body"]) is None
@@ -39,7 +41,7 @@ def test_no_line_of_a_note_is_a_quick_action(client: Client, gitlab: FakeGitLab,
     assert len(gitlab.wrote()) == 1
 
 
-def test_no_strangers_text_is_a_reference(client: Client, gitlab: FakeGitLab) -> None:
+def test_no_strangers_text_is_a_reference(client: GitLabClient, gitlab: FakeGitLab) -> None:
     body = f"{MARKER}\n{escape('see !12, &3, $4, ~5, #6 and @all')}\n"
     leave_comment(client, client.pull(7), BOT, body)
     shown = html.unescape(gitlab.notes[0]["body"])
@@ -48,7 +50,7 @@ def test_no_strangers_text_is_a_reference(client: Client, gitlab: FakeGitLab) ->
 
 
 def test_a_note_of_another_merge_request_or_of_gitlab_itself_is_none_of_its_comments(
-    client: Client, gitlab: FakeGitLab
+    client: GitLabClient, gitlab: FakeGitLab
 ) -> None:
     gitlab.note("of another", number=8)
     gitlab.note("changed the description", system=True)
@@ -57,7 +59,7 @@ def test_a_note_of_another_merge_request_or_of_gitlab_itself_is_none_of_its_comm
 
 
 def test_pages_are_followed_though_they_are_shorter_than_was_asked_for(
-    client: Client, gitlab: FakeGitLab
+    client: GitLabClient, gitlab: FakeGitLab
 ) -> None:
     for number in range(250):
         gitlab.note(str(number), "somebody")["hidden"] = number < 99
@@ -65,7 +67,7 @@ def test_pages_are_followed_though_they_are_shorter_than_was_asked_for(
 
 
 def test_the_longest_note_is_taken_and_what_is_longer_is_said(
-    client: Client, gitlab: FakeGitLab
+    client: GitLabClient, gitlab: FakeGitLab
 ) -> None:
     client.create_comment(7, "x" * 1_000_000)
     with pytest.raises(OutsideError, match="too long"):
@@ -73,7 +75,7 @@ def test_the_longest_note_is_taken_and_what_is_longer_is_said(
     assert len(gitlab.notes) == 1
 
 
-def test_a_scope_that_is_lacking_is_said(client: Client, gitlab: FakeGitLab) -> None:
+def test_a_scope_that_is_lacking_is_said(client: GitLabClient, gitlab: FakeGitLab) -> None:
     said = '{"error": "insufficient_scope", "error_description": "needs api"}'
     gitlab.faults = [Fault("POST", "/notes$", status=403, body=said, times=9)]
     left = leave_comment(client, client.pull(7), BOT, f"{MARKER}\n")
@@ -117,10 +119,10 @@ def test_a_number_that_is_none_is_refused(number: str) -> None:
 
 
 def test_notes_as_long_as_they_may_be_keep_nobody_from_being_told(
-    client: Client, gitlab: FakeGitLab, monkeypatch: pytest.MonkeyPatch
+    client: GitLabClient, gitlab: FakeGitLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("perfci.forges.rest._MOST_BYTES", 1 << 20)
-    client = Client("42", client._token, gitlab.api, pace=Pace())
+    client = GitLabClient("42", client._token, gitlab.api, pace=Pace())
     for _ in range(90):
         gitlab.note("<" * 60_000, "stranger")
     mine = gitlab.note(f"{MARKER}\nold")
@@ -130,6 +132,6 @@ def test_notes_as_long_as_they_may_be_keep_nobody_from_being_told(
     client.close()
 
 
-def test_of_a_strangers_note_only_a_part_is_kept(client: Client, gitlab: FakeGitLab) -> None:
+def test_of_a_strangers_note_only_a_part_is_kept(client: GitLabClient, gitlab: FakeGitLab) -> None:
     gitlab.note("x" * 1_000_000, "stranger")
     assert [len(one.body) for one in client.comments(7)] == [100_000]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from perfci.forges.github.client import CommentAnswer
-from perfci.forges.github.event import Nothing, decode_event
-from perfci.forges.pull import Comment, Pull
+from perfci.forges.actions import decode_event
+from perfci.forges.github import CommentAnswer
+from perfci.forges.pull import Comment, NothingToPost, Pull
 from perfci.report.clean import Safe, code, escape
 from perfci.report.exporters.markdown import MARKER
 from perfci.report.links import ADDRESS
@@ -36,7 +36,7 @@ _WRITERS = ("admin", "write")
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class CommentEvent:
     """A new comment on the pull request ``number``."""
 
     comment: Comment
@@ -44,7 +44,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
-class Measuring:
+class OnDemandRun:
     """What is measured for a comment: the cases of ``selection``, of two whole SHAs."""
 
     number: int
@@ -72,17 +72,17 @@ class _Event:
     comment: CommentAnswer | None = None
 
 
-def read_asking(text: str | bytes, name: str) -> Asking | Nothing:
+def read_asking(text: str | bytes, name: str) -> CommentEvent | NothingToPost:
     """Return the comment of an ``issue_comment`` event; UsageError where ``text`` is no event."""
     advice = "Run it in a workflow `on: issue_comment` (GITHUB_EVENT_PATH)."
     event = decode_event(text, name, _Event, advice)
     if event.comment is None or event.issue is None:
-        return Nothing("this event has no comment")
+        return NothingToPost("this event has no comment")
     if event.action != "created":
-        return Nothing("the comment isn't new")
+        return NothingToPost("the comment isn't new")
     if event.issue.pull_request is None or event.issue.number < 1:
-        return Nothing("the comment is on no pull request")
-    return Asking(event.comment.record(), event.issue.number)
+        return NothingToPost("the comment is on no pull request")
+    return CommentEvent(event.comment.record(), event.issue.number)
 
 
 def answer_marker(comment: int) -> str:
@@ -90,7 +90,7 @@ def answer_marker(comment: int) -> str:
     return f"<!-- perfci on demand {comment:d} -->"
 
 
-def measuring_body(measuring: Measuring, run_url: str) -> str:
+def measuring_body(measuring: OnDemandRun, run_url: str) -> str:
     """Return the answer until there are numbers."""
     sides = f"{code(measuring.base_sha[:12])} → {code(measuring.head_sha[:12])}"
     return (
@@ -110,8 +110,8 @@ def unmeasured_body(comment: int, why: str, run_url: str) -> str:
 
 def answered(body: str, comment: int, comment_url: str) -> str:
     """Return a report's comment as the answer to the one that asked for it."""
-    asked = _linked(" in ", "this comment", comment_url)
-    end = f"Asked for{asked}. It sets no check.\n"
+    where = _linked(" in ", "this comment", comment_url)
+    end = f"Asked for{where}. It sets no check.\n"
     return f"{body.replace(MARKER, answer_marker(comment), 1).rstrip()}\n\n{end}"
 
 
@@ -120,7 +120,7 @@ def _linked(before: str, text: str, url: str) -> Safe:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AcceptRequest:
     """That the regression of ``metric`` in ``case`` is accepted."""
 
     case: str
@@ -129,47 +129,49 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class MeasureRequest:
     """That the cases of ``selection`` are measured."""
 
     selection: str
 
 
 @dataclass(frozen=True, slots=True)
-class Misread:
+class UnreadableCommand:
     """A command that can't be read; why."""
 
     why: str
 
 
-def read_commands(body: str) -> tuple[Asked | Demand, ...] | Misread:
+def read_commands(body: str) -> tuple[AcceptRequest | MeasureRequest, ...] | UnreadableCommand:
     """Return what a comment asks: nothing where its first line is no command.
 
     A line after that is a command or the end of them, so that none counts which is quoted, or
     stands inside of a code block.
     """
-    asked: list[Asked | Demand] = []
+    commands: list[AcceptRequest | MeasureRequest] = []
     for line in body.replace("\r\n", "\n").split("\n"):
         if _ASKS.match(line) is None:
             break
         text = line.rstrip(" ")
-        if len(text) > _LONGEST or len(asked) == _MOST:
-            return Misread(f"more than {_LONGEST} characters in a line, or {_MOST} commands")
+        if len(text) > _LONGEST or len(commands) == _MOST:
+            return UnreadableCommand(
+                f"more than {_LONGEST} characters in a line, or {_MOST} commands"
+            )
         if not text.isprintable():  # bidirectional and invisible characters, too
-            return Misread("a character in it can't be seen, or isn't text")
-        one = _read(text)
-        if one is None:
-            return Misread(f"it is neither `{USAGE}` nor `{USAGE_ON_DEMAND}`")
-        asked.append(one)
-    return tuple(asked)
+            return UnreadableCommand("a character in it can't be seen, or isn't text")
+        command = _read(text)
+        if command is None:
+            return UnreadableCommand(f"it is neither `{USAGE}` nor `{USAGE_ON_DEMAND}`")
+        commands.append(command)
+    return tuple(commands)
 
 
-def _read(line: str) -> Asked | Demand | None:
+def _read(line: str) -> AcceptRequest | MeasureRequest | None:
     accept = _ACCEPT.fullmatch(line)
     if accept is not None:
-        return Asked(accept["case"], accept["metric"], accept["because"])
+        return AcceptRequest(accept["case"], accept["metric"], accept["because"])
     measure = _MEASURE.fullmatch(line)
-    return Demand(measure["selection"]) if measure is not None else None
+    return MeasureRequest(measure["selection"]) if measure is not None else None
 
 
 def why_not(comment: Comment, pull: Pull, permission: str, measured_at: str) -> str:

@@ -1,37 +1,27 @@
 """Issues of a trend's regressions: what they say, and how they are brought to say it.
 
-One issue a new event that made something worse; beyond ``MOST`` in one report, one issue for all
-the others. An issue is written anew while it is open. When its regressions are fixed or
-acknowledged it says so and is closed, in one write, so that neither can happen twice. A closed
-issue is never touched again: whoever closes one by hand, or opens one again, has the last word.
+There is one issue per new event that made something worse, and beyond ``MOST`` in one report one
+issue for all others. The text up to the end mark is rewritten while the issue is open; what people
+add below it stays. When its regressions are fixed or acknowledged, the issue says so and is closed,
+in one write, so that neither can happen twice. A closed issue is never touched again: whoever
+closes one by hand, or opens one again, has the last word.
 
-As for comments (see ``posting``), no write is repeated as such. What was written is remembered
-beside what GitHub lists, whose lists may lag behind.
+As for comments (see ``posting``), no write is repeated as such. What was written is remembered,
+because GitHub's lists may lag behind.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from statistics import median
-from typing import Any
 
-from perfci.forges.github.client import (
-    LABEL,
-    MOST_IDS,
-    Client,
-    Close,
-    Content,
-    Issue,
-    IssueAnswer,
-    mark_of,
-    ours,
-    rewritten,
-)
-from perfci.forges.github.event import SHA
+from perfci.forges.github import Close, GitHubClient, Issue, IssueContent
 from perfci.forges.posting import Outcome
+from perfci.forges.pull import SHA
 from perfci.forges.rest import Refused
 from perfci.report.clean import clean_line, code, escape
 from perfci.report.site.words import (
@@ -47,7 +37,14 @@ from perfci.trend.series import SeriesKey
 from perfci.units import counted
 
 MOST = 10
-"""New issues a report: more are nobody's inbox."""
+"""New issues per report. No one reads more."""
+_LONGEST = 65_536
+_MOST_IDS = 3000
+"""An issue's text has ``_LONGEST`` characters, and a mark at most 17 per id."""
+_BEGIN = "<!-- perfci-changes:"
+_END = "<!-- /perfci-changes -->"
+_MARK = re.compile(re.escape(_BEGIN) + r"(?P<ids>[0-9A-Za-z_. -]*) -->\n")
+_PLAIN = re.compile(r"[0-9A-Za-z_.][0-9A-Za-z_.-]{0,15}")
 _LONGEST_TABLE = 10_000
 """Characters, so that an issue's 65,536 hold it beside the marks."""
 _SERIES = ("| case | metric | change | status |", "|---|---|---|---|")
@@ -61,10 +58,10 @@ _OPEN = {"new", "known"}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class IssueWrite:
     """One write: open an issue (``issue`` is None), or give ``issue`` the text ``body``."""
 
-    content: Content
+    content: IssueContent
     body: str
     issue: Issue | None = None
 
@@ -79,7 +76,7 @@ def openings(
         for event in trend.events
         if event.news and _worse(event) and not known.keys() & set(_marks(event))
     ]
-    rest = missing[most : most + MOST_IDS]
+    rest = missing[most : most + _MOST_IDS]
     return (*((mark,) for mark in missing[:most]), *([tuple(rest)] if rest else []))
 
 
@@ -89,14 +86,14 @@ def steps(
     author: str,
     wanted: Sequence[tuple[str, ...]],
     report_url: str = "",
-) -> tuple[Step, ...]:
+) -> tuple[IssueWrite, ...]:
     """Return the writes that are left to do: of ``author``'s open issues, then of ``wanted``."""
     known = ours(issues, author)
     by_mark = {mark: event for event in trend.events if _worse(event) for mark in _marks(event)}
-    units = {one.key: one.unit for one in trend.series}
+    units = {series.key: series.unit for series in trend.series}
     subjects = {run.sha: run.subject for line in trend.timelines.values() for run in line.runs}
-    written = _Writing(units, subjects, report_url)
-    found = []
+    written = _IssueTexts(units, subjects, report_url)
+    writes = []
     by_issue = sorted(known.items(), key=lambda item: item[1].number)
     for issue, marked in groupby(by_issue, key=lambda item: item[1]):
         marks = tuple(mark for mark, _ in marked)
@@ -106,33 +103,33 @@ def steps(
         content = written.content(marks, tuple(events.values()))
         body = rewritten(issue, content)
         if body is not None:
-            found.append(Step(content, body, issue))
+            writes.append(IssueWrite(content, body, issue))
     for marks in wanted:
         events = {mark: by_mark[mark] for mark in marks}
-        if not known.keys() & {mark for one in events.values() for mark in _marks(one)}:
+        if not known.keys() & {mark for event in events.values() for mark in _marks(event)}:
             content = written.content(marks, tuple(events.values()))
-            found.append(Step(content, content.body))
-    return tuple(found)
+            writes.append(IssueWrite(content, content.body))
+    return tuple(writes)
 
 
 def _worse(event: Event) -> tuple[Change, ...]:
-    return tuple(one for one in event.changes if one.worse)
+    return tuple(change for change in event.changes if change.worse)
 
 
 def _marks(event: Event) -> tuple[str, ...]:
     """Return what its issue is known by: earlier versions opened one for each of its changes."""
-    return tuple(mark_of(id_) for id_ in (event.id, *(one.id for one in event.changes)))
+    return tuple(mark_of(id_) for id_ in (event.id, *(change.id for change in event.changes)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Writing:
+class _IssueTexts:
     """Writes issues' texts; what a text needs besides its events."""
 
     units: dict[SeriesKey, str]
     subjects: dict[str, str]
     report_url: str
 
-    def content(self, marks: tuple[str, ...], events: Sequence[Event]) -> Content:
+    def content(self, marks: tuple[str, ...], events: Sequence[Event]) -> IssueContent:
         changes = [change for event in events for change in _worse(event)]
         if len(events) > 1:
             title, text = _title_of_many(marks, events[0]), self._text_of_many(events)
@@ -140,7 +137,9 @@ class _Writing:
             title, text = _title(changes[0]), self._text(changes[0])
         else:
             title, text = _title_of_event(events[0]), self._text_of_event(events[0])
-        return Content(marks, title, text + self._foot(changes), _close(changes))
+        whole = (text + self._foot(changes)).strip()
+        body = f"{_BEGIN} {' '.join(marks)} -->\n{whole}\n{_END}\n"
+        return IssueContent(title, body, _close(changes))
 
     def _text_of_event(self, event: Event) -> str:
         changes = _worse(event)
@@ -162,10 +161,10 @@ class _Writing:
             "|---|---|",
             *(f"| {name} | {value} |" for name, value in rows if value),
         ]
-        if any(one.benchmark_changed for one in changes):
+        if any(change.benchmark_changed for change in changes):
             lines += ["", "The source of some benchmark changed there, too: it may be that."]
         lines += ["", *_ending(changes, event.id), "", "<details><summary>Each series</summary>"]
-        lines += ["", *_table(_SERIES, [self._row(one) for one in changes]), "", "</details>"]
+        lines += ["", *_table(_SERIES, [self._row(change) for change in changes]), "", "</details>"]
         return "\n".join(lines)
 
     def _text(self, change: Change) -> str:
@@ -201,7 +200,7 @@ class _Writing:
 
     def _text_of_many(self, events: Sequence[Event]) -> str:
         first = f"{counted(len(events), 'more regression')} came in one report"
-        rows = [self._event_row(one) for one in events]
+        rows = [self._event_row(event) for event in events]
         lines = [f"{first}, too many for an issue each.", "", *_table(_EVENTS, rows)]
         return "\n".join(lines)
 
@@ -220,9 +219,9 @@ class _Writing:
         )
         return f"| {' | '.join(cells)} |"
 
-    def _row(self, one: Change) -> str:
-        names = code(one.series.case, 120), code(one.series.metric, 60)
-        return f"| {' | '.join((*names, self._size(one), _state((one,))))} |"
+    def _row(self, change: Change) -> str:
+        names = code(change.series.case, 120), code(change.series.metric, 60)
+        return f"| {' | '.join((*names, self._size(change), _state((change,))))} |"
 
     def _size(self, change: Change) -> str:
         return escape(size_text(change, self.units.get(change.series, "")), 80)
@@ -241,8 +240,8 @@ class _Writing:
 
 def _title(change: Change) -> str:
     size = "" if change.ratio is None else f" by {ratio_text(change.ratio)}"
-    said = f"{clean_line(change.series.case, 120)} {clean_line(change.series.metric, 40)}"
-    return _as_title(f"{said} got worse{size}")
+    series = f"{clean_line(change.series.case, 120)} {clean_line(change.series.metric, 40)}"
+    return _as_title(f"{series} got worse{size}")
 
 
 def _title_of_event(event: Event) -> str:
@@ -258,9 +257,9 @@ def _title_of_many(marks: tuple[str, ...], first: Event) -> str:
 
 def _names(event: Event, shown: Callable[[str], str]) -> str:
     names = event.benchmarks
-    said = ", ".join(shown(one) for one in names[:_MOST_NAMES])
+    text = ", ".join(shown(name) for name in names[:_MOST_NAMES])
     rest = len(names) - _MOST_NAMES
-    return f"{said} and {counted(rest, 'more benchmark')}" if rest > 0 else said
+    return f"{text} and {counted(rest, 'more benchmark')}" if rest > 0 else text
 
 
 def _table(columns: tuple[str, str], rows: Sequence[str]) -> Sequence[str]:
@@ -278,8 +277,8 @@ def _as_title(text: str) -> str:
 
 
 def _state(changes: Sequence[Change]) -> str:
-    over = sorted({one.status for one in changes} - _OPEN)
-    return "open" if any(one.status in _OPEN for one in changes) else " and ".join(over)
+    ended = sorted({change.status for change in changes} - _OPEN)
+    return "open" if any(change.status in _OPEN for change in changes) else " and ".join(ended)
 
 
 def _ending(changes: Sequence[Change], id_: str) -> Sequence[str]:
@@ -287,17 +286,17 @@ def _ending(changes: Sequence[Change], id_: str) -> Sequence[str]:
     if close == "completed":
         return ("**Fixed**: the old level is back.",)
     if close == "not_planned":
-        said = next((one.note for one in changes if one.note), "")
-        note = f": {escape(said, 500)}" if said else "."
-        return (f"**Acknowledged**{note}",)
-    asked = f"perfci history acknowledge {id_} --note '…'"
-    return (f"Meant? Then say so: {code(asked)}",)
+        note = next((change.note for change in changes if change.note), "")
+        noted = f": {escape(note, 500)}" if note else "."
+        return (f"**Acknowledged**{noted}",)
+    command = f"perfci history acknowledge {id_} --note '…'"
+    return (f"Meant? Then say so: {code(command)}",)
 
 
 def _close(changes: Sequence[Change]) -> Close:
-    if any(one.status in _OPEN for one in changes):
+    if any(change.status in _OPEN for change in changes):
         return ""
-    return "completed" if any(one.status == "fixed" for one in changes) else "not_planned"
+    return "completed" if any(change.status == "fixed" for change in changes) else "not_planned"
 
 
 def _commit(sha: str) -> str:
@@ -306,7 +305,7 @@ def _commit(sha: str) -> str:
 
 
 def tell_issues(
-    client: IssueClient,
+    client: GitHubClient,
     trend: Trend,
     author: str,
     *,
@@ -317,7 +316,7 @@ def tell_issues(
     listed = client.issues(author)
     wanted = openings(trend, listed, author, most)  # once: a second look would begin a new count
     done: dict[int, Issue] = {}
-    said: list[Outcome] = []
+    outcomes: list[Outcome] = []
 
     def look_again() -> None:
         nonlocal listed
@@ -328,62 +327,56 @@ def tell_issues(
         for step in steps(trend, tuple(known.values()), author, wanted, report_url):
             issue = _write(client, step)
             done[issue.number] = issue
-            said.append(Outcome("posted", _words(step, issue)))
+            outcomes.append(Outcome("posted", _words(step, issue)))
 
     try:
         client.retry(write, look_again)
     except Refused as failure:
-        said.append(Outcome("refused", failure.message))
-    return tuple(said)
+        outcomes.append(Outcome("refused", failure.message))
+    return tuple(outcomes)
 
 
-def _write(client: IssueClient, step: Step) -> Issue:
+def _write(client: GitHubClient, step: IssueWrite) -> Issue:
     if step.issue is None:
         return client.create_issue(step.content)
     return client.update_issue(step.issue, step.content, step.body)
 
 
-def _words(step: Step, issue: Issue) -> str:
+def _words(step: IssueWrite, issue: Issue) -> str:
     if step.issue is None:
         return clean_line(f"issue opened: {issue.url}")
     word = "updated" if issue.open else "closed"
     return clean_line(f"issue {word}: {issue.url}")
 
 
-# A repository's issues, by the same rules as ``client``: reading is repeated, writing is not.
-class IssueClient(Client):
-    """What perfci asks of a repository's issues. A write raises ``Unsure`` or ``Refused``."""
+def mark_of(change_id: str) -> str:
+    """Return an id as it may stand in a mark: a hash of one that could end the mark."""
+    if _PLAIN.fullmatch(change_id) and "--" not in change_id:
+        return change_id
+    return hashlib.sha256(change_id.encode("utf-8", "replace")).hexdigest()[:16]
 
-    def issues(self, author: str) -> tuple[Issue, ...]:
-        """Return the issues, open or closed, that have perfci's label or are by ``author``.
 
-        Both are asked for: people take labels away, GitHub drops them where the token may not set
-        any, and for some apps it finds none by their name.
-        """
-        asked: tuple[dict[str, str], ...] = ({"labels": LABEL}, {"creator": author})
-        found: dict[int, Issue] = {}
-        for parameters in asked:
-            answers = self._pages(
-                "/issues", tuple[IssueAnswer, ...], tuple, state="all", **parameters
-            )
-            found |= {one.number: one.record() for one in answers if one.pull_request is None}
-        return tuple(found[number] for number in sorted(found))
+def marks_in(issue: Issue, author: str) -> tuple[str, ...]:
+    """Return the marks of an issue of ``author``; none of anybody else's, whatever it says."""
+    mark = _MARK.match(issue.body.replace("\r\n", "\n"))
+    if mark is None or issue.author.casefold() != author.casefold():  # GitHub ignores case
+        return ()
+    return tuple(mark["ids"].split())
 
-    def create_issue(self, content: Content) -> Issue:
-        """Open an issue, and return it."""
-        request: dict[str, Any] = {
-            "title": content.title,
-            "body": content.body,
-            "labels": [LABEL],
-        }
-        return self._write("POST", "/issues", IssueAnswer, request).record()
 
-    def update_issue(self, issue: Issue, content: Content, body: str) -> Issue:
-        """Give an issue another text, and close it where that says so. Unsure where it is gone.
+def rewritten(issue: Issue, content: IssueContent) -> str | None:
+    """Return the issue's new text; None where it says that already, or has no room for it."""
+    old = issue.body.replace("\r\n", "\n")
+    _, end, below = old.partition(_END)
+    added = below.strip("\n")
+    body = f"{content.body}\n{added}\n" if end and added else content.body
+    return None if body.rstrip() == old.rstrip() or len(body) > _LONGEST else body
 
-        Its title stays as it is: people may have found a better one.
-        """
-        request: dict[str, Any] = {"body": body}
-        if content.close:
-            request |= {"state": "closed", "state_reason": content.close}
-        return self._write("PATCH", f"/issues/{issue.number}", IssueAnswer, request).record()
+
+def ours(issues: Sequence[Issue], author: str) -> dict[str, Issue]:
+    """Return each mark with its issue: the oldest, where there should be two."""
+    by_mark: dict[str, Issue] = {}
+    for issue in sorted(issues, key=lambda issue: issue.number):
+        for mark in marks_in(issue, author):
+            by_mark.setdefault(mark, issue)
+    return by_mark

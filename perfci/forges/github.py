@@ -1,11 +1,7 @@
-"""One repository of a GitHub: each method is one request, or one whole list.
-
-Everything up to the end mark is perfci's and is written anew; what people add below it stays.
-"""
+"""One repository of a GitHub: each method is one request, or one whole list."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -13,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
-from perfci.forges.check import NAME, CheckContent, Status
-from perfci.forges.github.event import same_name
+from perfci.forges.check import NAME, CheckContent, CommitStatus, StatusAnswer
 from perfci.forges.http import Pace, RetryPolicy
-from perfci.forges.pull import Comment, Pull
+from perfci.forges.pull import Comment, Pull, same_name
 from perfci.forges.rest import Missing, Rest, Service
-from perfci.report.annotations import Annotation
+from perfci.report.exporters.codequality import Annotation
 
 BOT = "github-actions[bot]"
 _LOGIN = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -30,13 +25,30 @@ SERVICE = Service(
     later="Run it again; https://www.githubstatus.com may know.",
 )
 LABEL = "perfci"
-_LONGEST = 65_536
-MOST_IDS = 3000
-"""An issue's text has ``_LONGEST`` characters, and a mark at most 17 an id."""
-_BEGIN = "<!-- perfci-changes:"
-_END = "<!-- /perfci-changes -->"
-_MARK = re.compile(re.escape(_BEGIN) + r"(?P<ids>[0-9A-Za-z_. -]*) -->\n")
-_PLAIN = re.compile(r"[0-9A-Za-z_.][0-9A-Za-z_.-]{0,15}")
+
+
+Close = Literal["", "completed", "not_planned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """An issue as GitHub has it now. ``author`` is empty where the account is gone."""
+
+    number: int
+    author: str
+    title: str
+    body: str
+    url: str
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IssueContent:
+    """What an issue should say. ``close`` is the reason why it is over, or empty."""
+
+    title: str
+    body: str
+    close: Close = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,16 +178,6 @@ class ChecksAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class StatusAnswer:
-    """A commit status."""
-
-    context: str
-    state: str
-    description: str | None = None
-    target_url: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Commit:
     sha: str
 
@@ -212,7 +214,7 @@ class IssueComments(Rest):
         self._delete(f"/issues/comments/{comment.id}")
 
 
-class Client(IssueComments):
+class GitHubClient(IssueComments):
     """What perfci asks of one repository. A write raises ``Unsure`` or ``Refused``."""
 
     service = SERVICE
@@ -235,7 +237,7 @@ class Client(IssueComments):
         super().__init__(f"/repos/{quote(repository)}", api_url, headers, policy, pace, sleep, now)
 
     @property
-    def check_runs(self) -> Client:
+    def check_runs(self) -> GitHubClient:
         """Return this client: it sets them."""
         return self
 
@@ -247,7 +249,7 @@ class Client(IssueComments):
         """Return the open pull requests of ``branch``, which is ``owner:branch``."""
         path = "/pulls"
         answers = self._pages(path, tuple[PullAnswer, ...], tuple, state="open", head=branch)
-        return tuple(one.record() for one in answers)
+        return tuple(answer.record() for answer in answers)
 
     def parents(self, sha: str) -> tuple[str, ...]:
         """Return the parents of a commit; none where the repository hasn't got it."""
@@ -255,15 +257,15 @@ class Client(IssueComments):
             commit = self._get(f"/git/commits/{sha}", CommitAnswer)
         except Missing:
             return ()
-        return tuple(one.sha for one in commit.parents)
+        return tuple(parent.sha for parent in commit.parents)
 
     def leaves(self, pull: Pull, sha: str) -> str:
         """Return where ``sha`` leaves the target of ``pull``; nothing where that isn't known."""
         return self._merge_base(pull.target, sha)
 
-    def is_ancestor(self, one: str, of: str) -> bool:
+    def is_ancestor(self, commit: str, of: str) -> bool:
         """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
-        return self._merge_base(one, of) == one
+        return self._merge_base(commit, of) == commit
 
     def _merge_base(self, one: str, other: str) -> str:
         """Return where two branches or commits part; nothing where GitHub finds no such commit."""
@@ -280,7 +282,9 @@ class Client(IssueComments):
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all comments of a pull request, the oldest first."""
         path = f"/issues/{number}/comments"
-        return tuple(one.record() for one in self._pages(path, tuple[CommentAnswer, ...], tuple))
+        return tuple(
+            answer.record() for answer in self._pages(path, tuple[CommentAnswer, ...], tuple)
+        )
 
     def permission(self, login: str) -> str:
         """Return what an account may do here: ``admin``, ``write``, ``read`` or ``none``."""
@@ -328,7 +332,7 @@ class Client(IssueComments):
         """Return a commit's statuses, the newest first."""
         return self._pages(f"/commits/{sha}/statuses", tuple[StatusAnswer, ...], tuple)
 
-    def create_status(self, sha: str, status: Status) -> None:
+    def create_status(self, sha: str, status: CommitStatus) -> None:
         """Set the status of perfci's name on a commit."""
         request: dict[str, Any] = {
             "state": status.state,
@@ -339,82 +343,55 @@ class Client(IssueComments):
             request["target_url"] = status.url
         self._write("POST", f"/statuses/{sha}", StatusAnswer, request)
 
+    def issues(self, author: str) -> tuple[Issue, ...]:
+        """Return the issues, open or closed, that have perfci's label or are by ``author``.
+
+        Both are asked for: people take labels away, GitHub drops them where the token may not set
+        any, and for some apps it finds none by their name.
+        """
+        queries: tuple[dict[str, str], ...] = ({"labels": LABEL}, {"creator": author})
+        by_number: dict[int, Issue] = {}
+        for parameters in queries:
+            answers = self._pages(
+                "/issues", tuple[IssueAnswer, ...], tuple, state="all", **parameters
+            )
+            by_number |= {
+                answer.number: answer.record() for answer in answers if answer.pull_request is None
+            }
+        return tuple(by_number[number] for number in sorted(by_number))
+
+    def create_issue(self, content: IssueContent) -> Issue:
+        """Open an issue, and return it."""
+        request: dict[str, Any] = {
+            "title": content.title,
+            "body": content.body,
+            "labels": [LABEL],
+        }
+        return self._write("POST", "/issues", IssueAnswer, request).record()
+
+    def update_issue(self, issue: Issue, content: IssueContent, body: str) -> Issue:
+        """Give an issue another text, and close it where that says so. Unsure where it is gone.
+
+        Its title stays as it is: people may have found a better one.
+        """
+        request: dict[str, Any] = {"body": body}
+        if content.close:
+            request |= {"state": "closed", "state_reason": content.close}
+        return self._write("PATCH", f"/issues/{issue.number}", IssueAnswer, request).record()
+
 
 def _output(check: CheckContent, lines: Sequence[Annotation]) -> dict[str, Any]:
     output: dict[str, Any] = {"title": check.title, "summary": check.summary}
     if lines:
         output["annotations"] = [
             {
-                "path": one.path,
-                "start_line": one.line,
-                "end_line": one.line,
-                "annotation_level": one.level,
-                "title": one.title,
-                "message": one.message,
+                "path": line.path,
+                "start_line": line.line,
+                "end_line": line.line,
+                "annotation_level": line.level,
+                "title": line.title,
+                "message": line.message,
             }
-            for one in lines
+            for line in lines
         ]
     return output
-
-
-Close = Literal["", "completed", "not_planned"]
-
-
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """An issue as GitHub has it now. ``author`` is empty where the account is gone."""
-
-    number: int
-    author: str
-    title: str
-    body: str
-    url: str
-    open: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What an issue should say. ``marks`` are its changes' ids; ``close`` says why it is over."""
-
-    marks: tuple[str, ...]
-    title: str
-    text: str
-    close: Close = ""
-
-    @property
-    def body(self) -> str:
-        """The text between the marks that it is known by."""
-        return f"{_BEGIN} {' '.join(self.marks)} -->\n{self.text.strip()}\n{_END}\n"
-
-
-def mark_of(change_id: str) -> str:
-    """Return an id as it may stand in a mark: a hash of one that could end the mark."""
-    if _PLAIN.fullmatch(change_id) and "--" not in change_id:
-        return change_id
-    return hashlib.sha256(change_id.encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def marks_in(issue: Issue, author: str) -> tuple[str, ...]:
-    """Return the marks of an issue of ``author``; none of anybody else's, whatever it says."""
-    found = _MARK.match(issue.body.replace("\r\n", "\n"))
-    if found is None or issue.author.casefold() != author.casefold():  # GitHub ignores case
-        return ()
-    return tuple(found["ids"].split())
-
-
-def rewritten(issue: Issue, content: Content) -> str | None:
-    """Return the issue's new text; None where it says that already, or has no room for it."""
-    old = issue.body.replace("\r\n", "\n")
-    _, end, below = old.partition(_END)
-    added = below.strip("\n")
-    body = f"{content.body}\n{added}\n" if end and added else content.body
-    return None if body.rstrip() == old.rstrip() or len(body) > _LONGEST else body
-
-
-def ours(issues: Sequence[Issue], author: str) -> dict[str, Issue]:
-    """Return each mark with its issue: the oldest, where there should be two."""
-    found: dict[str, Issue] = {}
-    for issue in sorted(issues, key=lambda one: one.number):
-        for mark in marks_in(issue, author):
-            found.setdefault(mark, issue)
-    return found
