@@ -16,8 +16,8 @@ from perfci.forges.comment_commands import (
     AcceptRequest,
     MeasureRequest,
     UnreadableCommand,
+    accept_refusal,
     read_commands,
-    why_not,
 )
 from perfci.forges.rest import Refused
 from perfci.measure.checkout.commits import author_of, file_at
@@ -103,7 +103,7 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
             continue
         if not comment.bot and comment.author not in allowed:
             allowed[comment.author] = runs.permission(comment.author)
-        why = why_not(comment, pull, allowed.get(comment.author, ""), since)
+        why = accept_refusal(comment, pull, allowed.get(comment.author, ""), since)
         if why:
             say(f"the command of {who} accepts nothing: {why}", err=True)
             continue

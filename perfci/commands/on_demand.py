@@ -105,11 +105,11 @@ def _measuring(
     client: GitHubClient, asking: CommentEvent, selections: list[str], permission: str
 ) -> OnDemandRun | str:
     """Return what is measured, or why nothing is."""
-    from perfci.forges.comment_commands import OnDemandRun, why_not_measured
+    from perfci.forges.comment_commands import OnDemandRun, measure_refusal
     from perfci.forges.pull import SHA
 
     pull = client.pull(asking.number)
-    why = why_not_measured(asking.comment, pull, permission)
+    why = measure_refusal(asking.comment, pull, permission)
     if why:
         return why
     if len(selections) > 1:

@@ -20,7 +20,7 @@ from perfci.report.links import NO_LINKS, Links, known_links
 if TYPE_CHECKING:
     from perfci.commands.comment import CommentRequest, RequestedAnswer
     from perfci.forges.check import CheckContent, Posting
-    from perfci.forges.posting import Outcome
+    from perfci.forges.posting import PostOutcome
     from perfci.forges.pull import AmbiguousPull, MergeGroup, NothingToPost, PostTarget, Pull
     from perfci.forges.step import CiStep, Forge
     from perfci.model.report import Report
@@ -158,7 +158,7 @@ class Poster:
 
         It raises nothing, because the caller raises the error of the unreadable report.
         """
-        from perfci.forges.posting import Outcome, find_pull
+        from perfci.forges.posting import PostOutcome, find_pull
         from perfci.forges.pull import NothingToPost
 
         try:
@@ -168,12 +168,12 @@ class Poster:
             with closing(self._client()) as client:
                 target = find_pull(client, wanted)
                 outcome = (
-                    Outcome("stale", target.text)
+                    PostOutcome("stale", target.text)
                     if isinstance(target, NothingToPost)
                     else self._set_failed(client, target, why)
                 )
         except PerfciError as another:
-            outcome = Outcome("refused", clean_line(another.message, 600))
+            outcome = PostOutcome("refused", clean_line(another.message, 600))
         self._say_outcome(outcome)
 
     def _client(self) -> Forge:
@@ -234,7 +234,7 @@ class Poster:
 
     def _set_failed(
         self, client: Forge, target: Pull | MergeGroup | AmbiguousPull, why: str
-    ) -> Outcome:
+    ) -> PostOutcome:
         from perfci.forges.check import unreadable_content
         from perfci.forges.posting import set_check
 
@@ -278,10 +278,10 @@ class Poster:
             raise unshown
 
     def _set_check(self, client: Forge, pull: Pull, check: CheckContent | None) -> None:
-        from perfci.forges.posting import beside_others, set_check
+        from perfci.forges.posting import set_check, with_other_checks
 
         if check is not None:
-            shown = beside_others(client, pull, check)
+            shown = with_other_checks(client, pull, check)
             dry_run = self._request.dry_run
             self._say_outcome(set_check(client, pull.head_sha, shown, dry_run=dry_run))
 
@@ -289,13 +289,13 @@ class Poster:
         self, client: Forge, group: MergeGroup, check: CheckContent | None, body: str
     ) -> None:
         """Set the check of a merge group, which has no pull request to comment on."""
-        from perfci.forges.posting import beside_others, set_check
+        from perfci.forges.posting import set_check, with_other_checks
 
         if check is None:
             self._say("nothing posted: a merge group can't be commented on", err=True)
             return
         try:
-            shown = beside_others(client, group, check)
+            shown = with_other_checks(client, group, check)
             left = set_check(client, group.head_sha, shown, dry_run=self._request.dry_run)
         except OutsideError:
             self._summarise(body)
@@ -308,7 +308,7 @@ class Poster:
     def _summarise(self, body: str) -> OutsideError | None:
         return actions.summarise(body, self._request.body_file, self._say)
 
-    def _say_outcome(self, outcome: Outcome) -> None:
+    def _say_outcome(self, outcome: PostOutcome) -> None:
         """Report the outcome of a comment or a check."""
         self._say(_PREFIXES[outcome.kind] + outcome.text, err=outcome.kind != "posted")
 

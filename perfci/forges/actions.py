@@ -146,21 +146,21 @@ class _Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Repository:
+class _EventRepository:
     full_name: str
     owner: _Owner
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class _EventHead:
     sha: str
-    repo: _Repository | None = None
+    repo: _EventRepository | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _PullRequest:
     number: int
-    head: _Head
+    head: _EventHead
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class _WorkflowRun:
     event: str
     head_sha: str
     head_branch: str | None = None
-    head_repository: _Repository | None = None
+    head_repository: _EventRepository | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +178,11 @@ class _MergeGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class _Event:
+class _ActionsEvent:
     pull_request: _PullRequest | None = None
     workflow_run: _WorkflowRun | None = None
     merge_group: _MergeGroup | None = None
-    repository: _Repository | None = None
+    repository: _EventRepository | None = None
 
 
 def read_event(text: str | bytes, name: str) -> PostTarget | MergeGroup | NothingToPost:
@@ -190,7 +190,7 @@ def read_event(text: str | bytes, name: str) -> PostTarget | MergeGroup | Nothin
     event = decode_event(
         text,
         name,
-        _Event,
+        _ActionsEvent,
         _NAME_IT,
     )
     if event.workflow_run is not None:
@@ -223,7 +223,7 @@ def decode_event(text: str | bytes, name: str, kind: type[T], advice: str) -> T:
 
 
 def _of_a_run(
-    run: _WorkflowRun, here: _Repository | None, name: str
+    run: _WorkflowRun, here: _EventRepository | None, name: str
 ) -> PostTarget | MergeGroup | NothingToPost:
     """``workflow_run.pull_requests`` is empty for forks: the branch is what can be asked for.
 
@@ -250,7 +250,7 @@ def _of_a_run(
     )
 
 
-def _is_own(source: _Repository | None, here: _Repository | None) -> bool:
+def _is_own(source: _EventRepository | None, here: _EventRepository | None) -> bool:
     """Say whether a head is the repository's own; where either isn't known it is a fork's."""
     if source is None or here is None:
         return False

@@ -28,7 +28,7 @@ _COMPARING = ("compare", "check")
 
 @dataclass(frozen=True, slots=True)
 class CheckContent:
-    """What a check run shows. ``identity`` is of this posting alone."""
+    """The contents of a check run. ``identity`` is of this posting alone."""
 
     identity: str
     conclusion: Conclusion
@@ -40,7 +40,7 @@ class CheckContent:
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """What a check is of, as it is said in its title and in its external id.
+    """The subject of a check, as its title and its external id name it.
 
     ``pull`` is 0 for a merge group; ``sign`` goes before it where it is shown. ``attempt`` is of
     this run of the workflow alone.
@@ -54,7 +54,7 @@ class Posting:
 
 @dataclass(frozen=True, slots=True)
 class CheckIdentity:
-    """What the external id of a check says that perfci set: ``conclusion`` is of ``pull`` alone."""
+    """The external id of a check that perfci set. ``conclusion`` is of ``pull`` alone."""
 
     pull: int
     conclusion: str
@@ -111,7 +111,7 @@ def read_identity(external_id: str | None) -> CheckIdentity | None:
 
 
 def unreadable_content(why: str, url: str = "", posting: Posting = _NOWHERE) -> CheckContent:
-    """Return the check of a commit whose report can't be read; ``why`` may be a stranger's words.
+    """Return the check of a commit whose report can't be read; ``why`` is untrusted.
 
     A failure: an earlier, readable report of the same commit may have left a success.
     """
@@ -157,13 +157,13 @@ def fitting(body: str) -> str:
     return text
 
 
-def beside(
+def limited_by(
     check: CheckContent, others: Sequence[tuple[int, str]], *, unknown: bool
 ) -> CheckContent:
-    """Return ``check`` as it may stand on a commit that other checks of its name are on.
+    """Return ``check`` as it may stand on a commit with other checks of its name.
 
-    A commit has one check of a name, whoever looks at it. So it is no better than what is said of
-    the ``others``, pull requests with the same head; and beside a job of that name none is a pass.
+    A commit shows one check of a name. So it is no better than those of the ``others``, which are
+    pull requests with the same head. Next to a job of that name no check is a pass.
     """
     remarks = [f"#{number} has the same head: {concluded}" for number, concluded in others]
     if unknown:

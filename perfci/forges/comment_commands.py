@@ -1,6 +1,6 @@
-"""Pure: a comment that asks for a measurement, and whether its author may ask.
+"""Pure: commands in comments, to accept a regression or to measure, and who may give them.
 
-Anybody may comment. So a comment is data: a command is its first line, read by one expression, and
+Anyone may comment. So a comment is data: a command is its first line, read by one expression, and
 a name in it is compared with the report's, never run and never made part of a request.
 """
 
@@ -45,7 +45,7 @@ class CommentEvent:
 
 @dataclass(frozen=True, slots=True)
 class OnDemandRun:
-    """What is measured for a comment: the cases of ``selection``, of two whole SHAs."""
+    """A measurement for a comment: the cases of ``selection``, of two whole SHAs."""
 
     number: int
     comment: int
@@ -66,7 +66,7 @@ class _Issue:
 
 
 @dataclass(frozen=True, slots=True)
-class _Event:
+class _IssueCommentEvent:
     action: str = ""
     issue: _Issue | None = None
     comment: CommentAnswer | None = None
@@ -75,7 +75,7 @@ class _Event:
 def read_asking(text: str | bytes, name: str) -> CommentEvent | NothingToPost:
     """Return the comment of an ``issue_comment`` event; UsageError where ``text`` is no event."""
     advice = "Run it in a workflow `on: issue_comment` (GITHUB_EVENT_PATH)."
-    event = decode_event(text, name, _Event, advice)
+    event = decode_event(text, name, _IssueCommentEvent, advice)
     if event.comment is None or event.issue is None:
         return NothingToPost("this event has no comment")
     if event.action != "created":
@@ -121,7 +121,7 @@ def _linked(before: str, text: str, url: str) -> Safe:
 
 @dataclass(frozen=True, slots=True)
 class AcceptRequest:
-    """That the regression of ``metric`` in ``case`` is accepted."""
+    """The command to accept the regression of ``metric`` in ``case``."""
 
     case: str
     metric: str
@@ -130,14 +130,14 @@ class AcceptRequest:
 
 @dataclass(frozen=True, slots=True)
 class MeasureRequest:
-    """That the cases of ``selection`` are measured."""
+    """The command to measure the cases of ``selection``."""
 
     selection: str
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCommand:
-    """A command that can't be read; why."""
+    """A command that can't be read, and why."""
 
     why: str
 
@@ -174,7 +174,7 @@ def _read(line: str) -> AcceptRequest | MeasureRequest | None:
     return MeasureRequest(measure["selection"]) if measure is not None else None
 
 
-def why_not(comment: Comment, pull: Pull, permission: str, measured_at: str) -> str:
+def accept_refusal(comment: Comment, pull: Pull, permission: str, measured_at: str) -> str:
     """Return why ``comment`` accepts nothing on ``pull`` as it is now; nothing where it does.
 
     ``permission`` is what GitHub says of its author, ``measured_at`` when the numbers of the
@@ -182,7 +182,7 @@ def why_not(comment: Comment, pull: Pull, permission: str, measured_at: str) -> 
     """
     is_author = comment.author.casefold() == pull.author.casefold()
     reasons = (
-        *_of_who(comment, permission, "accepts"),
+        *_author_reasons(comment, permission, "accepts"),
         (
             is_author and not pull.own,
             "the author of a fork's pull request accepts nothing in it",
@@ -204,7 +204,7 @@ def may_write(comment: Comment, permission: str) -> bool:
     return not comment.bot and bool(comment.author) and permission in _WRITERS
 
 
-def why_not_measured(comment: Comment, pull: Pull, permission: str) -> str:
+def measure_refusal(comment: Comment, pull: Pull, permission: str) -> str:
     """Return why ``comment`` has ``pull`` not measured as it is now; nothing where it does.
 
     The head that whoever wrote it had seen is not in a comment. What GitHub knows is when
@@ -214,7 +214,7 @@ def why_not_measured(comment: Comment, pull: Pull, permission: str) -> str:
     dated = _TIME.fullmatch(comment.created_at) and _TIME.fullmatch(pull.pushed_at)
     moved = not dated or pull.pushed_at >= comment.created_at
     reasons = (
-        *_of_who(comment, permission, "has it measured"),
+        *_author_reasons(comment, permission, "has it measured"),
         (not pull.open, "the pull request is closed"),
         (not pull.source, "the repository of its head is gone"),
         (
@@ -225,7 +225,7 @@ def why_not_measured(comment: Comment, pull: Pull, permission: str) -> str:
     return next((why for holds, why in reasons if holds), "")
 
 
-def _of_who(comment: Comment, permission: str, does: str) -> tuple[tuple[bool, str], ...]:
+def _author_reasons(comment: Comment, permission: str, does: str) -> tuple[tuple[bool, str], ...]:
     return (
         (comment.bot or not comment.author, f"only a person {does}"),
         (

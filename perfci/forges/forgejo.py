@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 from perfci.forges import actions
 from perfci.forges.check import NAME, CommitStatus, StatusAnswer
-from perfci.forges.github import CommitAnswer, IssueComments
-from perfci.forges.github import PullAnswer as GitHubPullAnswer
+from perfci.forges.github import CommentAnswer, CommitAnswer, IssueComments, PullAnswer
 from perfci.forges.http import Pace, RetryPolicy
 from perfci.forges.pull import Comment, Pull, same_name
 from perfci.forges.rest import Missing, Service, parse, policy_of
@@ -28,7 +27,7 @@ SERVICE = Service(
 
 
 class ForgejoClient(IssueComments):
-    """What perfci asks of one repository."""
+    """A repository of a Forgejo or Gitea."""
 
     service = SERVICE
     pages = ("limit", "page")
@@ -55,14 +54,14 @@ class ForgejoClient(IssueComments):
         """Return a pull request as it is now."""
         return self._pull(number).record()
 
-    def _pull(self, number: int) -> PullAnswer:
-        return self._get(f"/pulls/{number}", PullAnswer)
+    def _pull(self, number: int) -> ForgejoPull:
+        return self._get(f"/pulls/{number}", ForgejoPull)
 
     def open_pulls(self, branch: str) -> tuple[Pull, ...]:
         """Return the open pull requests of ``branch``, which is ``owner:branch``."""
         owner, _, name = branch.partition(":")
-        answers: tuple[PullAnswer, ...] = self._pages(
-            "/pulls", tuple[PullAnswer, ...], tuple, state="open"
+        answers: tuple[ForgejoPull, ...] = self._pages(
+            "/pulls", tuple[ForgejoPull, ...], tuple, state="open"
         )
         return tuple(
             answer.record()
@@ -72,7 +71,7 @@ class ForgejoClient(IssueComments):
         )
 
     def parents(self, sha: str) -> tuple[str, ...]:
-        """Return the parents of a commit; none where the repository hasn't got it."""
+        """Return the parents of a commit; none where the repository doesn't have it."""
         try:
             commit = self._get(f"/git/commits/{quote(sha, safe='')}", CommitAnswer)
         except Missing:
@@ -92,14 +91,14 @@ class ForgejoClient(IssueComments):
         """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
         path = f"/compare/{quote(of, safe='')}...{quote(commit, safe='')}"
         try:
-            return self._get(path, ComparisonAnswer).total_commits == 0
+            return self._get(path, ForgejoComparison).total_commits == 0
         except Missing:
             return False
 
     def login(self) -> str:
         """Return the account that the token posts as."""
         answer = self.retry(lambda: self._ask("GET", "/user"))
-        return parse(answer.text, UserAnswer, "GET /user", self.service).login
+        return parse(answer.text, ForgejoUser, "GET /user", self.service).login
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all comments of a pull request, the oldest first: they come without pages."""
@@ -109,9 +108,7 @@ class ForgejoClient(IssueComments):
     def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
         """Return a commit's statuses, the newest first."""
         path = f"/commits/{sha}/statuses"
-        answers: tuple[CommitStatusAnswer, ...] = self._pages(
-            path, tuple[CommitStatusAnswer, ...], tuple
-        )
+        answers: tuple[ForgejoStatus, ...] = self._pages(path, tuple[ForgejoStatus, ...], tuple)
         return tuple(answer.record() for answer in sorted(answers, key=lambda answer: -answer.id))
 
     def create_status(self, sha: str, status: CommitStatus) -> None:
@@ -119,56 +116,32 @@ class ForgejoClient(IssueComments):
         request = {"state": status.state, "description": status.description, "context": NAME}
         if status.url:
             request["target_url"] = status.url
-        self._write("POST", f"/statuses/{sha}", CommitStatusAnswer, request)
+        self._write("POST", f"/statuses/{sha}", ForgejoStatus, request)
 
 
 @dataclass(frozen=True, slots=True)
-class PullAnswer(GitHubPullAnswer):
+class ForgejoPull(PullAnswer):
     """A pull request, as GitHub's; and where it leaves its target."""
 
     merge_base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class UserAnswer:
+class ForgejoUser:
     """An account."""
 
     login: str
 
 
 @dataclass(frozen=True, slots=True)
-class CommentAnswer:
-    """A comment."""
-
-    id: int
-    html_url: str
-    user: UserAnswer | None = None
-    body: str = ""
-    created_at: str = ""
-    updated_at: str = ""
-
-    def record(self) -> Comment:
-        """Return the record."""
-        author = self.user.login if self.user else ""
-        return Comment(
-            self.id,
-            author,
-            self.body,
-            self.html_url,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonAnswer:
-    """The commits that one side has and the other hasn't."""
+class ForgejoComparison:
+    """The number of commits that one side has and the other lacks."""
 
     total_commits: int
 
 
 @dataclass(frozen=True, slots=True)
-class CommitStatusAnswer:
+class ForgejoStatus:
     """A commit status; its state is called status."""
 
     id: int

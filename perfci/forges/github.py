@@ -44,7 +44,7 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class IssueContent:
-    """What an issue should say. ``close`` is the reason why it is over, or empty."""
+    """The contents an issue should have. ``close`` is the reason to close it, or empty."""
 
     title: str
     body: str
@@ -129,7 +129,7 @@ class CommentAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PermissionAnswer:
-    """What an account may do in the repository."""
+    """The rights of an account in the repository."""
 
     permission: str
 
@@ -178,7 +178,7 @@ class ChecksAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Commit:
+class _CommitSha:
     sha: str
 
 
@@ -186,14 +186,14 @@ class _Commit:
 class CommitAnswer:
     """A commit of the repository."""
 
-    parents: tuple[_Commit, ...]
+    parents: tuple[_CommitSha, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonAnswer:
-    """Two commits beside each other: where their histories part."""
+    """The commit where the histories of two commits part."""
 
-    merge_base_commit: _Commit
+    merge_base_commit: _CommitSha
 
 
 class IssueComments(Rest):
@@ -205,7 +205,7 @@ class IssueComments(Rest):
         return self._write("POST", path, CommentAnswer, {"body": body}).html_url
 
     def update_comment(self, comment: Comment, body: str) -> str:
-        """Replace a comment's text, and return its address. Unsure where somebody deleted it."""
+        """Replace a comment's text, and return its address. Unsure where it was deleted."""
         path = f"/issues/comments/{comment.id}"
         return self._write("PATCH", path, CommentAnswer, {"body": body}).html_url
 
@@ -215,7 +215,7 @@ class IssueComments(Rest):
 
 
 class GitHubClient(IssueComments):
-    """What perfci asks of one repository. A write raises ``Unsure`` or ``Refused``."""
+    """A repository of GitHub. A write raises ``Unsure`` or ``Refused``."""
 
     service = SERVICE
 
@@ -252,7 +252,7 @@ class GitHubClient(IssueComments):
         return tuple(answer.record() for answer in answers)
 
     def parents(self, sha: str) -> tuple[str, ...]:
-        """Return the parents of a commit; none where the repository hasn't got it."""
+        """Return the parents of a commit; none where the repository doesn't have it."""
         try:
             commit = self._get(f"/git/commits/{sha}", CommitAnswer)
         except Missing:
@@ -346,8 +346,8 @@ class GitHubClient(IssueComments):
     def issues(self, author: str) -> tuple[Issue, ...]:
         """Return the issues, open or closed, that have perfci's label or are by ``author``.
 
-        Both are asked for: people take labels away, GitHub drops them where the token may not set
-        any, and for some apps it finds none by their name.
+        Both are requested: people take labels away, GitHub drops them where the token may not set
+        any, and of some apps it finds none by their name.
         """
         queries: tuple[dict[str, str], ...] = ({"labels": LABEL}, {"creator": author})
         by_number: dict[int, Issue] = {}

@@ -34,7 +34,7 @@ SERVICE = Service(
 STATES = {"success": "success", "failure": "failed"}
 """A commit status's states, as GitLab calls what perfci sets."""
 _MOST = 100_000
-"""What is kept of a note: more than perfci writes, less than fills the memory."""
+"""The part of a note that is kept: more than perfci writes, less than fills the memory."""
 _OTHERWISE = (
     "let the job run in merge requests' pipelines alone "
     '(rules: - if: $CI_PIPELINE_SOURCE == "merge_request_event"), or give --pull NUMBER.'
@@ -43,7 +43,7 @@ _PROJECT = re.compile(r"[0-9]{1,12}|[A-Za-z0-9_][\w.-]*(/(?!\.{1,2}(/|$))[\w.-]+
 
 
 class GitLabClient(Rest):
-    """What perfci asks of one project, by its path or its number.
+    """A project, by its path or its number.
 
     ``page`` is the project's page, of which a note's address is made.
     """
@@ -82,7 +82,7 @@ class GitLabClient(Rest):
         return tuple(answer.record() for answer in answers)
 
     def parents(self, sha: str) -> tuple[str, ...]:
-        """Return the parents of a commit; none where the project hasn't got it."""
+        """Return the parents of a commit; none where the project doesn't have it."""
         commit = self._commit(sha)
         return commit.parent_ids if commit else ()
 
@@ -92,42 +92,41 @@ class GitLabClient(Rest):
 
     def is_ancestor(self, commit: str, of: str) -> bool:
         """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
-        # a commit that it hasn't got is a bad request for GitLab, like any other mistake
+        # for GitLab, an unknown commit is a bad request, like any other mistake
         return self._commit(commit) is not None and self._merge_base(commit, of) == commit
 
-    def _commit(self, sha: str) -> CommitAnswer | None:
+    def _commit(self, sha: str) -> GitLabCommit | None:
         try:
-            return self._get(f"/repository/commits/{quote(sha, safe='')}", CommitAnswer)
+            return self._get(f"/repository/commits/{quote(sha, safe='')}", GitLabCommit)
         except Missing:
             return None
 
     def _merge_base(self, one: str, other: str) -> str:
         parameters = {"refs[]": (one, other)}
         try:
-            return self._get("/repository/merge_base", CommitAnswer, **parameters).id
+            return self._get("/repository/merge_base", GitLabCommit, **parameters).id
         except Missing:
             return ""
 
     def text(self, body: str) -> str:
-        """Return a note's text, of which no line is a quick action, such as ``/merge``.
+        """Return a note's text without quick actions (``/merge``) and foreign references (``!12``).
 
-        And no stranger's text a reference, such as ``!12``, which would leave a trace there.
-
-        GitLab does what they say by the token's rights, and has taken lines for them that stand in
-        a fence: it didn't always know where a fence of four backticks ends.
+        A reference would leave a trace at what it names. GitLab carries out quick actions by the
+        token's rights, and has done so in fences: it didn't always know where a fence of four
+        backticks ends.
         """
         return _REFERENCE.sub("\\g<0>\u200b", _ACTION.sub("\\g<0>\u200b", body))
 
     def login(self) -> str:
         """Return the account that the token posts as: a project's token has one of its own."""
         answer = self.retry(lambda: self._ask("GET", "/user"))
-        return parse(answer.text, UserAnswer, "GET /user", self.service).username
+        return parse(answer.text, GitLabUser, "GET /user", self.service).username
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all notes of a merge request but GitLab's own, the oldest first."""
         try:
             notes = self._notes(number, 100)
-        except TooLong:  # anybody may leave notes of a million characters
+        except TooLong:  # anyone may leave notes of a million characters
             notes = self._notes(number, _FEW)
         return tuple(note.record(number, self._url(number)) for note in notes if not note.system)
 
@@ -143,7 +142,7 @@ class GitLabClient(Rest):
         return note.record(number, self._url(number)).url
 
     def update_comment(self, comment: Comment, body: str) -> str:
-        """Replace a note's text, and return its address. Unsure where somebody deleted it."""
+        """Replace a note's text, and return its address. Unsure where it was deleted."""
         path = f"/merge_requests/{comment.pull}/notes/{comment.id}"
         self._write("PUT", path, NoteAnswer, {"body": body})
         return comment.url
@@ -155,8 +154,8 @@ class GitLabClient(Rest):
     def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
         """Return a commit's statuses of perfci's name, the newest first."""
         path = f"/repository/commits/{sha}/statuses"
-        answers: tuple[CommitStatusAnswer, ...] = self._pages(
-            path, tuple[CommitStatusAnswer, ...], tuple, name=NAME
+        answers: tuple[GitLabStatus, ...] = self._pages(
+            path, tuple[GitLabStatus, ...], tuple, name=NAME
         )
         return tuple(answer.record() for answer in sorted(answers, key=lambda answer: -answer.id))
 
@@ -169,14 +168,14 @@ class GitLabClient(Rest):
         }
         if status.url:
             request["target_url"] = status.url
-        self._write("POST", f"/statuses/{sha}", CommitStatusAnswer, request)
+        self._write("POST", f"/statuses/{sha}", GitLabStatus, request)
 
     def _url(self, number: int) -> str:
         return f"{self._page}/-/merge_requests/{number}" if self._page else ""
 
 
 @dataclass(frozen=True, slots=True)
-class UserAnswer:
+class GitLabUser:
     """An account."""
 
     username: str
@@ -192,7 +191,7 @@ class MergeRequestAnswer:
     target_branch: str
     target_project_id: int
     source_project_id: int | None = None
-    author: UserAnswer | None = None
+    author: GitLabUser | None = None
 
     def record(self) -> Pull:
         """Return the record."""
@@ -214,7 +213,7 @@ class NoteAnswer:
 
     id: int
     body: str
-    author: UserAnswer | None = None
+    author: GitLabUser | None = None
     system: bool = False
     created_at: str = ""
     updated_at: str = ""
@@ -234,7 +233,7 @@ class NoteAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitAnswer:
+class GitLabCommit:
     """A commit."""
 
     id: str
@@ -242,7 +241,7 @@ class CommitAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitStatusAnswer:
+class GitLabStatus:
     """A commit status; a job of a pipeline is one, too."""
 
     id: int
@@ -253,7 +252,7 @@ class CommitStatusAnswer:
 
     def record(self) -> StatusAnswer:
         """Return the record, in the words that all forges share."""
-        shared = {theirs: ours for ours, theirs in STATES.items()}
+        shared = {foreign: own for own, foreign in STATES.items()}
         state = shared.get(self.status, self.status)
         return StatusAnswer(self.name, state, self.description, self.target_url)
 

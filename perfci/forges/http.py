@@ -100,7 +100,7 @@ class Connection:
     def send(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> HttpResponse:
-        """Return the answer, be it a failure or a redirect; NoAnswer where there is none."""
+        """Return the answer, be it a failure or a redirect; NoResponse where there is none."""
         writes = verb != "GET"
         wait = max(self._next, self._next_write if writes else 0.0) - self._clock()
         if wait > 0.0:

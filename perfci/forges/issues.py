@@ -20,7 +20,7 @@ from itertools import accumulate, groupby
 from statistics import median
 
 from perfci.forges.github import Close, GitHubClient, Issue, IssueContent
-from perfci.forges.posting import Outcome
+from perfci.forges.posting import PostOutcome
 from perfci.forges.pull import SHA
 from perfci.forges.rest import Refused
 from perfci.report.clean import clean_line, code, escape
@@ -46,7 +46,7 @@ _END = "<!-- /perfci-changes -->"
 _MARK = re.compile(re.escape(_BEGIN) + r"(?P<ids>[0-9A-Za-z_. -]*) -->\n")
 _PLAIN = re.compile(r"[0-9A-Za-z_.][0-9A-Za-z_.-]{0,15}")
 _LONGEST_TABLE = 10_000
-"""Characters, so that an issue's 65,536 hold it beside the marks."""
+"""Characters, so that an issue's 65,536 have room for the marks, too."""
 _SERIES = ("| case | metric | change | status |", "|---|---|---|---|")
 _EVENTS = ("| what | change | since | status | on |", "|---|---|---|---|---|")
 _MOST_NAMES = 3
@@ -99,7 +99,7 @@ def steps(
         marks = tuple(mark for mark, _ in marked)
         events = {by_mark[mark].id: by_mark[mark] for mark in marks if mark in by_mark}
         if not issue.open or not events:
-            continue  # somebody closed it, or its series are gone
+            continue  # it was closed by hand, or its series are gone
         content = written.content(marks, tuple(events.values()))
         body = rewritten(issue, content)
         if body is not None:
@@ -311,12 +311,12 @@ def tell_issues(
     *,
     report_url: str = "",
     most: int = MOST,
-) -> tuple[Outcome, ...]:
+) -> tuple[PostOutcome, ...]:
     """Open, update and close ``author``'s issues; return what was done, or that it may not be."""
     listed = client.issues(author)
     wanted = openings(trend, listed, author, most)  # once: a second look would begin a new count
     done: dict[int, Issue] = {}
-    outcomes: list[Outcome] = []
+    outcomes: list[PostOutcome] = []
 
     def look_again() -> None:
         nonlocal listed
@@ -327,12 +327,12 @@ def tell_issues(
         for step in steps(trend, tuple(known.values()), author, wanted, report_url):
             issue = _write(client, step)
             done[issue.number] = issue
-            outcomes.append(Outcome("posted", _words(step, issue)))
+            outcomes.append(PostOutcome("posted", _words(step, issue)))
 
     try:
         client.retry(write, look_again)
     except Refused as failure:
-        outcomes.append(Outcome("refused", failure.message))
+        outcomes.append(PostOutcome("refused", failure.message))
     return tuple(outcomes)
 
 
@@ -357,7 +357,7 @@ def mark_of(change_id: str) -> str:
 
 
 def marks_in(issue: Issue, author: str) -> tuple[str, ...]:
-    """Return the marks of an issue of ``author``; none of anybody else's, whatever it says."""
+    """Return the marks of an issue of ``author``, and none of another's, whatever it says."""
     mark = _MARK.match(issue.body.replace("\r\n", "\n"))
     if mark is None or issue.author.casefold() != author.casefold():  # GitHub ignores case
         return ()

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from perfci.errors import UsageError
-from perfci.forges.check import NAME, CheckContent, CommitStatus, beside, read_identity, status_of
+from perfci.forges.check import (
+    NAME,
+    CheckContent,
+    CommitStatus,
+    limited_by,
+    read_identity,
+    status_of,
+)
 from perfci.forges.comment_commands import answer_marker
 from perfci.forges.pull import (
     SHA,
@@ -25,7 +32,7 @@ from perfci.forges.pull import (
     Pull,
     choose,
     decide,
-    why_not,
+    post_refusal,
 )
 from perfci.forges.rest import Refused, Rejected
 from perfci.model.report import Report
@@ -42,8 +49,8 @@ _PARENTS_OF_A_MERGE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a comment or a check.
+class PostOutcome:
+    """The outcome of posting a comment or a check.
 
     ``refused``: the token hasn't the right. ``stale``: the pull request has moved on; nothing was
     written.
@@ -65,11 +72,11 @@ def find_pull(
     if not wanted.number:
         return choose(client.open_pulls(wanted.branch), wanted)
     pull = client.pull(wanted.number)
-    return why_not(pull, wanted.head_sha or pull.head_sha) or pull
+    return post_refusal(pull, wanted.head_sha or pull.head_sha) or pull
 
 
 def require_measured(client: Forge, measured: Sequence[str], target: Pull | MergeGroup) -> None:
-    """Return where each of the commits ``measured`` is the head of ``found``; else UsageError.
+    """Return where each of the commits ``measured`` is the head of ``target``; else UsageError.
 
     `actions/checkout` checks out the merge of a pull request into its base, so a commit that
     GitHub knows as a merge of its head will do. The parents are asked for: the pull request's
@@ -101,8 +108,10 @@ def _is_merge(client: Forge, sha: str, head_sha: str) -> bool:
     return len(parents) == _PARENTS_OF_A_MERGE and parents[1] == head_sha
 
 
-def beside_others(client: Forge, target: Pull | MergeGroup, check: CheckContent) -> CheckContent:
-    """Return ``check`` as it may stand beside the checks of its name that ``found``'s head has.
+def with_other_checks(
+    client: Forge, target: Pull | MergeGroup, check: CheckContent
+) -> CheckContent:
+    """Return ``check`` as it may stand next to the checks of its name on ``target``'s head.
 
     Of another pull request its newest counts, while that is open and has this head.
     """
@@ -121,61 +130,61 @@ def beside_others(client: Forge, target: Pull | MergeGroup, check: CheckContent)
     worse = [
         (other, concluded)
         for other, concluded in newest.items()
-        if concluded != "success" and why_not(client.pull(other), target.head_sha) is None
+        if concluded != "success" and post_refusal(client.pull(other), target.head_sha) is None
     ]
     unknown = any(read_identity(run.external_id) is None for run in runs)
-    return beside(check, worse, unknown=unknown)
+    return limited_by(check, worse, unknown=unknown)
 
 
 def leave_comment(
     client: Forge, pull: Pull, author: str, body: str, *, dry_run: bool = False
-) -> Outcome:
+) -> PostOutcome:
     """Leave ``body`` as the one comment of ``author`` on ``pull``, whose head was measured."""
     body = client.text(body)
 
-    def look_and_write() -> Outcome:
+    def look_and_write() -> PostOutcome:
         decision = decide(client.comments(pull.number), author, body)
         if dry_run:
-            return Outcome("posted", f"would {_words(decision)} on {pull.reference}")
-        stale = why_not(client.pull(pull.number), pull.head_sha)
+            return PostOutcome("posted", f"would {_words(decision)} on {pull.reference}")
+        stale = post_refusal(client.pull(pull.number), pull.head_sha)
         if stale is not None:
-            return Outcome("stale", stale.reason)
-        return Outcome("posted", _carry_out(client, pull.number, decision, body))
+            return PostOutcome("stale", stale.reason)
+        return PostOutcome("posted", _carry_out(client, pull.number, decision, body))
 
     try:
         return client.retry(look_and_write)
     except Refused as failure:
-        return Outcome("refused", failure.message)
+        return PostOutcome("refused", failure.message)
 
 
 def leave_answer(
     client: Forge, number: int, answer: int, author: str, body: str, *, dry_run: bool = False
-) -> Outcome:
+) -> PostOutcome:
     """Leave ``body`` as the one answer of ``author`` to the comment ``answer``.
 
     It is of the commit that it names, wherever the pull request's head is.
     """
     body = client.text(body)
 
-    def look_and_write() -> Outcome:
+    def look_and_write() -> PostOutcome:
         decision = decide(client.comments(number), author, body, answer_marker(answer))
         if dry_run:
-            return Outcome("posted", f"would {_words(decision)} on #{number}")
-        return Outcome("posted", _carry_out(client, number, decision, body))
+            return PostOutcome("posted", f"would {_words(decision)} on #{number}")
+        return PostOutcome("posted", _carry_out(client, number, decision, body))
 
     try:
         return client.retry(look_and_write)
     except Refused as failure:
-        return Outcome("refused", failure.message)
+        return PostOutcome("refused", failure.message)
 
 
 def set_check(
     client: Forge, head_sha: str, check: CheckContent, *, dry_run: bool = False
-) -> Outcome:
+) -> PostOutcome:
     """Set the check run of ``head_sha``, or its commit status where checks may not be written."""
     if dry_run:
         lines = counted(len(check.annotations), "annotation")
-        return Outcome(
+        return PostOutcome(
             "posted", f"would set check `{NAME}` of {head_sha[:12]} to {check.conclusion}, {lines}"
         )
     without, refusals = f"{client.service.name} has no checks", []
@@ -187,8 +196,8 @@ def set_check(
     try:
         state = _set_status(client, head_sha, status_of(check))
     except (Refused, Rejected) as no_statuses:
-        return Outcome("refused", "; ".join((*refusals, no_statuses.message)))
-    return Outcome("posted", f"status is {state} ({check.conclusion}): {without}")
+        return PostOutcome("refused", "; ".join((*refusals, no_statuses.message)))
+    return PostOutcome("posted", f"status is {state} ({check.conclusion}): {without}")
 
 
 def _words(decision: Decision) -> str:
@@ -212,13 +221,13 @@ def _carry_out(client: Forge, number: int, decision: Decision, body: str) -> str
 
 def _set_check_run(
     client: Forge, runs: GitHubClient, head_sha: str, check: CheckContent
-) -> Outcome:
+) -> PostOutcome:
     """Create the run with its first annotations, then add the others, a request's worth at once.
 
     How many are there is GitHub's own count: after a failure it says whether a batch arrived.
     """
 
-    def look_and_write() -> Outcome:
+    def look_and_write() -> PostOutcome:
         run = _posted(runs, head_sha, check.identity)
         there = run.output.annotations_count if run else 0
         while run is None or there < len(check.annotations):
@@ -229,7 +238,7 @@ def _set_check_run(
                 runs.annotate(run.id, check, batch)
             there += len(batch)
         where = f": {run.html_url}" if run.html_url else ""
-        return Outcome("posted", clean_line(f"check is {check.conclusion}{where}"))
+        return PostOutcome("posted", clean_line(f"check is {check.conclusion}{where}"))
 
     return client.retry(look_and_write)
 
@@ -260,7 +269,7 @@ def _set_status(client: Forge, head_sha: str, status: CommitStatus) -> str:
 
 
 def caveat_of_base(client: Forge, target: Pull | MergeGroup, report: Report) -> str:
-    """Return why the base of ``report``, a `compare`, isn't that of ``found``; nothing where it is.
+    """Return why the base of ``report``, a `compare`, isn't that of ``target``, or nothing.
 
     What a stored baseline was measured on is no commit of the pull request's history. The head of
     ``report`` has to be known as measured (see ``require_measured``).

@@ -17,7 +17,7 @@ SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What a forge calls a pull request, and the sign before its number."""
+    """The forge's name of a pull request, and the sign before its number."""
 
     name: str
     sign: str
@@ -29,7 +29,7 @@ MERGE_REQUEST = Term("merge request", "!")
 
 @dataclass(frozen=True, slots=True)
 class PostTarget:
-    """What a report may be posted to.
+    """The pull request that a report may be posted to.
 
     ``number`` is 0 where the forge has to be asked for the pull request of ``branch``
     (``owner:branch``, on GitLab the branch alone) in the repository ``source``. ``head_sha`` is the
@@ -61,7 +61,7 @@ class MergeGroup:
 
 @dataclass(frozen=True, slots=True)
 class NothingToPost:
-    """There is nothing to post to, and nothing is wrong; why, and what to do about it."""
+    """The reason why there is nothing to post to, which is no error, and what to do about it."""
 
     reason: str
     advice: str = ""
@@ -128,7 +128,7 @@ def choose(pulls: Sequence[Pull], wanted: PostTarget) -> Pull | AmbiguousPull | 
     return heads[0]
 
 
-def why_not(pull: Pull, head_sha: str) -> NothingToPost | None:
+def post_refusal(pull: Pull, head_sha: str) -> NothingToPost | None:
     """Return why nothing is posted to ``pull`` about ``head_sha``; None where it may be."""
     named = f"{pull.term.name} {pull.reference}"
     if not pull.open:

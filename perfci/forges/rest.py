@@ -37,9 +37,9 @@ from perfci.units import format_duration
 
 T = TypeVar("T")
 GUIDE = Pace(requests=0.25, writes=1.0)
-"""What GitHub's guide asks for; the others ask for less."""
+"""The pace that GitHub's guide asks for. The others ask for less."""
 _LEAST = 10.0
-"""What one request may take, in s, at the least: a slow forge isn't broken."""
+"""The least time-out of one request, in s: a slow forge isn't broken."""
 _PAGE = 100
 _MOST_PAGES = 300
 _MOST_BYTES = 64 << 20
@@ -52,7 +52,7 @@ _LIMITED = re.compile(
     r"rate limit|abuse detection|wait a few minutes|retry your request again later", re.IGNORECASE
 )
 _SECONDARY_WAIT = 60.0
-"""What GitHub's guide asks for where a rate limit names no time, in s."""
+"""The wait that GitHub's guide asks for where a rate limit names no time, in s."""
 
 
 Parameter = str | tuple[str, ...]
@@ -66,11 +66,11 @@ def policy_of(most_wait_s: float) -> RetryPolicy:
 
 
 class Rest:
-    """What is asked of one project, whose paths begin with ``at``; ``headers`` hold the token."""
+    """Requests to one project, whose paths begin with ``at``. ``headers`` hold the token."""
 
     service: Service
     pages = ("per_page", "page")
-    """What a list's parameters are called: how many entries of which page."""
+    """The names of a list's parameters: entries per page, and the page."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Rest:
         /,
         **parameters: Parameter,
     ) -> tuple[Any, ...]:
-        """Return a list's entries; so many are asked for at once."""
+        """Return a list's entries, requested ``entries`` at a time."""
         entries_read: list[Any] = []
         many, number = self.pages
         for page in range(1, _MOST_PAGES + 1):
@@ -143,7 +143,7 @@ class Rest:
         raise OutsideError(
             "endless-list",
             f"{self._at}{path} has more than {_MOST_PAGES * entries} entries",
-            "Start a new one: nobody can read this one any more.",
+            "Start a new one: no one can read this one any more.",
         )
 
     def _delete(self, path: str) -> None:
@@ -156,8 +156,8 @@ class Rest:
         try:
             answer = self._ask(verb, where, body)
         except Missing as failure:
-            # how a forge says "no" where the token may not even look; but what is to be changed was
-            # there, and somebody deleted it: what is there has to be looked at anew
+            # a forge says so where the token may not even look; but what is to be changed was there
+            # and has been deleted, so look again at what is there
             meant = Refused if verb == "POST" else Unsure
             raise meant(failure.slug, failure.message, failure.advice) from failure
         return parse(answer.text, kind, f"{verb} {where}", self.service)
@@ -263,7 +263,7 @@ class Service:
     """A forge, as messages name it.
 
     ``address`` and ``token`` are the variables that hold them, ``example`` is an address, and
-    ``rights`` where the rights of a token are told.
+    ``rights`` is where the rights of a token are documented.
     """
 
     name: str
@@ -280,7 +280,7 @@ class Service:
 
 
 class Unsure(Retryable):
-    """Nobody knows whether it took effect, or it came too soon: look, and then repeat it."""
+    """It may have taken effect, or it came too soon: look, and then repeat it."""
 
 
 class Refused(OutsideError):
@@ -296,7 +296,7 @@ class TooLong(OutsideError):
 
 
 class Missing(OutsideError):
-    """What was asked for isn't there, or the token may not even know that it is."""
+    """The thing requested isn't there, or the token may not even know that it is."""
 
 
 def judge(answer: HttpResponse, request: str, now: float, service: Service) -> None:

@@ -1,7 +1,7 @@
 """One message about new events to a webhook, whose address is a secret.
 
 A message is repeated only where it surely didn't arrive: it was never sent whole, or the answer was
-429 or 5xx. Where the answer is lost nobody knows, and a message twice would be worse than none.
+429 or 5xx. Where the answer is lost no one knows, and a message twice would be worse than none.
 
 Mattermost, Rocket.Chat and Discord (at its ``/slack`` address) take the same JSON. Names are
 strangers' text: in code spans, with ``&``, ``<`` and ``>`` escaped as Slack asks, and with what

@@ -18,7 +18,7 @@ def _amount(value: float, unit: str) -> str:
 
 
 def _rounds(count: int, setting: str) -> str:
-    """Return so many rounds; where `--rounds` doesn't give them, with the setting that does."""
+    """Return the rounds, with the setting that gives them unless that is `--rounds`."""
     return f"{count} rounds" + ("" if setting == "rounds" else f" (`{setting}`)")
 
 
@@ -163,7 +163,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     # of shapes and torch.compile
     "guard-failed": "the guard that failed: {guard}",
     "spare-dynamic": lambda *, shapes: (
-        f"compile_options={{'dynamic': True}} may spare compiling {shapes} anew"
+        f"compile_options={{'dynamic': True}} may spare compiling {shapes} again"
     ),
     "spare-buckets": "padding to {buckets} may spare {compiles} of its compiles",
     "flop-share": lambda *, share, peak, dtype: (
@@ -260,12 +260,11 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "not-reached": "not measured: stopped at the first regression (--fail-fast)",
     # of lines that accept a regression
     "accept-from-fork": (
-        "a line accepts it that a fork brings, and that the default branch hasn't got: it doesn't "
-        "count"
+        "`accept` entries from a fork are ignored unless the default branch has them, too"
     ),
     "accept-unbounded": (
-        "a line that base has already accepts it, and has no `up_to` and no `until`: it doesn't "
-        "count for a new regression"
+        "an `accept` entry that base has already, without `up_to` or `until`, doesn't accept a new "
+        "regression"
     ),
     "accept-expired": "it was accepted until {until}",
     "accept-exceeded": lambda *, up_to, unit="": (
@@ -274,9 +273,9 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "accept-unneeded": lambda *, case, metric, status: (
         f"`accept` names {case} {metric}, which "
         + (
-            f"did not regress ({status}): the line can go once it is merged"
+            f"did not regress ({status}): the entry can go once this is merged"
             if traits(status).settled
-            else f"was not decided ({status.replace('_', ' ')}): the line may be needed yet"
+            else f"was not decided ({status.replace('_', ' ')}): the entry may still be needed"
         )
     ),
     "accept-unknown": lambda *, case, metric, near="": (
@@ -295,17 +294,17 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "ancestor-state": "{message}",
     "ancestor-unfit": "{message}",
 }
-"""By code: a template, or a function of the finding's arguments."""
+"""The wording of each code: a template, or a function of the finding's arguments."""
 
 
 def words(finding: Finding) -> str:
-    """Return ``finding`` in English. KeyError, TypeError or ValueError where it is not perfci's."""
+    """Return ``finding`` in English. KeyError, TypeError or ValueError where perfci has no such."""
     wording, arguments = WORDS[finding.code], finding.arguments
     return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)
 
 
 def sayable(finding: Finding) -> bool:
-    """Say whether ``words`` has any for what may be a stranger's."""
+    """Say whether ``words`` can put an untrusted finding into English."""
     try:
         words(finding)
     except (KeyError, TypeError, ValueError, ArithmeticError):
@@ -396,7 +395,7 @@ that it is because of) and ``because`` (the same in brackets)."""
 
 
 def reason_words(reason: Reason) -> str:
-    """Return ``reason`` in English. KeyError, TypeError or ValueError where it is not perfci's."""
+    """Return ``reason`` in English. KeyError, TypeError or ValueError where perfci has no such."""
     wording = REASONS[reason.code]
     if not isinstance(wording, str):
         return wording(reason, **reason.arguments)

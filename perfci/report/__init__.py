@@ -1,5 +1,5 @@
-"""A result as text: terminal, Markdown, JSON, JUnit, CSV.
+"""A result as text: terminal, Markdown, JSON, JUnit, CSV, and pages of HTML.
 
-Pure but for ``templates``, which reads the files beside the package. Nothing here measures,
-decides or prints, and no string of a stranger's leaves it unescaped.
+Pure except for ``templates``, which reads the template files. Nothing here measures, decides or
+prints, and no untrusted string leaves it unescaped.
 """

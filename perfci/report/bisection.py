@@ -1,4 +1,4 @@
-"""What a search found, for the terminal and as JSON (``perfci.bisection/1``)."""
+"""The result of a search, for the terminal and as JSON (``perfci.bisection/1``)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def render_bisection(bisection: Bisection) -> list[Clean]:
     for culprit in bisection.culprits:
         lines += _culprit(culprit, bisection)
     if not bisection.culprits:
-        lines.append(f"no {_place(bisection)} could be told to have changed it")
+        lines.append(f"no {_place(bisection)} could be shown to have changed it")
     for skipped in bisection.skipped:
         lines.append(f"skipped {skipped.commit.short}: {skipped.why}")
     if bisection.unseen and bisection.ended == "done":

@@ -36,7 +36,7 @@ class CaseTable:
 
     @property
     def has_texts(self) -> bool:
-        """Whether the last column is of words. All others but the first are of numbers."""
+        """True where the last column is of words. All others but the first are of numbers."""
         return self.lines[0][-1] == _GUARD
 
 

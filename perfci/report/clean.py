@@ -25,7 +25,7 @@ _BLANK = dict.fromkeys("\u115f\u1160\u3164\uffa0\u2800", " ")
 _COMMAND = re.compile(r"##(?=\[)|^[^\S\n]*:(?=:)", re.MULTILINE)
 _CODE = re.compile(r"(`+)([^`\n]+)\1")
 _SENTENCE = re.compile(r"(?<=[\w)\]}'\"`%])[ \t\r]*\n\s*(?=[A-Z`])")
-"""Where a line begins with a capital letter, and the one above has no end."""
+"""A line break before a capital letter, after a line without an end."""
 _STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
 """A colour or a weight: what a renderer of perfci's own puts around cleaned text."""
 _MAYBE_UNSEEN = re.compile(r"[^\x00-\x7e]+")
@@ -34,7 +34,7 @@ _MOST_MARKS = 4
 """More combining marks on one letter would climb over the neighbouring lines."""
 _SPECIAL = re.compile(r"[\\`*\[\]<>#|&@!~$]|(?<![^\W_])_|_(?![^\W_])|:(?=\u200b)")
 _LINE_START = re.compile(r"^(?:[-+=]+(?=[\s-]|$)|\d{1,9}[.)](?=\s|$))")
-"""What would begin a list, a rule or a heading's underline."""
+"""The beginning of a list, a rule or a heading's underline."""
 _COMMENT = re.compile(r"(?<=<!)(?=--)")
 _BREAKS = (
     re.compile(r"(?<=@)(?=\S)"),

@@ -1,4 +1,4 @@
-"""What the page of a comparison draws: rows, strips, flame graphs, and their words.
+"""The drawings of a comparison's page: rows, strips, flame graphs, and their words.
 
 A box is as wide as its function's mean time over both sides, so that no box is wider than what it
 stands on, and one that a side lacks is there. Its colour is what head takes more or less.
@@ -55,7 +55,7 @@ BLAME: dict[Cause, str] = {
     "machine": "something else ran, or the machine throttled",
     "method": "how it was measured: too little, too coarse, or not alike",
 }
-"""What each class says; the empty one has nothing to say."""
+"""The meaning of each cause. The empty one has none."""
 _TESTS = {
     "paired_t": "paired t, of each round's two processes",
     "welch_t": "Welch's t, of unpaired processes",
@@ -64,7 +64,7 @@ _TESTS = {
 }
 _GATES = {"fail": "fails the report", "warn": "warns", "info": "informs"}
 _STEADY, _WINDOW = 1.1, 5
-"""Steady is the first call that, as the median of so many from it on, is within 10 % of warm."""
+"""Steady is the first call from which the median of ``_WINDOW`` calls is within 10 % of warm."""
 
 
 class Texts:

@@ -1,4 +1,4 @@
-"""How much a report may hold: the one table that reading and writing both keep to.
+"""The limits of a report: the one table that reading and writing both keep to.
 
 A report can come from a job that ran untrusted code. Reading refuses what exceeds the table.
 perfci's own reports are cut to fit.

@@ -1,4 +1,4 @@
-"""Where a comment's links lead, and what each environment is called.
+"""The addresses of a comment's links, and the names of environments.
 
 Nothing of a report becomes part of an address but a path inside the measured tree, quoted.
 """
@@ -18,16 +18,16 @@ _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"https?://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
 _LONGEST_PATH = 200
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9._~%-]*)*(?:#[A-Za-z0-9._-]*)?")
-"""What may be linked as it stands: nothing in it ends a link or begins another."""
+"""An address that may be linked as it stands: nothing in it ends a link or begins another."""
 _DISTINGUISHING = ("torch", "cuda", "python", "driver", "cpu", "threads", "machine")
-"""What distinguishes two environments on the same device, the likeliest first."""
+"""Facts that distinguish two environments on the same device, the likeliest first."""
 _SHOWN = frozenset({"environment", "device_name", *_DISTINGUISHING, "perfci"})
 """The other facts stand only where they differ; the JSON report has them all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where a forge shows what is in a repository, below that one's address."""
+    """The paths of a forge's pages below the address of a repository."""
 
     commit: str
     line: str

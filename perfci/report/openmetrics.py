@@ -48,7 +48,7 @@ def render_openmetrics(trend: Trend) -> str:
 
 
 class _Families:
-    """What a registry collects from."""
+    """The families that a registry collects."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families

@@ -21,7 +21,7 @@ from perfci.errors import DamagedFile
 from perfci.model.codec import CodecError
 from perfci.model.finding import IN_WORDS
 from perfci.model.report import ModeMatrix, Report, ShapeTable
-from perfci.report.checks import why_impossible
+from perfci.report.checks import contradiction
 from perfci.report.clean import clean_line
 from perfci.report.limits import (
     LARGEST_WHOLE,
@@ -72,7 +72,7 @@ def read_report(text: str, name: str = "the report") -> Report:
         raise _damaged(name, str(error)) from error
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise _damaged(name, f"not JSON: {error}") from error
-    if impossible := why_impossible(report):
+    if impossible := contradiction(report):
         raise _damaged(name, impossible)
     return report
 

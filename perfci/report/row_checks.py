@@ -36,7 +36,7 @@ _DOUBTS = {
     "paired_t": re.compile(f"most rounds (don't|do not) show the change|rounds{_SPEEDS}"),
     "welch_t": re.compile(f"most workers (don't|do not) show the change|workers{_SPEEDS}"),
 }
-"""What ``verdict.caveats`` said of either, in files from before there were codes."""
+"""The words of ``verdict.caveats`` for either, in files from before there were codes."""
 _CAVEATS = {
     "paired_t": ("few-rounds-changed", "round-groups"),
     "welch_t": ("few-workers-changed", "worker-groups"),
@@ -44,7 +44,7 @@ _CAVEATS = {
 """The codes of ``verdict.caveats`` for either."""
 
 
-def why_untrue(row: Comparison) -> Iterator[str]:
+def row_contradictions(row: Comparison) -> Iterator[str]:
     """Yield what of ``row`` can't be true together."""
     yield from _of_the_metric(row)
     yield from _of_the_sessions(row)
@@ -74,7 +74,7 @@ def why_untrue(row: Comparison) -> Iterator[str]:
 
 
 def _of_the_values(row: Comparison) -> Iterator[str]:
-    """What is drawn beside the numbers: pairs stand at one place, and an outlier is one of them."""
+    """Yield what is wrong with the drawn values: pairs share a position, outliers are pairs."""
     base, head = (side.values if side else () for side in (row.base, row.head))
     if row.method == "paired_t" and len(base) != len(head):
         yield f"it has pairs, {len(base)} values of base and {len(head)} of head"
@@ -105,7 +105,7 @@ def _of_counts_of_one_side(row: Comparison) -> Iterator[str]:
 
 
 def _of_the_caveat(row: Comparison) -> Iterator[str]:
-    """What keeps a change from counting has to be what values with that change can give."""
+    """Yield a caveat, or an effect, that values with this change can't give."""
     change, _, _ = worse_by(replace(row, direction="lower"))
     if row.caveat and (row.ratio is None or not _is_ours(row.caveat, row.method)):
         yield f"its caveat is not one that perfci gives: {row.doubt!r}"

@@ -23,7 +23,7 @@ from perfci.verdict.why import leading
 # What measures a row again.
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SELECTABLE = re.compile(r"[^\s()]+")
-"""What ``-k`` takes for one word."""
+"""A single word for ``-k``."""
 _JOINING = frozenset({"and", "or", "not"})
 _SHORT = 12
 _MOST_CASES = 4
@@ -51,7 +51,7 @@ def change_text(row: Comparison) -> str:
 
 
 def interval_text(row: Comparison) -> str:
-    """Return the change's 95 % interval, ``+4.1 … +6.3 %``, or nothing where there is none."""
+    """Return the change's 95 % interval, ``+4.1 … +6.3 %``, or nothing."""
     if row.difference is not None:
         lo, hi = row.difference_lo, row.difference_hi
         if lo is None or hi is None or lo == hi:
@@ -94,7 +94,7 @@ def measured_text(row: Comparison) -> str:
 
 
 def note(row: Comparison) -> str:
-    """Return what a reader of the row has to know beside its numbers."""
+    """Return what a reader has to know of a row in addition to its numbers."""
     parts = [measured_text(row)]
     if row.confirmed is not None:
         measured = "confirmed" if row.status == "regressed" else "measured together"
@@ -347,7 +347,7 @@ def first_line(why: Why, row: Comparison) -> str:
 
 
 def untold_lines(why: Why) -> Iterator[str]:
-    """Yield what could not be said, and why not; several of one reason together."""
+    """Yield which instruments have nothing to say, and why, those of one reason together."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in why.untold.items():
         by_reason.setdefault(reason, []).append(name)

@@ -42,7 +42,7 @@ _MARKS = {"fail": "\u274c", "error": "\U0001f4a5", "inconclusive": "\u2754", "pa
 
 @dataclass(slots=True)
 class _Earlier:
-    """What the sections so far have shown."""
+    """The contents that earlier sections have shown."""
 
     explanations: set[Explanation] = field(default_factory=set)
     failures: set[tuple[str, ...]] = field(default_factory=set)
@@ -104,7 +104,7 @@ def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> di
 
 
 def verdict_word(report: Report) -> str:
-    """Return the verdict's word, or that there is none: a run alone compares nothing."""
+    """Return the verdict's word, or ``run`` of what compares nothing."""
     return "run" if report.is_one_sided else report.verdict.status
 
 
@@ -388,7 +388,7 @@ def _folded(section: Section) -> str:
 
 
 def _left_out(section: Section) -> int:
-    """Return how many rows its tables don't hold. Its lists count theirs themselves."""
+    """Return how many rows the tables don't hold. Lists count their own."""
     rows: Outline = section["outline"]
     names = ("regressed", "warned", "improved", "undecided", "unchanged")
     tables = (*(section[name] for name in names), rows.informative, rows.new)

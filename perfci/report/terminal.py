@@ -75,7 +75,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CaseLines:
     """The lines of one case, and whether anything in it moved."""
 
     case: str
@@ -157,7 +157,7 @@ def _same_code(cases: Sequence[str], width: int) -> Iterator[Text]:
 
 def case_lines(
     case: str, rows: Sequence[Comparison], *, verbose: bool, same_code: Container[str] = ()
-) -> Group:
+) -> CaseLines:
     """Return a case's lines: every row that moved, the main metric, and a count of the rest.
 
     ``verbose`` has all rows, and what to blame for each.
@@ -178,10 +178,10 @@ def case_lines(
         names = ", ".join(clean_line(row.metric) for row in undecided)
         style = traits("inconclusive").style
         lines.append(Line("", extras=(f"not decided: {names}",), style=style))
-    return Group(case, tuple(lines), bool(loud))
+    return CaseLines(case, tuple(lines), bool(loud))
 
 
-def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Group:
+def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> CaseLines:
     """Return the numbers of a case that was measured alone; all metrics where ``verbose``."""
     shown = [row for row in rows if verbose or row.gate != "info"] or list(rows)
     lines = (
@@ -192,7 +192,7 @@ def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Grou
         )
         for row in shown
     )
-    return Group(case, (Line(clean_line(case)), *lines), moved=False)
+    return CaseLines(case, (Line(clean_line(case)), *lines), moved=False)
 
 
 def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:

@@ -16,7 +16,7 @@ from jinja2 import Template
 from perfci.report.clean import Clean, clean_line
 from perfci.report.exporters.json import json_text
 from perfci.report.site import words
-from perfci.report.site.catalogue import Standing, catalogue, standings
+from perfci.report.site.catalogue import SeriesStanding, catalogue, standings
 from perfci.report.site.events import TrendRow, TrendRows
 from perfci.report.site.pages import scope_text, tiles
 from perfci.report.site.words import sort_events
@@ -216,7 +216,7 @@ def _drift(drift: Drift, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
 
 def _series(
     series: Series,
-    standing: Standing | None,
+    standing: SeriesStanding | None,
     timeline: Timeline,
     dates: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from perfci.model.finding import IN_WORDS, found
 from perfci.model.report import Comparison, Estimate, Report, Verdict
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
-from perfci.report.row_checks import why_untrue
+from perfci.report.row_checks import row_contradictions
 from perfci.verdict.comparisons import compare_case, left_out, without_numbers
 from perfci.verdict.decision import decide
 from perfci.verdict.enforcement import enforced
@@ -77,7 +77,7 @@ def test_whatever_is_compared_is_believed(
         case("a"), *sides, policy, paired=sessions is None, base_sessions=counts
     ) + left_out(case("a", metrics=("graphs",)), sides[0], None, policy)
     for one in adjust(rows, policy):
-        assert list(why_untrue(one)) == []
+        assert list(row_contradictions(one)) == []
 
 
 def _split(workers: int, sessions: int) -> tuple[int, ...]:
@@ -164,7 +164,8 @@ NO_GRAPH_BEFORE = replace(NO_GRAPH, status="improved", base=None, head=BREAKS.he
 def test_a_row_that_contradicts_itself_is_refused(changed: Comparison, said: str) -> None:
     if said == "has no change":
         changed = replace(changed, status="unchanged")
-    assert any(said in why for why in why_untrue(changed)), list(why_untrue(changed))
+    reasons = list(row_contradictions(changed))
+    assert any(said in reason for reason in reasons), reasons
     report = replace(passing_report(), results=(changed,), verdict=Verdict("inconclusive", ()))
     with pytest.raises(DamagedFile):
         read_report(render_json(report))
@@ -172,7 +173,7 @@ def test_a_row_that_contradicts_itself_is_refused(changed: Comparison, said: str
 
 @pytest.mark.parametrize("one", [SLOW, SAME, STORED, BREAKS, COLD, LOSS, NO_GRAPH, NO_GRAPH_BEFORE])
 def test_the_rows_that_are_edited_here_are_believed_unedited(one: Comparison) -> None:
-    assert list(why_untrue(one)) == []
+    assert list(row_contradictions(one)) == []
 
 
 def slow_report() -> Report:

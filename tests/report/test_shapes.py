@@ -13,7 +13,7 @@ from perfci.report.terminal import render_terminal
 from tests.report.mode_reports import alone
 from tests.report.shape_reports import CASE, GUARD, shape_comparison, shape_rows, shape_run
 
-SUGGESTED = "compile_options={'dynamic': True} may spare compiling 32x128 anew"
+SUGGESTED = "compile_options={'dynamic': True} may spare compiling 32x128 again"
 FOLD = "<details><summary>Shapes that changed</summary>"
 
 
@@ -51,7 +51,7 @@ def test_what_did_not_change_is_shown_with_v_alone() -> None:
 def test_the_comment_folds_the_shapes_that_changed() -> None:
     text = render_markdown(shape_comparison(slower=1.5))
     fold = text.split(FOLD)[1].split("</details>")[0]
-    assert "may spare compiling 32x128 anew" in fold
+    assert "may spare compiling 32x128 again" in fold
     assert "32x128" in fold
 
 

@@ -1,4 +1,4 @@
-"""The formats that reports are written in: a module each, which is all it takes to add one.
+"""The formats that reports are written in, each a module, which is all it takes to add one.
 
 A module (or what an entry point of the group ``perfci.exporters`` names) has what ``Exporter`` asks
 for. Its name is the format's: of the option ``--NAME FILE`` and of ``report --format NAME``.
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 GROUP = "perfci.exporters"
 TERMINAL = "terminal"
-"""What is shown to people: no exporter's name."""
+"""The format for people at a terminal, which no exporter may be called."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class Exporter(Protocol):
-    """What writes reports in one format. ``HELP`` is the sentence beside its option."""
+    """Writes reports in one format. ``HELP`` is the help text of its option."""
 
     HELP: str
 
@@ -65,7 +65,7 @@ class Format:
             return exporter.render(report)
         try:
             text: Any = exporter.render(report)
-        except (Exception, SystemExit) as error:  # anybody's code: whatever it raises is said
+        except (Exception, SystemExit) as error:  # foreign code may raise anything
             raise broken_entry_point(self.point, f"{type(error).__name__}: {error}") from error
         if not isinstance(text, str):
             raise broken_entry_point(
@@ -84,7 +84,7 @@ class Format:
         return Clean(text) if self.point is None else clean_lines(text)
 
     def help_line(self) -> str:
-        """Return the sentence beside its option; of a broken one that it is broken."""
+        """Return the help text of its option, or that the exporter is broken."""
         from perfci.errors import UsageError
 
         try:
@@ -94,7 +94,7 @@ class Format:
 
 
 def formats(taken: Collection[str] = ()) -> tuple[dict[str, Format], list[UsageError]]:
-    """Return the formats by name, perfci's own first, and why others can't have theirs.
+    """Return the formats by name, perfci's own first, and why others are refused.
 
     ``taken`` are the names that the command's other options have. Nothing is imported.
     """

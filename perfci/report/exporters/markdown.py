@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,15 @@ _MOST = {
     "most_names": 20,
     "most_failures": 50,  # each with up to 4,000 characters of its output
 }
-"""What the templates show of each list; they count the rest."""
+"""The most entries that the templates show of each list. They count the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of numbers. No line breaks inside one of a cell's texts."""
+
+    head: str
+    texts: Callable[[Comparison], Sequence[str]]
 
 
 def render(report: Report, limit: int = LIMIT) -> Clean:
@@ -85,12 +94,10 @@ def render_comment(
 def _template() -> Template:
     environment = markdown_environment()
     environment.globals |= _MOST | {
-        "change": _moved_text,
+        "columns": _COLUMNS,
         "what": metric_words,
         "values": _values_text,
-        "limit": _limit_text,
         "remarks": _remarks,
-        "span": _span_text,
         "side_value": side_text,
         "side_interval": rows.side_interval,
         "note": rows.note,
@@ -225,3 +232,10 @@ def _remarks(row: Comparison) -> str:
         confirmed = ""
     accepted = accepted_text(row.accepted, row) if row.accepted else ""
     return "; ".join(part for part in (accepted, confirmed, sight, *row.warnings) if part)
+
+
+_COLUMNS = (
+    Column("change", lambda row: (_moved_text(row), _span_text(row))),
+    Column("limit", lambda row: (_limit_text(row),)),
+)
+"""The columns of all tables of comparisons, after the case and what was measured of it."""

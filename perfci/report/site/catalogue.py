@@ -24,8 +24,8 @@ _NUMBER = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a series stands today, by the ``change`` or ``drift`` that a reader has to look at.
+class SeriesStanding:
+    """The state of a series today, by the ``change`` or ``drift`` that a reader has to look at.
 
     ``new``: since the last report. ``too_few``: too few runs to judge whether it is steady.
     """
@@ -42,9 +42,9 @@ class Standing:
         return place + (not self.new)
 
 
-def standings(trend: Trend) -> dict[SeriesKey, Standing]:
+def standings(trend: Trend) -> dict[SeriesKey, SeriesStanding]:
     """Return how each series stands. The steady are left out."""
-    standing: dict[SeriesKey, Standing] = {}
+    standing: dict[SeriesKey, SeriesStanding] = {}
     for key, known in _all_standings(trend):
         if key not in standing or known.urgency < standing[key].urgency:
             standing[key] = known
@@ -56,25 +56,25 @@ def series_of(changes: Sequence[Change] | Sequence[Drift]) -> int:
     return len({change.series for change in changes})
 
 
-def _all_standings(trend: Trend) -> Iterable[tuple[SeriesKey, Standing]]:
-    """Yield standings, the worst first. What a series no longer measured was left with is none."""
+def _all_standings(trend: Trend) -> Iterable[tuple[SeriesKey, SeriesStanding]]:
+    """Yield standings, the worst first. A series that is gone has none of what is known."""
     for change in trend.changes:
         if change.worse and change.status == "new":
-            yield change.series, Standing("worse", True, change)
+            yield change.series, SeriesStanding("worse", True, change)
         elif change.worse and change.status == "known" and change.series not in trend.gone:
-            yield change.series, Standing("worse", False, change)
+            yield change.series, SeriesStanding("worse", False, change)
     for drift in trend.drifts:
         if drift.worse and drift.series not in trend.gone:
-            yield drift.series, Standing("drifting", False, drift=drift)
+            yield drift.series, SeriesStanding("drifting", False, drift=drift)
     for change in trend.changes:
         if change.status == "new" and not change.worse:
-            yield change.series, Standing("better", True, change)
+            yield change.series, SeriesStanding("better", True, change)
     for key in trend.too_few:
-        yield key, Standing("too_few", False)
+        yield key, SeriesStanding("too_few", False)
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark:
+class ListedBenchmark:
     """One benchmark and its page. ``series`` are in the order in which the page shows them."""
 
     name: str
@@ -86,7 +86,7 @@ class Benchmark:
 class Catalogue:
     """All benchmarks by name; environments by key with their place and the name people read."""
 
-    benchmarks: tuple[Benchmark, ...]
+    benchmarks: tuple[ListedBenchmark, ...]
     places: Mapping[str, int]
     labels: Mapping[str, str]
 
@@ -95,7 +95,7 @@ class Catalogue:
         return slug(benchmark_of(case))
 
 
-def catalogue(trend: Trend, standings: Mapping[SeriesKey, Standing]) -> Catalogue:
+def catalogue(trend: Trend, standings: Mapping[SeriesKey, SeriesStanding]) -> Catalogue:
     """Return the benchmarks of ``trend``; on a page what moved comes first.
 
     What is not in ``standings`` is steady.
@@ -104,7 +104,7 @@ def catalogue(trend: Trend, standings: Mapping[SeriesKey, Standing]) -> Catalogu
     for series in trend.series:
         grouped.setdefault(benchmark_of(series.key.case), []).append(series)
     benchmarks = [
-        Benchmark(name, slug(name), _in_order(grouped[name], standings))
+        ListedBenchmark(name, slug(name), _in_order(grouped[name], standings))
         for name in sorted(grouped, key=_natural)
     ]
     keys = tuple(trend.timelines)
@@ -130,12 +130,12 @@ def slug(benchmark: str) -> str:
 
 
 def shown(name: str) -> str:
-    """Return a stranger's name as one visible line."""
+    """Return an untrusted name as one visible line."""
     return clean_line(name, LONGEST_NAME)
 
 
 def _in_order(
-    members: Sequence[Series], standings: Mapping[SeriesKey, Standing]
+    members: Sequence[Series], standings: Mapping[SeriesKey, SeriesStanding]
 ) -> tuple[Series, ...]:
     own = {
         series.key: standings[series.key].urgency if series.key in standings else 9

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.report.clean import clean_line
 from perfci.report.site import words
-from perfci.report.site.catalogue import WORDS, Benchmark, Catalogue, Standing, axes_of, shown
+from perfci.report.site.catalogue import (
+    WORDS,
+    Catalogue,
+    ListedBenchmark,
+    SeriesStanding,
+    axes_of,
+    shown,
+)
 from perfci.report.site.words import change_text, patterns, ratio_text, short
 from perfci.trend.change import Change
 from perfci.trend.series import Distributions, Series, SeriesKey, Timeline, dates_of
@@ -42,7 +49,7 @@ CHUNK = 32
 def script(kind: str, name: str, payload: Any) -> bytes:
     """Return a script that hands ``payload`` to the page: ``perfciTrend(kind, name, payload)``.
 
-    A stranger's text belongs in arrays, as a value: as a key, ``__proto__`` would be no name.
+    Untrusted text belongs in arrays, as a value. As a key, ``__proto__`` would be no name.
     """
     return b"perfciTrend(%s,%s,%s);\n" % (literal(kind), literal(name), literal(payload))
 
@@ -57,7 +64,9 @@ def literal(value: Any) -> bytes:
     return encoded
 
 
-def search_file(listed: Catalogue, standings: Mapping[SeriesKey, Standing]) -> tuple[str, bytes]:
+def search_file(
+    listed: Catalogue, standings: Mapping[SeriesKey, SeriesStanding]
+) -> tuple[str, bytes]:
     """Return the search's data file.
 
     ``case`` is stored as steps from row to row, ``latest`` to four digits; ``moved`` holds
@@ -108,7 +117,7 @@ def _case(number: int, benchmark: str, case: str) -> list[Any]:
     return [number, "", whole]
 
 
-def _moved(row: int, standing: Standing, series: Series) -> list[Any]:
+def _moved(row: int, standing: SeriesStanding, series: Series) -> list[Any]:
     if standing.change is not None:
         size = change_text(standing.change, series.unit)
     else:
@@ -217,17 +226,17 @@ def scale_of(values: NDArray[Any]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """What belongs to a series beside its values, all by the series' key."""
+    """Data of series in addition to their values, all by the series' key."""
 
     changes: Mapping[SeriesKey, tuple[Change, ...]]
-    standings: Mapping[SeriesKey, Standing]
+    standings: Mapping[SeriesKey, SeriesStanding]
     distributions: Distributions
     rows: Mapping[str, Mapping[str, int]]
     """By environment: the row of each run."""
 
 
 def benchmark_files(
-    benchmark: Benchmark, listed: Catalogue, attached: Attached
+    benchmark: ListedBenchmark, listed: Catalogue, attached: Attached
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the benchmark's data files, each with its path in the site."""
     index = script("benchmark", benchmark.slug, _index(benchmark, listed, attached))
@@ -238,7 +247,7 @@ def benchmark_files(
         yield f"data/{name}.js", script("chunk", name, chunk)
 
 
-def _index(benchmark: Benchmark, listed: Catalogue, attached: Attached) -> dict[str, Any]:
+def _index(benchmark: ListedBenchmark, listed: Catalogue, attached: Attached) -> dict[str, Any]:
     cases = tuple(dict.fromkeys(series.key.case for series in benchmark.series))
     metrics = tuple(
         dict.fromkeys(
@@ -271,7 +280,7 @@ def _index(benchmark: Benchmark, listed: Catalogue, attached: Attached) -> dict[
     }
 
 
-def _standing(standing: Standing | None) -> tuple[int, int]:
+def _standing(standing: SeriesStanding | None) -> tuple[int, int]:
     return (WORDS.index(standing.word), int(standing.new)) if standing else (0, 0)
 
 

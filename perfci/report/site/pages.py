@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from perfci.report.clean import clean_line
 from perfci.report.site import words
-from perfci.report.site.catalogue import Benchmark, Catalogue, catalogue, shown, standings
+from perfci.report.site.catalogue import Catalogue, ListedBenchmark, catalogue, shown, standings
 from perfci.report.site.data import Attached, benchmark_files, search_file, timeline_file
 from perfci.report.site.events import Spark, TrendRow, TrendRows, spark
 from perfci.report.site.words import SortedEvents, day, sort_events
@@ -69,7 +69,7 @@ def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> byte
     return render_html("trend/overview.html.j2", context)
 
 
-def benchmark_page(benchmark: Benchmark, trend: Trend, listed: Catalogue) -> bytes:
+def benchmark_page(benchmark: ListedBenchmark, trend: Trend, listed: Catalogue) -> bytes:
     """Return one benchmark's page: a frame, which its scripts fill from its own data files."""
     keys = dict.fromkeys(series.key.environment for series in benchmark.series)
     cases = len({series.key.case for series in benchmark.series})
@@ -153,7 +153,7 @@ def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...
 
 
 def feed_file(trend: Trend, listed: Catalogue) -> tuple[str, bytes]:
-    """Return the feed of the newest events; its addresses are beside its own."""
+    """Return the feed of the newest events. Its addresses are relative to its own."""
     feed = ET.Element("feed", xmlns=_ATOM)
     _add(feed, "title", "perfci trend")
     _add(feed, "id", "urn:perfci:trend")
@@ -187,7 +187,7 @@ def _add(parent: ET.Element, name: str, text: str) -> None:
 
 
 def _moment(moment: str, trend: Trend) -> str:
-    """Return a time as Atom wants it; the report's own for one that nobody knows."""
+    """Return a time as Atom wants it, or the report's own where it is unknown."""
     known = moment if words.is_moment(moment) else trend.created_at
     return known if words.is_moment(known) else "1970-01-01T00:00:00Z"
 
@@ -228,7 +228,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class RunnerRow:
-    """How one runner's speed moved: the line, its ends, and the range."""
+    """The movement of one runner's speed: the line, its ends, and the range."""
 
     runner: str
     environment: str

@@ -1,4 +1,4 @@
-"""What the trend says in words: the one thing first, sizes, ranges, dates, links."""
+"""The trend in words: the one thing that matters, sizes, ranges, dates, links."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHORT = 10
 _MOST_TIMES = 1_000_000_000
 """A larger factor is written as more than this."""
 _MOST_FACTS = 4
-"""That differ between two environments; the others are counted."""
+"""The facts shown that differ between two environments. The others are counted."""
 SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
 _EVIDENCE: dict[Evidence, str] = {
     "same_commit": "between runs of one commit",
@@ -54,7 +54,7 @@ def headline(trend: Trend, groups: SortedEvents) -> str:
 
 
 def too_early(trend: Trend) -> str:
-    """Return how many series can't be judged yet; nothing where there is none."""
+    """Return how many series can't be judged yet, or nothing."""
     if not trend.too_few:
         return ""
     few = f"{len(trend.too_few):,} of {_series(len(trend.series))}"
@@ -66,7 +66,7 @@ def _in_events(events: int, series: int) -> str:
 
 
 def still_open(groups: SortedEvents) -> str:
-    """Return what was reported before and still holds; nothing where there is none."""
+    """Return what was reported before and still holds, or nothing."""
     parts = []
     if worse := series_of(open_changes(groups.open_worse)):
         events = _in_events(len(groups.open_worse), worse)
@@ -91,7 +91,7 @@ def size_text(change: Change, unit: str) -> str:
 
 
 def interval_text(lo: float | None, hi: float | None) -> str:
-    """Return a ratio's 95 % interval, ``+4.1 … +6.3 %``; nothing where there is none."""
+    """Return a ratio's 95 % interval, ``+4.1 … +6.3 %``, or nothing."""
     if lo is None or hi is None or lo == hi or not (math.isfinite(lo) and math.isfinite(hi)):
         return ""
     return f"{ratio_text(lo).removesuffix(' %')} … {ratio_text(hi)}"
@@ -118,7 +118,7 @@ def rises(change: Change) -> bool:
 
 
 def meaning(worse: bool) -> str:
-    """Return the word beside the arrow and the colour."""
+    """Return the word next to the arrow and the colour."""
     return "worse" if worse else "better"
 
 
@@ -158,7 +158,7 @@ def event_size(event: Event) -> str:
 
 
 def event_text(event: Event) -> str:
-    """Return what an event is beside its changes: not the code's, or gone again."""
+    """Return what an event is apart from its changes: not the code's, or gone again."""
     if event.kind == "excursion":
         return f"came back on {day(event.ended_at)}"
     if event.kind == "environment":
@@ -175,7 +175,7 @@ def place_text(change: Change) -> str:
 
 
 def facts(change: Change) -> tuple[str, ...]:
-    """Return what a reader has to know of a change beside its size and its status."""
+    """Return what a reader has to know of a change in addition to its size and status."""
     known = (
         SAME_COMMIT if change.same_commit else place_text(change),
         "a ramp, not a step" if change.kind == "ramp" else "",

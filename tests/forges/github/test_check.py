@@ -11,10 +11,10 @@ import pytest
 from perfci.forges.check import (
     CheckIdentity,
     Posting,
-    beside,
     check_content,
     conclusion,
     fitting,
+    limited_by,
     read_identity,
     status_of,
     verdict_title,
@@ -168,7 +168,7 @@ def test_a_check_names_its_pull_request_where_it_is_seen_and_in_its_external_id(
 def test_a_pass_stands_beside_no_worse_check_and_no_strangers(
     others: list[tuple[int, str]], strangers: bool, expected: str, said: str
 ) -> None:
-    shown = beside(check_content([passing_report()], "body"), others, unknown=strangers)
+    shown = limited_by(check_content([passing_report()], "body"), others, unknown=strangers)
     assert shown.conclusion == expected
     assert shown.title.startswith(said)
     assert len(shown.title) <= 200

@@ -17,7 +17,7 @@ from perfci.forges.pull import (
     PostTarget,
     Pull,
     choose,
-    why_not,
+    post_refusal,
 )
 from perfci.forges.rest import parse
 from tests.forges.github.conftest import BASE, HEAD, OLDER
@@ -156,11 +156,11 @@ def test_nothing_is_chosen_where_it_is_not_certain(pulls: list[Pull], why: str) 
 
 
 def test_only_an_open_pull_request_at_the_measured_head_is_posted_to() -> None:
-    assert why_not(Pull(7, HEAD, FORK, True, "main"), HEAD) is None
-    assert why_not(Pull(7, HEAD, FORK, False, "main"), HEAD) == NothingToPost(
+    assert post_refusal(Pull(7, HEAD, FORK, True, "main"), HEAD) is None
+    assert post_refusal(Pull(7, HEAD, FORK, False, "main"), HEAD) == NothingToPost(
         "pull request #7 is closed"
     )
-    moved = why_not(Pull(7, OLDER, FORK, True, "main"), HEAD)
+    moved = post_refusal(Pull(7, OLDER, FORK, True, "main"), HEAD)
     assert moved is not None
     assert "newer head" in moved.reason
 

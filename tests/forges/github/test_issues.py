@@ -11,7 +11,7 @@ import pytest
 from perfci.errors import OutsideError
 from perfci.forges.github import GitHubClient, Issue
 from perfci.forges.issues import marks_in, tell_issues
-from perfci.forges.posting import Outcome
+from perfci.forges.posting import PostOutcome
 from perfci.trend.change import Change, Trend
 from perfci.trend.series import SeriesKey
 from tests.forges.github.server import FakeGitHub, Fault, dropped, limited
@@ -23,7 +23,7 @@ from tests.report.rendered import with_markdown_it
 TAGS = {"comment", "p", "strong", "code", "table", "thead", "tbody", "tr", "th", "td"}
 
 
-def tell(client: GitHubClient, told: Trend, **options: Any) -> tuple[Outcome, ...]:
+def tell(client: GitHubClient, told: Trend, **options: Any) -> tuple[PostOutcome, ...]:
     return tell_issues(client, told, BOT, **options)
 
 

@@ -12,11 +12,11 @@ from perfci.errors import OutsideError, UsageError
 from perfci.forges.check import CheckContent, Posting, check_content
 from perfci.forges.github import GitHubClient
 from perfci.forges.posting import (
-    beside_others,
     find_pull,
     leave_comment,
     require_measured,
     set_check,
+    with_other_checks,
 )
 from perfci.forges.pull import AmbiguousPull, MergeGroup, NothingToPost, PostTarget, Pull
 from perfci.model.report import Explanation
@@ -406,7 +406,7 @@ def test_a_commit_of_two_pull_requests_has_the_worse_of_their_verdicts(
         one = check_content([report], BODY, posting=Posting(number, "main", f"{next(attempt)}-1"))
         found = find_pull(client, PostTarget(number, HEAD))
         assert isinstance(found, Pull)
-        set_check(client, HEAD, beside_others(client, found, one))
+        set_check(client, HEAD, with_other_checks(client, found, one))
         newest = github.checks[-1]
         return newest["conclusion"], newest["output"]["title"]
 
@@ -426,9 +426,9 @@ def test_beside_a_job_of_its_name_no_check_is_a_pass(
 ) -> None:
     github.pulls = {7: state.Pull(7, HEAD)}
     one = check_content([passing_report()], BODY, posting=Posting(7, "main", "12-1"))
-    assert beside_others(client, PULL, one) == one
+    assert with_other_checks(client, PULL, one) == one
     set_check(client, HEAD, replace(one, identity="ca395085-040a-526b-2ce8-bdc85f692774"))
-    shown = beside_others(client, PULL, one)
+    shown = with_other_checks(client, PULL, one)
     assert shown.conclusion == "failure"
     assert shown.title.startswith("a job called `perfci` is on this commit, and is no verdict; ")
 

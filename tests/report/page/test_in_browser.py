@@ -58,7 +58,7 @@ def test_axe_finds_nothing_and_nothing_sticks_out(watched: Watched, pages: Path)
 def test_the_modes_and_shapes_that_changed_stand_open(watched: Watched, pages: Path) -> None:
     page = watched.open(pages / "tables.html")
     (changed, same, shapes) = page.locator("details.modes").all()
-    assert "may spare compiling 32x128 anew" in shapes.inner_text()
+    assert "may spare compiling 32x128 again" in shapes.inner_text()
     assert shapes.locator("tbody tr").nth(1).inner_text().endswith(f"1\t{GUARD}")
     assert shapes.locator("td.number").count() == 3 * 4
     assert changed.locator("tbody tr").count() == 4
